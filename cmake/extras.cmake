@@ -1,0 +1,31 @@
+# Examples, each also a test that it ends well, and benchmarks: one program per file.
+if(HOLDFAST_EXAMPLES)
+  holdfast_sources_flat(examples examples)
+  foreach(source IN LISTS examples)
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(example_${name} "${source}")
+    set_target_properties(example_${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+    target_link_libraries(example_${name} PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast>)
+    add_test(NAME example_${name} COMMAND example_${name})
+    set_tests_properties(example_${name} PROPERTIES LABELS examples TIMEOUT 60)
+  endforeach()
+endif()
+
+if(HOLDFAST_BENCH)
+  find_package(benchmark QUIET)
+  if(benchmark_FOUND)
+    holdfast_sources_flat(benches bench)
+  else()
+    set(benches)
+  endif()
+  foreach(source IN LISTS benches)
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(bench_${name} "${source}")
+    set_target_properties(bench_${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+    target_include_directories(bench_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(bench_${name} PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast>
+      benchmark::benchmark_main)
+  endforeach()
+endif()

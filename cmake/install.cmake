@@ -1,0 +1,51 @@
+# Everything installed finds its neighbours by relative paths: the installed tree may be moved.
+include(CMakePackageConfigHelpers)
+set(config_folder "${CMAKE_INSTALL_LIBDIR}/cmake/holdfast")
+set(pkgconfig_folder "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+if(TARGET holdfast)
+  install(TARGETS holdfast EXPORT holdfast
+    ARCHIVE COMPONENT development
+    LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
+  install(DIRECTORY include/holdfast TYPE INCLUDE COMPONENT development)
+  install(EXPORT holdfast NAMESPACE holdfast:: FILE holdfastTargets.cmake
+    DESTINATION "${config_folder}" COMPONENT development)
+
+  get_property(packages GLOBAL PROPERTY HOLDFAST_PACKAGES)
+  get_property(pkgconfig_modules GLOBAL PROPERTY HOLDFAST_PKGCONFIG)
+  if(BUILD_SHARED_LIBS)
+    # The shared library brings its own dependencies.
+    set(packages)
+  endif()
+  list(TRANSFORM packages REPLACE "(.+)" "find_dependency(\\1)" OUTPUT_VARIABLE engine_dependencies)
+  list(JOIN engine_dependencies "\n" engine_dependencies)
+  list(JOIN pkgconfig_modules " " pkgconfig_modules)
+  file(RELATIVE_PATH pkgconfig_prefix "/prefix/${pkgconfig_folder}" /prefix)
+  string(REGEX REPLACE "/$" "" pkgconfig_prefix "${pkgconfig_prefix}")
+
+  configure_package_config_file(cmake/holdfastConfig.cmake.in holdfastConfig.cmake
+    INSTALL_DESTINATION "${config_folder}")
+  write_basic_package_version_file(holdfastConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake"
+                "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
+    DESTINATION "${config_folder}" COMPONENT development)
+  install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
+    COMPONENT development)
+endif()
+
+if(TARGET holdfast_cli)
+  file(RELATIVE_PATH library_folder "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(holdfast_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${library_folder}")
+  endif()
+  install(TARGETS holdfast_cli RUNTIME COMPONENT program)
+  install(FILES docs/man/holdfast.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT program
+    OPTIONAL)
+  install(FILES completions/holdfast.bash RENAME holdfast COMPONENT program OPTIONAL
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+  install(FILES completions/_holdfast COMPONENT program OPTIONAL
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+  install(FILES completions/holdfast.fish COMPONENT program OPTIONAL
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+endif()

@@ -1,0 +1,41 @@
+# The library: what is common to all stores, and one holdfast_engine() per store.
+holdfast_sources(sources src/core src/runtime src/primitives src/stores/memory)
+holdfast_sources_flat(store_sources src/stores)
+list(APPEND sources ${store_sources})
+if(NOT sources)
+  return()
+endif()
+
+add_library(holdfast ${sources})
+add_library(holdfast::holdfast ALIAS holdfast)
+target_compile_features(holdfast PUBLIC cxx_std_20)
+target_include_directories(holdfast
+  PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+         "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
+  PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated")
+target_link_libraries(holdfast PUBLIC tl::expected Threads::Threads)
+set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+# holdfast_engine(<NAME> <folder under src/stores> PACKAGE <find_package name> TARGET <imported target>
+#                 PKGCONFIG <module> DEBIAN <development package>)
+# Adds the option HOLDFAST_<NAME>, on by default. An engine that is on brings its sources, the
+# definition HOLDFAST_WITH_<NAME>=1, its client library, and what a consumer of the static library needs.
+function(holdfast_engine name folder)
+  cmake_parse_arguments(PARSE_ARGV 2 engine "" "PACKAGE;TARGET;PKGCONFIG;DEBIAN" "")
+  option(HOLDFAST_${name} "Build the ${folder} store" ON)
+  holdfast_sources(engine_sources src/stores/${folder})
+  if(NOT HOLDFAST_${name} OR NOT engine_sources)
+    return()
+  endif()
+  find_package(${engine_PACKAGE} REQUIRED)
+  target_sources(holdfast PRIVATE ${engine_sources})
+  target_compile_definitions(holdfast PRIVATE HOLDFAST_WITH_${name}=1)
+  target_link_libraries(holdfast PRIVATE ${engine_TARGET})
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_PACKAGES ${engine_PACKAGE})
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_PKGCONFIG ${engine_PKGCONFIG})
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_DEBIAN ${engine_DEBIAN})
+endfunction()
+
+holdfast_engine(SQLITE sqlite
+  PACKAGE SQLite3 TARGET SQLite::SQLite3 PKGCONFIG sqlite3 DEBIAN libsqlite3-dev)

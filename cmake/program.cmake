@@ -1,0 +1,15 @@
+# The program, in the root of the build folder.
+holdfast_sources(sources src/cli)
+if(NOT HOLDFAST_CLI OR NOT sources)
+  return()
+endif()
+
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+add_executable(holdfast_cli ${sources})
+set_target_properties(holdfast_cli PROPERTIES
+  OUTPUT_NAME holdfast RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+target_include_directories(holdfast_cli PRIVATE "${PROJECT_SOURCE_DIR}/src"
+  "${PROJECT_BINARY_DIR}/generated")
+target_link_libraries(holdfast_cli PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast> CLI11::CLI11
+  nlohmann_json::nlohmann_json)
