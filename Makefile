@@ -1,0 +1,78 @@
+# The front door. Every target first installs the Debian packages that it misses (packages.txt).
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+SEEDS ?= 1000000
+
+# Targets share build folders; Ninja is what runs in parallel.
+.NOTPARALLEL:
+.DEFAULT_GOAL := build
+.PHONY: build demo test check format sanitize sim bench install deb fresh clean help
+.PHONY: packages packages-test packages-tools
+
+build: packages build/build.ninja ## build everything; the program is build/holdfast
+	cmake --build build -j $(JOBS)
+
+demo: build ## show what holdfast does
+	scripts/demo
+
+test: packages-test build ## build everything and run all tests
+	ctest --preset dev -j $(JOBS)
+
+check: packages-tools build ## format, clang-tidy and the project's own rules
+	scripts/check-format
+	scripts/check-files
+	scripts/check-core-purity
+	scripts/check-headers
+	scripts/check-tidy
+
+format: packages-tools ## format all sources
+	scripts/check-format --fix
+
+sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## all tests with ASan + UBSan, then with TSan
+	cmake --build build/asan -j $(JOBS)
+	ctest --preset asan -j $(JOBS)
+	cmake --build build/tsan -j $(JOBS)
+	ctest --preset tsan -j $(JOBS)
+
+sim: build ## run the simulator: SEEDS=1000000
+	build/sim --seeds $(SEEDS) --jobs $(JOBS)
+
+bench: packages-tools build/release/build.ninja ## run the benchmarks, release build
+	cmake --build build/release -j $(JOBS)
+	set -e; for bench in build/release/bench_*; do "$$bench"; done
+
+install: packages build/release/build.ninja ## install into PREFIX=/usr/local; honours DESTDIR
+	cmake --build build/release -j $(JOBS)
+	cmake --install build/release --prefix "$(PREFIX)"
+
+deb: packages-tools build/package/build.ninja ## Debian packages, in build/package
+	cmake --build build/package -j $(JOBS)
+	cd build/package && cpack -G DEB
+
+fresh: packages-tools ## demo and tests of HEAD on a bare Debian, in a chroot; needs root
+	scripts/fresh
+
+clean: ## remove all build folders
+	rm -rf build
+
+help: ## this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
+	  printf '  make %-9s %s\n' "$$name" "$$text"; done
+
+packages:
+	@scripts/install-packages build
+
+packages-test:
+	@scripts/install-packages build servers
+
+packages-tools:
+	@scripts/install-packages build tools
+
+# Ninja runs CMake again by itself, except for a changed preset.
+build/build.ninja: CMakePresets.json | packages
+	cmake --preset dev
+	@touch $@
+
+build/%/build.ninja: CMakePresets.json | packages
+	cmake --preset $*
+	@touch $@
