@@ -1,0 +1,26 @@
+// The fence: a number that comes with every grant and grows with each grant of the same name.
+// Whoever guards the resource keeps the greatest number it has seen and refuses smaller ones; that
+// is what stops a holder that was paused past the end of its lease.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace holdfast {
+
+// Comparable only between grants of one name on one engine; across names or engines an order of
+// two fences means nothing.
+class fence_token {
+ public:
+  constexpr fence_token() noexcept = default;
+  constexpr explicit fence_token(std::uint64_t value) noexcept : value_(value) {}
+
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+
+  friend constexpr auto operator<=>(fence_token, fence_token) noexcept = default;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace holdfast

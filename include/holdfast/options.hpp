@@ -1,0 +1,57 @@
+// Options, all aggregates with a default on every member: {.ttl = 10s}. Those that may stand in a
+// co_await expression are trivially destructible: GCC 12 destroys aggregate temporaries of such an
+// expression twice, so tokens, strings and callbacks are parameters of their own.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <holdfast/clock.hpp>
+
+namespace holdfast {
+
+enum class renew : std::uint8_t {
+  automatic,  // while the lease lives, every third of its ttl
+  never,      // taken once for ttl, ends by itself
+};
+
+// Spaces attempts while the engine does not answer; `wait` bounds them. Contention is not retried:
+// it waits in line.
+struct retry_policy {
+  std::uint32_t attempts = UINT32_MAX;              // tries in all; 1: never again
+  duration first = std::chrono::milliseconds(50);   // full jitter: 0 to first, then doubled
+  duration limit = std::chrono::seconds(2);         // the greatest step
+
+  static constexpr retry_policy never() { return {.attempts = 1}; }
+  static constexpr retry_policy times(std::uint32_t n) { return {.attempts = n}; }
+  static constexpr retry_policy exponential(duration first, duration limit) {
+    return {.first = first, .limit = limit};
+  }
+};
+
+// How a lock is held. Limits are checked when the lock object is made: errc::invalid.
+struct lock_options {
+  // How long the engine keeps the lock without a sign of life: 100 ms to 24 h.
+  duration ttl = std::chrono::seconds(30);
+  // Granted in the order in which the engine saw the claims. Unfair is faster: a lock found free
+  // is taken although others wait.
+  bool fair = false;
+  holdfast::renew renew = holdfast::renew::automatic;
+  // lost() fires this long before validity ends; less than ttl / 2.
+  duration notice{0};
+  // After an abnormal end (holder died, lease ran out) the lock stays shut this long: for resources
+  // that cannot check fences.
+  duration lock_delay{0};
+  retry_policy retry{};
+};
+
+// One acquisition.
+struct acquire_options {
+  // Zero: try once. Bounds contention and outage alike.
+  duration wait = forever;
+};
+
+static_assert(std::is_trivially_destructible_v<lock_options>);
+static_assert(std::is_trivially_destructible_v<acquire_options>);
+
+}  // namespace holdfast

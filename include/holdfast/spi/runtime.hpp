@@ -1,0 +1,48 @@
+// The seam to time, randomness and threads. Production has one on epoll and CLOCK_BOOTTIME; the
+// simulator has one with virtual time. Nothing in core/ knows another source of either.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/function.hpp>
+
+namespace holdfast::spi {
+
+using task = function<void()>;
+
+// Thread-safe. Tasks must not block; they run outside any lock of the runtime.
+class runtime {
+ public:
+  using timer_id = std::uint64_t;
+
+  virtual ~runtime() = default;
+
+  [[nodiscard]] virtual time_point now() const noexcept = 0;
+
+  // Runs the task soon, on the engine's thread or on a thread that drives it.
+  virtual void post(task work) = 0;
+
+  // Runs the task at the time or shortly after. The id may be cancelled; cancelling a timer that
+  // fires at this moment may come too late: tasks must stand that.
+  virtual timer_id at(time_point when, task work) = 0;
+  virtual void cancel(timer_id timer) noexcept = 0;
+
+  // Uniform 64 bits, unpredictable in production (claim ids are made of them).
+  virtual std::uint64_t random() = 0;
+
+  // Runs user code: stop callbacks, completions, observers. A thread of its own, so that a slow
+  // callback delays neither renewals nor the loss of another lease.
+  virtual void notify(task work) = 0;
+
+  // True on threads that must never block on a lock: the engine's and the notifier's.
+  [[nodiscard]] virtual bool on_own_thread() const noexcept = 0;
+
+  // Blocks the caller until `done` is true, driving the runtime's work itself where nobody else
+  // does: a lone thread pays no hop to another. Whoever sets `done` then calls wake() with it.
+  virtual void wait(const std::atomic<bool>& done) = 0;
+  virtual void wake(const std::atomic<bool>& done) noexcept = 0;
+};
+
+}  // namespace holdfast::spi

@@ -1,0 +1,244 @@
+// The store: one per engine. Keeps claims and answers atomically, on the server, by the server's
+// clock: granted now, or blocked by what? Five grant rules times M stores, instead of N primitives
+// times M engines. Waiting, renewal, loss, retries and clean-up are written once, in core/.
+//
+// Rules for whoever writes a store:
+//  1. Arguments are valid until the call returns; copy what you keep.
+//  2. A completion is called exactly once, by the context's deadline, possibly before the call
+//     returns, on any thread, never under a lock of yours.
+//  3. Every verb is idempotent by the claim's id. A renewal never creates; a late duplicate never
+//     revives what was left (see op_context::unanswered).
+//  4. No answer is errc::unavailable: unknown, neither success nor loss. Every other code is a
+//     definite answer of the engine: this request changed nothing.
+//  5. wakeup calls may be spurious, may come before the attempt's own answer, and may be lost: the
+//     core re-checks. They are made under no lock.
+//  6. Verbs of one claim that were called one after the other are executed in that order, unless
+//     the first was answered with unavailable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/function.hpp>
+
+namespace holdfast::spi {
+
+// The server's clock, of which only differences mean anything to a client.
+struct server_clock {
+  using duration = holdfast::duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<server_clock, duration>;
+  static constexpr bool is_steady = false;
+};
+using server_time = server_clock::time_point;
+
+struct granted {
+  fence_token fence;
+  duration ttl{};      // from this answer or push on; `forever`: does not end by time
+  server_time at{};    // the server's clock when it decided
+  bool offer = false;  // pushed: ttl is only the offer, a renewal makes it the full lease
+  bool wanted = false; // another claim waits for the resource
+};
+
+struct blocked {
+  bool queued = false;       // the claim has a place in the server's line, and pushes come for it
+  duration recheck_after{};  // when could asking again help, if no push comes?
+  server_time at{};
+  std::string blocker;       // payload of one that is in the way, for people; may be empty
+};
+
+using outcome = std::variant<granted, blocked>;
+
+enum class hold_state : std::uint8_t {
+  renewed,  // held; ttl counts anew
+  held,     // held, not prolonged (a lease that is not renewed)
+  waiting,  // in line still, its place kept
+  lost,     // neither holder nor in line
+  unknown,  // no answer for this claim
+};
+
+struct renewal {
+  hold_state state = hold_state::unknown;
+  granted grant;             // with renewed and held
+  duration recheck_after{};  // with waiting
+  server_time at{};
+};
+
+enum class departure : std::uint8_t { was_waiting, was_holder, gone };
+
+enum class armed : std::uint8_t {
+  no_gap,   // nothing can have been missed between the attempt and now
+  recheck,  // ask once more
+};
+
+// How the engine reaches a claim that waits or holds. Thread-safe.
+class wakeup {
+ public:
+  virtual ~wakeup() = default;
+  // With a grant: it is yours (direct hand-off). Without: ask again, it may be free.
+  virtual void notify(std::optional<granted> grant) noexcept = 0;
+  // Somebody waits for what this claim holds.
+  virtual void wanted() noexcept = 0;
+  // The engine took it away: forced release, session expired, no further renewal.
+  virtual void gone(const error& why) noexcept = 0;
+};
+
+struct op_context {
+  time_point deadline{};  // answer by then, with unavailable if need be
+  // Some request of this claim was never answered and may still arrive: leave() keeps a tombstone.
+  bool unanswered = false;
+};
+
+template <class T>
+using completion = function<void(result<T>)>;
+
+struct caps {
+  std::string engine;            // "memory", "sqlite", "redis"
+  bool expires = true;           // false: a hold lasts while its process lives, paused or not
+  bool pushes = true;            // wake-ups come by themselves; else the core polls
+  bool always_fair = false;
+  bool fair = true;
+  bool shared = true;
+  bool permits = true;
+  bool change = true;            // upgrade, downgrade
+  bool latches = true;
+  bool lists = true;             // ls, and events for watch
+  bool excludes_processes = true;// false: memory
+};
+
+struct holder {
+  std::string claim;  // public id
+  spi::mode mode = spi::mode::exclusive;
+  std::uint32_t permits = 1;
+  std::optional<fence_token> fence;      // none: a foreign holder
+  std::optional<duration> remaining;     // none: does not end by time
+  std::optional<duration> held_for;
+  std::string payload;
+};
+
+struct waiting {
+  std::string claim;
+  spi::mode mode = spi::mode::exclusive;
+  std::uint32_t permits = 1;
+  std::optional<duration> waiting_for;
+  std::string payload;
+};
+
+struct resource_state {
+  std::vector<holder> holders;
+  std::vector<waiting> waiters;  // in order
+};
+
+struct resource_summary {
+  std::string name;
+  std::size_t holders = 0;
+  std::size_t waiters = 0;
+};
+
+enum class revocation : std::uint8_t {
+  force,  // frees at once; two may run until the holder learns
+  safe,   // no further renewal; nobody else before the lease has ended
+};
+
+enum class event_kind : std::uint8_t { queued, granted, renewed, released, expired, withdrawn, forced };
+
+struct store_event {
+  event_kind kind{};
+  std::string name;
+  std::string claim;
+  spi::mode mode = spi::mode::exclusive;
+  std::optional<fence_token> fence;
+  std::string payload;
+};
+
+// Ends when destroyed; no call is made after that.
+class subscription {
+ public:
+  virtual ~subscription() = default;
+};
+
+struct check {
+  enum class status : std::uint8_t { ok, warn, fail };
+  std::string name;
+  status state = status::ok;
+  std::string detail;
+  std::string remedy;
+};
+
+struct latch_change {
+  enum class kind : std::uint8_t { set, down };
+  kind what = kind::down;
+  std::uint32_t count = 1;
+  claim_id id;        // counts once, however often it is sent
+  duration life{};    // how long the latch lives after its last change
+};
+
+struct latch_state {
+  std::optional<std::uint32_t> count;  // none: unset
+};
+
+// Called when the latch changes; may be spurious.
+using latch_watch = function<void()>;
+
+class store {
+ public:
+  virtual ~store() = default;
+
+  [[nodiscard]] virtual const spi::caps& caps() const noexcept = 0;
+
+  // Places the claim if it is new, answers where it stands if not. The wakeup is registered before
+  // anything is sent, and stays until leave() is answered or the claim's `queued` is false and the
+  // answer was blocked.
+  virtual void attempt(claim_ptr claim, std::shared_ptr<wakeup> wakeup, const op_context& context,
+                       completion<outcome> done) = 0;
+  // Only called after a blocked answer with queued == false, where caps().pushes.
+  virtual void watch(claim_ptr claim, const blocked& seen, const op_context& context,
+                     completion<armed> done) = 0;
+  // Release and withdrawal: one verb, since a waiter may have become the holder meanwhile.
+  virtual void leave(claim_ptr claim, const op_context& context, completion<departure> done) = 0;
+  // Prolongs holds, keeps places in line, and finds grants whose push was lost. One answer per
+  // claim, in order.
+  virtual void renew(std::vector<claim_ptr> claims, const op_context& context,
+                     completion<std::vector<renewal>> done) = 0;
+  // Downgrade keeps the hold and lets no writer in between; upgrade succeeds for the sole reader
+  // only, else would_deadlock. Answers with a new fence. Replayed: the same answer again.
+  virtual void change(claim_ptr claim, mode to, const op_context& context,
+                      completion<granted> done) = 0;
+
+  virtual void inspect(const resource_id& resource, const op_context& context,
+                       completion<resource_state> done) = 0;
+  virtual void list(const std::string& space, const std::string& prefix, const op_context& context,
+                    completion<std::vector<resource_summary>> done) = 0;
+  // Holders taken away; empty if nobody held. `claim`: a public id, or empty for all.
+  virtual void revoke(const resource_id& resource, revocation how, const std::string& claim,
+                      const op_context& context, completion<std::vector<holder>> done) = 0;
+  // Events of one name, or of all in the namespace where resource.name is empty.
+  virtual result<std::unique_ptr<subscription>> observe(
+      const resource_id& resource, function<void(const store_event&)> sink) = 0;
+
+  virtual void change_latch(const resource_id& resource, const latch_change& change,
+                            const op_context& context, completion<latch_state> done) = 0;
+  virtual void read_latch(const resource_id& resource, const op_context& context,
+                          completion<latch_state> done) = 0;
+  // Registered when it returns: watch first, then read, and nothing is missed.
+  virtual result<std::unique_ptr<subscription>> watch_latch(const resource_id& resource,
+                                                            latch_watch on_change) = 0;
+
+  // Settings and health, for `doctor`.
+  virtual void probe(const op_context& context, completion<std::vector<check>> done) = 0;
+
+  // After close() every pending completion has been called (unavailable) and no wakeup comes.
+  virtual void close() noexcept = 0;
+};
+
+}  // namespace holdfast::spi

@@ -1,0 +1,59 @@
+// An acquisition: one request, from the call to its single answer. It waits in the gate of its name
+// or pursues a claim of its own.
+//
+// States: waiting at the gate -> pursuing -> answered; cancel() and the deadline answer from any.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include <holdfast/spi/store.hpp>
+
+#include "core/agenda.hpp"
+#include "core/engine.hpp"
+
+namespace holdfast::core {
+
+class claim_runner;
+class gate;
+class hold;
+
+class acquisition : public agenda_item, public std::enable_shared_from_this<acquisition> {
+ public:
+  acquisition(std::shared_ptr<engine> engine, request request, time_point now,
+              spi::completion<std::shared_ptr<hold>> done);
+  ~acquisition() override;
+
+  void start();
+
+  // Answers `cancelled` if there is no answer yet. What the engine may have been asked for is
+  // withdrawn in the background, never under the caller's token. Thread-safe; may be called from
+  // anywhere, also from within a stop callback.
+  void cancel() noexcept;
+
+  void due(time_point now) override;
+
+  [[nodiscard]] const core::request& wish() const noexcept { return request_; }
+
+  // From the gate: it is this one's turn, with a claim of its own or with the hold of another.
+  void pursue();
+  bool take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence);
+  // From the runner of its claim.
+  void settled(result<std::shared_ptr<hold>> answer);
+
+ private:
+  bool answer(result<std::shared_ptr<hold>> answer);
+  void give_up(errc code, const char* why);
+
+  const std::shared_ptr<engine> engine_;
+  const request request_;
+  const time_point started_;
+  const time_point deadline_;
+  std::shared_ptr<gate> gate_;
+
+  std::mutex mutex_;
+  spi::completion<std::shared_ptr<hold>> done_;   // guarded by mutex_; empty once answered
+  std::shared_ptr<claim_runner> runner_;          // guarded by mutex_; while pursuing
+};
+
+}  // namespace holdfast::core

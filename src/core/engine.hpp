@@ -1,0 +1,107 @@
+// The engine: what a client is inside. It turns requests into claims on a store and claims into
+// holds, and owns everything that is written once for all engines: waiting, renewal, loss, lost
+// answers, the local gate.
+//
+// Thread-safe. Nothing here blocks; completions are called exactly once, on whatever thread brought
+// the answer, under no lock, and must not block.
+//
+// Shutdown: close() cancels all who wait, declares all holds lost, releases them, and completes when
+// every release is answered or the limit has passed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <holdfast/observer.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include "core/agenda.hpp"
+#include "core/limits.hpp"
+#include "core/watchdog.hpp"
+
+namespace holdfast::core {
+
+class acquisition;
+class claim_runner;
+class gate;
+class hold;
+
+struct request {
+  spi::resource_id resource;
+  spi::mode mode = spi::mode::exclusive;
+  std::uint32_t permits = 1;
+  std::uint32_t max = 1;
+  lock_options lock;
+  duration wait = forever;
+  std::string payload;           // empty: the engine's
+  std::uint64_t thread = 0;      // of a blocking caller, for the event self_wait; 0: none
+};
+
+struct engine_settings {
+  std::string payload;                          // "host:pid:program"
+  limits limit{};
+  bool hand_over_locally = true;                // threads of this process pass a lock on
+  std::shared_ptr<holdfast::observer> observer;
+};
+
+class engine : public std::enable_shared_from_this<engine> {
+ public:
+  engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> store,
+         engine_settings settings);
+  ~engine();
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  // Starts an acquisition. The completion may come before this returns. Dropping the handle does
+  // not cancel.
+  std::shared_ptr<acquisition> acquire(request request,
+                                       spi::completion<std::shared_ptr<hold>> done);
+
+  // Names of what could not be released in time.
+  using abandoned = std::vector<std::string>;
+  void close(duration limit, spi::function<void(abandoned)> done);
+  [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+
+  // Claims that are not over yet: waiting, held or being left. Zero at rest; for tests and `close`.
+  [[nodiscard]] std::size_t live_claims() const;
+
+  [[nodiscard]] spi::runtime& runtime() const noexcept { return *runtime_; }
+  [[nodiscard]] spi::store& store() const noexcept { return *store_; }
+  [[nodiscard]] const engine_settings& settings() const noexcept { return settings_; }
+
+  // For the parts of the engine.
+  [[nodiscard]] agenda& schedule() noexcept { return agenda_; }
+  [[nodiscard]] core::watchdog& dog() noexcept { return watchdog_; }
+  [[nodiscard]] std::shared_ptr<gate> gate_of(const spi::resource_id& resource);
+  [[nodiscard]] spi::claim_id new_claim_id();
+  [[nodiscard]] bool observed() const noexcept { return settings_.observer != nullptr; }
+  void raise(event_kind kind, const spi::claim& claim, fence_token fence = {}, duration took = {},
+             const error* cause = nullptr);
+  void enlist(const std::shared_ptr<claim_runner>& runner);
+  void discharge(claim_runner& runner) noexcept;
+
+ private:
+  void finish_close();
+
+  std::shared_ptr<spi::runtime> runtime_;
+  std::shared_ptr<spi::store> store_;
+  engine_settings settings_;
+  agenda agenda_;
+  core::watchdog watchdog_;
+  std::atomic<bool> closed_{false};
+
+  mutable std::mutex mutex_;
+  std::map<spi::resource_id, std::weak_ptr<gate>> gates_;               // guarded by mutex_
+  std::map<claim_runner*, std::shared_ptr<claim_runner>> runners_;      // guarded by mutex_
+  spi::function<void(abandoned)> on_closed_;                            // guarded by mutex_
+};
+
+}  // namespace holdfast::core

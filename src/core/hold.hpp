@@ -1,0 +1,73 @@
+// A hold: a granted claim in the hands of one user, the inside of a lease. A local hand-over gives
+// the same claim to another hold, with the next fence.
+//
+// Thread-safe. States: held -> (lost | released). lost() fires at the latest when validity ends;
+// after release() or a hand-over it never fires any more.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+namespace holdfast::core {
+
+class claim_runner;
+class gate;
+
+class hold {
+ public:
+  hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
+       time_point since);
+  hold(const hold&) = delete;
+  hold& operator=(const hold&) = delete;
+  ~hold();  // releases, without waiting
+
+  [[nodiscard]] bool valid() const noexcept;  // compares with the clock: right even if a notice is late
+  [[nodiscard]] time_point valid_until() const noexcept;
+  [[nodiscard]] fence_token fence() const noexcept;
+  [[nodiscard]] duration ttl() const noexcept;  // what the engine gave
+  [[nodiscard]] const spi::claim& claim() const noexcept;
+  [[nodiscard]] time_point since() const noexcept { return since_; }
+  [[nodiscard]] std::stop_token lost();
+  [[nodiscard]] std::stop_token wanted();
+
+  // ok; lost (it was gone before); unavailable (goes on in the background); not_held (released
+  // before).
+  void release(spi::completion<void> done);
+  // The same without an answer; what unlock() and destructors use.
+  void release() noexcept;
+
+  // Downgrade or upgrade: see spi::store::change. The fence changes with it.
+  void change(spi::mode to, spi::completion<void> done);
+
+  // From the runner.
+  void tell_lost(const error& why) noexcept;
+  void tell_wanted() noexcept;
+
+ private:
+  enum class state : std::uint8_t { held, lost, released };
+
+  bool leave_held(state to) noexcept;
+  void finish(spi::completion<void> done);
+
+  const std::shared_ptr<claim_runner> runner_;
+  const std::shared_ptr<gate> gate_;  // null: passed the gate
+  const time_point since_;
+  std::atomic<std::uint64_t> fence_;
+  std::atomic<state> state_{state::held};
+
+  std::mutex mutex_;
+  bool wanted_told_ = false;                     // guarded by mutex_
+  std::optional<std::stop_source> lost_;         // guarded by mutex_; made when asked for
+  std::optional<std::stop_source> wanted_;       // guarded by mutex_; made when asked for
+};
+
+}  // namespace holdfast::core
