@@ -1,0 +1,95 @@
+// A map whose entries have an end. Finding one, and finding those that have ended, cost a
+// logarithm, so that ten thousand waiters cost a verb hardly more than ten.
+#pragma once
+
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace holdfast::memory {
+
+// Iterates in the order of the keys. An entry ends at its end: at that time it is over. It stays
+// until drop_ended() takes it out.
+template <class Key, class Value>
+class expiring_map {
+ public:
+  struct entry {
+    spi::server_time end;
+    Value value;
+  };
+
+  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return entries_.end(); }
+  [[nodiscard]] auto rbegin() const noexcept { return entries_.rbegin(); }
+  [[nodiscard]] auto rend() const noexcept { return entries_.rend(); }
+
+  [[nodiscard]] bool contains(const Key& key) const { return entries_.contains(key); }
+  [[nodiscard]] entry* find(const Key& key) {
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] const entry* find(const Key& key) const {
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+
+  // Replaces an entry of the same key.
+  Value& put(const Key& key, spi::server_time end, Value value) {
+    erase(key);
+    ends_.emplace(end, key);
+    return entries_.emplace(key, entry{end, std::move(value)}).first->second.value;
+  }
+
+  void set_end(const Key& key, spi::server_time end) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || found->second.end == end) return;
+    ends_.erase({found->second.end, key});
+    ends_.emplace(end, key);
+    found->second.end = end;
+  }
+
+  std::optional<Value> take(const Key& key) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return std::nullopt;
+    std::optional<Value> taken(std::move(found->second.value));
+    ends_.erase({found->second.end, key});
+    entries_.erase(found);
+    return taken;
+  }
+  bool erase(const Key& key) { return take(key).has_value(); }
+
+  [[nodiscard]] std::optional<spi::server_time> earliest_end() const {
+    if (ends_.empty()) return std::nullopt;
+    return ends_.begin()->first;
+  }
+
+  // The next one that is over, in the order of their ends, taken out; none: the rest go on.
+  std::optional<std::pair<Key, entry>> take_ended(spi::server_time now) {
+    if (ends_.empty() || ends_.begin()->first > now) return std::nullopt;
+    const auto [end, key] = *ends_.begin();
+    return std::pair<Key, entry>(key, entry{end, *take(key)});
+  }
+
+  void drop_ended(spi::server_time now) {
+    while (take_ended(now)) {
+    }
+  }
+
+ private:
+  std::map<Key, entry> entries_;
+  std::set<std::pair<spi::server_time, Key>> ends_;  // one per entry
+};
+
+// A deadline that cannot overflow, whatever duration a client sends.
+constexpr spi::server_time after(spi::server_time now, duration wait) noexcept {
+  if (wait >= spi::server_time::max() - now) return spi::server_time::max();
+  return now + wait;
+}
+
+}  // namespace holdfast::memory

@@ -1,0 +1,57 @@
+// One resource: who holds it, who waits, its fence, and the rule by which a claim may be granted
+// beside those who hold.
+#pragma once
+
+#include "stores/memory/holders.hpp"
+#include "stores/memory/waiting_line.hpp"
+
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace holdfast::memory {
+
+// Not thread-safe.
+class resource {
+ public:
+  resource(spi::resource_id id, std::uint64_t last_fence) : id_(std::move(id)), last_(last_fence) {}
+
+  [[nodiscard]] const spi::resource_id& id() const noexcept { return id_; }
+
+  memory::holders holders;
+  waiting_line line;
+
+  // The five lines that decide: exclusive wants nobody else, shared nobody exclusive, permits must
+  // suffice; and after an abnormal end the resource may be shut for a while. Who waits is not
+  // looked at.
+  [[nodiscard]] bool free_for(const spi::claim& claim, spi::server_time now) const;
+
+  // ok, or why this claim cannot be on this resource now: name_conflict (a lock is no semaphore),
+  // conflict (another max), invalid (more permits than there are).
+  [[nodiscard]] result<void> accepts(const spi::claim& claim) const;
+
+  // Neither held nor waited for; only the fence and perhaps a lock delay are left.
+  [[nodiscard]] bool idle() const noexcept { return holders.empty() && line.empty(); }
+
+  // Reserves `block` numbers and answers the first.
+  fence_token next_fence(std::uint32_t block);
+  [[nodiscard]] std::uint64_t last_fence() const noexcept { return last_; }
+  // For the mutant fence_in_second_call: writes down what next_fence() then only read.
+  void write_fence(fence_token fence, std::uint32_t block);
+
+  void shut(spi::server_time until);
+  [[nodiscard]] bool is_shut(spi::server_time now) const noexcept { return shut_until_ > now; }
+
+  // When something ends that could make it free: a hold, an offer or the lock delay.
+  [[nodiscard]] std::optional<spi::server_time> next_end(spi::server_time now) const;
+
+ private:
+  spi::resource_id id_;
+  std::uint64_t last_;
+  spi::server_time shut_until_ = spi::server_time::min();
+};
+
+}  // namespace holdfast::memory
