@@ -13,9 +13,11 @@ if(TARGET holdfast)
 
   get_property(packages GLOBAL PROPERTY HOLDFAST_PACKAGES)
   get_property(pkgconfig_modules GLOBAL PROPERTY HOLDFAST_PKGCONFIG)
+  set(pkgconfig_scope)
   if(BUILD_SHARED_LIBS)
     # The shared library brings its own dependencies.
     set(packages)
+    set(pkgconfig_scope .private)
   endif()
   list(TRANSFORM packages REPLACE "(.+)" "find_dependency(\\1)" OUTPUT_VARIABLE engine_dependencies)
   list(JOIN engine_dependencies "\n" engine_dependencies)
