@@ -1,13 +1,13 @@
 // Events for metrics, logs and tracing, the same on every engine.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include <holdfast/clock.hpp>
 #include <holdfast/fence.hpp>
 #include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace holdfast {
 

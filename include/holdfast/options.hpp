@@ -3,10 +3,10 @@
 // expression twice, so tokens, strings and callbacks are parameters of their own.
 #pragma once
 
+#include <holdfast/clock.hpp>
+
 #include <cstdint>
 #include <type_traits>
-
-#include <holdfast/clock.hpp>
 
 namespace holdfast {
 
@@ -18,9 +18,9 @@ enum class renew : std::uint8_t {
 // Spaces attempts while the engine does not answer; `wait` bounds them. Contention is not retried:
 // it waits in line.
 struct retry_policy {
-  std::uint32_t attempts = UINT32_MAX;              // tries in all; 1: never again
-  duration first = std::chrono::milliseconds(50);   // full jitter: 0 to first, then doubled
-  duration limit = std::chrono::seconds(2);         // the greatest step
+  std::uint32_t attempts = UINT32_MAX;             // tries in all; 1: never again
+  duration first = std::chrono::milliseconds(50);  // full jitter: 0 to first, then doubled
+  duration limit = std::chrono::seconds(2);        // the greatest step
 
   static constexpr retry_policy never() { return {.attempts = 1}; }
   static constexpr retry_policy times(std::uint32_t n) { return {.attempts = n}; }

@@ -2,11 +2,11 @@
 // result<T>; only the std face (lock, try_lock, ...) throws, and then a lock_error.
 #pragma once
 
+#include <tl/expected.hpp>
+
 #include <string>
 #include <string_view>
 #include <system_error>
-
-#include <tl/expected.hpp>
 
 namespace holdfast {
 

@@ -4,13 +4,13 @@
 // States: waiting at the gate -> pursuing -> answered; cancel() and the deadline answer from any.
 #pragma once
 
-#include <memory>
-#include <mutex>
+#include "core/agenda.hpp"
+#include "core/engine.hpp"
 
 #include <holdfast/spi/store.hpp>
 
-#include "core/agenda.hpp"
-#include "core/engine.hpp"
+#include <memory>
+#include <mutex>
 
 namespace holdfast::core {
 
@@ -21,7 +21,7 @@ class hold;
 class acquisition : public agenda_item, public std::enable_shared_from_this<acquisition> {
  public:
   acquisition(std::shared_ptr<engine> engine, request request, time_point now,
-              spi::completion<std::shared_ptr<hold>> done);
+              std::shared_ptr<gate> gate, spi::completion<std::shared_ptr<hold>> done);
   ~acquisition() override;
 
   void start();
@@ -35,25 +35,30 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
 
   [[nodiscard]] const core::request& wish() const noexcept { return request_; }
 
-  // From the gate: it is this one's turn, with a claim of its own or with the hold of another.
+  // From the gate: it is this one's turn, with a claim of its own or with the claim of the one
+  // before. take_over: false if there is an answer already, or the claim is lost.
   void pursue();
   bool take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence);
+  // From the gate, when the client is closed.
+  void give_up(error why);
   // From the runner of its claim.
-  void settled(result<std::shared_ptr<hold>> answer);
+  void settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome);
+
+  std::uint64_t ticket = 0;  // the gate's
 
  private:
-  bool answer(result<std::shared_ptr<hold>> answer);
-  void give_up(errc code, const char* why);
+  bool answer(result<std::shared_ptr<hold>> outcome);
 
   const std::shared_ptr<engine> engine_;
   const request request_;
   const time_point started_;
   const time_point deadline_;
-  std::shared_ptr<gate> gate_;
+  const std::shared_ptr<gate> gate_;  // null: passes it
 
   std::mutex mutex_;
-  spi::completion<std::shared_ptr<hold>> done_;   // guarded by mutex_; empty once answered
-  std::shared_ptr<claim_runner> runner_;          // guarded by mutex_; while pursuing
+  spi::completion<std::shared_ptr<hold>> done_;  // guarded by mutex_; empty once answered
+  std::shared_ptr<claim_runner> runner_;         // guarded by mutex_; while pursuing
+  bool cancelled_ = false;                       // guarded by mutex_
 };
 
 }  // namespace holdfast::core

@@ -1,11 +1,11 @@
 // Full-jitter back-off: the n-th pause is uniform between zero and first * 2^n, capped.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include <holdfast/clock.hpp>
 #include <holdfast/options.hpp>
+
+#include <algorithm>
+#include <cstdint>
 
 namespace holdfast::core {
 
@@ -18,7 +18,8 @@ class backoff {
     const duration ceiling = std::min(policy_.limit, step_);
     step_ = std::min(policy_.limit, step_ * 2);
     if (ceiling <= duration{1}) return ceiling;
-    return duration(static_cast<duration::rep>(random % static_cast<std::uint64_t>(ceiling.count())));
+    return duration(
+        static_cast<duration::rep>(random % static_cast<std::uint64_t>(ceiling.count())));
   }
   constexpr void reset() noexcept { step_ = policy_.first; }
 

@@ -2,12 +2,12 @@
 // margin by which two clocks may differ in rate.
 #pragma once
 
-#include <algorithm>
+#include "core/mutant.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
 
-#include "core/mutant.hpp"
+#include <algorithm>
 
 namespace holdfast::core {
 
@@ -23,7 +23,8 @@ constexpr time_point validity_end(time_point proven_at, duration ttl) noexcept {
   return proven_at + ttl - drift_margin(ttl);
 }
 
-// The last answered "you are waiting": when its request left here, and what the server's clock said.
+// The last answered "you are waiting": when its request left here, and what the server's clock
+// said.
 struct waiting_proof {
   time_point sent_at{};
   spi::server_time answered_at{};

@@ -5,27 +5,26 @@
 // Thread-safe. Nothing here blocks; completions are called exactly once, on whatever thread brought
 // the answer, under no lock, and must not block.
 //
-// Shutdown: close() cancels all who wait, declares all holds lost, releases them, and completes when
-// every release is answered or the limit has passed.
+// Shutdown: close() cancels all who wait, declares all holds lost, releases them, and completes
+// when every release is answered or the limit has passed.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <string>
-#include <vector>
+#include "core/agenda.hpp"
+#include "core/limits.hpp"
+#include "core/watchdog.hpp"
 
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
-#include "core/agenda.hpp"
-#include "core/limits.hpp"
-#include "core/watchdog.hpp"
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 namespace holdfast::core {
 
@@ -41,14 +40,15 @@ struct request {
   std::uint32_t max = 1;
   lock_options lock;
   duration wait = forever;
-  std::string payload;           // empty: the engine's
-  std::uint64_t thread = 0;      // of a blocking caller, for the event self_wait; 0: none
+  std::string payload;               // empty: the engine's
+  std::uint64_t thread = 0;          // of a blocking caller, for the event self_wait; 0: none
+  std::shared_ptr<core::gate> gate;  // of the name, where the caller keeps one; else looked up
 };
 
 struct engine_settings {
-  std::string payload;                          // "host:pid:program"
+  std::string payload;  // "host:pid:program"
   limits limit{};
-  bool hand_over_locally = true;                // threads of this process pass a lock on
+  bool hand_over_locally = true;  // threads of this process pass a lock on
   std::shared_ptr<holdfast::observer> observer;
 };
 
@@ -78,30 +78,37 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] const engine_settings& settings() const noexcept { return settings_; }
 
   // For the parts of the engine.
-  [[nodiscard]] agenda& schedule() noexcept { return agenda_; }
-  [[nodiscard]] core::watchdog& dog() noexcept { return watchdog_; }
+  [[nodiscard]] agenda& schedule() noexcept { return *agenda_; }
+  [[nodiscard]] core::watchdog& dog() noexcept { return *watchdog_; }
   [[nodiscard]] std::shared_ptr<gate> gate_of(const spi::resource_id& resource);
+  void forget_gate(const spi::resource_id& resource) noexcept;
   [[nodiscard]] spi::claim_id new_claim_id();
   [[nodiscard]] bool observed() const noexcept { return settings_.observer != nullptr; }
   void raise(event_kind kind, const spi::claim& claim, fence_token fence = {}, duration took = {},
              const error* cause = nullptr);
   void enlist(const std::shared_ptr<claim_runner>& runner);
   void discharge(claim_runner& runner) noexcept;
+  void answered() noexcept { pending_.fetch_sub(1, std::memory_order_relaxed); }
+  // Nothing may be sent any more: closed, or a fork of the process that opened it.
+  [[nodiscard]] bool inert() const noexcept { return closed() || runtime_->forked(); }
 
  private:
+  [[nodiscard]] result<void> check(const request& request) const;
   void finish_close();
 
-  std::shared_ptr<spi::runtime> runtime_;
-  std::shared_ptr<spi::store> store_;
-  engine_settings settings_;
-  agenda agenda_;
-  core::watchdog watchdog_;
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<spi::store> store_;
+  const engine_settings settings_;
+  const std::shared_ptr<agenda> agenda_;
+  const std::shared_ptr<core::watchdog> watchdog_;
   std::atomic<bool> closed_{false};
+  std::atomic<std::size_t> pending_{0};  // acquisitions without an answer
 
   mutable std::mutex mutex_;
-  std::map<spi::resource_id, std::weak_ptr<gate>> gates_;               // guarded by mutex_
-  std::map<claim_runner*, std::shared_ptr<claim_runner>> runners_;      // guarded by mutex_
-  spi::function<void(abandoned)> on_closed_;                            // guarded by mutex_
+  std::map<spi::resource_id, std::weak_ptr<gate>> gates_;           // guarded by mutex_
+  std::map<std::uint64_t, std::shared_ptr<claim_runner>> runners_;  // guarded by mutex_, by ticket
+  std::uint64_t next_ticket_ = 1;                                   // guarded by mutex_
+  spi::function<void(abandoned)> on_closed_;                        // guarded by mutex_
 };
 
 }  // namespace holdfast::core

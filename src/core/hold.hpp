@@ -5,6 +5,11 @@
 // after release() or a hand-over it never fires any more.
 #pragma once
 
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -12,17 +17,12 @@
 #include <stop_token>
 #include <string>
 
-#include <holdfast/clock.hpp>
-#include <holdfast/fence.hpp>
-#include <holdfast/result.hpp>
-#include <holdfast/spi/store.hpp>
-
 namespace holdfast::core {
 
 class claim_runner;
 class gate;
 
-class hold {
+class hold : public std::enable_shared_from_this<hold> {
  public:
   hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
        time_point since);
@@ -30,7 +30,8 @@ class hold {
   hold& operator=(const hold&) = delete;
   ~hold();  // releases, without waiting
 
-  [[nodiscard]] bool valid() const noexcept;  // compares with the clock: right even if a notice is late
+  [[nodiscard]] bool valid()
+      const noexcept;  // compares with the clock: right even if a notice is late
   [[nodiscard]] time_point valid_until() const noexcept;
   [[nodiscard]] fence_token fence() const noexcept;
   [[nodiscard]] duration ttl() const noexcept;  // what the engine gave
@@ -48,6 +49,9 @@ class hold {
   // Downgrade or upgrade: see spi::store::change. The fence changes with it.
   void change(spi::mode to, spi::completion<void> done);
 
+  // Ends it without a word to anybody: it never came to be.
+  void disown() noexcept;
+
   // From the runner.
   void tell_lost(const error& why) noexcept;
   void tell_wanted() noexcept;
@@ -56,7 +60,6 @@ class hold {
   enum class state : std::uint8_t { held, lost, released };
 
   bool leave_held(state to) noexcept;
-  void finish(spi::completion<void> done);
 
   const std::shared_ptr<claim_runner> runner_;
   const std::shared_ptr<gate> gate_;  // null: passed the gate
@@ -65,9 +68,9 @@ class hold {
   std::atomic<state> state_{state::held};
 
   std::mutex mutex_;
-  bool wanted_told_ = false;                     // guarded by mutex_
-  std::optional<std::stop_source> lost_;         // guarded by mutex_; made when asked for
-  std::optional<std::stop_source> wanted_;       // guarded by mutex_; made when asked for
+  bool wanted_told_ = false;                // guarded by mutex_
+  std::optional<std::stop_source> lost_;    // guarded by mutex_; made when asked for
+  std::optional<std::stop_source> wanted_;  // guarded by mutex_; made when asked for
 };
 
 }  // namespace holdfast::core

@@ -1,26 +1,27 @@
 // Every limit and default of the engine, by name.
 #pragma once
 
+#include <holdfast/clock.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-
-#include <holdfast/clock.hpp>
 
 namespace holdfast::core {
 
 struct limits {
   duration min_ttl = std::chrono::milliseconds(100);
   duration max_ttl = std::chrono::hours(24);
-  duration command = std::chrono::seconds(5);        // and at most ttl / 3
-  duration recheck = std::chrono::seconds(1);        // while in line, where the engine pushes
-  duration poll_first = std::chrono::milliseconds(10);  // where it does not: adaptive, up to recheck
+  duration command = std::chrono::seconds(5);  // and at most ttl / 3
+  duration recheck = std::chrono::seconds(1);  // while in line, where the engine pushes
+  duration poll_first =
+      std::chrono::milliseconds(10);  // where it does not: adaptive, up to recheck
   duration waiter_lease = std::chrono::seconds(30);
   duration renewal_slack = std::chrono::milliseconds(200);  // renewals this near go in one batch
   duration last_try = std::chrono::milliseconds(100);  // how long the try at the deadline may take
   duration local_hand_over = std::chrono::milliseconds(10);  // then the engine decides again
   std::uint32_t local_hand_overs = 32;
-  std::size_t waiters = 100'000;                     // per client, then overloaded
+  std::size_t waiters = 100'000;  // per client, then overloaded
   std::size_t renewal_batch = 1'000;
 };
 

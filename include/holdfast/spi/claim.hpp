@@ -2,13 +2,13 @@
 // first round trip, so that every verb may be sent twice without harm.
 #pragma once
 
+#include <holdfast/clock.hpp>
+
 #include <array>
 #include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include <holdfast/clock.hpp>
 
 namespace holdfast::spi {
 
@@ -42,8 +42,8 @@ enum class mode : std::uint8_t {
 
 // Immutable once made; shared between the core and the store.
 struct claim {
-  claim_id id;
-  resource_id resource;
+  claim_id id{};
+  resource_id resource{};
   spi::mode mode = spi::mode::exclusive;
   std::uint32_t permits = 1;  // permit mode: how many, all or nothing
   std::uint32_t max = 1;      // permit mode: how many there are
@@ -51,9 +51,9 @@ struct claim {
   bool queued = true;   // false (a try): answered at once, never queued
   bool renewed = true;  // false: the lease ends after ttl, a renewal only completes an offer
   duration ttl{};
-  duration lock_delay{};         // after an abnormal end the resource stays shut this long
-  std::uint32_t fence_block = 1; // the grant reserves this many fences, for local hand-overs
-  std::string payload;           // who: "host:pid:program", or an election's own text
+  duration lock_delay{};          // after an abnormal end the resource stays shut this long
+  std::uint32_t fence_block = 1;  // the grant reserves this many fences, for local hand-overs
+  std::string payload{};          // who: "host:pid:program", or an election's own text
 };
 
 using claim_ptr = std::shared_ptr<const claim>;

@@ -20,9 +20,9 @@ class function<Result(Arguments...)> {
   function(std::nullptr_t) noexcept {}
 
   template <class Callable>
-    requires(!std::is_same_v<std::decay_t<Callable>, function> &&
-             std::is_invocable_r_v<Result, std::decay_t<Callable>&, Arguments...>)
-  function(Callable&& callable) {
+  requires(!std::is_same_v<std::decay_t<Callable>, function> &&
+           std::is_invocable_r_v<Result, std::decay_t<Callable>&, Arguments...>)
+      function(Callable&& callable) {
     using held = std::decay_t<Callable>;
     if constexpr (fits<held>) {
       ::new (static_cast<void*>(storage_)) held(std::forward<Callable>(callable));
@@ -55,9 +55,9 @@ class function<Result(Arguments...)> {
   static constexpr std::size_t capacity = 56;
 
   template <class Held>
-  static constexpr bool fits = sizeof(Held) <= capacity &&
-                               alignof(Held) <= alignof(std::max_align_t) &&
-                               std::is_nothrow_move_constructible_v<Held>;
+  static constexpr bool fits =
+      sizeof(Held) <= capacity &&
+      alignof(Held) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Held>;
 
   struct table {
     Result (*call)(void*, Arguments&&...);

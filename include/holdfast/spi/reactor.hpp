@@ -1,10 +1,10 @@
 // A runtime that also watches descriptors: what stores with sockets build on.
 #pragma once
 
+#include <holdfast/spi/runtime.hpp>
+
 #include <cstdint>
 #include <memory>
-
-#include <holdfast/spi/runtime.hpp>
 
 namespace holdfast::spi {
 
@@ -19,9 +19,10 @@ class reactor : public runtime {
  public:
   using watch_id = std::uint64_t;
 
-  // Calls on_ready while the descriptor is ready (level-triggered), on the engine's thread or on one
-  // that drives it, never twice at once for one watch, and not after unwatch() has returned, unless
-  // unwatch() is called from within it. The descriptor stays the caller's: unwatch, then close.
+  // Calls on_ready while the descriptor is ready (level-triggered), on the engine's thread or on
+  // one that drives it, never twice at once for one watch, and not after unwatch() has returned,
+  // unless unwatch() is called from within it. The descriptor stays the caller's: unwatch, then
+  // close.
   virtual watch_id watch(int descriptor, bool readable, bool writable,
                          function<void(readiness)> on_ready) = 0;
   virtual void rewatch(watch_id id, bool readable, bool writable) = 0;

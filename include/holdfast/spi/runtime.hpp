@@ -2,11 +2,11 @@
 // simulator has one with virtual time. Nothing in core/ knows another source of either.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/function.hpp>
+
+#include <atomic>
+#include <cstdint>
 
 namespace holdfast::spi {
 
@@ -38,6 +38,10 @@ class runtime {
 
   // True on threads that must never block on a lock: the engine's and the notifier's.
   [[nodiscard]] virtual bool on_own_thread() const noexcept = 0;
+
+  // True in a child that was forked from the process that made this runtime: its threads are not
+  // there, and its descriptors are the parent's.
+  [[nodiscard]] virtual bool forked() const noexcept { return false; }
 
   // Blocks the caller until `done` is true, driving the runtime's work itself where nobody else
   // does: a lone thread pays no hop to another. Whoever sets `done` then calls wake() with it.

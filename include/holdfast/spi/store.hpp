@@ -16,6 +16,12 @@
 //     the first was answered with unavailable.
 #pragma once
 
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/function.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,12 +29,6 @@
 #include <string_view>
 #include <variant>
 #include <vector>
-
-#include <holdfast/clock.hpp>
-#include <holdfast/fence.hpp>
-#include <holdfast/result.hpp>
-#include <holdfast/spi/claim.hpp>
-#include <holdfast/spi/function.hpp>
 
 namespace holdfast::spi {
 
@@ -44,17 +44,17 @@ using server_time = server_clock::time_point;
 
 struct granted {
   fence_token fence;
-  duration ttl{};      // from this answer or push on; `forever`: does not end by time
-  server_time at{};    // the server's clock when it decided
-  bool offer = false;  // pushed: ttl is only the offer, a renewal makes it the full lease
-  bool wanted = false; // another claim waits for the resource
+  duration ttl{};       // from this answer or push on; `forever`: does not end by time
+  server_time at{};     // the server's clock when it decided
+  bool offer = false;   // pushed: ttl is only the offer, a renewal makes it the full lease
+  bool wanted = false;  // another claim waits for the resource
 };
 
 struct blocked {
   bool queued = false;       // the claim has a place in the server's line, and pushes come for it
   duration recheck_after{};  // when could asking again help, if no push comes?
   server_time at{};
-  std::string blocker;       // payload of one that is in the way, for people; may be empty
+  std::string blocker;  // payload of one that is in the way, for people; may be empty
 };
 
 using outcome = std::variant<granted, blocked>;
@@ -103,25 +103,25 @@ template <class T>
 using completion = function<void(result<T>)>;
 
 struct caps {
-  std::string engine;            // "memory", "sqlite", "redis"
-  bool expires = true;           // false: a hold lasts while its process lives, paused or not
-  bool pushes = true;            // wake-ups come by themselves; else the core polls
+  std::string engine;   // "memory", "sqlite", "redis"
+  bool expires = true;  // false: a hold lasts while its process lives, paused or not
+  bool pushes = true;   // wake-ups come by themselves; else the core polls
   bool always_fair = false;
   bool fair = true;
   bool shared = true;
   bool permits = true;
-  bool change = true;            // upgrade, downgrade
+  bool change = true;  // upgrade, downgrade
   bool latches = true;
-  bool lists = true;             // ls, and events for watch
-  bool excludes_processes = true;// false: memory
+  bool lists = true;               // ls, and events for watch
+  bool excludes_processes = true;  // false: memory
 };
 
 struct holder {
   std::string claim;  // public id
   spi::mode mode = spi::mode::exclusive;
   std::uint32_t permits = 1;
-  std::optional<fence_token> fence;      // none: a foreign holder
-  std::optional<duration> remaining;     // none: does not end by time
+  std::optional<fence_token> fence;   // none: a foreign holder
+  std::optional<duration> remaining;  // none: does not end by time
   std::optional<duration> held_for;
   std::string payload;
 };
@@ -150,7 +150,15 @@ enum class revocation : std::uint8_t {
   safe,   // no further renewal; nobody else before the lease has ended
 };
 
-enum class event_kind : std::uint8_t { queued, granted, renewed, released, expired, withdrawn, forced };
+enum class event_kind : std::uint8_t {
+  queued,
+  granted,
+  renewed,
+  released,
+  expired,
+  withdrawn,
+  forced
+};
 
 struct store_event {
   event_kind kind{};
@@ -179,8 +187,8 @@ struct latch_change {
   enum class kind : std::uint8_t { set, down };
   kind what = kind::down;
   std::uint32_t count = 1;
-  claim_id id;        // counts once, however often it is sent
-  duration life{};    // how long the latch lives after its last change
+  claim_id id;      // counts once, however often it is sent
+  duration life{};  // how long the latch lives after its last change
 };
 
 struct latch_state {

@@ -2,13 +2,13 @@
 // its errors never repeat the text, which may hold a password.
 #pragma once
 
+#include <holdfast/result.hpp>
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <holdfast/result.hpp>
 
 namespace holdfast::spi {
 

@@ -1,0 +1,187 @@
+#include "core/acquisition.hpp"
+
+#include "core/claim_runner.hpp"
+#include "core/gate.hpp"
+#include "core/hold.hpp"
+
+#include <utility>
+
+namespace holdfast::core {
+
+acquisition::acquisition(std::shared_ptr<engine> engine, request request, time_point now,
+                         std::shared_ptr<gate> gate, spi::completion<std::shared_ptr<hold>> done)
+    : engine_(std::move(engine)),
+      request_(std::move(request)),
+      started_(now),
+      deadline_(request_.wait >= time_point::max() - now ? time_point::max() : now + request_.wait),
+      gate_(std::move(gate)),
+      done_(std::move(done)) {}
+
+acquisition::~acquisition() = default;
+
+void acquisition::start() {
+  if (!gate_) return pursue();
+  switch (gate_->enter(shared_from_this(), request_.wait > duration{0})) {
+    case gate::entry::entered:
+      return pursue();
+    case gate::entry::refused:
+      answer(failure(errc::busy, "held or sought by this client"));
+      return;
+    case gate::entry::queued:
+      break;
+  }
+  if (request_.thread != 0 && gate_->holding_thread() == request_.thread && engine_->observed()) {
+    engine_->raise(event_kind::self_wait, {.resource = request_.resource});
+  }
+  engine_->schedule().schedule(shared_from_this(), deadline_);
+  // Its turn, a cancel or a close may have come between entering the line and here.
+  bool cancelled = false;
+  bool waits = false;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled = cancelled_;
+    waits = done_ && !runner_;
+  }
+  if (!waits) engine_->schedule().drop(*this);
+  if (cancelled || engine_->closed()) cancel();
+}
+
+void acquisition::pursue() {
+  machine_settings settings;
+  settings.ttl = request_.lock.ttl;
+  settings.queued = request_.wait > duration{0};
+  settings.renewed = request_.lock.renew == renew::automatic;
+  settings.pushes = engine_->store().caps().pushes;
+  settings.notice = request_.lock.notice;
+  settings.deadline = deadline_;
+  settings.retry = request_.lock.retry;
+  settings.limit = engine_->settings().limit;
+  settings.seed = engine_->runtime().random();
+
+  auto claim = std::make_shared<spi::claim>();
+  claim->id = engine_->new_claim_id();
+  claim->resource = request_.resource;
+  claim->mode = request_.mode;
+  claim->permits = request_.permits;
+  claim->max = request_.max;
+  claim->fair = request_.lock.fair;
+  claim->queued = settings.queued;
+  claim->renewed = settings.renewed;
+  claim->ttl = request_.lock.ttl;
+  claim->lock_delay = request_.lock.lock_delay;
+  claim->payload = request_.payload.empty() ? engine_->settings().payload : request_.payload;
+  if (gate_ && engine_->settings().hand_over_locally) {
+    claim->fence_block = engine_->settings().limit.local_hand_overs + 1;
+  }
+
+  auto runner =
+      std::make_shared<claim_runner>(engine_, std::move(claim), settings, shared_from_this());
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_ || cancelled_) {
+      runner.reset();
+    } else {
+      runner_ = runner;
+    }
+  }
+  engine_->schedule().drop(*this);  // the claim's own machine keeps the deadline from here on
+  if (!runner) {
+    answer(failure(errc::cancelled, "cancelled while waiting"));
+    if (gate_) gate_->leave();
+    return;
+  }
+  runner->start();
+}
+
+void acquisition::settled(const std::shared_ptr<claim_runner>& runner,
+                          result<fence_token> outcome) {
+  if (!outcome) {
+    answer(tl::unexpected<error>(std::move(outcome.error())));
+    if (gate_) gate_->leave();
+    return;
+  }
+  const time_point now = engine_->runtime().now();
+  if (gate_) {
+    const fence_token last(outcome->value() + runner->claim().fence_block - 1);
+    gate_->granted(now, last, request_.thread);
+  }
+  auto holder = std::make_shared<hold>(runner, gate_, *outcome, now);
+  runner->attach(holder);
+  answer(std::move(holder));
+}
+
+bool acquisition::take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence) {
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_) return false;
+    cancelled = cancelled_;
+  }
+  if (cancelled) {
+    answer(failure(errc::cancelled, "cancelled while waiting"));
+    return false;
+  }
+  auto holder = std::make_shared<hold>(runner, gate_, fence, engine_->runtime().now());
+  if (!runner->attach(holder)) {
+    holder->disown();
+    // The claim is gone, but the gate is still ours: go on with a claim of our own.
+    pursue();
+    return true;
+  }
+  engine_->schedule().drop(*this);
+  if (engine_->observed()) engine_->raise(event_kind::handed_over, runner->claim(), fence);
+  answer(std::move(holder));
+  return true;
+}
+
+bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
+  spi::completion<std::shared_ptr<hold>> done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::move(done_);
+    runner_.reset();
+  }
+  if (!done) return false;
+  engine_->schedule().drop(*this);
+  engine_->answered();
+  if (engine_->observed()) {
+    const duration took = engine_->runtime().now() - started_;
+    if (outcome) {
+      engine_->raise(event_kind::granted, (*outcome)->claim(), (*outcome)->fence(), took);
+    } else {
+      const bool busy = outcome.error() == errc::busy || outcome.error() == errc::timed_out;
+      engine_->raise(busy ? event_kind::busy : event_kind::failed, {.resource = request_.resource},
+                     {}, took, &outcome.error());
+    }
+  }
+  done(std::move(outcome));
+  return true;
+}
+
+void acquisition::cancel() noexcept {
+  std::shared_ptr<claim_runner> runner;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    runner = runner_;
+  }
+  if (runner) {
+    runner->cancel({errc::cancelled, "cancelled while waiting"});
+  } else if (gate_ && gate_->withdraw(*this)) {
+    answer(failure(errc::cancelled, "cancelled while waiting"));
+  }
+}
+
+void acquisition::give_up(error why) { answer(tl::unexpected<error>(std::move(why))); }
+
+void acquisition::due(time_point now) {
+  if (now < deadline_) {
+    engine_->schedule().schedule(shared_from_this(), deadline_);
+    return;
+  }
+  if (gate_ && gate_->withdraw(*this)) {
+    answer(failure(errc::timed_out, "held by this client"));
+  }
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,43 @@
+#include <holdfast/spi/claim.hpp>
+
+#include <string_view>
+
+namespace holdfast::spi {
+
+namespace {
+
+constexpr std::string_view digits = "0123456789abcdef";
+
+std::uint64_t half(const claim_id& id, std::size_t from) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < 8; ++i) bits = bits << 8U | id.bytes[from + i];
+  return bits;
+}
+
+std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31U);
+}
+
+}  // namespace
+
+std::string public_id(const claim_id& id) {
+  // 64 of 128 bits: whoever reads it still has 2^64 ids to try.
+  const std::uint64_t bits = mix(half(id, 0) ^ mix(half(id, 8) + 0x9e3779b97f4a7c15ULL));
+  std::string text(16, '0');
+  for (std::size_t i = 0; i < 16; ++i) text[i] = digits[bits >> (60 - 4 * i) & 15U];
+  return text;
+}
+
+std::string to_hex(const claim_id& id) {
+  std::string text;
+  text.reserve(32);
+  for (const std::uint8_t byte : id.bytes) {
+    text += digits[byte >> 4U];
+    text += digits[byte & 15U];
+  }
+  return text;
+}
+
+}  // namespace holdfast::spi

@@ -1,0 +1,467 @@
+#include "core/claim_machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::core {
+
+namespace {
+
+// A re-check sooner than this would be a spin.
+constexpr duration shortest_pause = std::chrono::milliseconds(1);
+// A last try is worth it only if we have not asked for this long.
+constexpr duration fresh_answer = std::chrono::milliseconds(10);
+
+}  // namespace
+
+claim_machine::claim_machine(const machine_settings& settings)
+    : settings_(settings),
+      backoff_(settings.retry),
+      random_state_(settings.seed),
+      seek_until_(settings.deadline),
+      poll_(settings.limit.poll_first) {}
+
+claim_machine::orders claim_machine::start(time_point now) {
+  if (phase_ != phase::seeking) return {};  // cancelled before it began
+  return send_attempt(now);
+}
+
+// --- seeking -----------------------------------------------------------------------------------
+
+claim_machine::orders claim_machine::attempted(time_point now, time_point sent_at,
+                                               const result<spi::outcome>& answer) {
+  attempting_ = false;
+  // "Lost" is the engine's word for a request that came too late: as good as none.
+  const bool unknown =
+      !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
+  if (unknown) {
+    unanswered_ = true;
+  } else {
+    last_answered_sent_ = std::max(last_answered_sent_, sent_at);
+  }
+  if (phase_ == phase::held) {
+    // I3: the push overtook this answer.
+    if (answer && std::holds_alternative<spi::granted>(*answer)) {
+      prove(sent_at, std::get<spi::granted>(*answer));
+    }
+    return {};
+  }
+  if (phase_ != phase::seeking) return {};
+  if (unknown) {
+    if (mutated(mutant::unknown_taken_as_success)) {
+      return accept(now, sent_at, {.fence = fence_token(1), .ttl = settings_.ttl});
+    }
+    return unanswered_attempt(now, answer.error());
+  }
+  outage_ = false;
+  last_answer_ = now;
+  attempts_ = 0;
+  backoff_.reset();
+  if (!answer) {
+    // Refused: this request changed nothing, but an earlier one may have.
+    known_ = unanswered_ || in_line_;
+    return give_up(now, answer.error());
+  }
+  if (const auto* grant = std::get_if<spi::granted>(&*answer)) {
+    return accept(now, mutated(mutant::proof_dated_at_answer) ? now : sent_at, *grant);
+  }
+  return blocked(now, sent_at, std::get<spi::blocked>(*answer));
+}
+
+claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
+                                             const spi::blocked& answer) {
+  last_error_ = {errc::timed_out, answer.blocker.empty() ? std::string("held by another")
+                                                         : "held by " + answer.blocker};
+  in_line_ = answer.queued;
+  known_ = in_line_ || unanswered_;
+  if (!settings_.queued) {
+    last_error_.code = errc::busy;
+    return give_up(now, last_error_);
+  }
+  if (in_line_) proof_ = waiting_proof{sent_at, answer.at};
+  if (last_try_ || now >= seek_until_) return give_up(now, last_error_);
+  if (std::exchange(woken_, false)) return send_attempt(now);
+  orders todo;
+  duration pause = std::min(answer.recheck_after, settings_.limit.recheck);
+  if (!in_line_ && settings_.pushes) {
+    todo.watch = true;
+  } else if (!in_line_) {
+    pause = std::min(pause, poll_);
+    poll_ = std::min(poll_ * 2, settings_.limit.recheck);
+  }
+  next_at_ =
+      mutated(mutant::no_recheck_bound) ? time_point::max() : now + std::max(pause, shortest_pause);
+  return todo;
+}
+
+claim_machine::orders claim_machine::unanswered_attempt(time_point now, const error& why) {
+  outage_ = true;
+  known_ = true;
+  last_error_ = {errc::unavailable, why.detail};
+  if (!settings_.queued || last_try_ || attempts_ >= settings_.retry.attempts) {
+    return give_up(now, last_error_);
+  }
+  next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+  return {};
+}
+
+claim_machine::orders claim_machine::accept(time_point now, time_point proven_at,
+                                            const spi::granted& grant) {
+  known_ = true;
+  if (validity_end(proven_at, grant.ttl) - std::min(settings_.notice, grant.ttl / 2) <= now) {
+    // I1: the answer took longer than the lease. Not believed; asked again, the same claim.
+    last_error_ = {errc::unavailable, "the grant came too late to be of use"};
+    outage_ = true;
+    if (!settings_.queued || last_try_) return give_up(now, last_error_);
+    if (attempting_) return {};
+    next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+    return {};
+  }
+  phase_ = phase::held;
+  was_held_ = true;
+  fence_ = grant.fence;
+  prove(proven_at, grant);
+  orders todo;
+  todo.settle = fence_;
+  todo.wanted = grant.wanted;
+  return todo;
+}
+
+claim_machine::orders claim_machine::watched(time_point now, const result<spi::armed>& answer) {
+  if (phase_ != phase::seeking || attempting_) return {};
+  const bool gap = !answer || *answer == spi::armed::recheck;
+  if (gap && !mutated(mutant::check_then_arm)) return send_attempt(now);
+  return {};
+}
+
+claim_machine::orders claim_machine::notified(time_point now,
+                                              const std::optional<spi::granted>& grant) {
+  if (phase_ != phase::seeking) return {};  // I3, and what comes after leaving is void
+  if (grant && attempting_ && mutated(mutant::early_grant_dropped)) return {};
+  if (grant) {
+    // Never answered "waiting": nothing to date the push from but the attempt itself.
+    const waiting_proof proof = proof_.value_or(waiting_proof{last_sent_, grant->at});
+    orders todo = accept(now, date_push(now, proof, grant->at), *grant);
+    if (phase_ == phase::seeking && !attempting_) return send_attempt(now);
+    return todo;
+  }
+  if (attempting_) {
+    // The answer on its way may be older than this wake-up.
+    woken_ = !mutated(mutant::check_then_arm);
+    return {};
+  }
+  return send_attempt(now);
+}
+
+claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_point sent_at,
+                                                       const spi::renewal& answer) {
+  if (attempting_) return {};  // its own answer is newer
+  switch (answer.state) {
+    case spi::hold_state::waiting:
+      outage_ = false;
+      last_answer_ = now;
+      backoff_.reset();
+      proof_ = waiting_proof{sent_at, answer.at};
+      next_at_ = now + std::clamp(answer.recheck_after, shortest_pause, settings_.limit.recheck);
+      return {};
+    case spi::hold_state::renewed:
+    case spi::hold_state::held:
+      return accept(now, sent_at, answer.grant);
+    case spi::hold_state::lost:
+      in_line_ = false;  // evicted: queue anew
+      return send_attempt(now);
+    case spi::hold_state::unknown:
+      outage_ = true;  // I2
+      next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+      return {};
+  }
+  return {};
+}
+
+claim_machine::orders claim_machine::past_deadline(time_point now) {
+  if (attempting_ || outage_ || last_try_ || now - last_answer_ < fresh_answer) {
+    if (outage_ && last_error_.code != errc::timed_out) last_error_.code = errc::unavailable;
+    return give_up(now, last_error_);
+  }
+  // The lock may be free and its wake-up lost: ask once more before saying no.
+  last_try_ = true;
+  seek_until_ = now + settings_.limit.last_try;
+  return send_attempt(now);
+}
+
+claim_machine::orders claim_machine::send_attempt(time_point now) {
+  attempting_ = true;
+  known_ = true;
+  woken_ = false;
+  ++attempts_;
+  next_at_ = time_point::max();
+  last_sent_ = now;
+  orders todo;
+  todo.attempt = true;
+  return todo;
+}
+
+claim_machine::orders claim_machine::cancel(time_point now, const error& why) {
+  if (phase_ != phase::seeking) return {};
+  orders todo = give_up(now, why);
+  if (mutated(mutant::cleanup_under_callers_token)) {
+    todo.leave = false;
+    phase_ = phase::ended;
+  }
+  return todo;
+}
+
+claim_machine::orders claim_machine::give_up(time_point now, error why) {
+  orders todo;
+  todo.settle = tl::unexpected<error>(std::move(why));
+  if (known_ || attempting_) {
+    leave(now, todo);  // I4
+  } else {
+    phase_ = phase::ended;
+  }
+  return todo;
+}
+
+// --- held --------------------------------------------------------------------------------------
+
+void claim_machine::prove(time_point proven_at, const spi::granted& grant) {
+  const time_point end = validity_end(proven_at, grant.ttl);
+  if (end >= valid_until_) {  // else an older proof that came late: belief only grows
+    valid_until_ = end;
+    granted_ttl_ = grant.ttl;
+    offer_ = grant.offer;
+  }
+  const bool completes = offer_ && !mutated(mutant::offer_never_completed);
+  if (!completes && (offer_ || !settings_.renewed)) {
+    renew_at_ = time_point::max();
+    return;
+  }
+  const duration third = std::min(grant.ttl, settings_.ttl) / 3;
+  const duration jitter(static_cast<duration::rep>(
+      random() % static_cast<std::uint64_t>(std::max<duration::rep>(1, third.count() / 10))));
+  renew_at_ = proven_at + third - jitter;
+}
+
+claim_machine::orders claim_machine::refreshed_held(time_point now, time_point sent_at,
+                                                    const spi::renewal& answer) {
+  orders todo;
+  switch (answer.state) {
+    case spi::hold_state::renewed:
+    case spi::hold_state::held:
+      backoff_.reset();
+      prove(sent_at, answer.grant);
+      todo.renewed = true;
+      todo.wanted = answer.grant.wanted;
+      return todo;
+    case spi::hold_state::waiting:
+    case spi::hold_state::lost:
+      if (!renewing_as_holder_) return todo;  // I3: asked before we were granted
+      if (mutated(mutant::not_yours_taken_as_ok)) {
+        prove(sent_at, {.fence = fence_, .ttl = settings_.ttl});
+        return todo;
+      }
+      todo.lose = error{errc::lost, "the engine no longer has this claim"};
+      phase_ = phase::ended;
+      return todo;
+    case spi::hold_state::unknown:
+      if (mutated(mutant::unknown_taken_as_loss)) {
+        return lose(now, {errc::lost, "no answer"});
+      }
+      // I2: goes on until validity ends, a tenth of the lease at a time.
+      renew_at_ =
+          now + std::max(shortest_pause, std::min(settings_.ttl / 10, backoff_.next(random())));
+      if (mutated(mutant::watchdog_stops_after_error)) renew_at_ = time_point::max();
+      todo.renewal_failed = true;
+      return todo;
+  }
+  return todo;
+}
+
+claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_at,
+                                               const spi::renewal& answer) {
+  renewing_ = false;
+  if (answer.state != spi::hold_state::unknown) {
+    last_answered_sent_ = std::max(last_answered_sent_, sent_at);
+  }
+  if (phase_ == phase::seeking) return refreshed_seeking(now, sent_at, answer);
+  if (phase_ == phase::held) return refreshed_held(now, sent_at, answer);
+  if (phase_ == phase::leaving && mutated(mutant::renewal_after_release)) {
+    renew_at_ = now + settings_.ttl / 3;
+  }
+  return {};
+}
+
+claim_machine::orders claim_machine::gone(time_point now, const error& why) {
+  if (phase_ == phase::seeking) {
+    in_line_ = false;
+    return attempting_ ? orders{} : send_attempt(now);
+  }
+  if (phase_ != phase::held) return {};
+  orders todo;
+  todo.lose = why;
+  phase_ = phase::ended;
+  return todo;
+}
+
+claim_machine::orders claim_machine::lose(time_point now, error why) {
+  orders todo;
+  todo.lose = std::move(why);
+  leave(now, todo);  // the engine may keep it for the margin longer: do not make others wait
+  return todo;
+}
+
+claim_machine::orders claim_machine::send_renewal(time_point now) {
+  renewing_ = true;
+  renewing_as_holder_ = phase_ == phase::held;
+  last_sent_ = now;
+  next_at_ = time_point::max();
+  renew_at_ = time_point::max();
+  orders todo;
+  todo.renew = true;
+  return todo;
+}
+
+// --- leaving -----------------------------------------------------------------------------------
+
+claim_machine::orders claim_machine::release(time_point now) {
+  orders todo;
+  if (phase_ != phase::held) {
+    todo.released = failure(errc::lost, "the lease had ended before");
+    return todo;
+  }
+  releasing_ = true;
+  leave(now, todo);
+  return todo;
+}
+
+claim_machine::orders claim_machine::shut(time_point now) {
+  if (phase_ == phase::seeking) return cancel(now, {errc::cancelled, "the client was closed"});
+  if (phase_ == phase::held) return lose(now, {errc::cancelled, "the client was closed"});
+  return {};
+}
+
+void claim_machine::leave(time_point now, orders& todo) {
+  phase_ = phase::leaving;
+  backoff_.reset();
+  todo.leave = true;
+  todo.unanswered = unanswered_ || attempting_;
+  leave_in_flight_ = true;
+  ++leaves_;
+  leave_at_ = time_point::max();
+  if (mutated(mutant::renewal_after_release)) {
+    renew_at_ = now + settings_.ttl / 3;
+  } else {
+    renew_at_ = time_point::max();  // I5
+  }
+}
+
+time_point claim_machine::abandon_at() const noexcept {
+  const duration life =
+      settings_.queued ? std::max(settings_.ttl, settings_.limit.waiter_lease) : settings_.ttl;
+  const time_point from =
+      mutated(mutant::release_given_up_at_answered) ? last_answered_sent_ : last_sent_;
+  return from + life + drift_margin(life);
+}
+
+claim_machine::orders claim_machine::departed(time_point now,
+                                              const result<spi::departure>& answer) {
+  if (phase_ != phase::leaving) return {};
+  leave_in_flight_ = false;
+  orders todo;
+  if (answer) {
+    phase_ = phase::ended;
+    if (std::exchange(releasing_, false)) {
+      // "Gone" after a leave that was not answered is that leave's own work.
+      const bool was_ours = *answer == spi::departure::was_holder || leaves_ > 1;
+      todo.released =
+          was_ours ? result<void>{} : failure(errc::lost, "the engine no longer had this claim");
+    }
+    return todo;
+  }
+  if (std::exchange(releasing_, false)) {
+    todo.released = failure(errc::unavailable, answer.error().detail);
+    todo.release_pending = true;
+  }
+  leave_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+  return todo;
+}
+
+// --- time --------------------------------------------------------------------------------------
+
+time_point claim_machine::loss_at() const noexcept {
+  if (valid_until_ == time_point::max()) return valid_until_;
+  return valid_until_ - settings_.notice;
+}
+
+claim_machine::orders claim_machine::join(time_point now, time_point horizon) {
+  if (phase_ == phase::held && !renewing_ && renew_at_ <= horizon && now < loss_at()) {
+    return send_renewal(now);
+  }
+  if (phase_ == phase::seeking && in_line_ && !attempting_ && !renewing_ && next_at_ <= horizon &&
+      now < seek_until_) {
+    return send_renewal(now);
+  }
+  return {};
+}
+
+claim_machine::orders claim_machine::tick(time_point now) {
+  switch (phase_) {
+    case phase::seeking:
+      if (settings_.queued && now >= seek_until_) return past_deadline(now);
+      if (next_at_ > now || attempting_ || renewing_) return {};
+      return in_line_ && !outage_ ? send_renewal(now) : send_attempt(now);
+    case phase::held:
+      if (now >= loss_at() && !mutated(mutant::local_deadline_unchecked)) {
+        return lose(now, {errc::lost, "no proof of the lease in time"});
+      }
+      if (renew_at_ <= now && !renewing_) return send_renewal(now);
+      return {};
+    case phase::leaving: {
+      if (mutated(mutant::renewal_after_release) && renew_at_ <= now && !renewing_) {
+        return send_renewal(now);
+      }
+      if (leave_in_flight_ || leave_at_ > now) return {};
+      orders todo;
+      if (now >= abandon_at()) {
+        phase_ = phase::ended;
+        todo.release_abandoned = was_held_;
+        return todo;
+      }
+      leave_in_flight_ = true;
+      ++leaves_;
+      leave_at_ = time_point::max();
+      todo.leave = true;
+      todo.unanswered = unanswered_ || attempting_;
+      return todo;
+    }
+    case phase::ended:
+      return {};
+  }
+  return {};
+}
+
+time_point claim_machine::wake_at() const noexcept {
+  switch (phase_) {
+    case phase::seeking:
+      return std::min(settings_.queued ? seek_until_ : time_point::max(),
+                      attempting_ || renewing_ ? time_point::max() : next_at_);
+    case phase::held:
+      return std::min(loss_at(), renewing_ ? time_point::max() : renew_at_);
+    case phase::leaving:
+      return std::min(leave_in_flight_ ? time_point::max() : leave_at_,
+                      renewing_ ? time_point::max() : renew_at_);
+    case phase::ended:
+      return time_point::max();
+  }
+  return time_point::max();
+}
+
+std::uint64_t claim_machine::random() noexcept {
+  random_state_ += 0x9e3779b97f4a7c15ULL;  // splitmix64
+  std::uint64_t z = random_state_;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31U);
+}
+
+}  // namespace holdfast::core

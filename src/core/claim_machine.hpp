@@ -1,0 +1,153 @@
+// The life of one claim, without input or output: gets answers, wake-ups and the time, returns
+// orders. Everything that decides whether a lock is believed to be held is in this file's .cpp.
+//
+// Not thread-safe: claim_runner feeds it one input at a time.
+//
+//   phase    | entered by                  | ends with
+//   seeking  | start                       | grant -> held; deadline, cancel, refusal -> leaving
+//   held     | grant with validity left    | release, local deadline -> leaving; engine's word ->
+//   ended leaving  | the engine may know of us   | answered, or nothing of ours can be left ->
+//   ended ended    |                             |
+//
+// Invariants, cited by number in the .cpp:
+//  I1  A hold is dated from before the request that proved it was sent (or by date_push).
+//  I2  No answer is unknown: it changes neither belief nor disbelief.
+//  I3  A grant is sticky: once believed, a later "blocked" or "waiting" of an older request is
+//  void. I4  Whatever ends the seeking, a claim that the engine may know of is left, by a request
+//  of its
+//      own deadline, until last_sent + ttl: a renewal that was sent but not answered counts.
+//  I5  Nothing is renewed after it was released.
+#pragma once
+
+#include "core/backoff.hpp"
+#include "core/dating.hpp"
+#include "core/limits.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace holdfast::core {
+
+struct machine_settings {
+  duration ttl{};
+  bool queued = true;  // false: a try
+  bool renewed = true;
+  bool pushes = true;  // of the engine
+  duration notice{0};
+  time_point deadline = time_point::max();  // of the seeking
+  retry_policy retry{};
+  limits limit{};
+  std::uint64_t seed = 0;  // for jitter
+};
+
+class claim_machine {
+ public:
+  enum class phase : std::uint8_t { seeking, held, leaving, ended };
+
+  // What to do now, in the order of the members. At most one of each.
+  struct orders {
+    std::optional<result<fence_token>> settle;  // answer the requester
+    std::optional<error> lose;                  // tell the holder
+    bool attempt = false;
+    bool watch = false;
+    bool renew = false;
+    bool leave = false;
+    bool unanswered = false;               // with leave: keep a tombstone
+    std::optional<result<void>> released;  // answer who released
+    bool release_pending = false;          // events
+    bool release_abandoned = false;
+    bool renewal_failed = false;
+    bool renewed = false;
+    bool wanted = false;  // tell the holder that somebody waits
+  };
+
+  explicit claim_machine(const machine_settings& settings);
+
+  orders start(time_point now);
+  orders attempted(time_point now, time_point sent_at, const result<spi::outcome>& answer);
+  orders watched(time_point now, const result<spi::armed>& answer);
+  orders notified(time_point now, const std::optional<spi::granted>& grant);
+  orders refreshed(time_point now, time_point sent_at, const spi::renewal& answer);
+  orders gone(time_point now, const error& why);
+  orders cancel(time_point now, const error& why);  // while seeking
+  orders release(time_point now);                   // while held
+  orders shut(time_point now);                      // the client is closed
+  orders departed(time_point now, const result<spi::departure>& answer);
+  orders tick(time_point now);
+  // tick, but also renews what is due before the horizon.
+  orders join(time_point now, time_point horizon);
+
+  // When tick() is wanted next.
+  [[nodiscard]] time_point wake_at() const noexcept;
+
+  [[nodiscard]] phase where() const noexcept { return phase_; }
+  [[nodiscard]] time_point valid_until() const noexcept { return valid_until_; }
+  [[nodiscard]] duration granted_ttl() const noexcept { return granted_ttl_; }
+  [[nodiscard]] fence_token fence() const noexcept { return fence_; }
+  void adopt(fence_token fence) noexcept { fence_ = fence; }  // after a change of mode
+
+ private:
+  orders accept(time_point now, time_point proven_at, const spi::granted& grant);
+  orders blocked(time_point now, time_point sent_at, const spi::blocked& answer);
+  orders unanswered_attempt(time_point now, const error& why);
+  orders refreshed_seeking(time_point now, time_point sent_at, const spi::renewal& answer);
+  orders refreshed_held(time_point now, time_point sent_at, const spi::renewal& answer);
+  orders past_deadline(time_point now);
+  orders send_attempt(time_point now);
+  orders send_renewal(time_point now);
+  orders give_up(time_point now, error why);
+  orders lose(time_point now, error why);
+  void leave(time_point now, orders& todo);
+  void prove(time_point proven_at, const spi::granted& grant);
+  [[nodiscard]] time_point loss_at() const noexcept;
+  [[nodiscard]] time_point abandon_at() const noexcept;
+  [[nodiscard]] std::uint64_t random() noexcept;
+
+  const machine_settings settings_;
+  phase phase_ = phase::seeking;
+  backoff backoff_;
+  std::uint64_t random_state_;
+
+  // What the engine may know of us.
+  time_point last_sent_{};           // of the last attempt or renewal
+  time_point last_answered_sent_{};  // of those, the last that was answered
+  bool attempting_ = false;          // an attempt is in flight
+  bool renewing_ = false;            // a renewal is in flight
+  bool renewing_as_holder_ = false;
+  bool unanswered_ = false;  // some attempt was never answered and may still arrive
+  bool known_ = false;       // the engine may have a trace of us
+
+  // Seeking.
+  std::uint32_t attempts_ = 0;  // since the last usable answer
+  bool in_line_ = false;
+  bool woken_ = false;  // a wake-up came while an attempt was in flight
+  bool last_try_ = false;
+  error last_error_{errc::unavailable, "no answer yet"};
+  bool outage_ = true;  // the last request got no usable answer
+  time_point last_answer_{};
+  std::optional<waiting_proof> proof_;
+  time_point next_at_ = time_point::max();  // when to ask again
+  time_point seek_until_;
+  duration poll_{};
+
+  // Held.
+  fence_token fence_;
+  duration granted_ttl_{};
+  bool offer_ = false;
+  time_point valid_until_ = time_point::min();
+  time_point renew_at_ = time_point::max();
+
+  // Leaving.
+  bool releasing_ = false;  // somebody waits for the answer of release
+  bool was_held_ = false;
+  std::uint32_t leaves_ = 0;
+  bool leave_in_flight_ = false;
+  time_point leave_at_ = time_point::max();
+};
+
+}  // namespace holdfast::core

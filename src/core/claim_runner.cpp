@@ -1,0 +1,228 @@
+#include "core/claim_runner.hpp"
+
+#include "core/acquisition.hpp"
+#include "core/hold.hpp"
+
+#include <utility>
+
+namespace holdfast::core {
+
+claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
+                           const machine_settings& settings, std::shared_ptr<acquisition> requester)
+    : engine_(std::move(engine)),
+      claim_(std::move(claim)),
+      requester_(std::move(requester)),
+      machine_(settings) {}
+
+claim_runner::~claim_runner() = default;
+
+// Whoever finds nobody feeding the machine feeds it, and then what others have brought meanwhile.
+// An answer that comes before the store's call returns is such an input: no recursion.
+template <class Step>
+void claim_runner::feed(Step&& step) {
+  const auto self = shared_from_this();  // the engine's list may drop us at the end
+  std::unique_lock lock(mutex_);
+  if (running_) {
+    inputs_.emplace_back(std::forward<Step>(step));
+    return;
+  }
+  running_ = true;
+  lock.unlock();
+  after_step(step(engine_->runtime().now()));
+  lock.lock();
+  drain(lock);
+}
+
+void claim_runner::drain(std::unique_lock<std::mutex>& lock) {
+  while (!inputs_.empty()) {
+    std::vector<input> inputs = std::exchange(inputs_, {});
+    lock.unlock();
+    for (input& step : inputs) after_step(step(engine_->runtime().now()));
+    lock.lock();
+  }
+  const bool ended = machine_.where() == claim_machine::phase::ended;
+  running_ = false;
+  lock.unlock();
+  if (ended) engine_->discharge(*this);
+}
+
+void claim_runner::after_step(claim_machine::orders todo) {
+  publish();
+  carry_out(std::move(todo));
+  const time_point wake = machine_.wake_at();
+  if (wake != time_point::max()) engine_->schedule().schedule(shared_from_this(), wake);
+}
+
+void claim_runner::publish() noexcept {
+  const bool held = machine_.where() == claim_machine::phase::held;
+  valid_until_.store((held ? machine_.valid_until() : time_point::min()).time_since_epoch().count(),
+                     std::memory_order_release);
+  ttl_.store(machine_.granted_ttl().count(), std::memory_order_release);
+}
+
+void claim_runner::carry_out(claim_machine::orders todo) {
+  if (todo.settle) settle(std::move(*todo.settle));
+  if (todo.lose) tell_lost(*todo.lose);
+  if (todo.attempt) send_attempt();
+  if (todo.watch) {
+    engine_->store().watch(claim_, spi::blocked{}, context(),
+                           [self = shared_from_this()](result<spi::armed> answer) {
+                             self->feed([self = self.get(), answer](time_point now) {
+                               return self->machine_.watched(now, answer);
+                             });
+                           });
+  }
+  if (todo.renew) engine_->dog().collect(shared_from_this());
+  if (todo.leave) send_leave(todo.unanswered);
+  if (todo.released) {
+    spi::completion<void> done;
+    {
+      const std::lock_guard lock(mutex_);
+      done = std::move(on_released_);
+    }
+    if (done) done(std::move(*todo.released));
+  }
+  if (todo.wanted) tell_wanted();
+  if (engine_->observed()) {
+    if (todo.renewed) engine_->raise(event_kind::renewed, *claim_, machine_.fence());
+    if (todo.renewal_failed) engine_->raise(event_kind::renewal_failed, *claim_, machine_.fence());
+    if (todo.release_pending) engine_->raise(event_kind::release_pending, *claim_);
+    if (todo.release_abandoned) engine_->raise(event_kind::release_abandoned, *claim_);
+  }
+}
+
+spi::op_context claim_runner::context(bool unanswered) const {
+  const time_point now = engine_->runtime().now();
+  return {.deadline = now + command_limit(engine_->settings().limit, claim_->ttl),
+          .unanswered = unanswered};
+}
+
+void claim_runner::send_attempt() {
+  if (mutated(mutant::new_id_on_retry) && attempts_ > 0) {
+    auto other = std::make_shared<spi::claim>(*claim_);
+    other->id = engine_->new_claim_id();
+    claim_ = std::move(other);
+  }
+  ++attempts_;
+  const time_point sent_at = engine_->runtime().now();
+  engine_->store().attempt(
+      claim_, shared_from_this(), context(),
+      [self = shared_from_this(), sent_at](result<spi::outcome> answer) {
+        self->feed([self = self.get(), sent_at, answer = std::move(answer)](time_point now) {
+          return self->machine_.attempted(now, sent_at, answer);
+        });
+      });
+}
+
+void claim_runner::send_leave(bool unanswered) {
+  engine_->store().leave(claim_, context(unanswered),
+                         [self = shared_from_this()](result<spi::departure> answer) {
+                           self->feed([self = self.get(), answer](time_point now) {
+                             return self->machine_.departed(now, answer);
+                           });
+                         });
+}
+
+void claim_runner::settle(result<fence_token> answer) {
+  std::shared_ptr<acquisition> requester;
+  {
+    const std::lock_guard lock(mutex_);
+    requester = std::move(requester_);
+  }
+  if (!requester) return;
+  requester->settled(shared_from_this(), std::move(answer));
+}
+
+void claim_runner::tell_lost(const error& why) {
+  std::shared_ptr<hold> holder;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    holder = holder_.lock();
+    holder_.reset();
+  }
+  if (engine_->observed()) engine_->raise(event_kind::lost, *claim_, machine_.fence(), {}, &why);
+  if (holder) holder->tell_lost(why);
+}
+
+void claim_runner::tell_wanted() {
+  wanted_.store(true, std::memory_order_release);
+  std::shared_ptr<hold> holder;
+  {
+    const std::lock_guard lock(mutex_);
+    holder = holder_.lock();
+  }
+  if (holder) holder->tell_wanted();
+}
+
+bool claim_runner::attach(const std::shared_ptr<hold>& holder) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return false;
+  holder_ = holder;
+  return true;
+}
+
+void claim_runner::detach() noexcept {
+  const std::lock_guard lock(mutex_);
+  holder_.reset();
+}
+
+void claim_runner::start() {
+  // Enlisted before the attempt is sent: whatever happens next, somebody looks after this claim.
+  engine_->enlist(shared_from_this());
+  feed([this](time_point now) { return machine_.start(now); });
+}
+
+void claim_runner::cancel(error why) noexcept {
+  feed([this, why = std::move(why)](time_point now) { return machine_.cancel(now, why); });
+}
+
+void claim_runner::release(spi::completion<void> done) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    on_released_ = std::move(done);
+  }
+  feed([this](time_point now) { return machine_.release(now); });
+}
+
+void claim_runner::shut() noexcept {
+  feed([this](time_point now) { return machine_.shut(now); });
+}
+
+void claim_runner::notify(std::optional<spi::granted> grant) noexcept {
+  feed([this, grant](time_point now) { return machine_.notified(now, grant); });
+}
+
+void claim_runner::wanted() noexcept { tell_wanted(); }
+
+void claim_runner::gone(const error& why) noexcept {
+  feed([this, why](time_point now) { return machine_.gone(now, why); });
+}
+
+void claim_runner::due(time_point) {
+  feed([this](time_point now) { return machine_.tick(now); });
+}
+
+void claim_runner::join(time_point, time_point horizon) {
+  feed([this, horizon](time_point now) { return machine_.join(now, horizon); });
+}
+
+void claim_runner::refreshed(time_point sent_at, const spi::renewal& answer) {
+  feed(
+      [this, sent_at, answer](time_point now) { return machine_.refreshed(now, sent_at, answer); });
+}
+
+void claim_runner::change(spi::mode to, spi::completion<fence_token> done) {
+  engine_->store().change(
+      claim_, to, context(),
+      [self = shared_from_this(), done = std::move(done)](result<spi::granted> answer) mutable {
+        if (!answer) return done(tl::unexpected<error>(std::move(answer.error())));
+        self->feed([self = self.get(), fence = answer->fence](time_point) {
+          self->machine_.adopt(fence);
+          return claim_machine::orders{};
+        });
+        done(answer->fence);
+      });
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,105 @@
+// Runs one claim: feeds its machine and carries out its orders on the store. One input at a time,
+// on whatever thread brought it; no lock is held while the store or the user is called.
+//
+// Thread-safe. Kept alive by the engine's list until its machine has ended.
+#pragma once
+
+#include "core/agenda.hpp"
+#include "core/claim_machine.hpp"
+#include "core/engine.hpp"
+
+#include <holdfast/spi/store.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace holdfast::core {
+
+class acquisition;
+class hold;
+
+class claim_runner final : public agenda_item,
+                           public spi::wakeup,
+                           public std::enable_shared_from_this<claim_runner> {
+ public:
+  claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
+               const machine_settings& settings, std::shared_ptr<acquisition> requester);
+  ~claim_runner() override;
+
+  void start();
+  void cancel(error why) noexcept;
+  void release(spi::completion<void> done) noexcept;
+  void shut() noexcept;
+  void change(spi::mode to, spi::completion<fence_token> done);
+
+  // spi::wakeup
+  void notify(std::optional<spi::granted> grant) noexcept override;
+  void wanted() noexcept override;
+  void gone(const error& why) noexcept override;
+
+  // agenda_item
+  void due(time_point now) override;
+  void join(time_point now, time_point horizon) override;
+
+  // From the watchdog.
+  void refreshed(time_point sent_at, const spi::renewal& answer);
+
+  // Set once, when the engine lists this runner.
+  std::uint64_t ticket = 0;
+
+  // Who is told of loss from now on. False: lost already.
+  bool attach(const std::shared_ptr<hold>& holder);
+  void detach() noexcept;
+
+  [[nodiscard]] const spi::claim& claim() const noexcept { return *claim_; }
+  [[nodiscard]] const spi::claim_ptr& shared_claim() const noexcept { return claim_; }
+  [[nodiscard]] core::engine& owner() const noexcept { return *engine_; }
+  [[nodiscard]] time_point valid_until() const noexcept {
+    return time_point(duration(valid_until_.load(std::memory_order_acquire)));
+  }
+  [[nodiscard]] duration ttl() const noexcept {
+    return duration(ttl_.load(std::memory_order_acquire));
+  }
+  [[nodiscard]] bool wanted_by_others() const noexcept {
+    return wanted_.load(std::memory_order_acquire);
+  }
+
+ private:
+  using input = spi::function<claim_machine::orders(time_point now)>;
+
+  template <class Step>
+  void feed(Step&& step);
+  void drain(std::unique_lock<std::mutex>& lock);
+  void after_step(claim_machine::orders todo);
+  void carry_out(claim_machine::orders todo);
+  void settle(result<fence_token> answer);
+  void tell_lost(const error& why);
+  void tell_wanted();
+  void send_attempt();
+  void send_leave(bool unanswered);
+  void publish() noexcept;
+  [[nodiscard]] spi::op_context context(bool unanswered = false) const;
+
+  const std::shared_ptr<engine> engine_;
+  spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
+  std::uint32_t attempts_ = 0;  // used while running_
+
+  std::mutex mutex_;
+  bool running_ = false;                    // guarded by mutex_: somebody feeds the machine
+  std::vector<input> inputs_;               // guarded by mutex_
+  std::shared_ptr<acquisition> requester_;  // guarded by mutex_; until settled
+  std::weak_ptr<hold> holder_;              // guarded by mutex_
+  bool lost_ = false;                       // guarded by mutex_
+  spi::completion<void> on_released_;       // guarded by mutex_
+
+  claim_machine machine_;  // touched only by who set running_
+  std::atomic<duration::rep> valid_until_{time_point::min().time_since_epoch().count()};
+  std::atomic<duration::rep> ttl_{0};
+  std::atomic<bool> wanted_{false};
+};
+
+}  // namespace holdfast::core

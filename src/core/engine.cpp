@@ -1,0 +1,183 @@
+#include "core/engine.hpp"
+
+#include "core/acquisition.hpp"
+#include "core/claim_runner.hpp"
+#include "core/gate.hpp"
+
+#include <utility>
+
+namespace holdfast::core {
+
+engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> store,
+               engine_settings settings)
+    : runtime_(std::move(runtime)),
+      store_(std::move(store)),
+      settings_(std::move(settings)),
+      agenda_(std::make_shared<agenda>(*runtime_)),
+      watchdog_(std::make_shared<core::watchdog>(*runtime_, store_, agenda_, settings_.limit)) {
+  agenda_->on_swept([dog = std::weak_ptr(watchdog_)] {
+    if (const auto alive = dog.lock()) alive->flush();
+  });
+}
+
+engine::~engine() { agenda_->stop(); }
+
+result<void> engine::check(const request& request) const {
+  const limits& limit = settings_.limit;
+  const lock_options& lock = request.lock;
+  const spi::caps& caps = store_->caps();
+  if (lock.ttl < limit.min_ttl || lock.ttl > limit.max_ttl) {
+    return failure(errc::invalid, "ttl must be from 100 ms to 24 h");
+  }
+  if (request.wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
+  if (lock.notice < duration{0} || lock.notice >= lock.ttl / 2) {
+    return failure(errc::invalid, "notice must be less than half of ttl");
+  }
+  if (lock.lock_delay < duration{0} || lock.lock_delay > limit.max_ttl) {
+    return failure(errc::invalid, "lock_delay must be from 0 to 24 h");
+  }
+  if (lock.retry.attempts == 0) return failure(errc::invalid, "a retry policy needs one attempt");
+  if (request.mode == spi::mode::permit &&
+      (request.permits == 0 || request.max == 0 || request.permits > request.max)) {
+    return failure(errc::invalid, "permits must be from 1 to max");
+  }
+  const auto lacks = [&caps](const char* what) {
+    return failure(errc::unsupported, caps.engine + " has no " + what);
+  };
+  if (lock.fair && !caps.fair) return lacks("fair locks");
+  if (request.mode == spi::mode::shared && !caps.shared) return lacks("shared locks");
+  if (request.mode == spi::mode::permit && !caps.permits) return lacks("semaphores");
+  return {};
+}
+
+std::shared_ptr<acquisition> engine::acquire(request request,
+                                             spi::completion<std::shared_ptr<hold>> done) {
+  if (auto fine = check(request); !fine) {
+    done(tl::unexpected<error>(std::move(fine.error())));
+    return nullptr;
+  }
+  if (inert()) {
+    done(failure(errc::cancelled, closed() ? "the client is closed" : "in a forked child"));
+    return nullptr;
+  }
+  if (pending_.fetch_add(1, std::memory_order_relaxed) >= settings_.limit.waiters) {
+    answered();
+    done(failure(errc::overloaded, "too many waiting acquisitions in this client"));
+    return nullptr;
+  }
+  std::shared_ptr<gate> gate;
+  if (request.mode == spi::mode::exclusive && !request.lock.fair && !store_->caps().always_fair) {
+    gate = request.gate ? std::move(request.gate) : gate_of(request.resource);
+  }
+  auto wish = std::make_shared<acquisition>(shared_from_this(), std::move(request), runtime_->now(),
+                                            std::move(gate), std::move(done));
+  wish->start();
+  return wish;
+}
+
+std::shared_ptr<gate> engine::gate_of(const spi::resource_id& resource) {
+  const std::lock_guard lock(mutex_);
+  auto& known = gates_[resource];
+  if (auto alive = known.lock()) return alive;
+  auto made = std::make_shared<gate>(weak_from_this(), resource, settings_.limit);
+  known = made;
+  return made;
+}
+
+void engine::forget_gate(const spi::resource_id& resource) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = gates_.find(resource);
+  if (found != gates_.end() && found->second.expired()) gates_.erase(found);
+}
+
+spi::claim_id engine::new_claim_id() {
+  spi::claim_id id;
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::uint64_t bits = runtime_->random();
+    for (std::size_t byte = 0; byte < 8; ++byte) {
+      id.bytes[half * 8 + byte] = static_cast<std::uint8_t>(bits >> (byte * 8));
+    }
+  }
+  return id;
+}
+
+void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, duration took,
+                   const error* cause) {
+  if (!settings_.observer) return;
+  runtime_->notify([observer = settings_.observer, kind, name = claim.resource.name,
+                    id = spi::public_id(claim.id), fence, took,
+                    why = cause != nullptr ? std::optional<error>(*cause) : std::nullopt] {
+    observer->on_event({.kind = kind,
+                        .name = name,
+                        .claim = id,
+                        .fence = fence,
+                        .took = took,
+                        .cause = why ? &*why : nullptr});
+  });
+}
+
+void engine::enlist(const std::shared_ptr<claim_runner>& runner) {
+  const std::lock_guard lock(mutex_);
+  runner->ticket = next_ticket_++;
+  runners_.emplace(runner->ticket, runner);
+}
+
+void engine::discharge(claim_runner& runner) noexcept {
+  agenda_->drop(runner);
+  std::shared_ptr<claim_runner> dropped;  // destroyed after the lock is gone
+  bool finished = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = runners_.find(runner.ticket);
+    if (found == runners_.end()) return;
+    dropped = std::move(found->second);
+    runners_.erase(found);
+    finished = runners_.empty() && on_closed_;
+  }
+  if (finished) finish_close();
+}
+
+std::size_t engine::live_claims() const {
+  const std::lock_guard lock(mutex_);
+  return runners_.size();
+}
+
+void engine::close(duration limit, spi::function<void(abandoned)> done) {
+  if (closed_.exchange(true)) return done({});
+  std::vector<std::shared_ptr<gate>> gates;
+  std::vector<std::shared_ptr<claim_runner>> runners;
+  {
+    const std::lock_guard lock(mutex_);
+    on_closed_ = std::move(done);
+    for (const auto& [resource, known] : gates_) {
+      if (auto alive = known.lock()) gates.push_back(std::move(alive));
+    }
+    for (const auto& [ticket, runner] : runners_) runners.push_back(runner);
+  }
+  if (runtime_->forked()) return finish_close();
+  for (const auto& gate : gates) gate->give_up_all({errc::cancelled, "the client was closed"});
+  for (const auto& runner : runners) runner->shut();
+  if (live_claims() == 0) return finish_close();
+  runtime_->at(runtime_->now() + limit, [self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->finish_close();
+  });
+}
+
+void engine::finish_close() {
+  spi::function<void(abandoned)> done;
+  std::map<std::uint64_t, std::shared_ptr<claim_runner>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::move(on_closed_);
+    on_closed_ = nullptr;
+    if (!done) return;
+    left.swap(runners_);
+  }
+  agenda_->stop();
+  if (!runtime_->forked()) store_->close();
+  abandoned names;
+  for (const auto& [ticket, runner] : left) names.push_back(runner->claim().resource.name);
+  done(std::move(names));
+}
+
+}  // namespace holdfast::core

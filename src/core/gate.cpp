@@ -1,0 +1,122 @@
+#include "core/gate.hpp"
+
+#include "core/acquisition.hpp"
+#include "core/claim_runner.hpp"
+#include "core/engine.hpp"
+
+#include <utility>
+
+namespace holdfast::core {
+
+namespace {
+
+bool same_terms(const spi::claim& held, const request& wish) {
+  return held.mode == wish.mode && held.ttl == wish.lock.ttl &&
+         held.renewed == (wish.lock.renew == renew::automatic) &&
+         held.lock_delay == wish.lock.lock_delay && wish.lock.notice == duration{0} &&
+         wish.payload.empty();
+}
+
+}  // namespace
+
+gate::gate(std::weak_ptr<engine> engine, spi::resource_id resource, const limits& limit)
+    : engine_(std::move(engine)), resource_(std::move(resource)), limit_(limit) {}
+
+gate::~gate() {
+  if (const auto alive = engine_.lock()) alive->forget_gate(resource_);
+}
+
+gate::entry gate::enter(const std::shared_ptr<acquisition>& who, bool may_wait) {
+  const std::lock_guard lock(mutex_);
+  if (!occupied_ && line_.empty()) {
+    occupied_ = true;
+    thread_ = 0;
+    return entry::entered;
+  }
+  if (!may_wait) return entry::refused;
+  who->ticket = next_ticket_++;
+  line_.emplace(who->ticket, who);
+  return entry::queued;
+}
+
+bool gate::withdraw(acquisition& who) noexcept {
+  std::shared_ptr<acquisition> dropped;  // destroyed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  const auto found = line_.find(who.ticket);
+  if (found == line_.end()) return false;
+  dropped = std::move(found->second);
+  line_.erase(found);
+  return true;
+}
+
+void gate::granted(time_point now, fence_token last, std::uint64_t thread) noexcept {
+  const std::lock_guard lock(mutex_);
+  granted_at_ = now;
+  passed_on_ = 0;
+  last_fence_ = last;
+  thread_ = thread;
+}
+
+std::uint64_t gate::holding_thread() const {
+  const std::lock_guard lock(mutex_);
+  return thread_;
+}
+
+bool gate::may_pass_on(const claim_runner& runner, fence_token fence, time_point now) const {
+  return !line_.empty() && passed_on_ < limit_.local_hand_overs &&
+         now - granted_at_ < limit_.local_hand_over && fence < last_fence_ &&
+         !runner.wanted_by_others() && runner.valid_until() - now > runner.claim().ttl / 2;
+}
+
+bool gate::pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now) {
+  for (;;) {
+    std::shared_ptr<acquisition> next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!may_pass_on(*runner, fence, now)) return false;
+      if (!same_terms(runner->claim(), line_.begin()->second->wish())) return false;
+      next = pop();
+      ++passed_on_;
+      thread_ = next->wish().thread;
+    }
+    if (next->take_over(runner, fence_token(fence.value() + 1))) return true;
+  }
+}
+
+std::shared_ptr<acquisition> gate::pop() noexcept {
+  auto next = std::move(line_.begin()->second);
+  line_.erase(line_.begin());
+  return next;
+}
+
+void gate::leave() {
+  std::unique_lock lock(mutex_);
+  occupied_ = false;
+  thread_ = 0;
+  admit(lock);
+}
+
+// One at a time, in a loop instead of by recursion: each that is admitted may fail at once and
+// leave again, ten thousand in a row when the engine is gone.
+void gate::admit(std::unique_lock<std::mutex>& lock) {
+  if (std::exchange(admitting_, true)) return;
+  while (!occupied_ && !line_.empty()) {
+    occupied_ = true;
+    const auto next = pop();
+    lock.unlock();
+    next->pursue();
+    lock.lock();
+  }
+  admitting_ = false;
+}
+
+void gate::give_up_all(const error& why) {
+  std::map<std::uint64_t, std::shared_ptr<acquisition>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(line_);
+  }
+  for (const auto& [ticket, who] : all) who->give_up(why);
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,74 @@
+// The gate of one name in one client: threads of a process queue here, not at the engine. One
+// unfair exclusive claim per process goes to the engine; when it is released while others wait
+// here, it is passed on inside the process, with the next fence of a block the grant reserved,
+// within a budget (32 times or 10 ms) and never once the engine said that others want it.
+// Fair, shared and permit claims pass the gate: each queues at the engine in its own turn.
+//
+// Thread-safe; calls acquisitions and runners under no lock.
+#pragma once
+
+#include "core/limits.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/claim.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace holdfast::core {
+
+class acquisition;
+class claim_runner;
+class engine;
+
+class gate : public std::enable_shared_from_this<gate> {
+ public:
+  gate(std::weak_ptr<engine> engine, spi::resource_id resource, const limits& limit);
+  gate(const gate&) = delete;
+  gate& operator=(const gate&) = delete;
+  ~gate();
+
+  enum class entry : std::uint8_t { entered, queued, refused };
+  // refused: somebody is inside and `may_wait` is false.
+  entry enter(const std::shared_ptr<acquisition>& who, bool may_wait);
+  // False: no longer in line.
+  bool withdraw(acquisition& who) noexcept;
+
+  // The one inside was granted by the engine: fences first to last are ours to give.
+  void granted(time_point now, fence_token last, std::uint64_t thread) noexcept;
+  // The one inside is done. True: its claim was passed on, and must not be released.
+  bool pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now);
+  // The one inside is out: the next may pursue a claim of its own.
+  void leave();
+
+  // The thread that holds through this gate, 0 if unknown.
+  [[nodiscard]] std::uint64_t holding_thread() const;
+
+  void give_up_all(const error& why);
+
+ private:
+  std::shared_ptr<acquisition> pop() noexcept;
+  void admit(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool may_pass_on(const claim_runner& runner, fence_token fence,
+                                 time_point now) const;
+
+  const std::weak_ptr<engine> engine_;
+  const spi::resource_id resource_;
+  const limits limit_;
+
+  mutable std::mutex mutex_;
+  bool occupied_ = false;                                       // guarded by mutex_
+  bool admitting_ = false;                                      // guarded by mutex_
+  std::uint64_t next_ticket_ = 1;                               // guarded by mutex_
+  std::map<std::uint64_t, std::shared_ptr<acquisition>> line_;  // guarded by mutex_
+  std::uint32_t passed_on_ = 0;  // guarded by mutex_, since granted_at_
+  time_point granted_at_{};      // guarded by mutex_
+  fence_token last_fence_;       // guarded by mutex_
+  std::uint64_t thread_ = 0;     // guarded by mutex_
+};
+
+}  // namespace holdfast::core

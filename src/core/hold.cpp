@@ -1,0 +1,124 @@
+#include "core/hold.hpp"
+
+#include "core/claim_runner.hpp"
+#include "core/gate.hpp"
+
+#include <utility>
+
+namespace holdfast::core {
+
+hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
+           time_point since)
+    : runner_(std::move(runner)), gate_(std::move(gate)), since_(since), fence_(fence.value()) {}
+
+hold::~hold() { release(); }
+
+bool hold::valid() const noexcept {
+  if (state_.load(std::memory_order_acquire) != state::held) return false;
+  spi::runtime& runtime = runner_->owner().runtime();
+  return runtime.now() < runner_->valid_until() && !runtime.forked();
+}
+
+time_point hold::valid_until() const noexcept {
+  if (state_.load(std::memory_order_acquire) != state::held) return time_point::min();
+  return runner_->valid_until();
+}
+
+fence_token hold::fence() const noexcept {
+  return fence_token(fence_.load(std::memory_order_acquire));
+}
+
+duration hold::ttl() const noexcept { return runner_->ttl(); }
+
+const spi::claim& hold::claim() const noexcept { return runner_->claim(); }
+
+std::stop_token hold::lost() {
+  const std::lock_guard lock(mutex_);
+  if (!lost_) lost_.emplace();
+  // After the fact: nobody listens on this source yet, so no callback runs here.
+  const bool gone =
+      state_.load(std::memory_order_acquire) == state::lost || runner_->owner().runtime().forked();
+  if (gone) lost_->request_stop();
+  return lost_->get_token();
+}
+
+std::stop_token hold::wanted() {
+  const std::lock_guard lock(mutex_);
+  if (!wanted_) wanted_.emplace();
+  if (wanted_told_ || runner_->wanted_by_others()) wanted_->request_stop();
+  return wanted_->get_token();
+}
+
+bool hold::leave_held(state to) noexcept {
+  state expected = state::held;
+  return state_.compare_exchange_strong(expected, to, std::memory_order_acq_rel);
+}
+
+void hold::disown() noexcept { leave_held(state::released); }
+
+void hold::release(spi::completion<void> done) {
+  if (!leave_held(state::released)) {
+    const bool lost = state_.load(std::memory_order_acquire) == state::lost;
+    if (done) {
+      done(lost ? failure(errc::lost, "the lease had ended before")
+                : failure(errc::not_held, "released before"));
+    }
+    return;
+  }
+  runner_->detach();
+  engine& owner = runner_->owner();
+  if (owner.runtime().forked()) {
+    // The parent's lock: nothing is sent from here.
+    if (done) done(failure(errc::cancelled, "in a forked child"));
+    return;
+  }
+  const time_point now = owner.runtime().now();
+  if (owner.observed()) owner.raise(event_kind::released, runner_->claim(), fence(), now - since_);
+  if (gate_ && gate_->pass_on(runner_, fence(), now)) {
+    if (done) done({});
+    return;
+  }
+  runner_->release(std::move(done));
+  if (gate_) gate_->leave();
+}
+
+void hold::release() noexcept { release(spi::completion<void>{}); }
+
+void hold::change(spi::mode to, spi::completion<void> done) {
+  if (!valid()) return done(failure(errc::lost, "the lease has ended"));
+  runner_->change(
+      to, [self = shared_from_this(), done = std::move(done)](result<fence_token> answer) mutable {
+        if (!answer) return done(tl::unexpected<error>(std::move(answer.error())));
+        self->fence_.store(answer->value(), std::memory_order_release);
+        done({});
+      });
+}
+
+void hold::tell_lost(const error&) noexcept {
+  if (!leave_held(state::lost)) return;
+  std::optional<std::stop_source> source;
+  {
+    const std::lock_guard lock(mutex_);
+    source = lost_;
+  }
+  if (source) {
+    runner_->owner().runtime().notify(
+        [source = std::move(*source)]() mutable { source.request_stop(); });
+  }
+  if (gate_) gate_->leave();
+}
+
+void hold::tell_wanted() noexcept {
+  std::optional<std::stop_source> source;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(wanted_told_, true)) return;
+    source = wanted_;
+  }
+  if (source) {
+    runner_->owner().runtime().notify(
+        [source = std::move(*source)]() mutable { source.request_stop(); });
+  }
+}
+
+}  // namespace holdfast::core

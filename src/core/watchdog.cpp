@@ -1,0 +1,74 @@
+#include "core/watchdog.hpp"
+
+#include "core/claim_runner.hpp"
+
+#include <bit>
+#include <map>
+#include <utility>
+
+namespace holdfast::core {
+
+watchdog::watchdog(spi::runtime& runtime, std::shared_ptr<spi::store> store,
+                   std::shared_ptr<agenda> schedule, const limits& limit)
+    : runtime_(runtime), store_(std::move(store)), agenda_(std::move(schedule)), limit_(limit) {}
+
+void watchdog::collect(std::shared_ptr<claim_runner> runner) {
+  {
+    const std::lock_guard lock(mutex_);
+    collected_.push_back(std::move(runner));
+    // The agenda's sweep flushes; but a claim may also ask later, from another thread.
+    if (std::exchange(flush_posted_, true)) return;
+  }
+  runtime_.post([self = weak_from_this()] {
+    if (const auto alive = self.lock()) alive->flush();
+  });
+}
+
+void watchdog::flush() {
+  const time_point now = runtime_.now();
+  {
+    const std::lock_guard lock(mutex_);
+    flush_posted_ = false;
+    if (collected_.empty()) return;
+    flush_posted_ = true;  // what joins below must not post another flush
+  }
+  agenda_->gather(now, now + limit_.renewal_slack);
+  std::vector<std::shared_ptr<claim_runner>> runners;
+  {
+    const std::lock_guard lock(mutex_);
+    flush_posted_ = false;
+    runners.swap(collected_);
+  }
+  // One batch has one deadline, so a lease of 100 ms does not share it with one of 30 s.
+  std::map<std::size_t, std::vector<std::shared_ptr<claim_runner>>> batches;
+  for (auto& runner : runners) {
+    const auto milliseconds =
+        command_limit(limit_, runner->claim().ttl) / std::chrono::milliseconds(1);
+    auto& batch = batches[std::bit_width(static_cast<std::uint64_t>(milliseconds))];
+    batch.push_back(std::move(runner));
+    if (batch.size() == limit_.renewal_batch) send(std::exchange(batch, {}), now);
+  }
+  for (auto& [width, batch] : batches) {
+    if (!batch.empty()) send(std::move(batch), now);
+  }
+}
+
+void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_point now) {
+  std::vector<spi::claim_ptr> claims;
+  claims.reserve(runners.size());
+  duration limit = limit_.command;
+  for (const auto& runner : runners) {
+    claims.push_back(runner->shared_claim());
+    limit = std::min(limit, command_limit(limit_, runner->claim().ttl));
+  }
+  store_->renew(std::move(claims), {.deadline = now + limit},
+                [runners = std::move(runners), now](result<std::vector<spi::renewal>> answer) {
+                  for (std::size_t i = 0; i < runners.size(); ++i) {
+                    spi::renewal one;  // unknown
+                    if (answer && i < answer->size()) one = (*answer)[i];
+                    runners[i]->refreshed(now, one);
+                  }
+                });
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,46 @@
+// The watchdog: one per client. Claims that want a sign of life sent, holders and those in line
+// alike, are collected and go to the engine in batches. It keeps no list of its own that an error
+// could empty: every claim asks again by the agenda, so renewal goes on whatever was answered.
+//
+// Thread-safe.
+#pragma once
+
+#include "core/agenda.hpp"
+#include "core/limits.hpp"
+
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace holdfast::core {
+
+class claim_runner;
+
+class watchdog : public std::enable_shared_from_this<watchdog> {
+ public:
+  watchdog(spi::runtime& runtime, std::shared_ptr<spi::store> store,
+           std::shared_ptr<agenda> schedule, const limits& limit);
+
+  // The runner's claim goes with the next batch. Its answer comes to claim_runner::refreshed().
+  void collect(std::shared_ptr<claim_runner> runner);
+
+  // Sends what was collected; called when the agenda has swept.
+  void flush();
+
+ private:
+  void send(std::vector<std::shared_ptr<claim_runner>> runners, time_point now);
+
+  spi::runtime& runtime_;
+  const std::shared_ptr<spi::store> store_;
+  const std::shared_ptr<agenda> agenda_;
+  const limits limit_;
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<claim_runner>> collected_;  // guarded by mutex_
+  bool flush_posted_ = false;                             // guarded by mutex_
+};
+
+}  // namespace holdfast::core
