@@ -1,5 +1,6 @@
 // The life of one claim, without input or output: gets answers, wake-ups and the time, returns
-// orders. Everything that decides whether a lock is believed to be held is in this file's .cpp.
+// orders. Everything that decides whether a lock is believed to be held is here and in the two .cpp
+// files.
 //
 // Not thread-safe: claim_runner feeds it one input at a time.
 //
@@ -32,6 +33,9 @@
 #include <optional>
 
 namespace holdfast::core {
+
+// A re-check sooner than this would be a spin.
+inline constexpr duration shortest_pause = std::chrono::milliseconds(1);
 
 struct machine_settings {
   duration ttl{};

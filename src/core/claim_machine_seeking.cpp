@@ -1,0 +1,215 @@
+// The seeking of a claim_machine: attempts, wake-ups, places in line, the deadline.
+#include "core/claim_machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::core {
+
+namespace {
+
+// A last try is worth it only if we have not asked for this long.
+constexpr duration fresh_answer = std::chrono::milliseconds(10);
+
+}  // namespace
+
+claim_machine::orders claim_machine::start(time_point now) {
+  if (phase_ != phase::seeking) return {};  // cancelled before it began
+  return send_attempt(now);
+}
+
+claim_machine::orders claim_machine::attempted(time_point now, time_point sent_at,
+                                               const result<spi::outcome>& answer) {
+  attempting_ = false;
+  // "Lost" is the engine's word for a request that came too late: as good as none.
+  const bool unknown =
+      !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
+  if (unknown) {
+    unanswered_ = true;
+  } else {
+    last_answered_sent_ = std::max(last_answered_sent_, sent_at);
+  }
+  if (phase_ == phase::held) {
+    // I3: the push overtook this answer.
+    if (answer && std::holds_alternative<spi::granted>(*answer)) {
+      prove(sent_at, std::get<spi::granted>(*answer));
+    }
+    return {};
+  }
+  if (phase_ != phase::seeking) return {};
+  if (unknown) {
+    if (mutated(mutant::unknown_taken_as_success)) {
+      return accept(now, sent_at, {.fence = fence_token(1), .ttl = settings_.ttl});
+    }
+    return unanswered_attempt(now, answer.error());
+  }
+  outage_ = false;
+  last_answer_ = now;
+  attempts_ = 0;
+  backoff_.reset();
+  if (!answer) {
+    // Refused: this request changed nothing, but an earlier one may have.
+    known_ = unanswered_ || in_line_;
+    return give_up(now, answer.error());
+  }
+  if (const auto* grant = std::get_if<spi::granted>(&*answer)) {
+    return accept(now, mutated(mutant::proof_dated_at_answer) ? now : sent_at, *grant);
+  }
+  return blocked(now, sent_at, std::get<spi::blocked>(*answer));
+}
+
+claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
+                                             const spi::blocked& answer) {
+  last_error_ = {errc::timed_out, answer.blocker.empty() ? std::string("held by another")
+                                                         : "held by " + answer.blocker};
+  in_line_ = answer.queued;
+  known_ = in_line_ || unanswered_;
+  if (!settings_.queued) {
+    last_error_.code = errc::busy;
+    return give_up(now, last_error_);
+  }
+  if (in_line_) proof_ = waiting_proof{sent_at, answer.at};
+  if (last_try_ || now >= seek_until_) return give_up(now, last_error_);
+  if (std::exchange(woken_, false)) return send_attempt(now);
+  orders todo;
+  duration pause = std::min(answer.recheck_after, settings_.limit.recheck);
+  if (!in_line_ && settings_.pushes) {
+    todo.watch = true;
+  } else if (!in_line_) {
+    pause = std::min(pause, poll_);
+    poll_ = std::min(poll_ * 2, settings_.limit.recheck);
+  }
+  next_at_ =
+      mutated(mutant::no_recheck_bound) ? time_point::max() : now + std::max(pause, shortest_pause);
+  return todo;
+}
+
+claim_machine::orders claim_machine::unanswered_attempt(time_point now, const error& why) {
+  outage_ = true;
+  known_ = true;
+  last_error_ = {errc::unavailable, why.detail};
+  if (!settings_.queued || last_try_ || attempts_ >= settings_.retry.attempts) {
+    return give_up(now, last_error_);
+  }
+  next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+  return {};
+}
+
+claim_machine::orders claim_machine::accept(time_point now, time_point proven_at,
+                                            const spi::granted& grant) {
+  known_ = true;
+  if (validity_end(proven_at, grant.ttl) - std::min(settings_.notice, grant.ttl / 2) <= now) {
+    // I1: the answer took longer than the lease. Not believed; asked again, the same claim.
+    last_error_ = {errc::unavailable, "the grant came too late to be of use"};
+    outage_ = true;
+    if (!settings_.queued || last_try_) return give_up(now, last_error_);
+    if (attempting_) return {};
+    next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+    return {};
+  }
+  phase_ = phase::held;
+  was_held_ = true;
+  fence_ = grant.fence;
+  prove(proven_at, grant);
+  orders todo;
+  todo.settle = fence_;
+  todo.wanted = grant.wanted;
+  return todo;
+}
+
+claim_machine::orders claim_machine::watched(time_point now, const result<spi::armed>& answer) {
+  if (phase_ != phase::seeking || attempting_) return {};
+  const bool gap = !answer || *answer == spi::armed::recheck;
+  if (gap && !mutated(mutant::check_then_arm)) return send_attempt(now);
+  return {};
+}
+
+claim_machine::orders claim_machine::notified(time_point now,
+                                              const std::optional<spi::granted>& grant) {
+  if (phase_ != phase::seeking) return {};  // I3, and what comes after leaving is void
+  if (grant && attempting_ && mutated(mutant::early_grant_dropped)) return {};
+  if (grant) {
+    // Never answered "waiting": nothing to date the push from but the attempt itself.
+    const waiting_proof proof = proof_.value_or(waiting_proof{last_sent_, grant->at});
+    orders todo = accept(now, date_push(now, proof, grant->at), *grant);
+    if (phase_ == phase::seeking && !attempting_) return send_attempt(now);
+    return todo;
+  }
+  if (attempting_) {
+    // The answer on its way may be older than this wake-up.
+    woken_ = !mutated(mutant::check_then_arm);
+    return {};
+  }
+  return send_attempt(now);
+}
+
+claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_point sent_at,
+                                                       const spi::renewal& answer) {
+  if (attempting_) return {};  // its own answer is newer
+  switch (answer.state) {
+    case spi::hold_state::waiting:
+      outage_ = false;
+      last_answer_ = now;
+      backoff_.reset();
+      proof_ = waiting_proof{sent_at, answer.at};
+      next_at_ = now + std::clamp(answer.recheck_after, shortest_pause, settings_.limit.recheck);
+      return {};
+    case spi::hold_state::renewed:
+    case spi::hold_state::held:
+      return accept(now, sent_at, answer.grant);
+    case spi::hold_state::lost:
+      in_line_ = false;  // evicted: queue anew
+      return send_attempt(now);
+    case spi::hold_state::unknown:
+      outage_ = true;  // I2
+      next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+      return {};
+  }
+  return {};
+}
+
+claim_machine::orders claim_machine::past_deadline(time_point now) {
+  if (attempting_ || outage_ || last_try_ || now - last_answer_ < fresh_answer) {
+    if (outage_ && last_error_.code != errc::timed_out) last_error_.code = errc::unavailable;
+    return give_up(now, last_error_);
+  }
+  // The lock may be free and its wake-up lost: ask once more before saying no.
+  last_try_ = true;
+  seek_until_ = now + settings_.limit.last_try;
+  return send_attempt(now);
+}
+
+claim_machine::orders claim_machine::send_attempt(time_point now) {
+  attempting_ = true;
+  known_ = true;
+  woken_ = false;
+  ++attempts_;
+  next_at_ = time_point::max();
+  last_sent_ = now;
+  orders todo;
+  todo.attempt = true;
+  return todo;
+}
+
+claim_machine::orders claim_machine::cancel(time_point now, const error& why) {
+  if (phase_ != phase::seeking) return {};
+  orders todo = give_up(now, why);
+  if (mutated(mutant::cleanup_under_callers_token)) {
+    todo.leave = false;
+    phase_ = phase::ended;
+  }
+  return todo;
+}
+
+claim_machine::orders claim_machine::give_up(time_point now, error why) {
+  orders todo;
+  todo.settle = tl::unexpected<error>(std::move(why));
+  if (known_ || attempting_) {
+    leave(now, todo);  // I4
+  } else {
+    phase_ = phase::ended;
+  }
+  return todo;
+}
+
+}  // namespace holdfast::core
