@@ -4,19 +4,18 @@
 //
 // Not thread-safe: claim_runner feeds it one input at a time.
 //
-//   phase    | entered by                  | ends with
-//   seeking  | start                       | grant -> held; deadline, cancel, refusal -> leaving
-//   held     | grant with validity left    | release, local deadline -> leaving; engine's word ->
-//   ended leaving  | the engine may know of us   | answered, or nothing of ours can be left ->
-//   ended ended    |                             |
+//   phase    | entered by                 | ends with
+//   seeking  | start                      | grant -> held; deadline, cancel, refusal -> leaving
+//   held     | a grant with validity left | release, local deadline -> leaving; engine's word -> ended
+//   leaving  | the engine may know of us  | answered, or nothing of ours can be left -> ended
+//   ended    |                            |
 //
-// Invariants, cited by number in the .cpp:
+// Invariants, cited by number in the .cpp files:
 //  I1  A hold is dated from before the request that proved it was sent (or by date_push).
 //  I2  No answer is unknown: it changes neither belief nor disbelief.
-//  I3  A grant is sticky: once believed, a later "blocked" or "waiting" of an older request is
-//  void. I4  Whatever ends the seeking, a claim that the engine may know of is left, by a request
-//  of its
-//      own deadline, until last_sent + ttl: a renewal that was sent but not answered counts.
+//  I3  A grant is sticky: once believed, a later "blocked" or "waiting" of an older request is void.
+//  I4  Whatever ends the seeking, a claim that the engine may know of is left, by a request with a
+//      deadline of its own, until last_sent + ttl: a renewal that was sent but not answered counts.
 //  I5  Nothing is renewed after it was released.
 #pragma once
 
