@@ -8,6 +8,7 @@
 #include <holdfast/spi/store.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <variant>
 
@@ -40,7 +41,7 @@ class latches {
  private:
   struct latch {
     std::uint32_t count = 0;
-    spi::claim_id set_by;
+    std::optional<spi::claim_id> set_by;
     std::set<spi::claim_id> counted;  // of this count; never more than was set
     // Of earlier counts, and of downs at zero: a late repetition must not count on the next one.
     expiring_map<spi::claim_id, std::monostate> former;

@@ -93,39 +93,52 @@ class ledger {
   [[nodiscard]] std::size_t tombstones() const noexcept { return tombstones_.size(); }
 
  private:
-  // One verb's step: when it happens, who speaks, and what it causes. Who speaks is answered, not
-  // pushed to, and needs no subscription to be granted.
-  struct step {
+  // One verb: when it happens, what it causes, and who speaks. Who speaks is answered, not pushed
+  // to, and needs no subscription to be granted.
+  struct moment {
     spi::server_time now;
     effects& out;
     std::optional<process_id> process;
     const spi::claim_id* claim = nullptr;
   };
 
-  resource& place_of(const spi::resource_id& id);
+  void heard(spi::server_time now, process_id process);
+  resource& place_of(spi::server_time now, const spi::resource_id& id);
   resource* known(const spi::resource_id& id);
   void sweep(spi::server_time now);
+  void remember(spi::server_time now, const spi::claim& claim);
+  spi::outcome place(const moment& step, resource& at, const spi::claim_ptr& claim);
+  static spi::departure remove(const moment& step, resource& at, const spi::claim_id& id);
+  void keep_place(const moment& step, resource& at, const spi::claim_id& id);
+  void create_by_renewal(const moment& step, const spi::claim& claim);
+  result<void> check_latch(spi::server_time now, const spi::resource_id& resource, effects& out);
 
   // promote.cpp
-  void promote(const step& now, resource& at);
-  void drop_ended(const step& now, resource& at);
-  [[nodiscard]] const waiter* next_in_line(const step& now, const resource& at) const;
-  [[nodiscard]] bool hands_over(const step& now, const resource& at, const waiter& head) const;
-  [[nodiscard]] bool eligible(const step& now, const waiter& waiting) const;
-  [[nodiscard]] bool may_overtake(const step& now, const resource& at,
-                                  const spi::claim& newcomer) const;
-  void grant(const step& now, resource& at, const spi::claim_ptr& claim, process_id process);
+  void promote(const moment& step, resource& at);
+  void drop_ended(const moment& step, resource& at);
+  [[nodiscard]] const waiter* next_in_line(const moment& step, const resource& at) const;
+  [[nodiscard]] bool eligible(const moment& step, const waiter& waiting) const;
+  [[nodiscard]] bool hands_over(const moment& step, const resource& at, const waiter& next) const;
+  [[nodiscard]] bool may_take(const moment& step, const resource& at,
+                              const spi::claim& newcomer) const;
+  void grant(const moment& step, resource& at, const spi::claim_ptr& claim, process_id process);
+  void announce(const moment& step, resource& at, const std::vector<spi::claim_id>& offered) const;
+  [[nodiscard]] duration waiter_lease() const noexcept;
 
-  [[nodiscard]] spi::granted answer(const step& now, const resource& at,
-                                    const holders::entry& held) const;
-  [[nodiscard]] spi::granted prolong(const step& now, resource& at, const spi::claim& claim);
-  [[nodiscard]] spi::blocked blocked_at(const step& now, const resource& at,
-                                        const spi::claim& claim) const;
-  [[nodiscard]] duration recheck_after(const step& now, const resource& at,
+  // answer.cpp
+  [[nodiscard]] spi::granted granted_at(const moment& step, const resource& at,
+                                        const spi::claim_id& id) const;
+  spi::granted prolong(const moment& step, resource& at, const spi::claim_id& id);
+  [[nodiscard]] spi::blocked blocked_at(const moment& step, const resource& at,
+                                        const spi::claim_id& id) const;
+  [[nodiscard]] duration recheck_after(const moment& step, const resource& at,
                                        const spi::claim_id& id) const;
-  void remember(spi::server_time now, const spi::claim& claim);
-  static void note(const step& now, const resource& at, spi::event_kind kind,
-                   const spi::claim& claim, std::optional<hold> held = std::nullopt);
+  static void note(const moment& step, const resource& at, spi::event_kind kind,
+                   const spi::claim& claim, const hold* held = nullptr);
+
+  // overview.cpp
+  static constexpr const char* revoked = "revoked: not renewed any more";
+  static void tell_gone(const moment& step, const hold& held, const char* why);
 
   memory::rules rules_;
   reachability reachable_;

@@ -29,6 +29,9 @@ class resource {
   // looked at.
   [[nodiscard]] bool free_for(const spi::claim& claim, spi::server_time now) const;
 
+  // Nobody at all can be granted now, so that who waits need not be looked at.
+  [[nodiscard]] bool closed(spi::server_time now) const noexcept;
+
   // ok, or why this claim cannot be on this resource now: name_conflict (a lock is no semaphore),
   // conflict (another max), invalid (more permits than there are).
   [[nodiscard]] result<void> accepts(const spi::claim& claim) const;
