@@ -92,6 +92,7 @@ class claim_machine {
   [[nodiscard]] time_point valid_until() const noexcept { return valid_until_; }
   [[nodiscard]] duration granted_ttl() const noexcept { return granted_ttl_; }
   [[nodiscard]] fence_token fence() const noexcept { return fence_; }
+  [[nodiscard]] bool degraded() const noexcept { return degraded_; }
   void adopt(fence_token fence) noexcept { fence_ = fence; }  // after a change of mode
 
  private:
@@ -142,6 +143,7 @@ class claim_machine {
   fence_token fence_;
   duration granted_ttl_{};
   bool offer_ = false;
+  bool degraded_ = false;
   time_point valid_until_ = time_point::min();
   time_point renew_at_ = time_point::max();
 

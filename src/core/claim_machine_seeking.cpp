@@ -110,6 +110,7 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
   phase_ = phase::held;
   was_held_ = true;
   fence_ = grant.fence;
+  degraded_ = grant.degraded;
   prove(proven_at, grant);
   orders todo;
   todo.settle = fence_;

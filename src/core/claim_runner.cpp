@@ -57,6 +57,7 @@ void claim_runner::publish() noexcept {
   const bool held = machine_.where() == claim_machine::phase::held;
   valid_until_.store((held ? machine_.valid_until() : time_point::min()).time_since_epoch().count(),
                      std::memory_order_release);
+  degraded_.store(machine_.degraded(), std::memory_order_release);
   ttl_.store(machine_.granted_ttl().count(), std::memory_order_release);
 }
 

@@ -64,6 +64,7 @@ class claim_runner final : public agenda_item,
   [[nodiscard]] duration ttl() const noexcept {
     return duration(ttl_.load(std::memory_order_acquire));
   }
+  [[nodiscard]] bool degraded() const noexcept { return degraded_.load(std::memory_order_acquire); }
   [[nodiscard]] bool wanted_by_others() const noexcept {
     return wanted_.load(std::memory_order_acquire);
   }
@@ -99,6 +100,7 @@ class claim_runner final : public agenda_item,
   claim_machine machine_;  // touched only by who set running_
   std::atomic<duration::rep> valid_until_{time_point::min().time_since_epoch().count()};
   std::atomic<duration::rep> ttl_{0};
+  std::atomic<bool> degraded_{false};
   std::atomic<bool> wanted_{false};
 };
 

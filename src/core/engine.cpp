@@ -22,10 +22,8 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
 
 engine::~engine() { agenda_->stop(); }
 
-result<void> engine::check(const request& request) const {
-  const limits& limit = settings_.limit;
+result<void> check_limits(const request& request, const limits& limit) {
   const lock_options& lock = request.lock;
-  const spi::caps& caps = store_->caps();
   if (lock.ttl < limit.min_ttl || lock.ttl > limit.max_ttl) {
     return failure(errc::invalid, "ttl must be from 100 ms to 24 h");
   }
@@ -41,6 +39,13 @@ result<void> engine::check(const request& request) const {
       (request.permits == 0 || request.max == 0 || request.permits > request.max)) {
     return failure(errc::invalid, "permits must be from 1 to max");
   }
+  return {};
+}
+
+result<void> engine::check(const request& request) const {
+  if (auto fine = check_limits(request, settings_.limit); !fine) return fine;
+  const lock_options& lock = request.lock;
+  const spi::caps& caps = store_->caps();
   const auto lacks = [&caps](const char* what) {
     return failure(errc::unsupported, caps.engine + " has no " + what);
   };

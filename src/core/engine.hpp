@@ -45,6 +45,9 @@ struct request {
   std::shared_ptr<core::gate> gate;  // of the name, where the caller keeps one; else looked up
 };
 
+// invalid, saying which limit a request breaks; whatever the engine.
+result<void> check_limits(const request& request, const limits& limit);
+
 struct engine_settings {
   std::string payload;  // "host:pid:program"
   limits limit{};
@@ -74,6 +77,9 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] std::size_t live_claims() const;
 
   [[nodiscard]] spi::runtime& runtime() const noexcept { return *runtime_; }
+  [[nodiscard]] const std::shared_ptr<spi::runtime>& shared_runtime() const noexcept {
+    return runtime_;
+  }
   [[nodiscard]] spi::store& store() const noexcept { return *store_; }
   [[nodiscard]] const engine_settings& settings() const noexcept { return settings_; }
 

@@ -8,6 +8,8 @@
 #pragma once
 
 #include "core/limits.hpp"
+#include "core/owners.hpp"
+#include "core/reentry.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/fence.hpp>
@@ -50,6 +52,14 @@ class gate : public std::enable_shared_from_this<gate> {
 
   void give_up_all(const error& why);
 
+  // Who holds this name through the std face, and the counted entries of a recursive mutex.
+  [[nodiscard]] owners& threads() noexcept { return owners_; }
+  [[nodiscard]] core::reentry& reentry() noexcept { return reentry_; }
+  // In either way.
+  [[nodiscard]] bool held_by(std::uint64_t thread) const {
+    return owners_.has(thread) || reentry_.inside(thread);
+  }
+
  private:
   std::shared_ptr<acquisition> pop() noexcept;
   void admit(std::unique_lock<std::mutex>& lock);
@@ -59,6 +69,8 @@ class gate : public std::enable_shared_from_this<gate> {
   const std::weak_ptr<engine> engine_;
   const spi::resource_id resource_;
   const limits limit_;
+  owners owners_;
+  core::reentry reentry_;
 
   mutable std::mutex mutex_;
   bool occupied_ = false;                                       // guarded by mutex_

@@ -30,6 +30,12 @@ fence_token hold::fence() const noexcept {
 
 duration hold::ttl() const noexcept { return runner_->ttl(); }
 
+bool hold::degraded() const noexcept { return runner_->degraded(); }
+
+const std::shared_ptr<spi::runtime>& hold::runtime() const noexcept {
+  return runner_->owner().shared_runtime();
+}
+
 const spi::claim& hold::claim() const noexcept { return runner_->claim(); }
 
 std::stop_token hold::lost() {
@@ -89,7 +95,7 @@ void hold::change(spi::mode to, spi::completion<void> done) {
   runner_->change(
       to, [self = shared_from_this(), done = std::move(done)](result<fence_token> answer) mutable {
         if (!answer) return done(tl::unexpected<error>(std::move(answer.error())));
-        self->fence_.store(answer->value(), std::memory_order_release);
+        self->renumber(*answer);
         done({});
       });
 }

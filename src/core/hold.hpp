@@ -8,6 +8,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/fence.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <atomic>
@@ -35,7 +36,9 @@ class hold : public std::enable_shared_from_this<hold> {
   [[nodiscard]] time_point valid_until() const noexcept;
   [[nodiscard]] fence_token fence() const noexcept;
   [[nodiscard]] duration ttl() const noexcept;  // what the engine gave
+  [[nodiscard]] bool degraded() const noexcept;
   [[nodiscard]] const spi::claim& claim() const noexcept;
+  [[nodiscard]] const std::shared_ptr<spi::runtime>& runtime() const noexcept;
   [[nodiscard]] time_point since() const noexcept { return since_; }
   [[nodiscard]] std::stop_token lost();
   [[nodiscard]] std::stop_token wanted();
@@ -48,6 +51,11 @@ class hold : public std::enable_shared_from_this<hold> {
 
   // Downgrade or upgrade: see spi::store::change. The fence changes with it.
   void change(spi::mode to, spi::completion<void> done);
+
+  // The next fence, after a change of mode.
+  void renumber(fence_token fence) noexcept {
+    fence_.store(fence.value(), std::memory_order_release);
+  }
 
   // Ends it without a word to anybody: it never came to be.
   void disown() noexcept;

@@ -48,6 +48,7 @@ struct granted {
   server_time at{};     // the server's clock when it decided
   bool offer = false;   // pushed: ttl is only the offer, a renewal makes it the full lease
   bool wanted = false;  // another claim waits for the resource
+  bool degraded = false;  // given by a stand-in, not by the engine itself
 };
 
 struct blocked {

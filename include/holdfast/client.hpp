@@ -1,0 +1,89 @@
+// A client: a connection to one engine, from which locks are made.
+//
+//   auto client = holdfast::client::open("sqlite:/var/lib/shop/locks.db");
+//   if (!client) die(client.error().message());
+//   holdfast::mutex stock(*client, "stock/42");
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/function.hpp>
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast {
+
+namespace core {
+class engine;
+}
+
+// Runs callbacks and resumes coroutines; must run each task exactly once, and not within the call.
+using executor = std::function<void(spi::function<void()>)>;
+
+struct client_options {
+  // Two namespaces never meet. 0 to 64 bytes of [A-Za-z0-9._-].
+  std::string space{};
+  // Who we are, for people who look at holders; empty: "host:pid:program". At most 256 bytes.
+  std::string payload{};
+  // Instead of one in the URL.
+  std::string password{};
+  std::shared_ptr<holdfast::observer> observer{};
+  // Where completions and coroutines resume; empty: the client's notifier thread.
+  holdfast::executor executor{};
+  // Threads of this process pass an unfair mutex on among themselves, within a budget, before it
+  // goes back to the engine. Reserves 33 fences with each grant.
+  bool hand_over_locally = true;
+  // How long closing may take for releases.
+  duration close_within = std::chrono::seconds(2);
+};
+
+// A cheap handle, copied freely; the locks made from it keep it open. Thread-safe. When the last
+// handle goes the client is closed. After fork() the child's copy is inert: every call answers
+// cancelled, nothing is sent.
+class client {
+ public:
+  // invalid: the URL or an option is wrong; unsupported: an engine that was not built in;
+  // otherwise what the engine or the file says.
+  static result<client> open(std::string_view url, client_options options = {});
+  // With a store of your own making, and the runtime that it was made with.
+  static result<client> open(std::shared_ptr<spi::reactor> runtime,
+                             std::shared_ptr<spi::store> store, client_options options = {});
+
+  // Cancels all who wait (they answer cancelled before this returns), fires lost() of all leases,
+  // releases them, and waits for that at most options.close_within. Answers with the names whose
+  // release could not be confirmed: their ttl ends them. May be called twice.
+  std::vector<std::string> close();
+
+  [[nodiscard]] const spi::caps& caps() const noexcept;
+
+  // For operators. Each waits at most 5 s.
+  [[nodiscard]] result<spi::resource_state> inspect(const std::string& name) const;
+  [[nodiscard]] result<std::vector<spi::resource_summary>> list(
+      const std::string& prefix = {}) const;
+  // Break-glass; the holders that were taken away. `claim`: public id, empty for all.
+  result<std::vector<spi::holder>> revoke(const std::string& name, spi::revocation how,
+                                          const std::string& claim = {});
+  // Events of one name, or of all where it is empty, until the subscription is destroyed. The sink
+  // is called on the notifier thread.
+  [[nodiscard]] result<std::unique_ptr<spi::subscription>> observe(
+      const std::string& name, spi::function<void(const spi::store_event&)> sink) const;
+  [[nodiscard]] result<std::vector<spi::check>> probe() const;
+
+  // For the primitives of this library.
+  struct state;
+  [[nodiscard]] const std::shared_ptr<state>& inside() const noexcept { return state_; }
+
+ private:
+  explicit client(std::shared_ptr<state> inside) noexcept : state_(std::move(inside)) {}
+
+  std::shared_ptr<state> state_;
+};
+
+}  // namespace holdfast

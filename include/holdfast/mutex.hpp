@@ -1,0 +1,73 @@
+// A mutex across threads, processes and hosts.
+//
+//   holdfast::mutex stock(client, "stock/42", {.ttl = 10s});
+//
+//   { std::scoped_lock guard(stock);  write(order, stock.lease().fence()); }   // std face: throws
+//
+//   if (auto lease = stock.acquire({.wait = 1s}, token)) sell(item, lease->lost());  // value face
+//   else if (lease.error() == holdfast::errc::timed_out) too_busy();
+//
+//   auto lease = co_await stock.async_acquire({.wait = 1s});                   // in any coroutine
+#pragma once
+
+#include <holdfast/client.hpp>
+#include <holdfast/detail/seeker.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace holdfast {
+
+// Thread-safe. Two faces, one truth: the std face belongs to the thread that locked, the value face
+// to whoever has the lease.
+//
+// Unlike std::mutex, locking again on the thread that holds (through any object of the same client
+// and name) is not undefined: it throws would_deadlock. Unlocking on another thread releases, and
+// raises the event foreign_unlock. A network may fail: lock() then throws unavailable.
+class mutex {
+ public:
+  // Throws lock_error(invalid) if the name is not 1 to 512 bytes of UTF-8 without control
+  // characters, or an option is out of its limits. Sends nothing.
+  mutex(const client& client, std::string name, const lock_options& options = {});
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+  ~mutex();  // unlocks if locked by the std face
+
+  // busy (wait was zero), timed_out, cancelled, unavailable, ... Never re-enters: on the thread that
+  // holds already it waits like a stranger, and the event self_wait is raised.
+  result<holdfast::lease> acquire(const acquire_options& options = {}, std::stop_token token = {});
+  // The same, waiting in a coroutine or answered by a callback on the client's executor.
+  acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {});
+  void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done);
+
+  // Lockable and TimedLockable. They throw lock_error for everything but "not free in time"; so
+  // try_lock() throws when the engine is down, it does not answer false.
+  void lock();
+  bool try_lock();
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return lock_within(std::chrono::ceil<duration>(wait));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_for(deadline - Clock::now());
+  }
+  void unlock() noexcept;
+
+  // The lease of the std face, for its fence and lost(); only between lock() and unlock(), on the
+  // thread that locked.
+  [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
+
+  [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }
+
+ private:
+  bool lock_within(duration wait);
+
+  detail::seeker seeker_;
+  holdfast::lease lease_;  // of the std face; written only by who locked
+};
+
+}  // namespace holdfast

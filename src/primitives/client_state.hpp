@@ -1,0 +1,33 @@
+// The inside of a client: its runtime, its engine, and how callbacks reach the user.
+//
+// Shutdown: close() first (nobody waits, nothing is held), then the engine, then the runtime.
+#pragma once
+
+#include "core/engine.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+struct client::state {
+  state(std::shared_ptr<spi::reactor> with, std::shared_ptr<spi::store> store,
+        client_options given);
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state();
+
+  std::vector<std::string> close();
+  // Runs user code on the executor; what it throws is swallowed and raised as an event.
+  void deliver(spi::function<void()> work) const;
+  [[nodiscard]] spi::op_context soon() const;
+
+  const client_options options;
+  const std::shared_ptr<spi::reactor> runtime;
+  const std::shared_ptr<core::engine> engine;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,83 @@
+#include "core/acquisition.hpp"
+#include "core/hold.hpp"
+#include "core/names.hpp"
+#include "core/thread_token.hpp"
+#include "primitives/pursuit.hpp"
+#include "primitives/seeker_inside.hpp"
+#include "primitives/wait_for.hpp"
+
+#include <holdfast/detail/seeker.hpp>
+
+#include <utility>
+
+namespace holdfast::detail {
+
+core::request seeker::inside::wish(const acquire_options& how) const {
+  return {.resource = resource,
+          .mode = terms.mode,
+          .permits = terms.permits,
+          .max = terms.max,
+          .lock = options,
+          .wait = how.wait,
+          .payload = terms.payload,
+          .thread = 0,
+          .gate = gate};
+}
+
+seeker::seeker(const client& client, std::string name, const lock_options& options,
+               seeker_terms terms) {
+  if (auto fine = core::check_name(name); !fine) throw lock_error(fine.error());
+  if (terms.payload.size() > core::longest_payload) {
+    throw lock_error(error{errc::invalid, "a payload has at most 256 bytes"});
+  }
+  auto made = std::make_shared<inside>();
+  made->client = client.inside();
+  made->resource = {made->client->options.space, std::move(name)};
+  made->options = options;
+  made->terms = std::move(terms);
+  made->gate = made->client->engine->gate_of(made->resource);
+  // Limits only: what the engine cannot do is an answer of acquire(), not of the constructor.
+  if (auto fine = core::check_limits(made->wish({}), core::limits{}); !fine) {
+    throw lock_error(fine.error());
+  }
+  inside_ = std::move(made);
+}
+
+const std::string& seeker::name() const noexcept { return inside_->resource.name; }
+
+const lock_options& seeker::options() const noexcept { return inside_->options; }
+
+result<lease> seeker::acquire(const acquire_options& options, std::stop_token token) const {
+  const client::state& client = *inside_->client;
+  if (client.runtime->on_own_thread()) {
+    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  }
+  if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
+  core::request wish = inside_->wish(options);
+  wish.thread = core::thread_token();
+  auto meeting = std::make_shared<rendezvous<std::shared_ptr<core::hold>>>(client.runtime);
+  const auto acquisition = client.engine->acquire(
+      std::move(wish), [meeting](result<std::shared_ptr<core::hold>> answer) {
+        meeting->arrive(std::move(answer));
+      });
+  const std::stop_callback on_stop(std::move(token), [&acquisition] {
+    if (acquisition) acquisition->cancel();
+  });
+  auto answer = meeting->wait();
+  if (!answer) return tl::unexpected(std::move(answer.error()));
+  return lease(std::move(*answer));
+}
+
+void seeker::async_acquire(const acquire_options& options, std::stop_token token,
+                           acquire_callback done) const {
+  std::make_shared<pursuit>(inside_->client, inside_->wish(options), std::move(token))
+      ->start(std::move(done));
+}
+
+acquire_awaitable seeker::async_acquire(const acquire_options& options,
+                                        std::stop_token token) const {
+  return acquire_awaitable(
+      std::make_shared<pursuit>(inside_->client, inside_->wish(options), std::move(token)));
+}
+
+}  // namespace holdfast::detail

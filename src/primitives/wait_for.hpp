@@ -1,0 +1,52 @@
+// From asynchronous to blocking: starts a verb and waits for its answer, driving the runtime.
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace holdfast {
+
+// The meeting point of a waiting thread and the completion that ends its wait.
+template <class T>
+class rendezvous {
+ public:
+  explicit rendezvous(std::shared_ptr<spi::runtime> runtime) : runtime_(std::move(runtime)) {}
+
+  void arrive(result<T> answer) {
+    answer_ = std::move(answer);
+    done_.store(true);
+    // Sequentially consistent with wait(): one of the two sees the other's flag, and an answer that
+    // comes before the wait costs no wake-up.
+    if (parked_.load()) runtime_->wake(done_);
+  }
+
+  result<T> wait() {
+    parked_.store(true);
+    if (!done_.load()) runtime_->wait(done_);
+    return std::move(answer_);
+  }
+
+ private:
+  const std::shared_ptr<spi::runtime> runtime_;
+  std::atomic<bool> done_{false};
+  std::atomic<bool> parked_{false};
+  result<T> answer_ = failure(errc::unavailable, "no answer");
+};
+
+// `start` is given the completion. would_deadlock on the runtime's own threads.
+template <class T, class Start>
+result<T> wait_for(const std::shared_ptr<spi::runtime>& runtime, Start&& start) {
+  if (runtime->on_own_thread()) {
+    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  }
+  auto meeting = std::make_shared<rendezvous<T>>(runtime);
+  start(spi::completion<T>([meeting](result<T> answer) { meeting->arrive(std::move(answer)); }));
+  return meeting->wait();
+}
+
+}  // namespace holdfast

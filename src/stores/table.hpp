@@ -1,0 +1,17 @@
+// The engines of this build, in one table: a URL's scheme decides.
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <memory>
+
+namespace holdfast::stores {
+
+// invalid: no such scheme, saying which there are; unsupported: left out of this build.
+result<std::shared_ptr<spi::store>> open(const spi::url& url,
+                                         const std::shared_ptr<spi::reactor>& runtime);
+
+}  // namespace holdfast::stores
