@@ -12,7 +12,7 @@
 namespace holdfast::detail {
 
 struct seeker::inside {
-  std::shared_ptr<client::state> client;
+  std::shared_ptr<holdfast::client::state> client;
   spi::resource_id resource;
   lock_options options;
   seeker_terms terms;

@@ -1,0 +1,63 @@
+// A count-down latch across processes and hosts: many wait until a count has gone down to zero.
+//
+//   holdfast::latch start(client, "start");
+//   start.set(3);            // one of the processes
+//   start.count_down();      // each of three workers, once ready
+//   start.wait();            // everybody; may begin before set()
+#pragma once
+
+#include <holdfast/client.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace holdfast {
+
+struct latch_options {
+  // How long it is kept after its last change, also at zero: 1 s to 30 days.
+  duration life = std::chrono::hours(24);
+};
+
+// Identifies one count-down, so that it counts once however often it is sent.
+struct countdown_id {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  // From any text, for a count-down that several attempts of one job share.
+  static countdown_id from(std::string_view text) noexcept;
+};
+
+// Thread-safe; cheap to make.
+class latch {
+ public:
+  latch(const client& client, std::string name, const latch_options& options = {});
+
+  // Only where it is unset or at zero, else conflict. 1 to 1,000,000.
+  result<void> set(std::uint32_t count);
+  // Answers the count after it; never below zero. not_held: the latch is unset. Without an id each
+  // call counts; a call whose answer was lost is repeated with its own id and counts once.
+  result<std::uint32_t> count_down(std::uint32_t by = 1,
+                                   std::optional<countdown_id> id = std::nullopt);
+  // None: unset.
+  [[nodiscard]] result<std::optional<std::uint32_t>> count() const;
+
+  // Until zero. An unset latch is waited for. timed_out, cancelled, unavailable.
+  result<void> wait(const acquire_options& options = {}, std::stop_token token = {}) const;
+  // The answer comes once, on the client's executor.
+  void async_wait(const acquire_options& options, std::stop_token token,
+                  spi::function<void(result<void>)> done) const;
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  client client_;
+  std::string name_;
+  latch_options options_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,97 @@
+// Many readers or one writer, across threads, processes and hosts.
+//
+//   holdfast::shared_mutex price(client, "price/42");
+//   { std::shared_lock reading(price); ... }
+//   { std::unique_lock writing(price); ... }
+//
+// Nobody starves: a reader that arrives while a writer waits goes behind it, and a writer's release
+// lets in all readers up to the next writer.
+#pragma once
+
+#include <holdfast/client.hpp>
+#include <holdfast/detail/seeker.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+// Thread-safe. Not re-entrant in any combination: a thread that holds through the std face and locks
+// again, for reading or writing, gets would_deadlock.
+class shared_mutex {
+ public:
+  shared_mutex(const client& client, std::string name, const lock_options& options = {});
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+  ~shared_mutex();  // gives back what the std face still holds
+
+  // Value face: writing.
+  result<holdfast::lease> acquire(const acquire_options& options = {}, std::stop_token token = {});
+  acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {});
+  void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done);
+  // Value face: reading.
+  result<holdfast::lease> acquire_shared(const acquire_options& options = {},
+                                         std::stop_token token = {});
+  acquire_awaitable async_acquire_shared(const acquire_options& options = {},
+                                         std::stop_token token = {});
+  void async_acquire_shared(const acquire_options& options, std::stop_token token,
+                            acquire_callback done);
+
+  // From reader to writer without letting go: only for the sole reader with no other upgrade
+  // pending, else would_deadlock at once, and the lease stays what it was. A new fence.
+  result<void> try_upgrade(holdfast::lease& reader);
+  // From writer to reader without letting go: no writer gets in between, waiting readers do. A new
+  // fence.
+  result<void> downgrade(holdfast::lease& writer);
+
+  // Std face: SharedTimedLockable. As mutex's.
+  void lock();
+  bool try_lock();
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return lock_within(std::chrono::ceil<duration>(wait));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_for(deadline - Clock::now());
+  }
+  void unlock() noexcept;
+
+  void lock_shared();
+  bool try_lock_shared();
+  template <class Rep, class Period>
+  bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
+    return lock_shared_within(std::chrono::ceil<duration>(wait));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_shared_for(deadline - Clock::now());
+  }
+  // Gives back the caller's own, else any: they are interchangeable, so that a std::shared_lock may
+  // be moved between threads.
+  void unlock_shared() noexcept;
+
+  // The writer's lease of the std face; only between lock() and unlock(), on the thread that locked.
+  [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
+
+  [[nodiscard]] const std::string& name() const noexcept { return writer_.name(); }
+
+ private:
+  bool lock_within(duration wait);
+  bool lock_shared_within(duration wait);
+
+  detail::seeker writer_;
+  detail::seeker reader_;
+  holdfast::lease lease_;  // of the std face's writer; written only by who locked
+
+  std::mutex mutex_;
+  std::multimap<std::uint64_t, holdfast::lease> readers_;  // guarded by mutex_; by thread
+};
+
+}  // namespace holdfast
