@@ -13,6 +13,10 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
 endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC bug 105329: false alarms on concatenated strings.
+  add_compile_options(-Wno-restrict)
+endif()
 # No path of the build machine in what is shipped.
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
