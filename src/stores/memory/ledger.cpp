@@ -122,7 +122,7 @@ result<spi::granted> ledger::change(spi::server_time now, const spi::claim& clai
                                     process_id process, effects& out) {
   heard(now, process);
   resource* at = known(claim.resource);
-  const moment step{now, out, process, &claim.id};
+  const moment step{now, out, process, nullptr};
   if (at != nullptr) promote(step, *at);
   const holders::entry* found = at == nullptr ? nullptr : at->holders.find(claim.id);
   if (found == nullptr) return failure(errc::lost, "not held any more");

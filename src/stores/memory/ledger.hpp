@@ -117,7 +117,7 @@ class ledger {
   void promote(const moment& step, resource& at);
   void drop_ended(const moment& step, resource& at);
   [[nodiscard]] const waiter* next_in_line(const moment& step, const resource& at) const;
-  [[nodiscard]] bool eligible(const moment& step, const waiter& waiting) const;
+  [[nodiscard]] bool eligible(const moment& step, const resource& at, const waiter& waiting) const;
   [[nodiscard]] bool hands_over(const moment& step, const resource& at, const waiter& next) const;
   [[nodiscard]] bool may_take(const moment& step, const resource& at,
                               const spi::claim& newcomer) const;

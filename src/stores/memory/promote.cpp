@@ -55,18 +55,21 @@ void ledger::drop_ended(const moment& step, resource& at) {
 const waiter* ledger::next_in_line(const moment& step, const resource& at) const {
   if (mutated(mutant::fair_served_last_first)) {
     for (auto each = at.line.rbegin(); each != at.line.rend(); ++each) {
-      if (eligible(step, each->second.value)) return &each->second.value;
+      if (eligible(step, at, each->second.value)) return &each->second.value;
     }
     return nullptr;
   }
   for (const auto& [ticket, entry] : at.line) {
-    if (eligible(step, entry.value)) return &entry.value;
+    if (eligible(step, at, entry.value)) return &entry.value;
   }
   return nullptr;
 }
 
-bool ledger::eligible(const moment& step, const waiter& waiting) const {
-  if (step.claim != nullptr && *step.claim == waiting.claim->id) return true;
+// Who speaks can be granted by the answer, subscription or not; if it cannot be granted, it must not
+// keep others waiting who can be reached.
+bool ledger::eligible(const moment& step, const resource& at, const waiter& waiting) const {
+  const bool speaks = step.claim != nullptr && *step.claim == waiting.claim->id;
+  if (speaks && at.free_for(*waiting.claim, step.now)) return true;
   if (silent_.contains(waiting.process)) return false;
   return !reachable_ || reachable_(waiting.process);
 }
@@ -84,7 +87,7 @@ bool ledger::may_take(const moment& step, const resource& at, const spi::claim& 
   if (!at.free_for(newcomer, step.now)) return false;
   for (const auto& [ticket, entry] : at.line) {
     const waiter& earlier = entry.value;
-    if (!eligible(step, earlier)) continue;
+    if (!eligible(step, at, earlier)) continue;
     if (newcomer.fair || earlier.claim->fair) return false;
     // Readers that come one after the other would keep a writer out for ever.
     if (newcomer.mode == spi::mode::shared && earlier.claim->mode == spi::mode::exclusive) {

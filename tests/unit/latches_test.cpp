@@ -1,0 +1,105 @@
+// Count-down latches: an id counts once, a count never goes below zero, a latch ends by itself.
+#include "stores/memory/latches.hpp"
+
+#include "ledger_harness.hpp"
+
+namespace holdfast::memory {
+
+class latches_test : public ::testing::Test {
+ protected:
+  memory::latches book{{24h, 60s}};
+  const spi::resource_id start{"", "start"};
+  spi::server_time now{1000s};
+
+  result<latches::changed> set(std::uint32_t count, std::uint64_t id, duration life = 1h) {
+    return book.change(now, start, {spi::latch_change::kind::set, count, id_of(id), life});
+  }
+  result<latches::changed> down(std::uint32_t count, std::uint64_t id, duration life = 1h) {
+    return book.change(now, start, {spi::latch_change::kind::down, count, id_of(id), life});
+  }
+  std::optional<std::uint32_t> count() { return book.read(now, start).count; }
+};
+
+TEST_F(latches_test, a_latch_counts_down_to_zero_and_stays_there) {
+  EXPECT_EQ(count(), std::nullopt);
+  EXPECT_EQ(set(3, 1)->state.count, 3U);
+  EXPECT_EQ(down(1, 2)->state.count, 2U);
+  EXPECT_EQ(down(5, 3)->state.count, 0U);
+  EXPECT_FALSE(down(1, 4)->anew);
+  EXPECT_EQ(count(), 0U);
+}
+
+// A down whose answer was lost is sent again.
+TEST_F(latches_test, a_repeated_down_counts_once) {
+  set(3, 1);
+  EXPECT_TRUE(down(1, 2)->anew);
+  const auto again = down(1, 2);
+  EXPECT_FALSE(again->anew);
+  EXPECT_EQ(again->state.count, 2U);
+}
+
+TEST_F(latches_test, a_live_latch_is_not_set_again_but_one_at_zero_is) {
+  set(1, 1);
+  EXPECT_EQ(set(5, 2).error(), errc::conflict);
+  EXPECT_EQ(count(), 1U);
+  down(1, 3);
+  EXPECT_EQ(set(5, 2)->state.count, 5U);
+}
+
+TEST_F(latches_test, a_repeated_set_answers_the_count_as_it_is) {
+  set(3, 1);
+  down(1, 2);
+  const auto again = set(3, 1);
+  EXPECT_EQ(again->state.count, 2U);
+  EXPECT_FALSE(again->anew);
+}
+
+// Late repetitions of the first count must not count on the second.
+TEST_F(latches_test, ids_of_an_earlier_count_do_not_count_on_the_next) {
+  set(2, 1);
+  down(1, 2);
+  down(1, 3);
+  down(1, 4);
+  set(2, 5);
+  EXPECT_EQ(down(1, 2)->state.count, 2U);
+  EXPECT_EQ(down(1, 4)->state.count, 2U);
+  EXPECT_EQ(set(2, 1)->state.count, 2U);
+  EXPECT_EQ(down(1, 6)->state.count, 1U);
+}
+
+TEST_F(latches_test, an_unset_latch_cannot_go_down) {
+  EXPECT_EQ(down(1, 1).error(), errc::not_held);
+}
+
+TEST_F(latches_test, counts_have_limits) {
+  EXPECT_EQ(set(0, 1).error(), errc::invalid);
+  EXPECT_EQ(set(1'000'001, 1).error(), errc::invalid);
+  EXPECT_EQ(set(1'000'000, 1)->state.count, 1'000'000U);
+  EXPECT_EQ(down(0, 2).error(), errc::invalid);
+}
+
+TEST_F(latches_test, a_latch_lives_a_while_after_its_last_change_also_at_zero) {
+  set(2, 1);
+  now += 59min;
+  down(2, 2);
+  now += 59min;
+  EXPECT_EQ(count(), 0U);
+  // A repetition is no change.
+  down(2, 2);
+  now += 1min;
+  EXPECT_EQ(count(), std::nullopt);
+  EXPECT_EQ(book.size(), 0U);
+  EXPECT_EQ(set(1, 3, {})->state.count, 1U);
+  now += 24h - 1ns;
+  EXPECT_TRUE(book.alive(now, start));
+  now += 1ns;
+  EXPECT_FALSE(book.alive(now, start));
+}
+
+TEST_F(latches_test, a_set_that_is_refused_leaves_nothing) {
+  EXPECT_EQ(set(0, 1).error(), errc::invalid);
+  EXPECT_EQ(book.size(), 0U);
+  EXPECT_EQ(count(), std::nullopt);
+}
+
+}  // namespace holdfast::memory
