@@ -1,0 +1,138 @@
+// The event loop: descriptors, timers and posted tasks, driven by whoever waits (leader/follower).
+//
+// At any time at most one thread leads: it waits in the kernel and runs what is ready. A thread that
+// waits for its flag takes the lead if nobody has it, so a lone caller pays no hop to another
+// thread; the others sleep, each on a futex of its own. Who leaves hands the lead to the first whose
+// flag is not set. Where no caller is left the engine's thread leads.
+//
+//   lead      means                            changes to
+//   nobody    callers came and went just now   caller: one waits; engine: work is due, or no caller
+//                                              has led for one to two look_intervals
+//   caller    a thread in wait() leads         caller: handed on; nobody: none left
+//   engine    the engine's thread leads        caller: taken by one that waits, if the engine sleeps
+//                                              in the kernel (parked), else handed on by it
+//
+// What must hold:
+//  1. Only the leader dispatches, and the lead never moves during a callback: nothing runs twice at
+//     once.
+//  2. Whoever adds work sees under the mutex whether the leader sleeps, and rouses it if so; the
+//     leader looks for work under the mutex before it says that it sleeps. Nothing is overlooked.
+//  3. alarm_at_ is never later than the earliest timer while the leader sleeps.
+//  4. While nobody leads the engine's thread sleeps for a bounded time only.
+//  5. Callbacks run, and tasks are destroyed, outside the mutex. System calls under it are only
+//     those that cannot block and whose order matters (epoll_ctl, timerfd_settime).
+#pragma once
+
+#include "runtime/fork_guard.hpp"
+#include "runtime/poller.hpp"
+#include "runtime/timer_heap.hpp"
+#include "runtime/wait_line.hpp"
+#include "runtime/watch_table.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace holdfast::runtime {
+
+// Thread-safe; the calls of spi::reactor mean what they mean there. None of them may be made in a
+// forked child, where the mutex may be held for ever; but a callback may fork, and its child comes
+// out of wait() and serve() without touching anything.
+//
+// Shutdown: stop(), then the end of serve(), then clear(), so that no callback runs while what it
+// refers to is destroyed. Owned by all threads that are inside.
+class event_loop {
+ public:
+  using timer_id = spi::runtime::timer_id;
+  using watch_id = spi::reactor::watch_id;
+  using mutex_lock = std::unique_lock<std::mutex>;
+
+  enum class lead : std::uint8_t { nobody, caller, engine };
+
+  void post(spi::task work);
+  timer_id at(time_point when, spi::task work);
+  void cancel(timer_id timer) noexcept;
+  watch_id watch(int fd, bool readable, bool writable,
+                 spi::function<void(spi::readiness)> on_ready);
+  void rewatch(watch_id id, bool readable, bool writable);
+  void unwatch(watch_id id) noexcept;
+
+  // Must not be called from within a callback of this loop: aborts.
+  void wait(const std::atomic<bool>& flag);
+  void wake(const std::atomic<bool>& flag) noexcept;
+
+  // The body of the engine's thread; returns after stop().
+  void serve();
+  void stop() noexcept;
+  void clear() noexcept;
+  // In a forked child: closes the descriptors.
+  void abandon() noexcept { poller_.close(); }
+
+  // For tests and metrics: how often any thread came back from the kernel, how many wait, who leads.
+  [[nodiscard]] std::uint64_t wakeups() const;
+  [[nodiscard]] std::uint64_t swallowed() const noexcept;
+  [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] lead leader() const;
+
+ private:
+  // The engine's thread looks this often whether callers still drive.
+  static constexpr duration look_interval = std::chrono::milliseconds(1);
+  // Then descriptors have their turn.
+  static constexpr std::size_t timers_per_round = 1'024;
+
+  enum class bell : std::uint8_t { none, leader, engine };
+
+  // Leading. Those that answer bool: false if a callback forked and this is the child; the lock is
+  // then not held and nothing may be touched.
+  bool drive(mutex_lock& lock, const waiter& self, const void* flag);
+  bool lead_as_engine(mutex_lock& lock, bool stay);
+  bool run_round(mutex_lock& lock);
+  bool run_task(mutex_lock& lock, spi::task work);
+  bool dispatch(mutex_lock& lock, const ready_batch& batch);
+  bool call(mutex_lock& lock, std::shared_ptr<runtime::watch> watch, spi::readiness readiness);
+  bool collect(mutex_lock& lock, poller::patience patience, ready_batch& batch);
+  void set_alarm() noexcept;
+
+  // Passing the lead on.
+  void hand_to(mutex_lock& lock, waiter& next) noexcept;
+  void leave(mutex_lock& lock, waiter& self, const void* flag) noexcept;
+  bool park(mutex_lock& lock) noexcept;
+  void stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept;
+  [[nodiscard]] bool work_waits() const noexcept;
+
+  // Who must be roused for new work; marks it as roused. Ring after unlocking.
+  [[nodiscard]] bell rouse() noexcept;
+  void ring(bell which) noexcept;
+
+  const fork_guard guard_;
+  poller poller_;
+  std::atomic<std::uint64_t> swallowed_{0};
+
+  mutable std::mutex mutex_;
+  std::condition_variable settled_;  // an awaited on_ready has returned
+  // All below: guarded by mutex_.
+  std::deque<spi::task> posted_;  // no limit of its own: those who post are counted elsewhere
+  timer_heap timers_;
+  time_point alarm_at_ = time_point::max();
+  watch_table watches_{poller::first_id};
+  wait_line line_;
+  lead lead_ = lead::nobody;
+  waiter* leader_ = nullptr;     // while a caller leads
+  bool leader_asleep_ = false;   // a leading caller sleeps and was not roused
+  bool engine_asleep_ = false;   // the engine's thread sleeps and was not roused
+  bool engine_parked_ = false;   // it leads and sleeps: the lead may be taken from it
+  bool engine_settled_ = false;  // it sleeps without limit: who leaves the lead rouses it
+  time_point engine_up_at_ = time_point::max();  // standing by: when it looks again
+  std::uint64_t drives_ = 0;                     // how often callers took or left the lead
+  std::uint64_t wakeups_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace holdfast::runtime

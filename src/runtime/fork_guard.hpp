@@ -1,0 +1,22 @@
+// Am I in a forked child? A child has the parent's memory but none of its threads, and shares its
+// sockets and its epoll instance: what it touches there, it breaks for the parent.
+#pragma once
+
+#include <cstdint>
+
+namespace holdfast::runtime {
+
+// Grows by one in every child that fork() makes. One load: cheap enough for every call.
+std::uint64_t fork_generation() noexcept;
+
+// Remembers the process in which it was made. Thread-safe; takes no lock, since in the child any
+// lock may be held for ever by a thread that is not there.
+class fork_guard {
+ public:
+  [[nodiscard]] bool forked() const noexcept { return fork_generation() != born_; }
+
+ private:
+  std::uint64_t born_ = fork_generation();
+};
+
+}  // namespace holdfast::runtime

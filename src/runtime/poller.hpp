@@ -1,0 +1,81 @@
+// The kernel's side of the event loop: one epoll instance with a bell (eventfd) and an alarm
+// (timerfd on CLOCK_BOOTTIME) in it, and a second bell that only the engine's thread hears.
+#pragma once
+
+#include "runtime/descriptor.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace holdfast::runtime {
+
+// What the kernel reported. On the stack of every wait, and therefore not initialised.
+struct ready_batch {
+  static constexpr std::size_t limit = 64;
+
+  std::array<epoll_event, limit> events;
+  std::size_t count;
+  bool alarm;  // it went off
+
+  [[nodiscard]] std::span<const epoll_event> view() const noexcept {
+    return {events.data(), count};
+  }
+};
+
+inline spi::readiness to_readiness(const epoll_event& event) noexcept {
+  return {.readable = (event.events & EPOLLIN) != 0,
+          .writable = (event.events & EPOLLOUT) != 0,
+          .hung_up = (event.events & (EPOLLERR | EPOLLHUP)) != 0};
+}
+
+// Every call may be made by any thread at any time; which of them make sense together is the event
+// loop's matter. Bell and alarm are edge-triggered: what one wait() reports, the next does not.
+class poller {
+ public:
+  // Ids below this are the poller's own.
+  static constexpr std::uint64_t first_id = 16;
+
+  poller();
+
+  // Throws std::system_error, for instance for a regular file or too many watches.
+  void add(int fd, std::uint64_t id, bool readable, bool writable);
+  void change(int fd, std::uint64_t id, bool readable, bool writable);
+  void remove(int fd) noexcept;
+
+  enum class patience : std::uint8_t { none, unlimited };
+  // Waits for descriptors, the bell or the alarm; fills the batch, in which each descriptor has the
+  // id it was added with, and bell and alarm have ids of the poller's. Signals interrupt it.
+  void wait(patience limit, ready_batch& batch) noexcept;
+  // The same for the engine's thread, which its own bell also wakes: tells only that wait() is
+  // worth a call.
+  void wait_as_engine() noexcept;
+  // Only the engine's bell, not the descriptors. No limit: until it rings.
+  void wait_for_engine_bell(std::optional<duration> limit) noexcept;
+
+  void ring() noexcept;         // wakes who is in wait()
+  void ring_engine() noexcept;  // wakes the engine's thread, now or when it waits next
+
+  // The alarm goes off at this time, and not at the one set before.
+  void set_alarm(time_point when) noexcept;
+
+  // In a forked child: closes the descriptors, which the parent does not feel.
+  void close() noexcept;
+
+ private:
+  void silence_engine() noexcept;
+
+  descriptor epoll_;
+  descriptor alarm_;
+  descriptor bell_;
+  descriptor engine_bell_;
+};
+
+}  // namespace holdfast::runtime
