@@ -1,0 +1,65 @@
+// A file descriptor of this store. Close-on-exec, and closed in a child that fork() makes: an open
+// file description that lived on in a child would be a sign of life of a dead parent, and would
+// keep its connections from hanging up.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+// Grows by one in every child that fork() makes. One load.
+std::uint64_t fork_generation() noexcept;
+
+// Not thread-safe; making and closing one is, against fork() too. Empty (-1) or open. In a forked
+// child it is empty in effect: get() answers -1 and nothing is closed twice, since the child closed
+// all of them on its first step.
+class descriptor {
+ public:
+  // Above this number a descriptor could not be closed in a child and is refused (EMFILE).
+  static constexpr int limit = 1 << 16;
+
+  descriptor() noexcept = default;
+  descriptor(descriptor&& other) noexcept
+      : number_(std::exchange(other.number_, -1)), born_(other.born_) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    if (this != &other) {
+      close();
+      number_ = std::exchange(other.number_, -1);
+      born_ = other.born_;
+    }
+    return *this;
+  }
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() { close(); }
+
+  // Calls `make` (open, socket, accept; always with close-on-exec) while no fork() can come
+  // between it and the entry into the list of those to close. Empty with errno set where it fails.
+  template <class Make>
+  static descriptor made_by(Make&& make) noexcept {
+    const fork_lock lock;
+    return enter(make());
+  }
+
+  explicit operator bool() const noexcept { return get() >= 0; }
+  [[nodiscard]] int get() const noexcept { return born_ == fork_generation() ? number_ : -1; }
+  void close() noexcept;
+
+ private:
+  // Keeps fork() out.
+  class fork_lock {
+   public:
+    fork_lock() noexcept;
+    ~fork_lock();
+    fork_lock(const fork_lock&) = delete;
+    fork_lock& operator=(const fork_lock&) = delete;
+  };
+
+  static descriptor enter(int number) noexcept;
+
+  int number_ = -1;
+  std::uint64_t born_ = fork_generation();
+};
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,82 @@
+#include "stores/sqlite/life.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// "1: OFDLCK ADVISORY  WRITE -1 fe:00:1234 0 EOF": somebody holds an OFD lock on the inode. Only
+// asked where the file's name is gone although its client is still in the database, which is a
+// stranger's doing.
+bool locked_somewhere(std::uint64_t inode) {
+  std::ifstream locks("/proc/locks");
+  if (!locks) return true;
+  const std::string wanted = ":" + std::to_string(inode) + " ";
+  for (std::string line; std::getline(locks, line);) {
+    const std::string_view text(line);
+    if (text.find(" OFDLCK ") != std::string_view::npos &&
+        text.find(wanted) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+result<life> life::begin(const folder& at, const std::string& token) {
+  const auto refuse = [&] {
+    const errc code =
+        errno == EACCES || errno == EROFS || errno == EPERM ? errc::denied : errc::unavailable;
+    return failure(code, "sqlite, open " + at.path() + "/" + token + ", " + std::strerror(errno));
+  };
+  descriptor file = descriptor::made_by([&] {
+    return ::openat(at.get(), token.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                    at.file_mode());
+  });
+  if (!file) return refuse();
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  struct stat status {};
+  if (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0 || ::fchmod(file.get(), at.file_mode()) != 0 ||
+      ::fstat(file.get(), &status) != 0) {
+    const auto refusal = refuse();
+    at.remove(token);
+    return refusal;
+  }
+  return life(std::move(file), status.st_ino);
+}
+
+bool life::deleted() const noexcept {
+  struct stat status {};
+  return ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0;
+}
+
+int life::share() const noexcept { return ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 3); }
+
+bool alive(const folder& at, const peer& client) noexcept {
+  const descriptor file = descriptor::made_by(
+      [&] { return ::openat(at.get(), client.token.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
+  if (!file) {
+    if (errno != ENOENT) return true;
+    try {
+      return locked_somewhere(client.inode);
+    } catch (...) {
+      return true;
+    }
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return true;
+  return lock.l_type != F_UNLCK;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,43 @@
+// The sign of life: a file that its client keeps locked. The kernel unlocks it when the last
+// descriptor of it is closed, however the process ends, and not while it is only stopped. No pid is
+// compared, so a pid that is used again means nothing.
+//
+// The lock is an OFD lock: it belongs to the open file description, not to the process, so that two
+// clients of one process see each other, and closing another descriptor of the file drops nothing.
+#pragma once
+
+#include "stores/sqlite/descriptor.hpp"
+#include "stores/sqlite/folder.hpp"
+
+#include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace holdfast::sqlite {
+
+// Not thread-safe. Ends with the object, and when the process ends.
+class life {
+ public:
+  static result<life> begin(const folder& at, const std::string& token);
+
+  [[nodiscard]] std::uint64_t inode() const noexcept { return inode_; }
+  // Somebody deleted the file.
+  [[nodiscard]] bool deleted() const noexcept;
+  // A further descriptor of the same description, close-on-exec, which the caller owns: a child
+  // that inherits it keeps this client alive. -1 with errno.
+  [[nodiscard]] int share() const noexcept;
+
+ private:
+  explicit life(descriptor file, std::uint64_t inode) : file_(std::move(file)), inode_(inode) {}
+
+  descriptor file_;
+  std::uint64_t inode_;
+};
+
+// Does the client live? A client that has ended never lives again. In doubt (no memory, no
+// descriptors left): yes.
+bool alive(const folder& at, const peer& client) noexcept;
+
+}  // namespace holdfast::sqlite

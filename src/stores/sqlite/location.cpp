@@ -1,0 +1,193 @@
+#include "stores/sqlite/location.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct known_file_system {
+  long magic;
+  std::string_view name;
+};
+
+constexpr std::array known_shared{
+    known_file_system{0x6969, "nfs"},        known_file_system{0x517b, "smb"},
+    known_file_system{0xff534d42, "cifs"},   known_file_system{0xfe534d42, "smb2"},
+    known_file_system{0x564c, "ncp"},        known_file_system{0x5346414f, "afs"},
+    known_file_system{0x6b414653, "afs"},    known_file_system{0x73757245, "coda"},
+    known_file_system{0x01021997, "9p"},     known_file_system{0x65735546, "fuse or virtiofs"},
+    known_file_system{0x00c36400, "ceph"},   known_file_system{0x7461636f, "ocfs2"},
+    known_file_system{0x01161970, "gfs2"},   known_file_system{0x0bd00bd0, "lustre"},
+    known_file_system{0x786f4256, "vboxsf"}, known_file_system{0x47504653, "gpfs"},
+};
+
+tl::unexpected<error> refusal(errc code, const std::string& path, const std::string& why) {
+  return failure(code, "sqlite, open " + path + ", " + why);
+}
+
+tl::unexpected<error> refusal_by_system(const std::string& path, int number) {
+  const std::string why = std::strerror(number);
+  switch (number) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return refusal(errc::denied, path,
+                     why + "; the file and its folder must be writable, or name another file");
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+      return refusal(errc::unavailable, path, why);
+    default:
+      return refusal(errc::denied, path, why);
+  }
+}
+
+result<std::string> canonical_path(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos) {
+    return failure(errc::invalid, "sqlite, open, a file's path is needed: sqlite:/path/file.db");
+  }
+  std::error_code problem;
+  const fs::path wanted(path);
+  if (!wanted.has_filename()) return refusal(errc::name_conflict, path, "it is a folder's path");
+  if (fs::symlink_status(wanted, problem).type() != fs::file_type::not_found && !problem) {
+    const fs::path found = fs::canonical(wanted, problem);
+    if (problem) return refusal_by_system(path, problem.value());
+    return found.string();
+  }
+  const fs::path folder =
+      fs::canonical(wanted.has_parent_path() ? wanted.parent_path() : ".", problem);
+  if (problem.value() == ENOENT) {
+    return refusal(errc::denied, path, "its folder does not exist; make it first");
+  }
+  if (problem) return refusal_by_system(path, problem.value());
+  return (folder / wanted.filename()).string();
+}
+
+result<void> check_file_system(const std::string& at, const std::string& database) {
+  struct statfs status {};
+  if (::statfs(at.c_str(), &status) != 0) return refusal_by_system(database, errno);
+  if (const auto name = shared_file_system(static_cast<long>(status.f_type))) {
+    return refusal(errc::unsupported, database,
+                   "the file system (" + std::string(*name) +
+                       ") may be shared with other machines, whose locks it does not show "
+                       "reliably; use a local one, or an engine with a server");
+  }
+  return {};
+}
+
+// Only where there is no file yet: closing a second descriptor of a database that this process has
+// open would drop SQLite's locks on it.
+result<void> make_file(const std::string& database) {
+  const int made =
+      ::open(database.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (made >= 0) {
+    ::close(made);
+    return {};
+  }
+  if (errno == EEXIST) return {};
+  return refusal_by_system(database, errno);
+}
+
+result<struct stat> check_file(const std::string& database) {
+  struct stat status {};
+  if (::stat(database.c_str(), &status) != 0) return refusal_by_system(database, errno);
+  if (S_ISDIR(status.st_mode)) return refusal(errc::name_conflict, database, "it is a folder");
+  if (!S_ISREG(status.st_mode)) {
+    return refusal(errc::name_conflict, database, "it is not a regular file");
+  }
+  if (status.st_nlink > 1) {
+    return refusal(errc::unsupported, database,
+                   "it has more than one hard link, and each would have a folder of its own");
+  }
+  if (::faccessat(AT_FDCWD, database.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
+    return refusal_by_system(database, errno);
+  }
+  return status;
+}
+
+result<void> make_folder(const location& at) {
+  if (::mkdir(at.folder.c_str(), at.folder_mode) == 0) {
+    // Both past the umask. The group of another is not ours to give: then the folder keeps ours.
+    if (::chown(at.folder.c_str(), static_cast<uid_t>(-1), at.group) != 0) errno = 0;
+    if (::chmod(at.folder.c_str(), at.folder_mode) != 0) return refusal_by_system(at.folder, errno);
+  } else if (errno != EEXIST) {
+    return refusal_by_system(at.folder, errno);
+  }
+  struct stat status {};
+  if (::lstat(at.folder.c_str(), &status) != 0) return refusal_by_system(at.folder, errno);
+  if (!S_ISDIR(status.st_mode)) return refusal(errc::name_conflict, at.folder, "it is no folder");
+  if (::faccessat(AT_FDCWD, at.folder.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+    return refusal_by_system(at.folder, errno);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<std::string_view> shared_file_system(long magic) {
+  for (const auto& known : known_shared) {
+    // Some kernels' f_type is signed and 32 bits wide.
+    if (static_cast<std::uint32_t>(known.magic) == static_cast<std::uint32_t>(magic)) {
+      return known.name;
+    }
+  }
+  return std::nullopt;
+}
+
+result<location> locate(const std::string& path) {
+  auto database = canonical_path(path);
+  if (!database) return tl::unexpected(std::move(database.error()));
+  location at;
+  at.database = std::move(*database);
+  at.folder = at.database + ".d";
+  const std::string parent = fs::path(at.database).parent_path().string();
+  auto fit = check_file_system(parent, at.database);
+  if (fit) fit = make_file(at.database);
+  // A file may be mounted from elsewhere than its folder.
+  if (fit) fit = check_file_system(at.database, at.database);
+  if (!fit) return tl::unexpected(std::move(fit.error()));
+  auto status = check_file(at.database);
+  if (!status) return tl::unexpected(std::move(status.error()));
+  at.file_mode = status->st_mode & 0666U;
+  at.folder_mode = at.file_mode | (at.file_mode & 0444U) >> 2U;  // who may read may enter
+  at.group = status->st_gid;
+  if (auto made = make_folder(at); !made) return tl::unexpected(std::move(made.error()));
+  return at;
+}
+
+result<std::string> default_path() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path folder;
+  if (state != nullptr && *state == '/') {  // the specification ignores relative ones
+    folder = state;
+  } else if (home != nullptr && *home != '\0') {
+    folder = fs::path(home) / ".local" / "state";
+  } else {
+    return failure(errc::invalid,
+                   "neither HOME nor XDG_STATE_HOME is set: name a file with --url sqlite:FILE");
+  }
+  folder /= "holdfast";
+  std::error_code problem;
+  if (fs::create_directories(folder, problem)) {
+    fs::permissions(folder, fs::perms::owner_all, problem);
+  }
+  if (problem) return refusal_by_system(folder.string(), problem.value());
+  return (folder / "holdfast.db").string();
+}
+
+}  // namespace holdfast::sqlite
