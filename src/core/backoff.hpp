@@ -16,7 +16,7 @@ class backoff {
   // The next pause; `random` is uniform over 64 bits.
   constexpr duration next(std::uint64_t random) noexcept {
     const duration ceiling = std::min(policy_.limit, step_);
-    step_ = std::min(policy_.limit, step_ * 2);
+    step_ = step_ > policy_.limit / 2 ? policy_.limit : step_ * 2;
     if (ceiling <= duration{1}) return ceiling;
     return duration(
         static_cast<duration::rep>(random % static_cast<std::uint64_t>(ceiling.count())));

@@ -50,12 +50,13 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
         prove(sent_at, {.fence = fence_, .ttl = settings_.ttl});
         return todo;
       }
-      todo.lose = error{errc::lost, "the engine no longer has this claim"};
-      phase_ = phase::ended;
-      return todo;
+      // A place in line, which only an older attempt can have made, must not stay behind.
+      return lose(
+          now, {errc::lost, "the engine no longer has this claim"},
+          answer.state == spi::hold_state::waiting || may_reappear() ? now : time_point::max());
     case spi::hold_state::unknown:
       if (mutated(mutant::unknown_taken_as_loss)) {
-        return lose(now, {errc::lost, "no answer"});
+        return lose(now, {errc::lost, "no answer"}, now);
       }
       // I2: goes on until validity ends, a tenth of the lease at a time.
       renew_at_ =
@@ -70,10 +71,12 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
 claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_at,
                                                const spi::renewal& answer) {
   renewing_ = false;
+  last_sent_ = std::max(last_sent_, sent_at);  // the batch left later than it was ordered
   if (answer.state != spi::hold_state::unknown) {
     last_answered_sent_ = std::max(last_answered_sent_, sent_at);
   }
   if (phase_ == phase::seeking) return refreshed_seeking(now, sent_at, answer);
+  if (expired(now)) return expire(now);
   if (phase_ == phase::held) return refreshed_held(now, sent_at, answer);
   if (phase_ == phase::leaving && mutated(mutant::renewal_after_release)) {
     renew_at_ = now + settings_.ttl / 3;
@@ -84,21 +87,40 @@ claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_a
 claim_machine::orders claim_machine::gone(time_point now, const error& why) {
   if (phase_ == phase::seeking) {
     in_line_ = false;
+    woken_ = attempting_;  // the answer on its way may be older than this
     return attempting_ ? orders{} : send_attempt(now);
   }
   if (phase_ != phase::held) return {};
+  // A safe revocation keeps others out until the lease has ended: no leave before that.
+  return lose(now, why, may_reappear() ? valid_until_ : time_point::max());
+}
+
+// `leave_from`: when the claim may be left; max: there is nothing to leave.
+claim_machine::orders claim_machine::lose(time_point now, error why, time_point leave_from) {
   orders todo;
-  todo.lose = why;
-  phase_ = phase::ended;
+  todo.lose = std::move(why);
+  if (leave_from == time_point::max()) {
+    phase_ = phase::ended;
+    return todo;
+  }
+  begin_leaving(now);
+  leave_at_ = leave_from;
+  if (leave_from <= now) send_leave(todo);
   return todo;
 }
 
-claim_machine::orders claim_machine::lose(time_point now, error why) {
-  orders todo;
-  todo.lose = std::move(why);
-  leave(now, todo);  // the engine may keep it for the margin longer: do not make others wait
-  return todo;
+bool claim_machine::expired(time_point now) const noexcept {
+  return phase_ == phase::held && now >= loss_at() && !mutated(mutant::local_deadline_unchecked);
 }
+
+// The engine may keep it for the margin longer: others need not wait for that. But who asked for
+// notice is protected until validity ends.
+claim_machine::orders claim_machine::expire(time_point now) {
+  return lose(now, {errc::lost, "no proof of the lease in time"}, valid_until_);
+}
+
+// An attempt that was never answered may still arrive and place the claim anew.
+bool claim_machine::may_reappear() const noexcept { return unanswered_ || attempting_; }
 
 claim_machine::orders claim_machine::send_renewal(time_point now) {
   renewing_ = true;
@@ -120,29 +142,37 @@ claim_machine::orders claim_machine::release(time_point now) {
     return todo;
   }
   releasing_ = true;
-  leave(now, todo);
+  begin_leaving(now);
+  send_leave(todo);
   return todo;
 }
 
 claim_machine::orders claim_machine::shut(time_point now) {
   if (phase_ == phase::seeking) return cancel(now, {errc::cancelled, "the client was closed"});
-  if (phase_ == phase::held) return lose(now, {errc::cancelled, "the client was closed"});
+  if (phase_ == phase::held) return lose(now, {errc::cancelled, "the client was closed"}, now);
+  if (phase_ == phase::leaving && !leave_in_flight_) {
+    leave_at_ = now;  // there is not much time left to be heard
+    return tick(now);
+  }
   return {};
 }
 
-void claim_machine::leave(time_point now, orders& todo) {
+void claim_machine::begin_leaving(time_point now) {
   phase_ = phase::leaving;
   backoff_.reset();
-  todo.leave = true;
-  todo.unanswered = unanswered_ || attempting_;
-  leave_in_flight_ = true;
-  ++leaves_;
-  leave_at_ = time_point::max();
   if (mutated(mutant::renewal_after_release)) {
     renew_at_ = now + settings_.ttl / 3;
   } else {
     renew_at_ = time_point::max();  // I5
   }
+}
+
+void claim_machine::send_leave(orders& todo) {
+  todo.leave = true;
+  todo.unanswered = may_reappear();
+  leave_in_flight_ = true;
+  ++leaves_;
+  leave_at_ = time_point::max();
 }
 
 time_point claim_machine::abandon_at() const noexcept {
@@ -180,7 +210,7 @@ claim_machine::orders claim_machine::departed(time_point now,
 
 time_point claim_machine::loss_at() const noexcept {
   if (valid_until_ == time_point::max()) return valid_until_;
-  return valid_until_ - settings_.notice;
+  return valid_until_ - std::min(settings_.notice, granted_ttl_ / 2);  // an offer may be shorter
 }
 
 claim_machine::orders claim_machine::join(time_point now, time_point horizon) {
@@ -201,9 +231,7 @@ claim_machine::orders claim_machine::tick(time_point now) {
       if (next_at_ > now || attempting_ || renewing_) return {};
       return in_line_ && !outage_ ? send_renewal(now) : send_attempt(now);
     case phase::held:
-      if (now >= loss_at() && !mutated(mutant::local_deadline_unchecked)) {
-        return lose(now, {errc::lost, "no proof of the lease in time"});
-      }
+      if (expired(now)) return expire(now);
       if (renew_at_ <= now && !renewing_) return send_renewal(now);
       return {};
     case phase::leaving: {
@@ -212,16 +240,12 @@ claim_machine::orders claim_machine::tick(time_point now) {
       }
       if (leave_in_flight_ || leave_at_ > now) return {};
       orders todo;
-      if (now >= abandon_at()) {
+      if (now >= abandon_at() && !attempting_ && !renewing_) {
         phase_ = phase::ended;
         todo.release_abandoned = was_held_;
         return todo;
       }
-      leave_in_flight_ = true;
-      ++leaves_;
-      leave_at_ = time_point::max();
-      todo.leave = true;
-      todo.unanswered = unanswered_ || attempting_;
+      send_leave(todo);
       return todo;
     }
     case phase::ended:

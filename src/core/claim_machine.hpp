@@ -6,7 +6,8 @@
 //
 //   phase    | entered by                 | ends with
 //   seeking  | start                      | grant -> held; deadline, cancel, refusal -> leaving
-//   held     | a grant with validity left | release, local deadline -> leaving; engine's word -> ended
+//   held     | a grant with validity left | release, local deadline -> leaving; engine's word -> ended,
+//            |                            | or leaving where an unanswered attempt may yet arrive
 //   leaving  | the engine may know of us  | answered, or nothing of ours can be left -> ended
 //   ended    |                            |
 //
@@ -105,9 +106,13 @@ class claim_machine {
   orders send_attempt(time_point now);
   orders send_renewal(time_point now);
   orders give_up(time_point now, error why);
-  orders lose(time_point now, error why);
-  void leave(time_point now, orders& todo);
+  orders lose(time_point now, error why, time_point leave_from);
+  orders expire(time_point now);
+  void begin_leaving(time_point now);
+  void send_leave(orders& todo);
   void prove(time_point proven_at, const spi::granted& grant);
+  [[nodiscard]] bool expired(time_point now) const noexcept;
+  [[nodiscard]] bool may_reappear() const noexcept;
   [[nodiscard]] time_point loss_at() const noexcept;
   [[nodiscard]] time_point abandon_at() const noexcept;
   [[nodiscard]] std::uint64_t random() noexcept;
@@ -118,13 +123,14 @@ class claim_machine {
   std::uint64_t random_state_;
 
   // What the engine may know of us.
-  time_point last_sent_{};           // of the last attempt or renewal
-  time_point last_answered_sent_{};  // of those, the last that was answered
-  bool attempting_ = false;          // an attempt is in flight
-  bool renewing_ = false;            // a renewal is in flight
+  std::optional<time_point> first_sent_;  // of the first attempt
+  time_point last_sent_{};                // of the last attempt or renewal
+  time_point last_answered_sent_{};       // of those, the last that was answered
+  bool attempting_ = false;               // an attempt is in flight
+  bool renewing_ = false;                 // a renewal is in flight
   bool renewing_as_holder_ = false;
   bool unanswered_ = false;  // some attempt was never answered and may still arrive
-  bool known_ = false;       // the engine may have a trace of us
+  bool known_ = false;       // the engine may have a trace of us, apart from what is in flight
 
   // Seeking.
   std::uint32_t attempts_ = 0;  // since the last usable answer

@@ -21,6 +21,7 @@ claim_machine::orders claim_machine::start(time_point now) {
 claim_machine::orders claim_machine::attempted(time_point now, time_point sent_at,
                                                const result<spi::outcome>& answer) {
   attempting_ = false;
+  last_sent_ = std::max(last_sent_, sent_at);
   // "Lost" is the engine's word for a request that came too late: as good as none.
   const bool unknown =
       !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
@@ -29,11 +30,11 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
   } else {
     last_answered_sent_ = std::max(last_answered_sent_, sent_at);
   }
+  if (expired(now)) return expire(now);
   if (phase_ == phase::held) {
-    // I3: the push overtook this answer.
-    if (answer && std::holds_alternative<spi::granted>(*answer)) {
-      prove(sent_at, std::get<spi::granted>(*answer));
-    }
+    // I3: the push overtook this answer. Another fence is another grant: no proof of this one.
+    const auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
+    if (grant != nullptr && grant->fence == fence_) prove(sent_at, *grant);
     return {};
   }
   if (phase_ != phase::seeking) return {};
@@ -47,11 +48,8 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
   last_answer_ = now;
   attempts_ = 0;
   backoff_.reset();
-  if (!answer) {
-    // Refused: this request changed nothing, but an earlier one may have.
-    known_ = unanswered_ || in_line_;
-    return give_up(now, answer.error());
-  }
+  // Refused: this request changed nothing, but an earlier one may have.
+  if (!answer) return give_up(now, answer.error());
   if (const auto* grant = std::get_if<spi::granted>(&*answer)) {
     return accept(now, mutated(mutant::proof_dated_at_answer) ? now : sent_at, *grant);
   }
@@ -63,7 +61,7 @@ claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
   last_error_ = {errc::timed_out, answer.blocker.empty() ? std::string("held by another")
                                                          : "held by " + answer.blocker};
   in_line_ = answer.queued;
-  known_ = in_line_ || unanswered_;
+  known_ = known_ || settings_.queued;  // in line, or its wake-up is registered
   if (!settings_.queued) {
     last_error_.code = errc::busy;
     return give_up(now, last_error_);
@@ -120,7 +118,13 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
 
 claim_machine::orders claim_machine::watched(time_point now, const result<spi::armed>& answer) {
   if (phase_ != phase::seeking || attempting_) return {};
-  const bool gap = !answer || *answer == spi::armed::recheck;
+  if (!answer) {
+    // No wake-up will come: poll, as where the engine has none.
+    next_at_ = std::min(next_at_, now + poll_);
+    poll_ = std::min(poll_ * 2, settings_.limit.recheck);
+    return {};
+  }
+  const bool gap = *answer == spi::armed::recheck;
   if (gap && !mutated(mutant::check_then_arm)) return send_attempt(now);
   return {};
 }
@@ -129,9 +133,12 @@ claim_machine::orders claim_machine::notified(time_point now,
                                               const std::optional<spi::granted>& grant) {
   if (phase_ != phase::seeking) return {};  // I3, and what comes after leaving is void
   if (grant && attempting_ && mutated(mutant::early_grant_dropped)) return {};
-  if (grant) {
-    // Never answered "waiting": nothing to date the push from but the attempt itself.
-    const waiting_proof proof = proof_.value_or(waiting_proof{last_sent_, grant->at});
+  // The engine said later than this that we wait: what the push offered is over.
+  const bool outdated = grant && proof_ && grant->at < proof_->answered_at;
+  if (grant && !outdated) {
+    // Never answered "waiting": any attempt may have been the one that placed us, also the first.
+    const waiting_proof proof =
+        proof_.value_or(waiting_proof{first_sent_.value_or(last_sent_), grant->at});
     orders todo = accept(now, date_push(now, proof, grant->at), *grant);
     if (phase_ == phase::seeking && !attempting_) return send_attempt(now);
     return todo;
@@ -170,6 +177,12 @@ claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_poin
 }
 
 claim_machine::orders claim_machine::past_deadline(time_point now) {
+  if (attempting_ && !last_try_ && now - last_sent_ < settings_.limit.last_try) {
+    // Too young to call it an outage: the attempt on its way is the last try.
+    last_try_ = true;
+    seek_until_ = last_sent_ + settings_.limit.last_try;
+    return {};
+  }
   if (attempting_ || outage_ || last_try_ || now - last_answer_ < fresh_answer) {
     if (outage_ && last_error_.code != errc::timed_out) last_error_.code = errc::unavailable;
     return give_up(now, last_error_);
@@ -182,11 +195,11 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
 
 claim_machine::orders claim_machine::send_attempt(time_point now) {
   attempting_ = true;
-  known_ = true;
   woken_ = false;
   ++attempts_;
   next_at_ = time_point::max();
   last_sent_ = now;
+  if (!first_sent_) first_sent_ = now;
   orders todo;
   todo.attempt = true;
   return todo;
@@ -206,7 +219,8 @@ claim_machine::orders claim_machine::give_up(time_point now, error why) {
   orders todo;
   todo.settle = tl::unexpected<error>(std::move(why));
   if (known_ || attempting_) {
-    leave(now, todo);  // I4
+    begin_leaving(now);  // I4
+    send_leave(todo);
   } else {
     phase_ = phase::ended;
   }

@@ -37,8 +37,8 @@ struct waiting_proof {
 inline time_point date_push(time_point receipt, const waiting_proof& proof,
                             spi::server_time granted_at) noexcept {
   if (mutated(mutant::push_dated_at_arrival)) return receipt;
-  const duration since = std::max(duration{0}, granted_at - proof.answered_at);
-  return std::min(receipt, proof.sent_at + since - since / 100);
+  const duration since = granted_at - proof.answered_at;
+  return std::min(receipt, proof.sent_at + since - std::chrono::abs(since) / 100);
 }
 
 }  // namespace holdfast::core
