@@ -246,6 +246,11 @@ class store {
   // Settings and health, for `doctor`.
   virtual void probe(const op_context& context, completion<std::vector<check>> done) = 0;
 
+  // For a process that runs another under its locks: a descriptor that the other inherits, so that
+  // the holds live on while it runs although we were killed. A new one, close-on-exec, the caller's
+  // to close. -1: this engine has no such thing.
+  [[nodiscard]] virtual int life_descriptor() const noexcept { return -1; }
+
   // After close() every pending completion has been called (unavailable) and no wakeup comes.
   virtual void close() noexcept = 0;
 };
