@@ -1,0 +1,152 @@
+#include "stores/sqlite/database.hpp"
+
+#include "stores/sqlite/descriptor.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+constexpr duration foreigner_pause = std::chrono::milliseconds(1);
+
+errc code_of(int result) {
+  switch (result & 0xff) {
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+      return errc::denied;
+    case SQLITE_NOTADB:
+      return errc::name_conflict;
+    default:
+      return errc::unavailable;
+  }
+}
+
+std::string advice_of(int result) {
+  switch (result & 0xff) {
+    case SQLITE_BUSY:
+      return "; another program has it locked";
+    case SQLITE_NOTADB:
+      return "; name another file, this one is left as it is";
+    case SQLITE_FULL:
+      return "; make room";
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return "; the file and its folder must be writable";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+result<std::unique_ptr<database>> database::open(const std::string& path) {
+  std::unique_ptr<database> made(new database(path));
+  // No mutex: the session's turn keeps threads apart.
+  const int opened = sqlite3_open_v2(path.c_str(), &made->handle_,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
+  sqlite3_extended_result_codes(made->handle_, 1);
+  sqlite3_busy_handler(made->handle_, &database::wait_for_foreigner, made.get());
+  // Whoever closes last would else pay for a checkpoint and two syncs, at the end of every `run`.
+  sqlite3_db_config(made->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  int keep = 1;
+  sqlite3_file_control(made->handle_, nullptr, SQLITE_FCNTL_PERSIST_WAL, &keep);
+  return made;
+}
+
+database::~database() {
+  // Statements are gone by now: they are members of who owns this.
+  sqlite3_close_v2(handle_);
+}
+
+int database::wait_for_foreigner(void* self, int) noexcept {
+  const auto& owner = *static_cast<const database*>(self);
+  const duration left = owner.deadline_ - clock::now();
+  if (left <= duration{0}) return 0;
+  // SQLite tells nobody when a lock is given back; our own processes meet at the gate instead.
+  std::this_thread::sleep_for(std::min(left, foreigner_pause));
+  return 1;
+}
+
+void database::execute(const std::string& sql) {
+  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+    throw failed{last_error()};
+  }
+}
+
+std::int64_t database::pragma_number(const std::string& name) {
+  const std::string sql = "PRAGMA " + name;
+  statement asked(*this, sql);
+  query answer(asked);
+  return answer.next() ? answer.number(0) : 0;
+}
+
+std::string database::pragma_text(const std::string& name) {
+  const std::string sql = "PRAGMA " + name;
+  statement asked(*this, sql);
+  query answer(asked);
+  return answer.next() ? std::string(answer.blob(0)) : std::string();
+}
+
+bool database::in_transaction() const noexcept { return sqlite3_get_autocommit(handle_) == 0; }
+
+void database::roll_back() noexcept {
+  if (in_transaction()) sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+std::int64_t database::last_row() const noexcept { return sqlite3_last_insert_rowid(handle_); }
+
+error database::last_error() const {
+  const int result = sqlite3_extended_errcode(handle_);
+  return {code_of(result), "sqlite, " + path_ + ", " + sqlite3_errmsg(handle_) + " (" +
+                               std::to_string(result) + ")" + advice_of(result)};
+}
+
+sqlite3_stmt* statement::prepared() {
+  if (handle_ == nullptr &&
+      sqlite3_prepare_v3(owner_.get(), sql_.data(), static_cast<int>(sql_.size()),
+                         SQLITE_PREPARE_PERSISTENT, &handle_, nullptr) != SQLITE_OK) {
+    throw failed{owner_.last_error()};
+  }
+  return handle_;
+}
+
+statement::~statement() { sqlite3_finalize(handle_); }
+
+query::~query() { sqlite3_reset(handle_); }
+
+bool query::next() {
+  const int stepped = sqlite3_step(handle_);
+  if (stepped == SQLITE_ROW) return true;
+  if (stepped == SQLITE_DONE) return false;
+  throw failed{owner_.last_error()};
+}
+
+std::int64_t query::number(int column) const { return sqlite3_column_int64(handle_, column); }
+
+bytes query::blob(int column) const {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(handle_, column));
+  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(handle_, column));
+  return data == nullptr ? bytes() : bytes(data, size);
+}
+
+// A failed bind (no memory, too large) shows at the step, which then fails or finds nothing.
+void query::bind(int place, std::int64_t value) { sqlite3_bind_int64(handle_, place, value); }
+
+void query::bind(int place, bytes value) {
+  // An empty view has no address, which would bind NULL.
+  sqlite3_bind_blob(handle_, place, value.empty() ? "" : value.data(),
+                    static_cast<int>(value.size()), SQLITE_STATIC);
+}
+
+void query::bind(int place, const spi::claim_id& value) {
+  bind(place, bytes(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size()));
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,117 @@
+// The grant rules on the database's rows: what is decided inside one write transaction. The same
+// rules as the memory store's ledger, which is their reference, but for how a hold ends: here a
+// renewed one lasts as long as its client lives, and no grant is only an offer.
+//
+// Invariants:
+//  1. A resource has one exclusive holder and nobody else, or any number of shared ones, or permit
+//     holders whose permits sum up to at most max.
+//  2. Fences of a resource grow from grant to grant, whatever ends or is forgotten.
+//  3. Nobody is granted before an earlier one that waits and lives, except that an unfair newcomer
+//     may take what is free while only unfair ones wait (and no reader passes a waiting writer).
+//  4. Only the head of the line and its neighbour are ever read, so that a long line costs what a
+//     short one costs.
+//  5. The head of the line always knows whom it waits for: where that changes without a grant, it is
+//     told to ask again. Its store watches them, so that their death is noticed at once.
+//
+// Not thread-safe; inside a transaction; throws `failed`, and then nothing has happened.
+#pragma once
+
+#include "stores/sqlite/effects.hpp"
+#include "stores/sqlite/roster.hpp"
+#include "stores/sqlite/rows.hpp"
+#include "stores/sqlite/statements.hpp"
+
+#include <holdfast/spi/store.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::sqlite {
+
+// The named limits of the rules.
+struct ledger_limits {
+  // Among unfair claims: a lone waiter may be overtaken this long before it is handed the lock.
+  static constexpr duration hand_over_after = std::chrono::milliseconds(1);
+  // How soon a waiter looks again that hears nothing.
+  static constexpr duration recheck = std::chrono::seconds(1);
+  // Grants, and dead waiters passed over, in one transaction; the next one goes on.
+  static constexpr std::size_t promote_limit = 64;
+  // Holders that are told that somebody waits, and clients that one waiter watches.
+  static constexpr std::size_t told_limit = 64;
+  // Clients of holders that are looked at when one of them is dead.
+  static constexpr std::size_t holder_limit = 10'000;
+  // Claims on one name, waiting or holding: then overloaded.
+  static constexpr std::uint32_t claim_limit = 1'000'000;
+};
+
+class ledger {
+ public:
+  explicit ledger(statements& of) : statements_(of), roster_(of) {}
+
+  // Granted, or blocked and queued (not queued where claim.queued is false). `place`: where this
+  // client knows the claim to be, 0 if nowhere; updated.
+  result<spi::outcome> attempt(const moment& step, const spi::claim& claim, std::int64_t& place);
+  spi::departure leave(const moment& step, const spi::claim& claim, std::int64_t place);
+  // Only looks: `waiting` means that an attempt may do more. A read transaction is enough.
+  spi::renewal look(const moment& step, const spi::claim& claim, std::int64_t place);
+  result<spi::granted> change(const moment& step, const spi::claim& claim, std::int64_t place,
+                              spi::mode to);
+  std::vector<spi::holder> revoke(const moment& step, const spi::resource_id& resource,
+                                  spi::revocation how, const std::string& claim);
+  // Takes the dead off a resource and lets in who is next.
+  void settle(const moment& step, std::string_view key);
+
+  // Everything of a dead client, on all resources. Reads every claim: for who opens, not for the
+  // way of a lock.
+  void bury(const moment& step, std::int64_t client);
+
+  result<spi::latch_state> change_latch(const moment& step, const spi::resource_id& resource,
+                                        const spi::latch_change& change);
+  result<spi::latch_state> read_latch(const moment& step, const spi::resource_id& resource);
+
+  void observe(const moment& step, std::string_view key);
+  void ignore(const moment& step, std::string_view key);
+
+  // Read transactions.
+  std::vector<claim_row> holders_of(const spi::resource_id& resource);
+  std::vector<claim_row> line_of(const spi::resource_id& resource);
+  std::vector<resource_row> named(const std::string& space, const std::string& prefix);
+
+ private:
+  // ledger.cpp
+  spi::outcome place_claim(const moment& step, resource_row& at, const spi::claim& claim,
+                           std::int64_t& place);
+  spi::outcome stand(const moment& step, resource_row& at, const claim_row& row, standing where);
+  void save(const moment& step, resource_row& at);
+
+  // promote.cpp
+  void promote(const moment& step, resource_row& at);
+  void drop_ended(const moment& step, resource_row& at);
+  bool drop_dead_holders(const moment& step, resource_row& at);
+  void end_abnormally(const moment& step, resource_row& at, const claim_row& row, instant since);
+  bool free_for(const moment& step, resource_row& at, const claim_row& row);
+  claim_row grant(const moment& step, resource_row& at, claim_row row);
+  void wake_head(const moment& step, const resource_row& at);
+
+  // answer.cpp
+  static spi::granted granted_to(const moment& step, const resource_row& at, const claim_row& row);
+  spi::blocked blocked_at(const moment& step, resource_row& at, const claim_row& row, bool queued);
+  void tell_wanted(const moment& step, resource_row& at);
+  static void tell_gone(const moment& step, const claim_row& row, const char* why);
+  static void note(const moment& step, const resource_row& at, spi::event_kind what,
+                   const claim_row& row, bool fenced);
+  void address_news(const moment& step, resource_row& at);
+
+  // latches.cpp
+  void end_latch(const moment& step, resource_row& at);
+  result<spi::latch_state> count_latch(const moment& step, resource_row& at,
+                                       const spi::latch_change& change);
+  bool repeated(const moment& step, const resource_row& at, const spi::claim_id& id);
+
+  statements& statements_;
+  roster roster_;
+};
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,166 @@
+// How a resource passes from one to the next: what has ended goes out, who is next comes in.
+#include "stores/sqlite/ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// The lines that decide: exclusive wants nobody else, shared nobody exclusive, permits must
+// suffice; and after an abnormal end the resource may be shut for a while. Who waits is not looked
+// at.
+bool fits(const resource_row& at, const claim_row& row, instant now) {
+  if (at.shut_until > now) return false;
+  switch (row.mode) {
+    case spi::mode::exclusive:
+      return at.holders == 0;
+    case spi::mode::shared:
+      return at.exclusive == 0;
+    case spi::mode::permit:
+      return at.permits + row.permits <= at.max;
+  }
+  return false;
+}
+
+// Strict hand-over between two processes that take turns halves their throughput: the one that
+// releases may not take it again although it is there and the other must be woken first. So a lone
+// unfair waiter is only told, and gets it for certain once it has waited a little.
+bool hands_over(const moment& step, const resource_row& at, const claim_row& next) {
+  if (step.claim != nullptr && *step.claim == next.id) return true;
+  if (next.fair || at.waiting >= 2) return true;
+  return step.now - next.since > ledger_limits::hand_over_after.count();
+}
+
+}  // namespace
+
+// Whether a claim can be granted beside those who hold, once the dead among them are taken off.
+bool ledger::free_for(const moment& step, resource_row& at, const claim_row& row) {
+  if (fits(at, row, step.now)) return true;
+  return drop_dead_holders(step, at) && fits(at, row, step.now);
+}
+
+void ledger::promote(const moment& step, resource_row& at) {
+  drop_ended(step, at);
+  std::vector<claim_row> granted;
+  bool handing_over = false;
+  std::size_t count = 0;
+  for (; at.waiting > 0 && count < ledger_limits::promote_limit; ++count) {
+    const auto next = roster_.head(at);
+    if (!next) break;
+    if (step.dead.contains(next->client)) {
+      roster_.remove_waiter(at, *next);
+      note(step, at, spi::event_kind::withdrawn, *next, false);
+      continue;
+    }
+    if (!free_for(step, at, *next)) break;
+    // Asked once: a release that lets in one reader lets in all up to the next writer.
+    handing_over = handing_over || hands_over(step, at, *next);
+    if (!handing_over) {
+      wake_head(step, at);
+      break;
+    }
+    roster_.remove_waiter(at, *next);
+    granted.push_back(grant(step, at, *next));
+  }
+  // After the last grant, so that `wanted` does not count those who got in together.
+  for (const claim_row& row : granted) {
+    if (step.claim != nullptr && *step.claim == row.id) continue;
+    step.out.pushes.push_back(
+        {push::kind::granted, row.client, row.id, granted_to(step, at, row), {}});
+  }
+  // Invariant 5: who is head now watched only the last of those who were let in. And where the
+  // limit ended it, the head's own attempt goes on.
+  if (granted.size() > 1 || count == ledger_limits::promote_limit) wake_head(step, at);
+}
+
+void ledger::drop_ended(const moment& step, resource_row& at) {
+  if (at.kind == kind::latch || at.next_end > step.now) return;
+  instant next_end = never;
+  for (const claim_row& row : roster_.all_holders(at, ledger_limits::holder_limit)) {
+    if (row.ends <= step.now) {
+      end_abnormally(step, at, row, row.ends);
+    } else {
+      next_end = std::min(next_end, row.ends);
+    }
+  }
+  at.next_end = next_end;
+  at.dirty = true;
+}
+
+bool ledger::drop_dead_holders(const moment& step, resource_row& at) {
+  if (step.dead.empty() || at.holders == 0) return false;
+  bool dropped = false;
+  for (const claim_row& row : roster_.all_holders(at, ledger_limits::holder_limit)) {
+    if (!step.dead.contains(row.client)) continue;
+    end_abnormally(step, at, row, step.now);
+    dropped = true;
+  }
+  return dropped;
+}
+
+// Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
+void ledger::end_abnormally(const moment& step, resource_row& at, const claim_row& row,
+                            instant since) {
+  roster_.remove_holder(at, row);
+  if (row.lock_delay > 0) {
+    at.shut_until = std::max(at.shut_until, after(since, duration(row.lock_delay)));
+  }
+  note(step, at, spi::event_kind::expired, row, true);
+}
+
+claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
+  row.fence = at.last + 1;
+  at.last += std::max(row.fence_block, 1U);
+  row.since = step.now;
+  row.ends = row.renewed ? never : after(step.now, duration(row.ttl));
+  roster_.add_holder(at, row);
+  note(step, at, spi::event_kind::granted, row, true);
+  return row;
+}
+
+void ledger::wake_head(const moment& step, const resource_row& at) {
+  if (const auto head = roster_.head(at)) {
+    step.out.pushes.push_back({push::kind::freed, head->client, head->id, {}, {}});
+  }
+}
+
+void ledger::bury(const moment& step, std::int64_t client) {
+  // Read before anything is changed: a query must not run over rows that are being deleted.
+  std::vector<std::string> touched;
+  {
+    std::set<std::int64_t> with_rows;
+    query rows(statements_.resources_of_client, client);
+    while (rows.next()) with_rows.insert(rows.number(0));
+    query all(statements_.resources_from, std::int64_t{0}, never);
+    while (all.next()) {
+      resource_row row;
+      decode_resource(all.blob(3), row);
+      const bool seated = row.seat && row.seat->client == client;
+      if (seated || with_rows.contains(all.number(0))) touched.emplace_back(all.blob(1));
+    }
+  }
+  for (const std::string& key : touched) {
+    auto found = roster_.find(key);
+    if (!found) continue;
+    resource_row& at = *found;
+    drop_dead_holders(step, at);
+    std::vector<claim_row> waited;
+    {
+      query rows(statements_.waits_of_client, at.id, client);
+      while (rows.next()) waited.push_back(decode_claim(rows.blob(0)));
+    }
+    for (const claim_row& row : waited) {
+      roster_.remove_waiter(at, row);
+      note(step, at, spi::event_kind::withdrawn, row, false);
+    }
+    promote(step, at);
+    wake_head(step, at);
+    save(step, at);
+  }
+  run(statements_.delete_observers_of, client);
+  run(statements_.delete_client, client);
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,212 @@
+#include "stores/sqlite/roster.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+std::int64_t number(standing where) { return static_cast<std::int64_t>(where); }
+
+void count(resource_row& at, const claim_row& row) {
+  ++at.holders;
+  if (row.mode == spi::mode::exclusive) ++at.exclusive;
+  if (row.mode == spi::mode::permit) at.permits += row.permits;
+  at.next_end = std::min(at.next_end, row.ends);
+  at.dirty = true;
+}
+
+void discount(resource_row& at, const claim_row& row) {
+  --at.holders;
+  if (row.mode == spi::mode::exclusive) --at.exclusive;
+  if (row.mode == spi::mode::permit) at.permits -= row.permits;
+  if (at.holders == 0) at.next_end = never;
+  at.dirty = true;
+}
+
+}  // namespace
+
+std::optional<resource_row> roster::find(std::string_view key) {
+  query found(statements_.resource, key);
+  if (!found.next()) return std::nullopt;
+  resource_row row;
+  row.id = found.number(0);
+  row.key = key;
+  row.last = static_cast<std::uint64_t>(found.number(1));
+  decode_resource(found.blob(2), row);
+  return row;
+}
+
+resource_row roster::make(std::string_view key, instant now) {
+  resource_row row;
+  row.key = key;
+  {
+    query meta(statements_.meta);
+    if (meta.next()) row.last = static_cast<std::uint64_t>(meta.number(1));
+  }
+  const std::string space = resource_of(key).space + "/";
+  {
+    query observers(statements_.observers, key, bytes(space));
+    row.observed = observers.next();
+  }
+  const std::string body = encode(row);
+  run(statements_.insert_resource, key, static_cast<std::int64_t>(row.last), bytes(body));
+  row.id = statements_.owner.last_row();
+  if (row.id % forgetting_step == 0) forget_some(now);
+  return row;
+}
+
+void roster::save(resource_row& at) {
+  if (!at.dirty) return;
+  const std::string body = encode(at);
+  run(statements_.update_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body));
+  at.dirty = false;
+}
+
+void roster::forget_some(instant now) {
+  std::vector<std::int64_t> idle;
+  std::uint64_t greatest = 0;
+  std::int64_t seen = 0;
+  {
+    query rows(statements_.resources_from, forgotten_up_to_, 2 * forgetting_step);
+    while (rows.next()) {
+      resource_row row;
+      decode_resource(rows.blob(3), row);
+      forgotten_up_to_ = rows.number(0);
+      ++seen;
+      if (!row.unused() || row.kind == kind::latch || row.observed || row.shut_until > now)
+        continue;
+      idle.push_back(rows.number(0));
+      greatest = std::max(greatest, static_cast<std::uint64_t>(rows.number(2)));
+    }
+  }
+  if (seen < 2 * forgetting_step) forgotten_up_to_ = 0;  // from the start again
+  if (idle.empty()) return;
+  run(statements_.set_floor, static_cast<std::int64_t>(greatest));
+  // The newest is the one that is being made.
+  for (const std::int64_t id : idle) {
+    if (id != statements_.owner.last_row()) run(statements_.delete_resource, id);
+  }
+}
+
+std::optional<claim_row> roster::at_place(const resource_row& at, standing where,
+                                          std::int64_t place, const spi::claim_id& id) {
+  query found(statements_.claim, at.id, number(where), place);
+  if (!found.next()) return std::nullopt;
+  claim_row row = decode_claim(found.blob(0));
+  if (row.id != id) return std::nullopt;
+  return row;
+}
+
+std::optional<claim_row> roster::holder(const resource_row& at, std::int64_t place,
+                                        const spi::claim_id& id) {
+  if (at.seat && at.seat->place == place && at.seat->id == id) return at.seat;
+  if (at.holders == (at.seat ? 1U : 0U)) return std::nullopt;
+  return at_place(at, standing::holds, place, id);
+}
+
+std::optional<claim_row> roster::waiter(const resource_row& at, std::int64_t place,
+                                        const spi::claim_id& id) {
+  if (at.waiting == 0) return std::nullopt;
+  return at_place(at, standing::waits, place, id);
+}
+
+std::vector<claim_row> roster::all(const resource_row& at, standing where, std::size_t limit) {
+  std::vector<claim_row> rows;
+  query found(statements_.claims, at.id, number(where), static_cast<std::int64_t>(limit));
+  while (found.next()) rows.push_back(decode_claim(found.blob(0)));
+  return rows;
+}
+
+std::vector<claim_row> roster::all_holders(const resource_row& at, std::size_t limit) {
+  std::vector<claim_row> rows;
+  if (at.holders > (at.seat ? 1U : 0U)) rows = all(at, standing::holds, limit);
+  if (at.seat) rows.insert(rows.begin(), *at.seat);
+  return rows;
+}
+
+std::vector<std::int64_t> roster::holding_clients(const resource_row& at, std::size_t limit) {
+  std::vector<std::int64_t> clients;
+  if (at.seat) clients.push_back(at.seat->client);
+  if (at.holders <= clients.size()) return clients;
+  query found(statements_.holding_clients, at.id, static_cast<std::int64_t>(limit));
+  while (found.next()) {
+    if (!at.seat || found.number(0) != at.seat->client) clients.push_back(found.number(0));
+  }
+  return clients;
+}
+
+void roster::insert(const resource_row& at, standing where, const claim_row& row) {
+  const std::string body = encode(row);
+  run(statements_.insert_claim, at.id, number(where), row.place, row.client, bytes(body));
+}
+
+void roster::erase(const resource_row& at, standing where, std::int64_t place) {
+  run(statements_.delete_claim, at.id, number(where), place);
+}
+
+void roster::add_holder(resource_row& at, claim_row row) {
+  count(at, row);
+  if (at.seat) {
+    insert(at, standing::holds, row);
+  } else {
+    at.seat = std::move(row);
+  }
+}
+
+void roster::remove_holder(resource_row& at, const claim_row& row) {
+  discount(at, row);
+  if (at.seat && at.seat->place == row.place) {
+    at.seat.reset();
+  } else {
+    erase(at, standing::holds, row.place);
+  }
+}
+
+void roster::change_holder(resource_row& at, const claim_row& before, claim_row now) {
+  discount(at, before);
+  count(at, now);
+  if (at.seat && at.seat->place == now.place) {
+    at.seat = std::move(now);
+  } else {
+    erase(at, standing::holds, now.place);
+    insert(at, standing::holds, now);
+  }
+}
+
+std::optional<claim_row> roster::head(const resource_row& at) {
+  auto rows = line(at, 1);
+  if (rows.empty()) return std::nullopt;
+  return std::move(rows.front());
+}
+
+std::optional<claim_row> roster::before(const resource_row& at, std::int64_t place) {
+  query found(statements_.before, at.id, place);
+  if (!found.next()) return std::nullopt;
+  return decode_claim(found.blob(0));
+}
+
+std::vector<claim_row> roster::line(const resource_row& at, std::size_t limit) {
+  if (at.waiting == 0) return {};
+  return all(at, standing::waits, limit);
+}
+
+void roster::add_waiter(resource_row& at, const claim_row& row) {
+  insert(at, standing::waits, row);
+  ++at.waiting;
+  if (row.fair) ++at.waiting_fair;
+  if (row.mode == spi::mode::exclusive) ++at.waiting_exclusive;
+  at.dirty = true;
+}
+
+void roster::remove_waiter(resource_row& at, const claim_row& row) {
+  erase(at, standing::waits, row.place);
+  --at.waiting;
+  if (row.fair) --at.waiting_fair;
+  if (row.mode == spi::mode::exclusive) --at.waiting_exclusive;
+  at.dirty = true;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,64 @@
+// The rows of one resource, read and written: its own row, who holds, who waits. Keeps the sums in
+// the resource's row equal to the rows; knows no grant rule.
+//
+// Within a write transaction only (find, holder, waiter, all_holders and line also within a read
+// one). Throws `failed`.
+#pragma once
+
+#include "stores/sqlite/rows.hpp"
+#include "stores/sqlite/statements.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sqlite {
+
+class roster {
+ public:
+  explicit roster(statements& of) : statements_(of) {}
+
+  [[nodiscard]] std::optional<resource_row> find(std::string_view key);
+  // Makes the resource's row. Its fences start above all that were ever given.
+  [[nodiscard]] resource_row make(std::string_view key, instant now);
+  // Writes the resource's row if it was changed.
+  void save(resource_row& at);
+
+  // The claim at a place, if it is this one.
+  [[nodiscard]] std::optional<claim_row> holder(const resource_row& at, std::int64_t place,
+                                                const spi::claim_id& id);
+  [[nodiscard]] std::optional<claim_row> waiter(const resource_row& at, std::int64_t place,
+                                                const spi::claim_id& id);
+
+  [[nodiscard]] std::vector<claim_row> all_holders(const resource_row& at, std::size_t limit);
+  [[nodiscard]] std::vector<std::int64_t> holding_clients(const resource_row& at,
+                                                          std::size_t limit);
+  void add_holder(resource_row& at, claim_row row);
+  void remove_holder(resource_row& at, const claim_row& row);
+  // The same claim, otherwise.
+  void change_holder(resource_row& at, const claim_row& before, claim_row now);
+
+  [[nodiscard]] std::optional<claim_row> head(const resource_row& at);
+  [[nodiscard]] std::optional<claim_row> before(const resource_row& at, std::int64_t place);
+  [[nodiscard]] std::vector<claim_row> line(const resource_row& at, std::size_t limit);
+  void add_waiter(resource_row& at, const claim_row& row);
+  void remove_waiter(resource_row& at, const claim_row& row);
+
+  // Resources of which only the fence is left are forgotten little by little as new ones come, so
+  // that the table follows the names in use and not the names ever used.
+  static constexpr std::int64_t forgetting_step = 64;
+
+ private:
+  std::optional<claim_row> at_place(const resource_row& at, standing where, std::int64_t place,
+                                    const spi::claim_id& id);
+  std::vector<claim_row> all(const resource_row& at, standing where, std::size_t limit);
+  void insert(const resource_row& at, standing where, const claim_row& row);
+  void erase(const resource_row& at, standing where, std::int64_t place);
+  void forget_some(instant now);
+
+  statements& statements_;
+  std::int64_t forgotten_up_to_ = 0;
+};
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,174 @@
+#include "stores/sqlite/rows.hpp"
+
+#include "stores/sqlite/database.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+enum flag : std::uint8_t { fair = 1, renewed = 2, revoked = 4 };
+
+// The database never leaves its machine: its own byte order.
+struct packed_claim {
+  std::uint8_t id[16];
+  std::int64_t place;
+  std::int64_t client;
+  std::uint64_t fence;
+  std::int64_t since;
+  std::int64_t ends;
+  std::int64_t ttl;
+  std::int64_t lock_delay;
+  std::uint32_t permits;
+  std::uint32_t fence_block;
+  std::uint8_t mode;
+  std::uint8_t flags;
+  std::uint16_t payload_size;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(packed_claim) == 88);
+static_assert(std::has_unique_object_representations_v<packed_claim>);
+
+struct packed_resource {
+  std::uint8_t kind;
+  std::uint8_t observed;
+  std::uint8_t seated;
+  std::uint8_t reserved;
+  std::uint32_t max;
+  std::uint32_t holders;
+  std::uint32_t exclusive;
+  std::uint32_t waiting;
+  std::uint32_t waiting_fair;
+  std::uint32_t waiting_exclusive;
+  std::uint32_t reserved_too;
+  std::uint64_t permits;
+  std::int64_t next_end;
+  std::int64_t shut_until;
+};
+static_assert(sizeof(packed_resource) == 56);
+static_assert(std::has_unique_object_representations_v<packed_resource>);
+
+constexpr std::size_t max_payload = 1024;
+
+template <class Packed>
+void append(std::string& to, const Packed& packed) {
+  to.append(reinterpret_cast<const char*>(&packed), sizeof packed);
+}
+
+template <class Packed>
+Packed unpack(std::string_view body) {
+  Packed packed{};
+  if (body.size() < sizeof packed) {
+    throw failed{{errc::unavailable, "sqlite, a row is damaged"}};
+  }
+  std::memcpy(&packed, body.data(), sizeof packed);
+  return packed;
+}
+
+void append(std::string& to, const claim_row& row) {
+  packed_claim packed{};
+  std::copy(row.id.bytes.begin(), row.id.bytes.end(), packed.id);
+  packed.place = row.place;
+  packed.client = row.client;
+  packed.fence = row.fence;
+  packed.since = row.since;
+  packed.ends = row.ends;
+  packed.ttl = row.ttl;
+  packed.lock_delay = row.lock_delay;
+  packed.permits = row.permits;
+  packed.fence_block = row.fence_block;
+  packed.mode = static_cast<std::uint8_t>(row.mode);
+  packed.flags =
+      static_cast<std::uint8_t>((row.fair ? flag::fair : 0) | (row.renewed ? flag::renewed : 0) |
+                                (row.revoked ? flag::revoked : 0));
+  packed.payload_size = static_cast<std::uint16_t>(std::min(row.payload.size(), max_payload));
+  append(to, packed);
+  to.append(row.payload, 0, packed.payload_size);
+}
+
+}  // namespace
+
+std::string key_of(const spi::resource_id& resource) {
+  std::string key;
+  key.reserve(resource.space.size() + 1 + resource.name.size());
+  key += resource.space;
+  key += '/';
+  key += resource.name;
+  return key;
+}
+
+spi::resource_id resource_of(std::string_view key) {
+  const std::size_t slash = std::min(key.find('/'), key.size());
+  return {std::string(key.substr(0, slash)),
+          std::string(key.substr(std::min(slash + 1, key.size())))};
+}
+
+std::string encode(const claim_row& row) {
+  std::string body;
+  body.reserve(sizeof(packed_claim) + row.payload.size());
+  append(body, row);
+  return body;
+}
+
+claim_row decode_claim(std::string_view body) {
+  const auto packed = unpack<packed_claim>(body);
+  claim_row row;
+  std::copy(std::begin(packed.id), std::end(packed.id), row.id.bytes.begin());
+  row.place = packed.place;
+  row.client = packed.client;
+  row.fence = packed.fence;
+  row.since = packed.since;
+  row.ends = packed.ends;
+  row.ttl = packed.ttl;
+  row.lock_delay = packed.lock_delay;
+  row.permits = packed.permits;
+  row.fence_block = packed.fence_block;
+  row.mode = static_cast<spi::mode>(packed.mode);
+  row.fair = (packed.flags & flag::fair) != 0;
+  row.renewed = (packed.flags & flag::renewed) != 0;
+  row.revoked = (packed.flags & flag::revoked) != 0;
+  row.payload = body.substr(sizeof packed, packed.payload_size);
+  return row;
+}
+
+std::string encode(const resource_row& row) {
+  packed_resource packed{};
+  packed.kind = static_cast<std::uint8_t>(row.kind);
+  packed.observed = row.observed ? 1 : 0;
+  packed.seated = row.seat ? 1 : 0;
+  packed.max = row.max;
+  packed.holders = row.holders;
+  packed.exclusive = row.exclusive;
+  packed.waiting = row.waiting;
+  packed.waiting_fair = row.waiting_fair;
+  packed.waiting_exclusive = row.waiting_exclusive;
+  packed.permits = row.permits;
+  packed.next_end = row.next_end;
+  packed.shut_until = row.shut_until;
+  std::string body;
+  body.reserve(sizeof packed + sizeof(packed_claim) + (row.seat ? row.seat->payload.size() : 0));
+  append(body, packed);
+  if (row.seat) append(body, *row.seat);
+  return body;
+}
+
+void decode_resource(std::string_view body, resource_row& row) {
+  const auto packed = unpack<packed_resource>(body);
+  row.kind = static_cast<kind>(packed.kind);
+  row.observed = packed.observed != 0;
+  row.max = packed.max;
+  row.holders = packed.holders;
+  row.exclusive = packed.exclusive;
+  row.waiting = packed.waiting;
+  row.waiting_fair = packed.waiting_fair;
+  row.waiting_exclusive = packed.waiting_exclusive;
+  row.permits = packed.permits;
+  row.next_end = packed.next_end;
+  row.shut_until = packed.shut_until;
+  if (packed.seated != 0) row.seat = decode_claim(body.substr(sizeof packed));
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,83 @@
+// What the database holds of claims and resources. The bodies of both are packed into one column
+// each: unpacked into columns they cost a fifth more per lock (see docs/decisions). The layout is
+// in docs/formats/embedded.md and belongs to the schema's version.
+#pragma once
+
+#include <holdfast/spi/store.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::sqlite {
+
+// Nanoseconds of CLOCK_BOOTTIME; `never` for what has no end.
+using instant = std::int64_t;
+inline constexpr instant never = INT64_MAX;
+
+// A deadline that cannot overflow.
+constexpr instant after(instant now, duration wait) noexcept {
+  return wait.count() >= never - now ? never : now + wait.count();
+}
+
+// Namespaces have no '/', so this is injective, and a namespace is a prefix: "shop/stock/42".
+std::string key_of(const spi::resource_id& resource);
+// The other way; names[0] is the namespace.
+spi::resource_id resource_of(std::string_view key);
+
+enum class kind : std::uint8_t { idle = 0, lock = 1, semaphore = 2, latch = 3 };
+
+// The values are in the database.
+enum class standing : std::int64_t { holds = 1, waits = 2 };
+
+struct claim_row {
+  spi::claim_id id;
+  std::int64_t place = 0;   // its number in the line of its resource
+  std::int64_t client = 0;  // whose it is
+  std::uint64_t fence = 0;
+  instant since = 0;     // queued, then granted
+  instant ends = never;  // of a hold that is not renewed, or not any more
+  std::int64_t ttl = 0;
+  std::int64_t lock_delay = 0;
+  std::uint32_t permits = 1;
+  std::uint32_t fence_block = 1;
+  spi::mode mode = spi::mode::exclusive;
+  bool fair = false;
+  bool renewed = true;
+  bool revoked = false;
+  std::string payload;
+};
+
+std::string encode(const claim_row& row);
+claim_row decode_claim(std::string_view body);
+
+struct resource_row {
+  std::int64_t id = 0;
+  std::string key;
+  std::uint64_t last = 0;  // the last fence or place that was given
+  sqlite::kind kind = kind::idle;
+  bool observed = false;  // somebody wants its events
+  std::uint32_t max = 0;  // of a semaphore
+  std::uint32_t holders = 0;
+  std::uint32_t exclusive = 0;  // of the holders
+  std::uint32_t waiting = 0;
+  std::uint32_t waiting_fair = 0;
+  std::uint32_t waiting_exclusive = 0;
+  std::uint64_t permits = 0;  // of all holders
+  instant next_end = never;   // no hold ends before; of a latch: its end
+  instant shut_until = 0;     // after an abnormal end
+  // One holder has its place in here, so that to take and to give back an uncontended lock each
+  // write a single page. Further holders are rows of their own.
+  std::optional<claim_row> seat;
+
+  bool dirty = false;  // differs from what is in the database
+
+  [[nodiscard]] bool unused() const noexcept { return holders == 0 && waiting == 0; }
+};
+
+std::string encode(const resource_row& row);
+// Fills in what encode() packed.
+void decode_resource(std::string_view body, resource_row& row);
+
+}  // namespace holdfast::sqlite
