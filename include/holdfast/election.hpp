@@ -25,11 +25,13 @@ struct leader_info {
   friend bool operator==(const leader_info&, const leader_info&) = default;
 };
 
-// Thread-safe. Terms are leases of one exclusive claim with the id as payload; fair, so that the
-// candidates follow in order.
+// Thread-safe. Terms are leases of one exclusive claim with the id as payload; fair where the engine
+// keeps an order, so that the candidates follow in turn.
 class election {
  public:
-  // `id`: who we are, shown to observers; at most 256 bytes.
+  // `id`: who we are, shown to observers; at most 256 bytes; empty: the client's payload. What is
+  // not printable in it becomes '?'. Throws lock_error(invalid) as mutex does. options.fair is not
+  // asked.
   election(const client& client, std::string name, std::string id,
            const lock_options& options = {});
 
@@ -43,7 +45,7 @@ class election {
 
   // Calls on_change with the current leader at once, then at every change, the latest one winning
   // over those in between; on the client's executor, one call at a time. Ends when the returned
-  // subscription is destroyed.
+  // subscription is destroyed, which waits for a call that runs on another thread.
   [[nodiscard]] result<std::unique_ptr<spi::subscription>> observe(
       std::function<void(const std::optional<leader_info>&)> on_change) const;
 

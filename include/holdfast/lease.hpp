@@ -13,6 +13,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace holdfast {
 
@@ -66,8 +67,11 @@ class lease {
 
   explicit operator bool() const noexcept { return hold_ != nullptr; }
 
-  // For the primitives of this library.
+  // For the primitives of this library; take_inside() leaves a lease that holds nothing.
   [[nodiscard]] const std::shared_ptr<core::hold>& inside() const noexcept { return hold_; }
+  [[nodiscard]] std::shared_ptr<core::hold> take_inside() noexcept {
+    return std::exchange(hold_, nullptr);
+  }
 
  private:
   std::shared_ptr<core::hold> hold_;

@@ -15,7 +15,7 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
-#include <optional>
+#include <cstdint>
 #include <stop_token>
 #include <string>
 
@@ -63,11 +63,16 @@ class mutex {
 
   [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }
 
+  // For the primitives of this library.
+  [[nodiscard]] const detail::seeker& inside() const noexcept { return seeker_; }
+
  private:
   bool lock_within(duration wait);
 
   detail::seeker seeker_;
-  holdfast::lease lease_;  // of the std face; written only by who locked
+  // Of the std face; written only by who locked.
+  holdfast::lease lease_;
+  std::uint64_t owner_ = 0;  // the thread
 };
 
 }  // namespace holdfast

@@ -10,6 +10,7 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <stop_token>
 #include <string>
@@ -26,6 +27,7 @@ struct semaphore_options {
 // Thread-safe.
 class semaphore {
  public:
+  // Throws lock_error(invalid) as mutex does, and where max is out of its limits.
   semaphore(const client& client, std::string name, const semaphore_options& options);
 
   // `permits` at once, all or nothing: one lease. More than max: invalid.
@@ -39,19 +41,18 @@ class semaphore {
   // Permits that nobody holds, at some moment during the call; max where nobody holds or waits.
   [[nodiscard]] result<std::uint32_t> available() const;
   // Another max from now on for this object: takes effect at the engine when nobody holds or waits
-  // there; until then acquisitions answer conflict.
+  // there; until then acquisitions answer conflict. invalid: not 1 to 1,000,000.
   result<void> resize(std::uint32_t max);
 
-  [[nodiscard]] std::uint32_t max() const noexcept { return max_; }
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::uint32_t max() const noexcept { return max_.load(); }
+  [[nodiscard]] const std::string& name() const noexcept { return one_.name(); }
 
  private:
-  [[nodiscard]] detail::seeker seeker(std::uint32_t permits) const;
+  [[nodiscard]] detail::seeker seeking(std::uint32_t permits) const;
 
   client client_;
-  std::string name_;
-  std::uint32_t max_;
-  lock_options lock_;
+  const detail::seeker one_;  // permit, of the first max
+  std::atomic<std::uint32_t> max_;
 };
 
 }  // namespace holdfast

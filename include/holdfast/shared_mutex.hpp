@@ -18,7 +18,6 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 namespace holdfast {
 
@@ -44,10 +43,11 @@ class shared_mutex {
                             acquire_callback done);
 
   // From reader to writer without letting go: only for the sole reader with no other upgrade
-  // pending, else would_deadlock at once, and the lease stays what it was. A new fence.
+  // pending, else would_deadlock at once, and the lease stays what it was. A new fence. lost: the
+  // lease has ended; not_held: it is none of this lock.
   result<void> try_upgrade(holdfast::lease& reader);
   // From writer to reader without letting go: no writer gets in between, waiting readers do. A new
-  // fence.
+  // fence. Errors as above; without an answer (unavailable) it may be either, and asking again tells.
   result<void> downgrade(holdfast::lease& writer);
 
   // Std face: SharedTimedLockable. As mutex's.
@@ -74,7 +74,7 @@ class shared_mutex {
     return try_lock_shared_for(deadline - Clock::now());
   }
   // Gives back the caller's own, else any: they are interchangeable, so that a std::shared_lock may
-  // be moved between threads.
+  // be moved between threads. Nothing where this object has no reader.
   void unlock_shared() noexcept;
 
   // The writer's lease of the std face; only between lock() and unlock(), on the thread that locked.
@@ -88,7 +88,9 @@ class shared_mutex {
 
   detail::seeker writer_;
   detail::seeker reader_;
-  holdfast::lease lease_;  // of the std face's writer; written only by who locked
+  // Of the std face's writer; written only by who locked.
+  holdfast::lease lease_;
+  std::uint64_t owner_ = 0;  // the thread
 
   std::mutex mutex_;
   std::multimap<std::uint64_t, holdfast::lease> readers_;  // guarded by mutex_; by thread

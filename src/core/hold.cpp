@@ -9,7 +9,11 @@ namespace holdfast::core {
 
 hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
            time_point since)
-    : runner_(std::move(runner)), gate_(std::move(gate)), since_(since), fence_(fence.value()) {}
+    : runner_(std::move(runner)),
+      gate_(std::move(gate)),
+      since_(since),
+      fence_(fence.value()),
+      at_gate_(gate_ != nullptr) {}
 
 hold::~hold() { release(); }
 
@@ -71,27 +75,35 @@ void hold::release(spi::completion<void> done) {
     }
     return;
   }
-  runner_->detach();
   engine& owner = runner_->owner();
   if (owner.runtime().forked()) {
-    // The parent's lock: nothing is sent from here.
+    // The parent's lock: nothing is sent from here, and no mutex of the parent's is to be trusted.
     if (done) done(failure(errc::cancelled, "in a forked child"));
     return;
   }
+  runner_->detach();
   const time_point now = owner.runtime().now();
   if (owner.observed()) owner.raise(event_kind::released, runner_->claim(), fence(), now - since_);
-  if (gate_ && gate_->pass_on(runner_, fence(), now)) {
+  const bool at_gate = at_gate_.exchange(false, std::memory_order_acq_rel);
+  if (at_gate && gate_->pass_on(runner_, fence(), now)) {
     if (done) done({});
     return;
   }
   runner_->release(std::move(done));
-  if (gate_) gate_->leave();
+  if (at_gate) gate_->leave();
+}
+
+void hold::leave_gate() noexcept {
+  if (at_gate_.exchange(false, std::memory_order_acq_rel)) gate_->leave();
 }
 
 void hold::release() noexcept { release(spi::completion<void>{}); }
 
 void hold::change(spi::mode to, spi::completion<void> done) {
   if (!valid()) return done(failure(errc::lost, "the lease has ended"));
+  // Perhaps no longer exclusive, even if the answer is lost: it must not be passed on as such, and
+  // the next writer of this client has to stand in the engine's line, or readers would overtake it.
+  leave_gate();
   runner_->change(
       to, [self = shared_from_this(), done = std::move(done)](result<fence_token> answer) mutable {
         if (!answer) return done(tl::unexpected<error>(std::move(answer.error())));
@@ -111,7 +123,7 @@ void hold::tell_lost(const error&) noexcept {
     runner_->owner().runtime().notify(
         [source = std::move(*source)]() mutable { source.request_stop(); });
   }
-  if (gate_) gate_->leave();
+  leave_gate();
 }
 
 void hold::tell_wanted() noexcept {

@@ -68,12 +68,14 @@ class hold : public std::enable_shared_from_this<hold> {
   enum class state : std::uint8_t { held, lost, released };
 
   bool leave_held(state to) noexcept;
+  void leave_gate() noexcept;
 
   const std::shared_ptr<claim_runner> runner_;
   const std::shared_ptr<gate> gate_;  // null: passed the gate
   const time_point since_;
   std::atomic<std::uint64_t> fence_;
   std::atomic<state> state_{state::held};
+  std::atomic<bool> at_gate_;  // ours to leave or to pass on, once
 
   std::mutex mutex_;
   bool wanted_told_ = false;                // guarded by mutex_

@@ -9,9 +9,12 @@
 
 #include <holdfast/result.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace holdfast::core {
 
@@ -24,12 +27,13 @@ class reentry {
   // Counts if this thread is inside. lost: it is, but the lease has ended.
   entry enter(std::uint64_t thread) {
     const std::lock_guard lock(mutex_);
-    if (!hold_ || thread_ != thread) return entry::not_inside;
-    if (!hold_->valid()) return entry::lost;
-    if (depth_ == deepest) return entry::too_deep;
-    ++depth_;
+    stay* mine = find(thread);
+    if (mine == nullptr) return entry::not_inside;
+    if (!mine->granted->valid()) return entry::lost;
+    if (mine->depth == deepest) return entry::too_deep;
+    ++mine->depth;
     if (mutated(mutant::fence_changes_on_reentry)) {
-      hold_->renumber(fence_token(hold_->fence().value() + 1));
+      mine->granted->renumber(fence_token(mine->granted->fence().value() + 1));
     }
     return entry::entered;
   }
@@ -37,34 +41,53 @@ class reentry {
   // The first entry, with what was granted.
   void begin(std::uint64_t thread, std::shared_ptr<hold> granted) {
     const std::lock_guard lock(mutex_);
-    thread_ = thread;
-    depth_ = 1;
-    hold_ = std::move(granted);
+    stay* mine = find(thread);
+    if (mine == nullptr) mine = &stays_.emplace_back();
+    *mine = {thread, 1, std::move(granted)};
   }
 
   // One exit. The hold if it was the last; null otherwise, also for a thread that is not inside.
   std::shared_ptr<hold> exit(std::uint64_t thread) noexcept {
     const std::lock_guard lock(mutex_);
-    if (!hold_ || thread_ != thread || --depth_ > 0) return nullptr;
-    thread_ = 0;
-    return std::move(hold_);
+    stay* mine = find(thread);
+    if (mine == nullptr || --mine->depth > 0) return nullptr;
+    std::shared_ptr<hold> last = std::move(mine->granted);
+    *mine = std::move(stays_.back());
+    stays_.pop_back();
+    return last;
   }
 
   [[nodiscard]] bool inside(std::uint64_t thread) const {
     const std::lock_guard lock(mutex_);
-    return hold_ && thread_ == thread;
+    return find(thread) != nullptr;
   }
 
-  [[nodiscard]] std::shared_ptr<hold> current() const {
+  // What this thread is inside of; null: nothing.
+  [[nodiscard]] std::shared_ptr<hold> of(std::uint64_t thread) const {
     const std::lock_guard lock(mutex_);
-    return hold_;
+    const stay* mine = find(thread);
+    return mine == nullptr ? nullptr : mine->granted;
   }
 
  private:
+  struct stay {
+    std::uint64_t thread = 0;
+    std::uint32_t depth = 0;
+    std::shared_ptr<hold> granted;
+  };
+
+  [[nodiscard]] const stay* find(std::uint64_t thread) const noexcept {
+    const auto found = std::find_if(stays_.begin(), stays_.end(),
+                                    [&](const stay& each) { return each.thread == thread; });
+    return found == stays_.end() ? nullptr : &*found;
+  }
+  stay* find(std::uint64_t thread) noexcept {
+    return const_cast<stay*>(std::as_const(*this).find(thread));
+  }
+
   mutable std::mutex mutex_;
-  std::uint64_t thread_ = 0;    // guarded by mutex_
-  std::uint32_t depth_ = 0;     // guarded by mutex_
-  std::shared_ptr<hold> hold_;  // guarded by mutex_
+  // Guarded by mutex_. One, but for threads whose lease was lost and who have not left yet.
+  std::vector<stay> stays_;
 };
 
 }  // namespace holdfast::core

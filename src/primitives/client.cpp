@@ -1,4 +1,5 @@
 #include "core/names.hpp"
+#include "primitives/call_guard.hpp"
 #include "primitives/client_state.hpp"
 #include "primitives/wait_for.hpp"
 #include "stores/table.hpp"
@@ -7,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <climits>
 #include <utility>
 
@@ -52,7 +54,27 @@ client::state::state(std::shared_ptr<spi::reactor> with, std::shared_ptr<spi::st
 
 client::state::~state() { close(); }
 
+namespace {
+
+// Waits until the callbacks that were handed over before have run: who waited has its answer when
+// close() returns. Bounded, since a callback may itself wait for whoever closes.
+void flush_callbacks(const std::shared_ptr<spi::reactor>& runtime, duration limit) {
+  auto meeting = std::make_shared<rendezvous<void>>(runtime);
+  auto met = std::make_shared<std::atomic<bool>>(false);
+  const auto arrive = [meeting, met] {
+    if (!met->exchange(true)) meeting->arrive({});
+  };
+  runtime->notify(arrive);
+  const auto timer = runtime->at(runtime->now() + limit, arrive);
+  static_cast<void>(meeting->wait());
+  runtime->cancel(timer);
+}
+
+}  // namespace
+
 std::vector<std::string> client::state::close() {
+  if (runtime->forked()) return {};
+  waits.close({errc::cancelled, "the client was closed"});
   if (runtime->on_own_thread()) {
     // The last handle was dropped inside a callback: waiting here would wait for ourselves.
     engine->close(options.close_within, [keep = engine](core::engine::abandoned) {});
@@ -65,6 +87,7 @@ std::vector<std::string> client::state::close() {
                         done(std::move(left));
                       });
       });
+  if (!options.executor) flush_callbacks(runtime, options.close_within);
   return names ? *std::move(names) : core::engine::abandoned{};
 }
 
@@ -77,10 +100,12 @@ void client::state::deliver(spi::function<void()> work) const {
       if (const auto alive = owner.lock()) alive->raise(event_kind::callback_threw, {});
     }
   };
-  if (options.executor) {
+  if (!options.executor) return runtime->notify(std::move(guarded));
+  try {
     options.executor(std::move(guarded));
-  } else {
-    runtime->notify(std::move(guarded));
+  } catch (...) {
+    // The task is gone; a lease in it gives itself back.
+    engine->raise(event_kind::callback_threw, {});
   }
 }
 
@@ -159,14 +184,22 @@ result<std::unique_ptr<spi::subscription>> client::observe(
   if (!name.empty()) {
     if (auto fine = core::check_name(name); !fine) return tl::unexpected(fine.error());
   }
-  auto shared = std::make_shared<spi::function<void(const spi::store_event&)>>(std::move(sink));
-  return state_->engine->store().observe(
+  struct listener {
+    spi::function<void(const spi::store_event&)> sink;
+    call_guard calls;
+  };
+  auto shared = std::make_shared<listener>();
+  shared->sink = std::move(sink);
+  auto made = state_->engine->store().observe(
       {state_->options.space, name},
       [shared, weak = std::weak_ptr(state_)](const spi::store_event& event) {
         const auto alive = weak.lock();
         if (!alive) return;
-        alive->deliver([shared, event] { (*shared)(event); });
+        alive->deliver([shared, event] { shared->calls.run([&] { shared->sink(event); }); });
       });
+  if (!made) return tl::unexpected(std::move(made.error()));
+  return std::make_unique<guarded_subscription>(
+      std::move(*made), std::shared_ptr<call_guard>(shared, &shared->calls), state_->runtime);
 }
 
 result<std::vector<spi::check>> client::probe() const {

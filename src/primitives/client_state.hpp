@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/engine.hpp"
+#include "primitives/wait_registry.hpp"
 
 #include <holdfast/client.hpp>
 
@@ -28,6 +29,7 @@ struct client::state {
   const client_options options;
   const std::shared_ptr<spi::reactor> runtime;
   const std::shared_ptr<core::engine> engine;
+  wait_registry waits;
 };
 
 }  // namespace holdfast

@@ -1,9 +1,7 @@
-#include "core/thread_token.hpp"
-#include "primitives/seeker_inside.hpp"
+#include "primitives/std_face.hpp"
 
 #include <holdfast/mutex.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace holdfast {
@@ -35,28 +33,24 @@ void mutex::lock() {
 bool mutex::try_lock() { return lock_within(duration{0}); }
 
 bool mutex::lock_within(duration wait) {
-  core::gate& gate = *seeker_.in().gate;
-  if (gate.held_by(core::thread_token())) {
-    throw lock_error(error{errc::would_deadlock, "this thread holds it already"});
-  }
-  auto granted = seeker_.acquire({.wait = std::max(wait, duration{0})}, {});
-  if (!granted) {
-    const error& why = granted.error();
-    if (why == errc::busy || why == errc::timed_out) return false;
-    throw lock_error(why);
-  }
-  gate.threads().add(core::thread_token());
+  detail::check_usable(seeker_);
+  detail::check_not_held(seeker_);
+  auto granted = detail::take(seeker_, wait);
+  if (!granted) return false;
+  owner_ = core::thread_token();
+  seeker_.in().gate->threads().add(owner_);
   lease_ = std::move(*granted);
   return true;
 }
 
 void mutex::unlock() noexcept {
-  core::gate& gate = *seeker_.in().gate;
-  if (!gate.threads().remove(core::thread_token())) {
-    // Refusing would hold it for ever: the watchdog would go on renewing.
-    gate.threads().remove_any();
-    seeker_.in().client->engine->raise(event_kind::foreign_unlock,
-                                       {.resource = seeker_.in().resource}, lease_.fence());
+  if (!detail::forked(seeker_)) {
+    seeker_.in().gate->threads().remove(owner_);
+    if (owner_ != core::thread_token()) {
+      // Refusing would hold it for ever: the watchdog would go on renewing.
+      seeker_.in().client->engine->raise(event_kind::foreign_unlock,
+                                         {.resource = seeker_.in().resource}, lease_.fence());
+    }
   }
   // Emptied before the lock is given back: the next holder of this object writes its own.
   const holdfast::lease last = std::exchange(lease_, holdfast::lease{});

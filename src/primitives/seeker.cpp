@@ -47,6 +47,13 @@ const std::string& seeker::name() const noexcept { return inside_->resource.name
 
 const lock_options& seeker::options() const noexcept { return inside_->options; }
 
+seeker seeker::with(std::uint32_t permits, std::uint32_t max) const {
+  auto made = std::make_shared<inside>(*inside_);
+  made->terms.permits = permits;
+  made->terms.max = max;
+  return seeker(std::move(made));
+}
+
 result<lease> seeker::acquire(const acquire_options& options, std::stop_token token) const {
   const client::state& client = *inside_->client;
   if (client.runtime->on_own_thread()) {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace holdfast {
 
@@ -72,8 +73,12 @@ class seeker {
   [[nodiscard]] const inside& in() const noexcept { return *inside_; }
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const lock_options& options() const noexcept;
+  // The same name with another number of permits; limits are checked when acquiring.
+  [[nodiscard]] seeker with(std::uint32_t permits, std::uint32_t max) const;
 
  private:
+  explicit seeker(std::shared_ptr<const inside> made) noexcept : inside_(std::move(made)) {}
+
   std::shared_ptr<const inside> inside_;
 };
 

@@ -1,0 +1,72 @@
+#include "core/names.hpp"
+#include "primitives/election_watch.hpp"
+#include "primitives/seeker_inside.hpp"
+
+#include <holdfast/election.hpp>
+
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+lock_options fair_where_possible(const client& client, lock_options options) {
+  options.fair = client.caps().fair;
+  return options;
+}
+
+std::string checked(std::string id) {
+  if (id.size() > core::longest_payload) {
+    throw lock_error(error{errc::invalid, "an id has at most 256 bytes"});
+  }
+  return core::clean_payload(id);
+}
+
+class watching final : public spi::subscription {
+ public:
+  explicit watching(std::shared_ptr<election_watch> watch) : watch_(std::move(watch)) {}
+  watching(const watching&) = delete;
+  watching& operator=(const watching&) = delete;
+  ~watching() override { watch_->end(); }
+
+ private:
+  const std::shared_ptr<election_watch> watch_;
+};
+
+}  // namespace
+
+election::election(const client& client, std::string name, std::string id,
+                   const lock_options& options)
+    : client_(client),
+      id_(checked(id.empty() ? client.inside()->options.payload : std::move(id))),
+      seeker_(client, std::move(name), fair_where_possible(client, options), {.payload = id_}) {}
+
+result<lease> election::campaign(const acquire_options& options, std::stop_token token) {
+  return seeker_.acquire(options, std::move(token));
+}
+
+acquire_awaitable election::async_campaign(const acquire_options& options, std::stop_token token) {
+  return seeker_.async_acquire(options, std::move(token));
+}
+
+void election::async_campaign(const acquire_options& options, std::stop_token token,
+                              acquire_callback done) {
+  seeker_.async_acquire(options, std::move(token), std::move(done));
+}
+
+result<std::optional<leader_info>> election::leader() const {
+  const auto state = client_.inspect(name());
+  if (!state) return tl::unexpected(state.error());
+  return leader_of(*state);
+}
+
+result<std::unique_ptr<spi::subscription>> election::observe(
+    std::function<void(const std::optional<leader_info>&)> on_change) const {
+  const auto& state = client_.inside();
+  if (state->engine->inert()) return failure(errc::cancelled, "the client is closed or forked");
+  auto watch = std::make_shared<election_watch>(state, seeker_.in().resource, std::move(on_change));
+  watch->start();
+  return std::make_unique<watching>(std::move(watch));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,154 @@
+#include "primitives/latch_wait.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+constexpr duration recheck = std::chrono::seconds(1);
+constexpr duration shortest_pause = std::chrono::milliseconds(1);
+constexpr duration last_look = std::chrono::milliseconds(100);  // how long that at the end may take
+
+time_point end_of(time_point now, duration wait) {
+  return wait >= time_point::max() - now ? time_point::max() : now + wait;
+}
+
+}  // namespace
+
+latch_wait::latch_wait(std::shared_ptr<client::state> client, spi::resource_id resource,
+                       duration wait, spi::completion<void> done)
+    : client_(std::move(client)),
+      resource_(std::move(resource)),
+      deadline_(end_of(client_->runtime->now(), wait)),
+      done_(std::move(done)) {}
+
+void latch_wait::cancel_on_stop::operator()() const noexcept {
+  if (const auto alive = wait.lock()) alive->cancel({errc::cancelled, "cancelled while waiting"});
+}
+
+void latch_wait::start(std::stop_token token) {
+  const auto self = shared_from_this();
+  if (token.stop_requested()) return answer(failure(errc::cancelled, "stopped before it began"));
+  if (client_->engine->inert()) {
+    return answer(failure(errc::cancelled, "the client is closed, or this process is a fork"));
+  }
+  const auto place = client_->waits.add(self);
+  if (!place) return answer(tl::unexpected(place.error()));
+  {
+    const std::lock_guard lock(mutex_);
+    place_ = *place;
+  }
+  look();
+  bool waits = false;
+  {
+    const std::lock_guard lock(mutex_);
+    waits = static_cast<bool>(done_);
+  }
+  if (!waits) return client_->waits.remove(*place);
+  // Outside the lock: a token that is stopped meanwhile calls back at once.
+  if (token.stop_possible()) on_stop_.emplace(std::move(token), cancel_on_stop{self});
+}
+
+void latch_wait::cancel(const error& why) noexcept { answer(tl::unexpected(why)); }
+
+spi::latch_watch latch_wait::on_change() {
+  return [self = weak_from_this(), runtime = std::weak_ptr(client_->runtime)] {
+    const auto alive = runtime.lock();
+    if (!alive) return;
+    alive->post([self] {
+      if (const auto waits = self.lock()) waits->look();
+    });
+  };
+}
+
+// A watch that fails is tried again with the next look: until then the clock alone wakes us.
+void latch_wait::watch() {
+  auto made = client_->engine->store().watch_latch(resource_, on_change());
+  if (!made) return;
+  const std::lock_guard lock(mutex_);
+  if (done_ && !subscription_) subscription_.swap(*made);
+}
+
+void latch_wait::look() {
+  bool watched = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_) return;
+    again_ = looking_;
+    if (std::exchange(looking_, true)) return;
+    watched = subscription_ != nullptr;
+  }
+  if (!watched) watch();
+  spi::op_context context = client_->soon();
+  context.deadline =
+      std::min(context.deadline, std::max(deadline_, client_->runtime->now() + last_look));
+  client_->engine->store().read_latch(resource_, context,
+                                      [self = shared_from_this()](result<spi::latch_state> state) {
+                                        self->looked(std::move(state));
+                                      });
+}
+
+std::optional<result<void>> latch_wait::judge(const result<spi::latch_state>& answer,
+                                              time_point now) {
+  if (answer && answer->count == 0U) return result<void>{};
+  if (!answer && !(answer.error() == errc::unavailable)) return tl::unexpected(answer.error());
+  if (now < deadline_) return std::nullopt;
+  if (!answer) return tl::unexpected(answer.error());
+  return failure(errc::timed_out, answer->count
+                                      ? "the latch is at " + std::to_string(*answer->count)
+                                      : std::string("the latch is not set"));
+}
+
+void latch_wait::looked(result<spi::latch_state> state) {
+  const time_point now = client_->runtime->now();
+  if (auto outcome = judge(state, now)) return answer(std::move(*outcome));
+  bool again = false;
+  duration pause = recheck;
+  {
+    const std::lock_guard lock(mutex_);
+    looking_ = false;
+    again = std::exchange(again_, false) && state;
+    if (state) {
+      backoff_.reset();
+    } else {
+      pause = std::max(shortest_pause, backoff_.next(client_->runtime->random()));
+    }
+  }
+  if (again) return look();
+  rest_until(std::min(deadline_, now + pause));
+}
+
+void latch_wait::rest_until(time_point when) {
+  const auto timer = client_->runtime->at(when, [self = weak_from_this()] {
+    if (const auto waits = self.lock()) waits->look();
+  });
+  spi::runtime::timer_id old = timer;
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_) old = std::exchange(timer_, timer);
+  }
+  if (old != 0) client_->runtime->cancel(old);
+}
+
+void latch_wait::answer(result<void> outcome) noexcept {
+  spi::completion<void> done;
+  std::unique_ptr<spi::subscription> ended;
+  std::optional<std::uint64_t> place;
+  spi::runtime::timer_id timer = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::move(done_);
+    ended = std::move(subscription_);
+    place = std::exchange(place_, std::nullopt);
+    timer = std::exchange(timer_, 0);
+  }
+  if (!done) return;
+  const auto self = shared_from_this();
+  if (timer != 0) client_->runtime->cancel(timer);
+  if (place) client_->waits.remove(*place);
+  done(std::move(outcome));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,81 @@
+#include "core/hold.hpp"
+#include "core/reentry.hpp"
+#include "primitives/std_face.hpp"
+
+#include <holdfast/recursive_mutex.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+[[noreturn]] void not_inside(const char* call) noexcept {
+  std::fprintf(stderr, "holdfast: recursive_mutex::%s on a thread that does not hold it\n", call);
+  std::abort();
+}
+
+std::shared_ptr<core::hold> held_here(const detail::seeker& seeker, const char* call) {
+  auto hold = seeker.in().gate->reentry().of(core::thread_token());
+  if (!hold) not_inside(call);
+  return hold;
+}
+
+}  // namespace
+
+recursive_mutex::recursive_mutex(const client& client, std::string name,
+                                 const lock_options& options)
+    : seeker_(client, std::move(name), options) {}
+
+void recursive_mutex::lock() {
+  if (!lock_within(forever)) throw lock_error(error{errc::timed_out, "not granted"});
+}
+
+bool recursive_mutex::try_lock() { return lock_within(duration{0}); }
+
+bool recursive_mutex::lock_within(duration wait) {
+  detail::check_usable(seeker_);
+  core::gate& gate = *seeker_.in().gate;
+  const std::uint64_t thread = core::thread_token();
+  switch (gate.reentry().enter(thread)) {
+    case core::reentry::entry::entered:
+      return true;
+    case core::reentry::entry::lost:
+      throw lock_error(error{errc::lost, "the lease ended; leave every entry first"});
+    case core::reentry::entry::too_deep:
+      throw lock_error(error{errc::overloaded, "at most 65,535 entries"});
+    case core::reentry::entry::not_inside:
+      break;
+  }
+  detail::check_not_held(seeker_);
+  auto granted = detail::take(seeker_, wait);
+  if (!granted) return false;
+  // The hold moves from the lease into the gate, where other objects of this name find it.
+  gate.reentry().begin(thread, granted->take_inside());
+  return true;
+}
+
+void recursive_mutex::unlock() noexcept {
+  if (detail::forked(seeker_)) return;
+  core::reentry& reentry = seeker_.in().gate->reentry();
+  const std::uint64_t thread = core::thread_token();
+  const auto last = reentry.exit(thread);
+  if (last) {
+    last->release();
+  } else if (!reentry.inside(thread)) {
+    not_inside("unlock");
+  }
+}
+
+fence_token recursive_mutex::fence() const { return held_here(seeker_, "fence")->fence(); }
+
+bool recursive_mutex::valid() const noexcept {
+  const auto hold = seeker_.in().gate->reentry().of(core::thread_token());
+  return hold && hold->valid();
+}
+
+std::stop_token recursive_mutex::lost() const { return held_here(seeker_, "lost")->lost(); }
+
+}  // namespace holdfast

@@ -1,0 +1,133 @@
+#include "core/hold.hpp"
+#include "primitives/std_face.hpp"
+#include "primitives/wait_for.hpp"
+
+#include <holdfast/shared_mutex.hpp>
+
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+result<void> change_mode(const detail::seeker& seeker, const lease& held, spi::mode to) {
+  const std::shared_ptr<core::hold>& hold = held.inside();
+  const detail::seeker::inside& in = seeker.in();
+  if (!hold || hold->claim().resource != in.resource || hold->runtime() != in.client->runtime) {
+    return failure(errc::not_held, "this lease holds nothing of this lock");
+  }
+  const spi::caps& caps = in.client->engine->store().caps();
+  if (!caps.change) return failure(errc::unsupported, caps.engine + " has no up- and downgrade");
+  return wait_for<void>(in.client->runtime,
+                        [&](spi::completion<void> done) { hold->change(to, std::move(done)); });
+}
+
+}  // namespace
+
+shared_mutex::shared_mutex(const client& client, std::string name, const lock_options& options)
+    : writer_(client, name, options),
+      reader_(client, std::move(name), options, {.mode = spi::mode::shared}) {}
+
+shared_mutex::~shared_mutex() {
+  if (lease_) unlock();
+  while (!readers_.empty()) unlock_shared();
+}
+
+result<holdfast::lease> shared_mutex::acquire(const acquire_options& options,
+                                              std::stop_token token) {
+  return writer_.acquire(options, std::move(token));
+}
+
+acquire_awaitable shared_mutex::async_acquire(const acquire_options& options,
+                                              std::stop_token token) {
+  return writer_.async_acquire(options, std::move(token));
+}
+
+void shared_mutex::async_acquire(const acquire_options& options, std::stop_token token,
+                                 acquire_callback done) {
+  writer_.async_acquire(options, std::move(token), std::move(done));
+}
+
+result<holdfast::lease> shared_mutex::acquire_shared(const acquire_options& options,
+                                                     std::stop_token token) {
+  return reader_.acquire(options, std::move(token));
+}
+
+acquire_awaitable shared_mutex::async_acquire_shared(const acquire_options& options,
+                                                     std::stop_token token) {
+  return reader_.async_acquire(options, std::move(token));
+}
+
+void shared_mutex::async_acquire_shared(const acquire_options& options, std::stop_token token,
+                                        acquire_callback done) {
+  reader_.async_acquire(options, std::move(token), std::move(done));
+}
+
+result<void> shared_mutex::try_upgrade(holdfast::lease& reader) {
+  return change_mode(writer_, reader, spi::mode::exclusive);
+}
+
+result<void> shared_mutex::downgrade(holdfast::lease& writer) {
+  return change_mode(writer_, writer, spi::mode::shared);
+}
+
+void shared_mutex::lock() {
+  if (!lock_within(forever)) throw lock_error(error{errc::timed_out, "not granted"});
+}
+
+bool shared_mutex::try_lock() { return lock_within(duration{0}); }
+
+bool shared_mutex::lock_within(duration wait) {
+  detail::check_usable(writer_);
+  detail::check_not_held(writer_);
+  auto granted = detail::take(writer_, wait);
+  if (!granted) return false;
+  owner_ = core::thread_token();
+  writer_.in().gate->threads().add(owner_);
+  lease_ = std::move(*granted);
+  return true;
+}
+
+void shared_mutex::unlock() noexcept {
+  if (!detail::forked(writer_)) {
+    writer_.in().gate->threads().remove(owner_);
+    if (owner_ != core::thread_token()) {
+      writer_.in().client->engine->raise(event_kind::foreign_unlock,
+                                         {.resource = writer_.in().resource}, lease_.fence());
+    }
+  }
+  // Emptied before the lock is given back: the next writer of this object writes its own.
+  const holdfast::lease last = std::exchange(lease_, holdfast::lease{});
+}
+
+void shared_mutex::lock_shared() {
+  if (!lock_shared_within(forever)) throw lock_error(error{errc::timed_out, "not granted"});
+}
+
+bool shared_mutex::try_lock_shared() { return lock_shared_within(duration{0}); }
+
+bool shared_mutex::lock_shared_within(duration wait) {
+  detail::check_usable(reader_);
+  detail::check_not_held(reader_);
+  auto granted = detail::take(reader_, wait);
+  if (!granted) return false;
+  const std::uint64_t thread = core::thread_token();
+  reader_.in().gate->threads().add(thread);
+  const std::lock_guard lock(mutex_);
+  readers_.emplace(thread, std::move(*granted));
+  return true;
+}
+
+void shared_mutex::unlock_shared() noexcept {
+  holdfast::lease last;  // given back after the lock is gone
+  if (detail::forked(reader_)) return readers_.clear();
+  const std::lock_guard lock(mutex_);
+  auto found = readers_.find(core::thread_token());
+  if (found == readers_.end()) found = readers_.begin();
+  if (found == readers_.end()) return;
+  reader_.in().gate->threads().remove(found->first);
+  last = std::move(found->second);
+  readers_.erase(found);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,78 @@
+// Which scheme is which engine, in plain sight. An engine that was left out of the build keeps its
+// line: its URL is then answered with that, not with "no such scheme".
+#include "stores/table.hpp"
+
+#include "stores/memory/memory_store.hpp"
+#ifdef HOLDFAST_WITH_SQLITE
+#include "stores/sqlite/sqlite_store.hpp"
+#endif
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace holdfast::stores {
+
+namespace {
+
+using opened = result<std::shared_ptr<spi::store>>;
+using opener = opened (*)(const spi::url&, const std::shared_ptr<spi::reactor>&);
+
+struct engine {
+  std::string_view scheme;
+  opener open = nullptr;  // null: not in this build
+};
+
+opened open_memory(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  return memory::open_memory(url, runtime);
+}
+
+#ifdef HOLDFAST_WITH_SQLITE
+opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  return sqlite::open_sqlite(url, runtime);
+}
+#else
+constexpr opener open_sqlite = nullptr;
+#endif
+
+constexpr std::array engines{
+    engine{"memory", open_memory},
+    engine{"sqlite", open_sqlite},
+    engine{"redis"},
+    engine{"rediss"},
+    engine{"redis+sentinel"},
+    engine{"redis+cluster"},
+    engine{"redlock"},
+    engine{"zookeeper"},
+    engine{"postgresql"},
+    engine{"mariadb"},
+    engine{"mysql"},
+    engine{"etcd"},
+};
+
+std::string known_schemes() {
+  std::string list;
+  for (const engine& each : engines) {
+    if (each.open == nullptr) continue;
+    list += (list.empty() ? "" : ", ") + std::string(each.scheme) + ":";
+  }
+  return list;
+}
+
+}  // namespace
+
+result<std::shared_ptr<spi::store>> open(const spi::url& url,
+                                         const std::shared_ptr<spi::reactor>& runtime) {
+  const auto found = std::find_if(engines.begin(), engines.end(),
+                                  [&](const engine& each) { return each.scheme == url.scheme; });
+  if (found == engines.end()) {
+    return failure(errc::invalid, "URL: no such scheme; this build has " + known_schemes());
+  }
+  if (found->open == nullptr) {
+    return failure(errc::unsupported, url.scheme + ": this build has only " + known_schemes());
+  }
+  return found->open(url, runtime);
+}
+
+}  // namespace holdfast::stores
