@@ -3,7 +3,8 @@
 #include "stores/table.hpp"
 
 #include "stores/memory/memory_store.hpp"
-#ifdef HOLDFAST_WITH_SQLITE
+#if defined(HOLDFAST_WITH_SQLITE) && __has_include("stores/sqlite/sqlite_store.hpp")
+#define HOLDFAST_HAS_SQLITE 1
 #include "stores/sqlite/sqlite_store.hpp"
 #endif
 
@@ -28,7 +29,7 @@ opened open_memory(const spi::url& url, const std::shared_ptr<spi::reactor>& run
   return memory::open_memory(url, runtime);
 }
 
-#ifdef HOLDFAST_WITH_SQLITE
+#ifdef HOLDFAST_HAS_SQLITE
 opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
   return sqlite::open_sqlite(url, runtime);
 }
