@@ -1,0 +1,78 @@
+// The command line, understood and checked as far as that goes without an engine.
+#pragma once
+
+#include "cli/complaint.hpp"
+#include "cli/raw_arguments.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/options.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+enum class log_level : std::uint8_t { off, error, warn, info, debug };
+
+struct global_arguments {
+  std::optional<std::string> url;
+  std::optional<std::string> space;
+  std::optional<std::string> password_file;
+  log_level level = log_level::warn;
+};
+
+// run, elect and multi run: something to hold, and something to run meanwhile.
+struct hold_arguments {
+  lock_options lock;  // its notice is the grace
+  acquire_options acquire;
+  duration grace{};
+  duration at_least{0};
+  bool shared = false;
+  std::optional<std::uint32_t> max;  // a semaphore
+  std::uint32_t permits = 1;
+  int busy_exit_code = exit_code::busy;
+  std::string id;  // elect
+  std::vector<std::string> names;
+  std::vector<std::string> command;
+};
+
+struct latch_arguments {
+  enum class verb : std::uint8_t { set, down, wait, count };
+  std::string name;
+  verb what = verb::count;
+  std::uint32_t count = 1;
+  std::string id;
+  acquire_options wait;
+};
+
+// ls, show, release, revoke, watch, doctor.
+struct look_arguments {
+  std::string name;  // or a prefix; may be empty where the command allows it
+  std::string claim;
+  bool json = false;
+  bool force = false;
+  bool yes = false;
+  bool all = false;
+};
+
+struct sale_arguments {
+  std::uint32_t buyers = 1000;
+  std::uint32_t stock = 200;
+  std::uint32_t processes = 4;
+  std::vector<std::string> locks{"none", "mutex", "fair", "rw", "semaphore"};
+};
+
+struct arguments {
+  std::string command;
+  global_arguments global;
+  hold_arguments hold;
+  latch_arguments latch;
+  look_arguments look;
+  sale_arguments sale;
+};
+
+outcome<arguments> understand(const raw_arguments& raw);
+
+}  // namespace holdfast::cli

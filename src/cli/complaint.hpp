@@ -1,0 +1,49 @@
+// What the program says when it cannot do what was asked: an exit code and one line on stderr,
+// `holdfast: <what> (<engine, command, answer>)`.
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <tl/expected.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+namespace exit_code {
+inline constexpr int ok = 0;
+inline constexpr int no = 1;     // the answer is no
+inline constexpr int usage = 2;  // what can be judged without the engine
+inline constexpr int engine = 122;
+inline constexpr int lost = 123;
+inline constexpr int busy = 124;
+inline constexpr int not_executable = 126;
+inline constexpr int not_found = 127;
+inline constexpr int signalled = 128;  // + the signal's number
+}  // namespace exit_code
+
+struct complaint {
+  int code = exit_code::usage;
+  std::string text;
+};
+
+template <class T>
+using outcome = tl::expected<T, complaint>;
+
+// Exit 2. `topic`: the command whose --help tells more; may be empty.
+tl::unexpected<complaint> usage(const std::string& what, std::string_view topic = {});
+
+// An answer of the library: invalid is usage, not granted is busy, all else is the engine's.
+// `action`: what was asked of the engine, as in "attempt".
+complaint from_engine(const std::string& what, std::string_view engine, std::string_view action,
+                      const error& answer);
+
+// "sqlite, attempt, held by host:17:backup"
+std::string provenance(std::string_view engine, std::string_view action, const error& answer);
+
+// One line on stderr, in one write; prints nothing that a terminal would take as a command.
+void tell(std::string_view text) noexcept;
+int tell(const complaint& complaint) noexcept;  // answers with its code
+
+}  // namespace holdfast::cli

@@ -1,0 +1,20 @@
+// Durations as people write them: 250ms, 10s, 2m, 1h30m.
+#pragma once
+
+#include <holdfast/clock.hpp>
+
+#include <tl/expected.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+// Integers with ms, s, m, h, larger first, each once; no sign, no fraction, no bare number. The
+// error says what is wrong with it, as the end of the sentence "--ttl ...".
+tl::expected<duration, std::string> parse_duration(std::string_view text);
+
+// "1h30m", "250ms"; "0s". What is below a millisecond is cut off.
+std::string to_text(duration span);
+
+}  // namespace holdfast::cli

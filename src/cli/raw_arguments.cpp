@@ -1,0 +1,163 @@
+#include "cli/raw_arguments.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace holdfast::cli {
+
+namespace {
+
+void add_global(CLI::App& app, raw_arguments& into) {
+  app.add_flag("-h,--help", into.help);
+  app.add_flag("--version", into.version);
+  app.add_option("--url", into.url);
+  app.add_option("--namespace", into.space);
+  app.add_option("--password-file", into.password_file);
+  app.add_option("--log-level", into.log_level);
+}
+
+CLI::App& add_command(CLI::App& app, const char* name) {
+  CLI::App& command = *app.add_subcommand(name);
+  command.fallthrough();
+  command.set_help_flag();
+  return command;
+}
+
+void add_holding(CLI::App& command, raw_arguments& into) {
+  command.add_option("--wait", into.wait);
+  command.add_option("--ttl", into.ttl);
+  command.add_option("--grace", into.grace);
+  command.add_option("--lock-delay", into.lock_delay);
+  command.add_option("--busy-exit-code", into.busy_exit_code);
+}
+
+void add_locking(CLI::App& command, raw_arguments& into) {
+  add_holding(command, into);
+  command.add_option("--at-least", into.at_least);
+  command.add_flag("--fair", into.fair);
+  command.add_flag("--no-renew", into.no_renew);
+}
+
+void add_commands(CLI::App& app, raw_arguments& into) {
+  CLI::App& run = add_command(app, "run");
+  add_locking(run, into);
+  run.add_flag("--shared", into.shared);
+  run.add_option("--permits", into.permits);
+  run.add_option("--max", into.max);
+
+  CLI::App& elect = add_command(app, "elect");
+  add_holding(elect, into);
+  elect.add_option("--id", into.id);
+
+  CLI::App& multi = *app.add_subcommand("multi");
+  multi.fallthrough();
+  multi.set_help_flag();
+  multi.require_subcommand(0, 1);
+  add_locking(add_command(multi, "run"), into);
+
+  CLI::App& latch = add_command(app, "latch");
+  latch.add_option("--wait", into.wait);
+  latch.add_option("--id", into.id);
+
+  add_command(app, "ls").add_flag("--json", into.json);
+  add_command(app, "show").add_flag("--json", into.json);
+
+  CLI::App& release = add_command(app, "release");
+  release.add_flag("--force", into.force);
+  release.add_flag("--yes", into.yes);
+  release.add_option("--claim", into.claim);
+  add_command(app, "revoke");
+
+  CLI::App& watch = add_command(app, "watch");
+  watch.add_flag("--json", into.json);
+  watch.add_flag("--all", into.all);
+  add_command(app, "doctor").add_flag("--json", into.json);
+
+  CLI::App& demo = *app.add_subcommand("demo");
+  demo.fallthrough();
+  demo.set_help_flag();
+  demo.require_subcommand(0, 1);
+  CLI::App& sale = add_command(demo, "flash-sale");
+  sale.add_option("--buyers", into.buyers);
+  sale.add_option("--stock", into.stock);
+  sale.add_option("--processes", into.processes);
+  sale.add_option("--lock", into.locks);
+}
+
+std::string chosen(const CLI::App& app) {
+  std::string name;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    name += (name.empty() ? "" : " ") + at->get_name();
+  }
+  return name;
+}
+
+// Something that may be repeated: a word, and nothing like a secret that stands in a wrong place.
+bool is_word(const std::string& text) {
+  return !text.empty() && text.size() <= 24 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || c == '-';
+  });
+}
+
+// What no option took are words, or options that nobody knows. The library's own positional
+// arguments would take "[a,b]" for a list.
+outcome<void> sort_rest(const CLI::App& app, const std::vector<std::string>& head,
+                        raw_arguments& into) {
+  for (const std::string& one : app.remaining(true)) {
+    if (!one.starts_with('-') || one == "-") {
+      into.words.push_back(one);
+      continue;
+    }
+    const std::string name = one.substr(0, one.find('='));
+    return usage(is_word(name) ? "unknown option " + name : "unknown option", into.command);
+  }
+  if (into.words.empty()) return {};
+  // Whatever stands before the command was meant as one.
+  const std::string& first = into.words.front();
+  const auto command =
+      std::find(head.begin(), head.end(), into.command.substr(0, into.command.find(' ')));
+  const auto word = std::find(head.rbegin(), head.rend(), first);
+  if (into.command.empty() || word.base() <= command) {
+    return usage(is_word(first) ? "unknown command " + first : "unknown command");
+  }
+  return {};
+}
+
+}  // namespace
+
+outcome<raw_arguments> take_apart(int count, const char* const* arguments) {
+  raw_arguments raw;
+  std::vector<std::string> head(arguments + std::min(count, 1), arguments + count);
+  const auto split = std::find(head.begin(), head.end(), "--");
+  if (split != head.end()) {
+    raw.split = true;
+    raw.tail.assign(split + 1, head.end());
+    head.erase(split, head.end());
+  }
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.require_subcommand(0, 1);  // one: what follows a command is never taken for another
+  add_global(app, raw);
+  add_commands(app, raw);
+  try {
+    app.parse(std::vector<std::string>(head.rbegin(), head.rend()));  // as the library wants it
+  } catch (const CLI::ArgumentMismatch& problem) {
+    // "--ttl: 1 required TEXT missing"; only the option's name is ours to repeat.
+    const std::string text = problem.what();
+    const std::string option = text.substr(0, text.find_first_of(": "));
+    return usage(option.starts_with("--") ? option + " stands once, with one value"
+                                          : "an option stands once, with one value",
+                 chosen(app));
+  } catch (const CLI::ParseError&) {
+    return usage("the command line cannot be understood", chosen(app));
+  }
+  raw.command = chosen(app);
+  if (auto fine = sort_rest(app, head, raw); !fine) return tl::unexpected(fine.error());
+  return raw;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,34 @@
+// The command line taken apart into words and options, not yet understood. Only raw_arguments.cpp
+// knows the library that does it.
+#pragma once
+
+#include "cli/complaint.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct raw_arguments {
+  std::string command;  // "run", "multi run", "demo flash-sale"; empty: none was given
+  bool help = false;
+  bool version = false;
+
+  std::optional<std::string> url, space, password_file, log_level;
+  std::optional<std::string> wait, ttl, permits, max, grace, at_least, lock_delay, busy_exit_code;
+  std::optional<std::string> id, claim;
+  std::optional<std::string> buyers, stock, processes, locks;
+  bool fair = false, shared = false, no_renew = false;
+  bool json = false, force = false, yes = false, all = false;
+
+  std::vector<std::string> words;  // before the first --
+  bool split = false;              // there was one
+  std::vector<std::string> tail;   // after it, untouched
+};
+
+// Unknown options, commands and missing values are usage errors. What was given as a value is never
+// repeated: it may be a password.
+outcome<raw_arguments> take_apart(int count, const char* const* arguments);
+
+}  // namespace holdfast::cli
