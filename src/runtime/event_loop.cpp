@@ -168,6 +168,11 @@ std::size_t event_loop::waiting() const {
   return line_.size();
 }
 
+std::size_t event_loop::watching() const {
+  const std::scoped_lock lock(mutex_);
+  return watches_.size();
+}
+
 event_loop::lead event_loop::leader() const {
   const std::scoped_lock lock(mutex_);
   return lead_;

@@ -75,10 +75,12 @@ class event_loop {
   // In a forked child: closes the descriptors.
   void abandon() noexcept { poller_.close(); }
 
-  // For tests and metrics: how often any thread came back from the kernel, how many wait, who leads.
+  // For tests and metrics: how often any thread came back from the kernel, how many throws were
+  // swallowed, how many threads wait and descriptors are watched, who leads.
   [[nodiscard]] std::uint64_t wakeups() const;
   [[nodiscard]] std::uint64_t swallowed() const noexcept;
   [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] std::size_t watching() const;
   [[nodiscard]] lead leader() const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <holdfast/spi/reactor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -55,6 +56,8 @@ class watch_table {
     watches_.erase(found);
     return taken;
   }
+
+  [[nodiscard]] std::size_t size() const noexcept { return watches_.size(); }
 
  private:
   std::unordered_map<watch_id, std::shared_ptr<watch>> watches_;
