@@ -25,6 +25,7 @@ struct statements {
   statement client{owner, statement_text("client")};
   statement clients{owner, statement_text("clients")};
   statement insert_client{owner, statement_text("insert_client")};
+  statement delete_all_clients{owner, statement_text("delete_all_clients")};
   statement delete_client{owner, statement_text("delete_client")};
   statement resource{owner, statement_text("resource")};
   statement insert_resource{owner, statement_text("insert_resource")};
@@ -36,6 +37,7 @@ struct statements {
   statement claim{owner, statement_text("claim")};
   statement insert_claim{owner, statement_text("insert_claim")};
   statement delete_claim{owner, statement_text("delete_claim")};
+  statement delete_all_claims{owner, statement_text("delete_all_claims")};
   statement claims{owner, statement_text("claims")};
   statement before{owner, statement_text("before")};
   statement holding_clients{owner, statement_text("holding_clients")};
@@ -44,6 +46,7 @@ struct statements {
   statement observers{owner, statement_text("observers")};
   statement insert_observer{owner, statement_text("insert_observer")};
   statement delete_observer{owner, statement_text("delete_observer")};
+  statement delete_all_observers{owner, statement_text("delete_all_observers")};
   statement delete_observers_of{owner, statement_text("delete_observers_of")};
   statement latch{owner, statement_text("latch")};
   statement set_latch{owner, statement_text("set_latch")};

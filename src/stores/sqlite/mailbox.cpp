@@ -1,0 +1,268 @@
+#include "stores/sqlite/mailbox.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+constexpr int backlog = 4096;
+constexpr int packets_per_turn = 64;
+constexpr int accepts_per_turn = 64;
+// After a process ran out of descriptors.
+constexpr duration accept_pause = std::chrono::milliseconds(100);
+
+mailbox::delivery outcome_of(int number) {
+  switch (number) {
+    case ECONNREFUSED:
+    case ENOENT:
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN:
+      return mailbox::delivery::refused;
+    default:
+      return mailbox::delivery::failed;
+  }
+}
+
+}  // namespace
+
+struct mailbox::link {
+  std::mutex mutex;
+  descriptor socket;                   // guarded by mutex: closed while others may send
+  spi::reactor::watch_id watched = 0;  // guarded by the mailbox's mutex
+  peer who;                            // number 0 until it said hello; then guarded likewise
+
+  delivery send(const std::string& packet) {
+    const std::lock_guard lock(mutex);
+    if (!socket) return delivery::refused;
+    // Never waits: a stopped process's queue fills up.
+    if (::send(socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+      return delivery::sent;
+    }
+    return outcome_of(errno);
+  }
+};
+
+mailbox::mailbox(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<const folder> at, peer self,
+                 handlers call, descriptor listener)
+    : reactor_(std::move(reactor)),
+      folder_(std::move(at)),
+      self_(std::move(self)),
+      call_(std::move(call)),
+      listener_(std::move(listener)) {}
+
+mailbox::~mailbox() { close(); }
+
+result<std::shared_ptr<mailbox>> mailbox::open(std::shared_ptr<spi::reactor> reactor,
+                                               std::shared_ptr<const folder> at, peer self,
+                                               handlers call) {
+  descriptor listener = descriptor::made_by(
+      [] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
+  const socket_address address = at->address(self.socket());
+  if (!listener || ::bind(listener.get(), address.get(), address.size) != 0 ||
+      ::fchmodat(at->get(), self.socket().c_str(), at->file_mode(), 0) != 0 ||
+      ::listen(listener.get(), backlog) != 0) {
+    return failure(
+        errno == EACCES || errno == EROFS ? errc::denied : errc::unavailable,
+        "sqlite, open " + at->path() + "/" + self.socket() + ", " + std::strerror(errno));
+  }
+  std::shared_ptr<mailbox> made(new mailbox(std::move(reactor), std::move(at), std::move(self),
+                                            std::move(call), std::move(listener)));
+  made->listen();
+  return made;
+}
+
+void mailbox::listen() {
+  const std::lock_guard lock(mutex_);
+  listening_ =
+      reactor_->watch(listener_.get(), true, false, [weak = weak_from_this()](spi::readiness) {
+        if (const auto self = weak.lock()) self->accept_some();
+      });
+}
+
+void mailbox::accept_some() {
+  for (int count = 0; count < accepts_per_turn; ++count) {
+    int listener = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      if (links_.size() >= link_limit) break;
+      listener = listener_.get();
+    }
+    auto made = std::make_shared<link>();
+    made->socket = descriptor::made_by(
+        [&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+    if (!made->socket) {
+      if (errno == EAGAIN) return;
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return pause_accepting();
+    }
+    adopt(made);
+  }
+  const std::lock_guard lock(mutex_);
+  if (links_.size() < link_limit) return;
+  // Those who are not taken wait in the kernel's queue and hang up with us all the same.
+  if (!closed_) reactor_->rewatch(listening_, false, false);
+}
+
+void mailbox::pause_accepting() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    reactor_->rewatch(listening_, false, false);
+  }
+  reactor_->at(reactor_->now() + accept_pause, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const std::lock_guard lock(self->mutex_);
+    if (!self->closed_) self->reactor_->rewatch(self->listening_, true, false);
+  });
+}
+
+// From here on the reactor calls ready(). The mutex is held across watch(), so that whoever drops
+// the link in its first call knows its watch.
+bool mailbox::adopt(const link_ptr& made) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return false;
+  made->watched = reactor_->watch(made->socket.get(), true, false,
+                                  [weak = weak_from_this(), made](spi::readiness) {
+                                    if (const auto self = weak.lock()) self->ready(made);
+                                  });
+  links_.insert(made);
+  // Dialled: there was none, or a broken one.
+  if (made->who.number != 0) known_.insert_or_assign(made->who.number, made);
+  return true;
+}
+
+mailbox::link_ptr mailbox::find(std::int64_t client) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(client);
+  return found == known_.end() ? nullptr : found->second;
+}
+
+bool mailbox::connected(std::int64_t client) const { return find(client) != nullptr; }
+
+mailbox::delivery mailbox::dial(const peer& to, link_ptr& made) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || links_.size() >= link_limit) return delivery::failed;
+  }
+  made = std::make_shared<link>();
+  made->who = to;
+  made->socket = descriptor::made_by(
+      [] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
+  if (!made->socket) return delivery::failed;
+  const socket_address address = folder_->address(to.socket());
+  if (::connect(made->socket.get(), address.get(), address.size) != 0) return outcome_of(errno);
+  message hello;
+  hello.what = message::kind::hello;
+  hello.client = self_.number;
+  hello.text = self_.token;
+  const delivery said = made->send(encode(hello));
+  if (said == delivery::sent && !adopt(made)) return delivery::failed;
+  return said;
+}
+
+mailbox::delivery mailbox::connect(const peer& to) {
+  if (find(to.number)) return delivery::sent;
+  link_ptr made;
+  return dial(to, made);
+}
+
+mailbox::delivery mailbox::send(const peer& to, const message& what) {
+  const std::string packet = encode(what);
+  link_ptr known = find(to.number);
+  if (known) {
+    const delivery said = known->send(packet);
+    if (said != delivery::refused) return said;
+    // The connection is broken, which says nothing yet about the client.
+  }
+  if (const delivery dialled = dial(to, known); dialled != delivery::sent) return dialled;
+  return known->send(packet);
+}
+
+void mailbox::ready(const link_ptr& from) {
+  std::array<char, message::max_size> buffer{};
+  for (int count = 0; count < packets_per_turn; ++count) {
+    ssize_t size = 0;
+    {
+      const std::lock_guard lock(from->mutex);
+      if (!from->socket) return;
+      size = ::recv(from->socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    }
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) return drop(from);
+    if (auto what = decode({buffer.data(), static_cast<std::size_t>(size)})) {
+      handle(from, std::move(*what));
+    }
+  }
+}
+
+void mailbox::handle(const link_ptr& from, message what) {
+  if (what.what != message::kind::hello) return call_.received(what);
+  const std::lock_guard lock(mutex_);
+  if (closed_ || from->who.number != 0) return;
+  from->who.number = what.client;
+  from->who.token = std::move(what.text);
+  known_.try_emplace(from->who.number, from);
+}
+
+void mailbox::drop(const link_ptr& ended) {
+  peer who;
+  spi::reactor::watch_id watched = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (links_.erase(ended) == 0) return;
+    who = ended->who;
+    watched = ended->watched;
+    const auto found = known_.find(who.number);
+    if (found != known_.end() && found->second == ended) known_.erase(found);
+    if (links_.size() == link_limit - 1 && !closed_) reactor_->rewatch(listening_, true, false);
+  }
+  reactor_->unwatch(watched);
+  {
+    const std::lock_guard lock(ended->mutex);
+    ended->socket.close();
+  }
+  if (who.number != 0) call_.hung_up(who);
+}
+
+int mailbox::share() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return ::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 3);
+}
+
+void mailbox::close() noexcept {
+  std::set<link_ptr> links;
+  spi::reactor::watch_id listening = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    links.swap(links_);
+    known_.clear();
+    listening = listening_;
+  }
+  // Outside the mutex: unwatch() waits for a call that is under way, and that may want it.
+  if (listening != 0) reactor_->unwatch(listening);
+  for (const link_ptr& each : links) {
+    reactor_->unwatch(each->watched);
+    const std::lock_guard lock(each->mutex);
+    each->socket.close();
+  }
+  folder_->remove(self_.socket());
+  const std::lock_guard lock(mutex_);
+  listener_.close();
+}
+
+}  // namespace holdfast::sqlite

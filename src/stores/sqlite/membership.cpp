@@ -1,0 +1,228 @@
+#include "stores/sqlite/membership.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// Commits may be lost in a power cut, but not this many: fences after a reboot are greater than all
+// before it, whatever was lost and whatever the clocks say.
+constexpr std::uint64_t fences_per_boot = std::uint64_t{1} << 32U;
+
+instant now() { return clock::now().time_since_epoch().count(); }
+
+struct listed_client {
+  peer who;
+  std::uint64_t time_namespace = 0;
+};
+
+std::vector<listed_client> all_clients(statements& of) {
+  std::vector<listed_client> clients;
+  query rows(of.clients);
+  while (rows.next()) {
+    listed_client each;
+    each.who.number = rows.number(0);
+    each.who.token = rows.blob(1);
+    each.who.inode = static_cast<std::uint64_t>(rows.number(2));
+    each.time_namespace = static_cast<std::uint64_t>(rows.number(3));
+    clients.push_back(std::move(each));
+  }
+  return clients;
+}
+
+[[noreturn]] void refuse(const session& at, const std::string& why) {
+  throw failed{{errc::unsupported, "sqlite, open " + at.where().database + ", " + why}};
+}
+
+std::string last_boot(statements& of) {
+  query meta(of.meta);
+  return meta.next() ? std::string(meta.blob(0)) : std::string();
+}
+
+// After a reboot nobody of before lives, and its clock means nothing any more. What stays: fences,
+// latches (their life begins anew) and the time for which a lock is shut after an abnormal end.
+resource_row after_reboot(const resource_row& before, const std::vector<claim_row>& holders,
+                          std::uint64_t floor, std::optional<duration> latch_life) {
+  resource_row row;
+  row.id = before.id;
+  row.key = before.key;
+  row.last = floor;
+  row.dirty = true;
+  if (latch_life) {
+    row.kind = kind::latch;
+    row.next_end = after(now(), *latch_life);
+  }
+  for (const claim_row& holder : holders) {
+    if (holder.lock_delay > 0) {
+      row.shut_until = std::max(row.shut_until, after(now(), duration(holder.lock_delay)));
+    }
+  }
+  return row;
+}
+
+std::uint64_t next_floor(statements& of) {
+  query meta(of.meta);
+  if (!meta.next()) return 0;  // a new database: no fence was ever given
+  query last(of.greatest_last);
+  last.next();
+  return static_cast<std::uint64_t>(std::max(meta.number(1), last.number(0))) + fences_per_boot;
+}
+
+void start_boot(session& at, statements& of, const folder& beside, const host& here) {
+  if (last_boot(of) == here.boot) return;  // somebody was quicker
+  for (const listed_client& client : all_clients(of)) {
+    if (alive(beside, client.who)) {
+      refuse(at, "another machine uses it, or one that was started from a copy of this one");
+    }
+  }
+  const std::uint64_t floor = next_floor(of);
+  roster rows(of);
+  std::vector<resource_row> resources;
+  {
+    query all(of.resources_from, std::int64_t{0}, never);
+    while (all.next()) {
+      resource_row row;
+      row.id = all.number(0);
+      row.key = all.blob(1);
+      decode_resource(all.blob(3), row);
+      resources.push_back(std::move(row));
+    }
+  }
+  for (const resource_row& before : resources) {
+    std::optional<duration> latch_life;
+    if (before.kind == kind::latch) {
+      query latch(of.latch, before.id);
+      latch_life = latch.next() ? duration(latch.number(1)) : duration{0};
+    }
+    resource_row row = after_reboot(before, rows.all_holders(before, ledger_limits::claim_limit),
+                                    floor, latch_life);
+    if (row.kind == kind::latch || row.shut_until > 0) {
+      rows.save(row);
+    } else {
+      run(of.delete_resource, row.id);
+    }
+  }
+  run(of.delete_all_claims);
+  run(of.delete_all_observers);
+  run(of.delete_all_clients);
+  run(of.set_boot, bytes(here.boot), static_cast<std::int64_t>(floor));
+}
+
+// Times of another time namespace cannot be compared with ours.
+void check_time_namespace(const session& at, statements& of, const folder& beside,
+                          const host& here) {
+  for (const listed_client& client : all_clients(of)) {
+    if (client.time_namespace != here.time_namespace && alive(beside, client.who)) {
+      refuse(at, "a process in another time namespace uses it, whose clock differs from ours");
+    }
+  }
+}
+
+// Files of clients that are not in the database: they were killed on their way in or out. Nobody
+// else is on its way, since that happens inside the gate, where we are.
+void remove_orphans(statements& of, const folder& beside) {
+  std::set<std::string> known;
+  for (const listed_client& client : all_clients(of)) known.insert(client.who.token);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(beside.path().c_str()), &::closedir);
+  if (!listing) return;
+  std::vector<std::string> orphans;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string name = entry->d_name;
+    const std::string token = name.substr(0, name.find('.'));
+    if (token.size() == 32 && !known.contains(token)) orphans.push_back(name);
+  }
+  for (const std::string& name : orphans) {
+    const std::string token = name.substr(0, name.find('.'));
+    if (!alive(beside, {0, token, 0})) beside.remove(name);
+  }
+}
+
+}  // namespace
+
+std::vector<peer> find_peers(statements& of, const std::vector<std::int64_t>& numbers) {
+  std::vector<peer> found;
+  for (const std::int64_t number : numbers) {
+    query row(of.client, number);
+    if (!row.next()) continue;
+    found.push_back({number, std::string(row.blob(0)), static_cast<std::uint64_t>(row.number(1))});
+  }
+  return found;
+}
+
+burial bury_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
+                 effects& out) {
+  burial done;
+  std::set<std::int64_t> dead;
+  for (const listed_client& client : all_clients(of)) {
+    if (client.who.number == self) continue;
+    if (done.buried.size() < membership::burial_limit && !alive(beside, client.who)) {
+      dead.insert(client.who.number);
+      done.buried.push_back(client.who);
+    } else {
+      ++done.alive;
+    }
+  }
+  const moment step{now(), self, dead, out};
+  for (const peer& each : done.buried) book.bury(step, each.number);
+  return done;
+}
+
+void remove_files(const folder& beside, const std::vector<peer>& buried) noexcept {
+  for (const peer& each : buried) {
+    beside.remove(each.socket());
+    beside.remove(each.token);
+  }
+}
+
+result<membership> join(session& at, const folder& beside, const host& here,
+                        const std::string& token, time_point deadline) {
+  statements& of = at.prepared();
+  bool same_boot = false;
+  auto done = at.read(deadline, [&](ledger&) { same_boot = last_boot(of) == here.boot; });
+  if (done && !same_boot) {
+    // The floor of the fences must be on the disk before any fence above it is given.
+    const auto set_sync = [&](const char* how) {
+      return at.aside(deadline, [&](database& connection, statements&) {
+        connection.execute(std::string("PRAGMA synchronous = ") + how);
+      });
+    };
+    done = set_sync("FULL");
+    if (done) done = at.write(deadline, [&](ledger&) { start_boot(at, of, beside, here); });
+    if (done) done = set_sync("NORMAL");
+  }
+  if (!done) return tl::unexpected(std::move(done.error()));
+
+  std::optional<life> sign;
+  peer self{0, token, 0};
+  effects caused;
+  burial cleared;
+  done = at.write(deadline, [&](ledger& book) {
+    check_time_namespace(at, of, beside, here);
+    auto begun = life::begin(beside, token);
+    if (!begun) throw failed{begun.error()};
+    self.inode = begun->inode();
+    sign.emplace(std::move(*begun));
+    run(of.insert_client, bytes(token), static_cast<std::int64_t>(self.inode),
+        static_cast<std::int64_t>(here.time_namespace));
+    self.number = of.owner.last_row();
+    cleared = bury_dead(book, of, beside, self.number, caused);
+    remove_orphans(of, beside);
+  });
+  if (!done) {
+    if (sign) beside.remove(token);
+    return tl::unexpected(std::move(done.error()));
+  }
+  remove_files(beside, cleared.buried);
+  return membership{std::move(self), std::move(*sign), std::move(caused)};
+}
+
+}  // namespace holdfast::sqlite

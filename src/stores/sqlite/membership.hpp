@@ -1,0 +1,45 @@
+// Entering the database as a client: first what a reboot, another time namespace and dead clients
+// left behind is put in order, then this client gets its number and its sign of life.
+#pragma once
+
+#include "stores/sqlite/effects.hpp"
+#include "stores/sqlite/folder.hpp"
+#include "stores/sqlite/host.hpp"
+#include "stores/sqlite/life.hpp"
+#include "stores/sqlite/session.hpp"
+
+#include <holdfast/result.hpp>
+
+#include <string>
+#include <vector>
+
+namespace holdfast::sqlite {
+
+struct membership {
+  // Dead clients that one open clears away.
+  static constexpr std::size_t burial_limit = 64;
+
+  peer self;
+  sqlite::life life;
+  // Who is let in where a dead client was: to be delivered.
+  effects caused;
+};
+
+// unsupported: the file is in use from another machine, or from another time namespace.
+result<membership> join(session& at, const folder& beside, const host& here,
+                        const std::string& token, time_point deadline);
+
+// The addresses of clients by their numbers; those that are unknown are left out. In a transaction.
+std::vector<peer> find_peers(statements& of, const std::vector<std::int64_t>& numbers);
+
+struct burial {
+  std::size_t alive = 0;  // others than this client
+  std::vector<peer> buried;
+};
+// Takes everything of dead clients out of the database, at most burial_limit of them. In a write
+// transaction; their files are to be removed after it.
+burial bury_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
+                 effects& out);
+void remove_files(const folder& beside, const std::vector<peer>& buried) noexcept;
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,179 @@
+// What people ask: who holds, who waits, which names are in use; and latches and listeners.
+#include "stores/sqlite/sqlite_store.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// For what is registered on the caller's thread, whichever that is.
+constexpr duration registering_limit = std::chrono::seconds(1);
+
+instant now() { return clock::now().time_since_epoch().count(); }
+
+template <class Rows>
+std::vector<std::int64_t> clients_of(const Rows& rows) {
+  std::set<std::int64_t> clients;
+  for (const claim_row& row : rows) clients.insert(row.client);
+  return {clients.begin(), clients.end()};
+}
+
+}  // namespace
+
+// Looks only: the dead are left out here and taken off by who wants the lock.
+result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& resource,
+                                                     time_point deadline) {
+  std::vector<claim_row> holders;
+  std::vector<claim_row> line;
+  auto done = session_->read(deadline, [&](ledger& book) {
+    holders = book.holders_of(resource);
+    line = book.line_of(resource);
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
+  courier_->any_dead(clients_of(holders), deadline);
+  courier_->any_dead(clients_of(line), deadline);
+  const auto dead = courier_->dead();
+  std::sort(holders.begin(), holders.end(),
+            [](const claim_row& left, const claim_row& right) { return left.fence < right.fence; });
+  spi::resource_state state;
+  const instant at = now();
+  for (const claim_row& row : holders) {
+    if (row.ends <= at || dead->contains(row.client)) continue;
+    spi::holder holder;
+    holder.claim = spi::public_id(row.id);
+    holder.mode = row.mode;
+    holder.permits = row.permits;
+    holder.fence = fence_token(row.fence);
+    if (row.ends != never) holder.remaining = duration(row.ends - at);
+    holder.held_for = duration(at - row.since);
+    holder.payload = row.payload;
+    state.holders.push_back(std::move(holder));
+  }
+  for (const claim_row& row : line) {
+    if (dead->contains(row.client)) continue;
+    spi::waiting waiting;
+    waiting.claim = spi::public_id(row.id);
+    waiting.mode = row.mode;
+    waiting.permits = row.permits;
+    waiting.waiting_for = duration(at - row.since);
+    waiting.payload = row.payload;
+    state.waiters.push_back(std::move(waiting));
+  }
+  return state;
+}
+
+result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::string& space,
+                                                                 const std::string& prefix,
+                                                                 time_point deadline) {
+  struct found {
+    std::string name;
+    std::vector<claim_row> holders;
+    std::vector<claim_row> line;
+  };
+  std::vector<found> all;
+  auto done = session_->read(deadline, [&](ledger& book) {
+    for (const resource_row& row : book.named(space, prefix)) {
+      if (row.unused()) continue;
+      const spi::resource_id resource = resource_of(row.key);
+      all.push_back({resource.name, book.holders_of(resource), book.line_of(resource)});
+    }
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
+  for (const found& each : all) {
+    courier_->any_dead(clients_of(each.holders), deadline);
+    courier_->any_dead(clients_of(each.line), deadline);
+  }
+  const auto dead = courier_->dead();
+  const instant at = now();
+  const auto counts = [&](const claim_row& row) {
+    return row.ends > at && !dead->contains(row.client);
+  };
+  std::vector<spi::resource_summary> summaries;
+  for (const found& each : all) {
+    const auto holders = std::count_if(each.holders.begin(), each.holders.end(), counts);
+    const auto waiters = std::count_if(each.line.begin(), each.line.end(), counts);
+    if (holders + waiters == 0) continue;
+    summaries.push_back(
+        {each.name, static_cast<std::size_t>(holders), static_cast<std::size_t>(waiters)});
+  }
+  return summaries;
+}
+
+result<spi::latch_state> sqlite_store::do_change_latch(const spi::resource_id& resource,
+                                                       const spi::latch_change& change,
+                                                       time_point deadline) {
+  result<spi::latch_state> answer;
+  effects out;
+  const auto dead = courier_->dead();
+  auto done = session_->write(deadline, [&](ledger& book) {
+    answer = book.change_latch(moment{now(), self_.number, *dead, out}, resource, change);
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
+  courier_->deliver(out, deadline);
+  return answer;
+}
+
+result<spi::latch_state> sqlite_store::do_read_latch(const spi::resource_id& resource,
+                                                     time_point deadline) {
+  result<spi::latch_state> answer;
+  effects out;
+  const auto dead = courier_->dead();
+  auto done = session_->read(deadline, [&](ledger& book) {
+    answer = book.read_latch(moment{now(), self_.number, *dead, out}, resource);
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
+  return answer;
+}
+
+result<void> sqlite_store::register_observer(const std::string& key) {
+  if (auto begun = begin_verb(); !begun) return begun;
+  effects out;
+  const auto dead = courier_->dead();
+  auto done = session_->write(clock::now() + registering_limit, [&](ledger& book) {
+    book.observe(moment{now(), self_.number, *dead, out}, key);
+  });
+  end_verb();
+  if (done) schedule_upkeep();
+  return done;
+}
+
+// Not at once and not for certain: who is told for nothing does not listen.
+void sqlite_store::forget_observer(const std::string& key) {
+  const auto forget = [weak = weak_from_this(), key] {
+    const auto self = weak.lock();
+    if (!self || !self->begin_verb()) return;
+    effects out;
+    const auto dead = self->courier_->dead();
+    const auto done = self->session_->write(clock::now() + registering_limit, [&](ledger& book) {
+      // Asked inside: whoever listens anew registers either before this, or after it.
+      if (self->audience_->listens(key)) return;
+      book.ignore(moment{now(), self->self_.number, *dead, out}, key);
+    });
+    static_cast<void>(done);
+    self->end_verb();
+  };
+  worker_->post(clock::now() + registering_limit, forget, [] {});
+}
+
+result<std::unique_ptr<spi::subscription>> sqlite_store::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  const std::string key = key_of(resource);
+  if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
+  auto seat = audience_->observe(key, std::move(sink));
+  if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
+  return seat;
+}
+
+result<std::unique_ptr<spi::subscription>> sqlite_store::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  const std::string key = key_of(resource);
+  if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
+  auto seat = audience_->watch_latch(key, std::move(on_change));
+  if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
+  return seat;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,118 @@
+#include "stores/sqlite/roll.hpp"
+
+#include <utility>
+
+namespace holdfast::sqlite {
+
+void roll::enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
+  const std::lock_guard lock(mutex_);
+  entry& of = entries_[claim->id];
+  of.claim = claim;
+  of.wake = std::move(wakeup);
+}
+
+void roll::strike(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  owed_.erase(id);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  unwatch(id, found->second);
+  entries_.erase(found);
+}
+
+bool roll::empty() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.empty();
+}
+
+std::vector<spi::claim_ptr> roll::claims() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<spi::claim_ptr> all;
+  all.reserve(entries_.size());
+  for (const auto& [id, of] : entries_) all.push_back(of.claim);
+  return all;
+}
+
+std::vector<roll::wakeup_ptr> roll::wakeups() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<wakeup_ptr> all;
+  all.reserve(entries_.size());
+  for (const auto& [id, of] : entries_) all.push_back(of.wake);
+  return all;
+}
+
+std::int64_t roll::place(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? 0 : found->second.place;
+}
+
+void roll::set_place(const spi::claim_id& id, std::int64_t place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) found->second.place = place;
+}
+
+roll::wakeup_ptr roll::wakeup(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second.wake;
+}
+
+void roll::unwatch(const spi::claim_id& id, entry& of) {
+  for (const std::int64_t client : of.watched) {
+    const auto found = watched_.find(client);
+    if (found == watched_.end()) continue;
+    found->second.erase(id);
+    if (found->second.empty()) watched_.erase(found);
+  }
+  of.watched.clear();
+}
+
+void roll::watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.watched == clients) return;
+  unwatch(id, found->second);
+  found->second.watched = clients;
+  for (const std::int64_t client : clients) watched_[client].insert(id);
+}
+
+std::vector<roll::wakeup_ptr> roll::watchers(std::int64_t client) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<wakeup_ptr> all;
+  const auto found = watched_.find(client);
+  if (found == watched_.end()) return all;
+  for (const spi::claim_id& id : found->second) all.push_back(entries_.at(id).wake);
+  return all;
+}
+
+void roll::add_pending(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  ++pending_[id];
+}
+
+void roll::end_pending(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = pending_.find(id);
+  if (found != pending_.end() && --found->second == 0) pending_.erase(found);
+}
+
+bool roll::pending(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  return !pending_.empty() && pending_.contains(id);
+}
+
+void roll::owe(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  if (entries_.contains(id)) owed_.insert(id);
+}
+
+std::vector<spi::claim_ptr> roll::owed() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<spi::claim_ptr> all;
+  for (const spi::claim_id& id : owed_) all.push_back(entries_.at(id).claim);
+  return all;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,64 @@
+// This client's own claims: who is woken, where in its line each stands, and whose death it waits
+// for. The database has the truth; this is how to find it and whom to tell.
+#pragma once
+
+#include <holdfast/spi/store.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace holdfast::sqlite {
+
+// Thread-safe.
+class roll {
+ public:
+  using wakeup_ptr = std::shared_ptr<spi::wakeup>;
+
+  // Known from here on; a claim that is known already keeps its place.
+  void enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup);
+  void strike(const spi::claim_id& id);
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] std::vector<spi::claim_ptr> claims() const;
+  [[nodiscard]] std::vector<wakeup_ptr> wakeups() const;
+
+  // 0: nowhere, as far as this client knows.
+  [[nodiscard]] std::int64_t place(const spi::claim_id& id) const;
+  void set_place(const spi::claim_id& id, std::int64_t place);
+  [[nodiscard]] wakeup_ptr wakeup(const spi::claim_id& id) const;
+
+  // Whose end this claim wants to know of, instead of those before.
+  void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients);
+  [[nodiscard]] std::vector<wakeup_ptr> watchers(std::int64_t client) const;
+
+  // Verbs of this claim that wait for the worker: later ones must go behind them.
+  void add_pending(const spi::claim_id& id);
+  void end_pending(const spi::claim_id& id);
+  [[nodiscard]] bool pending(const spi::claim_id& id) const;
+
+  // A leave that found no answer is owed: it is repeated until it is answered, since a hold does
+  // not end by time here.
+  void owe(const spi::claim_id& id);
+  [[nodiscard]] std::vector<spi::claim_ptr> owed() const;
+
+ private:
+  struct entry {
+    spi::claim_ptr claim;
+    wakeup_ptr wake;
+    std::int64_t place = 0;
+    std::vector<std::int64_t> watched;
+  };
+
+  void unwatch(const spi::claim_id& id, entry& of);
+
+  mutable std::mutex mutex_;
+  std::map<spi::claim_id, entry> entries_;                   // guarded by mutex_
+  std::map<std::int64_t, std::set<spi::claim_id>> watched_;  // guarded by mutex_; client -> claims
+  std::map<spi::claim_id, int> pending_;                     // guarded by mutex_
+  std::set<spi::claim_id> owed_;                             // guarded by mutex_
+};
+
+}  // namespace holdfast::sqlite

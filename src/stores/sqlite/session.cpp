@@ -1,0 +1,159 @@
+#include "stores/sqlite/session.hpp"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+constexpr const char* schema =
+#include "stores/sqlite/schema.sql.inc"
+    ;
+
+// A page holds a lock and little else; what is not written needs no checksum.
+constexpr std::int64_t page_size = 1024;
+constexpr std::int64_t frame_size = page_size + 24;
+// The log is copied back when it has this many pages. More: fewer stalls of a few milliseconds,
+// and a longer first open after all processes were killed.
+constexpr std::int64_t checkpoint_pages = 1000;
+constexpr std::int64_t least_checkpoint_pages = 32;
+
+}  // namespace
+
+session::session(const location& at, gate_file gate, std::unique_ptr<database> connection,
+                 identity file)
+    : location_(at),
+      identity_(file),
+      gate_(std::move(gate)),
+      database_(std::move(connection)),
+      statements_(*database_),
+      ledger_(statements_) {}
+
+result<std::unique_ptr<session>> session::open(const location& at, gate_file gate,
+                                               time_point deadline) {
+  struct stat status {};
+  if (::stat(at.database.c_str(), &status) != 0) {
+    return failure(errc::unavailable, "sqlite, open " + at.database + ", " + std::strerror(errno));
+  }
+  auto connection = database::open(at.database);
+  if (!connection) return tl::unexpected(std::move(connection.error()));
+  std::unique_ptr<session> made(
+      new session(at, std::move(gate), std::move(*connection), {status.st_dev, status.st_ino}));
+  if (!made->gate_.enter(deadline)) {
+    return failure(errc::unavailable, "sqlite, open " + at.database + ", gate held too long");
+  }
+  made->database_->set_deadline(deadline);
+  auto done = made->attempt([&] { made->set_up(); });
+  made->gate_.leave();
+  if (!done) return tl::unexpected(std::move(done.error()));
+  return made;
+}
+
+void session::set_up() {
+  // Before anything is written: on a new file only these two settings take effect.
+  database_->execute("PRAGMA page_size = " + std::to_string(page_size));
+  check_format();
+  if (database_->pragma_text("journal_mode = WAL") != "wal") {
+    throw failed{{errc::unsupported, "sqlite, open " + location_.database +
+                                         ", the file system cannot hold a write-ahead log"}};
+  }
+  database_->execute("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = " +
+                     std::to_string(checkpoint_pages));
+  if (database_->pragma_number("application_id") == application) return;
+  database_->execute("BEGIN IMMEDIATE;" + std::string(schema) +
+                     "PRAGMA application_id = " + std::to_string(application) +
+                     "; PRAGMA user_version = " + std::to_string(version) + "; COMMIT");
+}
+
+void session::check_format() {
+  const auto refuse = [this](errc code, const std::string& why) {
+    throw failed{{code, "sqlite, open " + location_.database + ", " + why}};
+  };
+  // The first look at the file: not a database shows here.
+  const std::int64_t found = database_->pragma_number("application_id");
+  const std::int64_t written = database_->pragma_number("user_version");
+  if (found == application) {
+    if (written > version) {
+      refuse(errc::unsupported, "written by a newer holdfast (format " + std::to_string(written) +
+                                    ", this one knows " + std::to_string(version) +
+                                    "): update this program, or name another file");
+    }
+    return;
+  }
+  statement asked(*database_, "SELECT count(*) FROM sqlite_master");
+  query tables(asked);
+  const bool empty = tables.next() && tables.number(0) == 0 && found == 0 && written == 0;
+  if (!empty) {
+    refuse(errc::name_conflict, "another program's database; name another file");
+  }
+}
+
+result<void> session::begin_read(time_point deadline) {
+  if (!turn_.take(deadline)) {
+    return failure(errc::unavailable, "sqlite, this process's other operations took too long");
+  }
+  database_->set_deadline(deadline);
+  return {};
+}
+
+void session::end_read() noexcept { turn_.give(); }
+
+result<void> session::begin_write(time_point deadline) {
+  if (auto begun = begin_read(deadline); !begun) return begun;
+  if (auto fine = in_place(); !fine) {
+    turn_.give();
+    return fine;
+  }
+  if (!gate_.enter(deadline)) {
+    turn_.give();
+    return failure(errc::unavailable,
+                   "sqlite, gate, another process is inside for too long (is one stopped?)");
+  }
+  auto begun = attempt([this] { run(statements_.begin); });
+  if (!begun) end_write();
+  return begun;
+}
+
+void session::end_write() noexcept {
+  gate_.leave();
+  turn_.give();
+}
+
+result<void> session::in_place() const {
+  struct stat status {};
+  if (::stat(location_.database.c_str(), &status) != 0) {
+    return failure(errc::unavailable, "sqlite, " + location_.database +
+                                          " was deleted while in use: its locks are lost");
+  }
+  if (status.st_dev != identity_.device || status.st_ino != identity_.inode) {
+    return failure(errc::unavailable, "sqlite, " + location_.database +
+                                          " was replaced while in use: its locks are lost");
+  }
+  return {};
+}
+
+void session::reserve_log() noexcept {
+  // Not the database itself: closing a descriptor of that would drop SQLite's locks.
+  const std::string log = location_.database + "-wal";
+  const int file = ::open(log.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  std::int64_t pages = checkpoint_pages;
+  // Where there is not even room for that now, the log is copied back earlier.
+  while (pages > least_checkpoint_pages &&
+         ::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, 2 * pages * frame_size) != 0 &&
+         errno == ENOSPC) {
+    pages /= 2;
+  }
+  ::close(file);
+  if (pages != checkpoint_pages) {
+    sqlite3_wal_autocheckpoint(database_->get(), static_cast<int>(pages));
+  }
+}
+
+}  // namespace holdfast::sqlite

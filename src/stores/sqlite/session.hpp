@@ -1,0 +1,120 @@
+// The store's one connection to the database, and the way to a transaction: the turn among the
+// threads of this store, then the gate among processes, then SQLite's own lock, which is then only
+// ever held by a foreign program.
+//
+// Thread-safe. Every wait ends at the deadline. One connection is enough: writers wait for each
+// other at the gate anyway.
+#pragma once
+
+#include "stores/sqlite/database.hpp"
+#include "stores/sqlite/gate_file.hpp"
+#include "stores/sqlite/ledger.hpp"
+#include "stores/sqlite/location.hpp"
+#include "stores/sqlite/statements.hpp"
+#include "stores/sqlite/turn.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+
+#include <sys/types.h>
+
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+class session {
+ public:
+  static constexpr std::int64_t application = 0x486f6c64;  // "Hold"
+  static constexpr std::int64_t version = 1;
+
+  // Opens the database, and makes its tables where it is new. name_conflict: not a database, or
+  // another program's. unsupported: written by a newer version. denied, unavailable.
+  static result<std::unique_ptr<session>> open(const location& at, gate_file gate,
+                                               time_point deadline);
+
+  // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws. An error
+  // means that nothing has happened. No pointers into the session may be kept.
+  template <class Work>
+  result<void> write(time_point deadline, Work&& work) {
+    if (auto begun = begin_write(deadline); !begun) return begun;
+    auto done = attempt([&] {
+      work(ledger_);
+      run(statements_.commit);
+    });
+    end_write();
+    return done;
+  }
+
+  // In a read transaction: one snapshot, behind no gate.
+  template <class Work>
+  result<void> read(time_point deadline, Work&& work) {
+    if (auto begun = begin_read(deadline); !begun) return begun;
+    auto done = attempt([&] {
+      run(statements_.begin_read);
+      work(ledger_);
+      run(statements_.commit);
+    });
+    end_read();
+    return done;
+  }
+
+  // Without a transaction.
+  template <class Work>
+  result<void> aside(time_point deadline, Work&& work) {
+    if (auto begun = begin_read(deadline); !begun) return begun;
+    auto done = attempt([&] { work(*database_, statements_); });
+    end_read();
+    return done;
+  }
+
+  // Is the path still the file that was opened, and the folder the one beside it? Else: why not.
+  [[nodiscard]] result<void> in_place() const;
+
+  [[nodiscard]] statements& prepared() noexcept { return statements_; }
+  [[nodiscard]] const location& where() const noexcept { return location_; }
+
+  // Blocks set aside for the write-ahead log, so that a lock can be given back on a full disk.
+  void reserve_log() noexcept;
+
+ private:
+  struct identity {
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+
+  session(const location& at, gate_file gate, std::unique_ptr<database> connection, identity file);
+
+  template <class Work>
+  result<void> attempt(Work&& work) {
+    try {
+      work();
+      return {};
+    } catch (const failed& failure) {
+      database_->roll_back();
+      return tl::unexpected(failure.why);
+    } catch (const std::bad_alloc&) {
+      database_->roll_back();
+      return failure(errc::unavailable, "sqlite, out of memory");
+    }
+  }
+
+  result<void> begin_read(time_point deadline);
+  void end_read() noexcept;
+  result<void> begin_write(time_point deadline);
+  void end_write() noexcept;
+  void set_up();
+  void check_format();
+
+  const location location_;
+  const identity identity_;
+  turn turn_;
+  gate_file gate_;                      // for who has the turn
+  std::unique_ptr<database> database_;  // for who has the turn
+  statements statements_;               // for who has the turn
+  ledger ledger_;                       // for who has the turn
+};
+
+}  // namespace holdfast::sqlite

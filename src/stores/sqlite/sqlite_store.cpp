@@ -1,0 +1,322 @@
+// The store's life: opening, the way of a verb to its thread, closing.
+#include "stores/sqlite/sqlite_store.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// For what close() still writes. What is not written by then is cleared away by who comes next.
+constexpr duration closing_limit = std::chrono::milliseconds(500);
+
+spi::caps capabilities() {
+  spi::caps caps;
+  caps.engine = "sqlite";
+  caps.expires = false;
+  return caps;
+}
+
+// 128 random bits: the files' names are not to be guessed, nor to meet.
+std::string new_token(spi::reactor& reactor) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string token;
+  for (int half = 0; half < 2; ++half) {
+    std::uint64_t bits = reactor.random();
+    for (int digit = 0; digit < 16; ++digit, bits >>= 4U) token += digits[bits & 15U];
+  }
+  return token;
+}
+
+}  // namespace
+
+sqlite_store::sqlite_store(std::shared_ptr<spi::reactor> reactor)
+    : reactor_(std::move(reactor)), caps_(capabilities()) {}
+
+result<std::shared_ptr<sqlite_store>> sqlite_store::open(std::shared_ptr<spi::reactor> reactor,
+                                                         const open_options& options) {
+  std::shared_ptr<sqlite_store> made(new sqlite_store(std::move(reactor)));
+  if (auto started = made->start(options); !started) {
+    return tl::unexpected(std::move(started.error()));
+  }
+  return made;
+}
+
+result<void> sqlite_store::start(const open_options& options) {
+  const time_point deadline = clock::now() + options.deadline;
+  auto here = options.here ? result<host>(*options.here) : this_host();
+  if (!here) return tl::unexpected(std::move(here.error()));
+  auto at = locate(options.path);
+  if (!at) return tl::unexpected(std::move(at.error()));
+  auto beside = folder::open(*at);
+  if (!beside) return tl::unexpected(std::move(beside.error()));
+  folder_ = std::make_shared<const folder>(std::move(*beside));
+  auto gate = gate_file::open(folder_->get(), folder_->path(), folder_->file_mode());
+  if (!gate) return tl::unexpected(std::move(gate.error()));
+  auto opened = session::open(*at, std::move(*gate), deadline);
+  if (!opened) return tl::unexpected(std::move(opened.error()));
+  session_ = std::move(*opened);
+  auto joined = join(*session_, *folder_, *here, new_token(*reactor_), deadline);
+  if (!joined) return tl::unexpected(std::move(joined.error()));
+  self_ = std::move(joined->self);
+  life_.emplace(std::move(joined->life));
+  session_->reserve_log();
+  audience_ = std::make_shared<audience>([weak = weak_from_this()](const std::string& key) {
+    if (const auto self = weak.lock()) self->forget_observer(key);
+  });
+  worker_ = std::make_unique<worker>(reactor_);
+  courier_ = std::make_shared<courier>(reactor_, session_, folder_, roll_, audience_, self_);
+  if (auto listening = courier_->open(); !listening) return listening;
+  courier_->deliver(joined->caused, deadline);
+  return {};
+}
+
+sqlite_store::~sqlite_store() {
+  if (born_ == fork_generation()) {
+    close();
+    return;
+  }
+  // In a forked child: the parent's locks, sockets and threads are the parent's. Left alone, as
+  // they may be in the middle of anything.
+  if (worker_) worker_->abandon();
+  [[maybe_unused]] const auto* database = new std::shared_ptr<session>(std::move(session_));
+  [[maybe_unused]] const auto* post = new std::shared_ptr<courier>(std::move(courier_));
+  [[maybe_unused]] const auto* thread = worker_.release();
+}
+
+result<void> sqlite_store::begin_verb() {
+  if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
+  const std::lock_guard lock(mutex_);
+  if (closed_) return failure(errc::cancelled, "sqlite, the store is closed");
+  ++verbs_;
+  return {};
+}
+
+void sqlite_store::end_verb() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--verbs_ == 0 && closed_) idle_.notify_all();
+}
+
+// Here, or where this thread must not block, on the worker. A claim's verbs keep their order.
+template <class T, class Verb>
+void sqlite_store::perform(const spi::claim_id* id, const spi::op_context& context,
+                           spi::completion<T> done, Verb verb) {
+  if (auto begun = begin_verb(); !begun) return done(tl::unexpected(std::move(begun.error())));
+  if (reactor_->on_own_thread() || (id != nullptr && roll_->pending(*id))) {
+    return hop<T>(id, context, std::move(done), std::move(verb));
+  }
+  result<T> answer = verb(*this, context.deadline);
+  end_verb();
+  done(std::move(answer));
+}
+
+template <class T, class Verb>
+void sqlite_store::hop(const spi::claim_id* id, const spi::op_context& context,
+                       spi::completion<T> done, Verb verb) {
+  struct errand {
+    std::shared_ptr<sqlite_store> store;
+    std::optional<spi::claim_id> id;
+    time_point deadline;
+    spi::completion<T> done;
+    Verb verb;
+
+    void finish(result<T> answer) {
+      if (id) store->roll_->end_pending(*id);
+      store->end_verb();
+      done(std::move(answer));
+    }
+  };
+  const auto work = std::make_shared<errand>(
+      errand{shared_from_this(), id != nullptr ? std::optional(*id) : std::nullopt,
+             context.deadline, std::move(done), std::move(verb)});
+  if (id != nullptr) roll_->add_pending(*id);
+  const bool posted = worker_->post(
+      context.deadline, [work] { work->finish(work->verb(*work->store, work->deadline)); },
+      [work] { work->finish(failure(errc::unavailable, "sqlite, not begun in time")); });
+  if (!posted) work->finish(failure(errc::overloaded, "sqlite, too many operations wait"));
+}
+
+void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                           const spi::op_context& context, spi::completion<spi::outcome> done) {
+  roll_->enlist(claim, std::move(wakeup));
+  const spi::claim_id& id = claim->id;
+  perform(&id, context, std::move(done), [claim](sqlite_store& self, time_point deadline) {
+    return self.do_attempt(*claim, deadline);
+  });
+}
+
+// Whoever would wait is queued here; who only tries may ask again.
+void sqlite_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
+                         spi::completion<spi::armed> done) {
+  done(spi::armed::recheck);
+}
+
+void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                         spi::completion<spi::departure> done) {
+  const spi::claim_id& id = claim->id;
+  perform(&id, context, std::move(done), [claim](sqlite_store& self, time_point deadline) {
+    return self.do_leave(*claim, deadline);
+  });
+}
+
+void sqlite_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                         spi::completion<std::vector<spi::renewal>> done) {
+  perform(nullptr, context, std::move(done),
+          [claims = std::move(claims)](sqlite_store& self, time_point deadline) {
+            return self.do_renew(claims, deadline);
+          });
+}
+
+void sqlite_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+                          spi::completion<spi::granted> done) {
+  const spi::claim_id& id = claim->id;
+  perform(&id, context, std::move(done), [claim, to](sqlite_store& self, time_point deadline) {
+    return self.do_change(*claim, to, deadline);
+  });
+}
+
+void sqlite_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                           spi::completion<spi::resource_state> done) {
+  perform(nullptr, context, std::move(done), [resource](sqlite_store& self, time_point deadline) {
+    return self.do_inspect(resource, deadline);
+  });
+}
+
+void sqlite_store::list(const std::string& space, const std::string& prefix,
+                        const spi::op_context& context,
+                        spi::completion<std::vector<spi::resource_summary>> done) {
+  perform(nullptr, context, std::move(done),
+          [space, prefix](sqlite_store& self, time_point deadline) {
+            return self.do_list(space, prefix, deadline);
+          });
+}
+
+void sqlite_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                          const std::string& claim, const spi::op_context& context,
+                          spi::completion<std::vector<spi::holder>> done) {
+  perform(nullptr, context, std::move(done),
+          [resource, how, claim](sqlite_store& self, time_point deadline) {
+            return self.do_revoke(resource, how, claim, deadline);
+          });
+}
+
+void sqlite_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                                const spi::op_context& context,
+                                spi::completion<spi::latch_state> done) {
+  perform(nullptr, context, std::move(done),
+          [resource, change](sqlite_store& self, time_point deadline) {
+            return self.do_change_latch(resource, change, deadline);
+          });
+}
+
+void sqlite_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                              spi::completion<spi::latch_state> done) {
+  perform(nullptr, context, std::move(done), [resource](sqlite_store& self, time_point deadline) {
+    return self.do_read_latch(resource, deadline);
+  });
+}
+
+void sqlite_store::probe(const spi::op_context& context,
+                         spi::completion<std::vector<spi::check>> done) {
+  perform(nullptr, context, std::move(done),
+          [](sqlite_store& self, time_point deadline) { return self.do_probe(deadline); });
+}
+
+// One descriptor that keeps two files open: the sign of life, and the listening socket, whose
+// connections tell waiters at once when the last process that has it ends. Both are in flight in
+// the queue of the socket that is given away, and stay there as long as it is open anywhere.
+int sqlite_store::life_descriptor() const noexcept {
+  if (born_ != fork_generation() || !life_) return -1;
+  std::array<int, 2> ends{-1, -1};
+  const std::array<int, 2> files{life_->share(), courier_->share()};
+  bool packed = files[0] >= 0 && files[1] >= 0 &&
+                ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0;
+  if (packed) {
+    char byte = 0;
+    iovec content{&byte, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof files)> control{};
+    msghdr parcel{};
+    parcel.msg_iov = &content;
+    parcel.msg_iovlen = 1;
+    parcel.msg_control = control.data();
+    parcel.msg_controllen = control.size();
+    cmsghdr* head = CMSG_FIRSTHDR(&parcel);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof files);
+    std::memcpy(CMSG_DATA(head), files.data(), sizeof files);
+    packed = ::sendmsg(ends[0], &parcel, MSG_NOSIGNAL) == 1;
+  }
+  if (ends[0] >= 0) ::close(ends[0]);
+  if (files[1] >= 0) ::close(files[1]);
+  if (packed) {
+    ::close(files[0]);
+    return ends[1];
+  }
+  // Then the sign of life alone: safe, and its end is noticed within a second.
+  if (ends[1] >= 0) ::close(ends[1]);
+  return files[0];
+}
+
+void sqlite_store::close() noexcept {
+  if (born_ != fork_generation()) return;
+  {
+    std::unique_lock lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+  }
+  if (worker_) worker_->close();
+  {
+    // Not for ever: it may be a verb's own wake-up that ended in here.
+    std::unique_lock lock(mutex_);
+    idle_.wait_for(lock, closing_limit, [this] { return verbs_ == 0; });
+  }
+  if (audience_) audience_->close();
+  if (courier_) {
+    leave_database();
+    courier_->close();
+  }
+  if (life_) {
+    folder_->remove(self_.token);
+    life_.reset();
+  }
+}
+
+void sqlite_store::leave_database() noexcept {
+  const time_point deadline = clock::now() + closing_limit;
+  if (!broken()) {
+    effects out;
+    const auto dead = courier_->dead();
+    const auto claims = roll_->claims();
+    const auto done = session_->write(deadline, [&](ledger& book) {
+      const moment step{clock::now().time_since_epoch().count(), self_.number, *dead, out};
+      for (const spi::claim_ptr& claim : claims) book.leave(step, *claim, roll_->place(claim->id));
+      run(session_->prepared().delete_observers_of, self_.number);
+      run(session_->prepared().delete_client, self_.number);
+    });
+    for (const spi::claim_ptr& claim : claims) roll_->strike(claim->id);
+    if (done) courier_->deliver(out, deadline);
+  }
+}
+
+result<std::shared_ptr<spi::store>> open_sqlite(const spi::url& url,
+                                                std::shared_ptr<spi::reactor> reactor) {
+  if (auto known = spi::check_options(url, {}); !known) {
+    return tl::unexpected(std::move(known.error()));
+  }
+  if (!url.hosts.empty() || !url.user.empty() || !url.password.empty()) {
+    return failure(errc::invalid, "URL: sqlite: has no host; write sqlite:/path/file.db");
+  }
+  open_options options;
+  options.path = url.path;
+  auto opened = sqlite_store::open(std::move(reactor), options);
+  if (!opened) return tl::unexpected(std::move(opened.error()));
+  return std::shared_ptr<spi::store>(std::move(*opened));
+}
+
+}  // namespace holdfast::sqlite

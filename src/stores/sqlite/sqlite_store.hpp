@@ -1,0 +1,163 @@
+// The embedded store: several processes of one machine share a file, without a server. Claims are
+// rows of an SQLite database, each verb is one transaction on the caller's thread; clients wake each
+// other through sockets beside the file; the operating system says who lives.
+#pragma once
+
+#include "stores/sqlite/audience.hpp"
+#include "stores/sqlite/courier.hpp"
+#include "stores/sqlite/folder.hpp"
+#include "stores/sqlite/host.hpp"
+#include "stores/sqlite/life.hpp"
+#include "stores/sqlite/location.hpp"
+#include "stores/sqlite/membership.hpp"
+#include "stores/sqlite/roll.hpp"
+#include "stores/sqlite/session.hpp"
+#include "stores/sqlite/worker.hpp"
+
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::sqlite {
+
+struct open_options {
+  std::string path;
+  // The machine as this client sees it; tests pretend a reboot or another time namespace.
+  std::optional<host> here;
+  duration deadline = std::chrono::seconds(5);
+};
+
+// Thread-safe. Verbs run on the caller's thread and complete before they return, except on the
+// reactor's own threads: there they go to the worker. States: open -> closed; after a fork the
+// child's is inert (every verb answers `cancelled`).
+//
+// Shutdown, in this order: verbs are refused; the worker ends; own claims, then the client itself
+// leave the database; the socket closes; the sign of life ends.
+class sqlite_store final : public spi::store, public std::enable_shared_from_this<sqlite_store> {
+ public:
+  static result<std::shared_ptr<sqlite_store>> open(std::shared_ptr<spi::reactor> reactor,
+                                                    const open_options& options);
+  ~sqlite_store() override;
+  sqlite_store(const sqlite_store&) = delete;
+  sqlite_store& operator=(const sqlite_store&) = delete;
+
+  [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
+
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) override;
+  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
+             spi::completion<spi::armed> done) override;
+  void leave(spi::claim_ptr claim, const spi::op_context& context,
+             spi::completion<spi::departure> done) override;
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+             spi::completion<std::vector<spi::renewal>> done) override;
+  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+              spi::completion<spi::granted> done) override;
+
+  void inspect(const spi::resource_id& resource, const spi::op_context& context,
+               spi::completion<spi::resource_state> done) override;
+  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
+            spi::completion<std::vector<spi::resource_summary>> done) override;
+  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
+              const spi::op_context& context,
+              spi::completion<std::vector<spi::holder>> done) override;
+  result<std::unique_ptr<spi::subscription>> observe(
+      const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) override;
+
+  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                    const spi::op_context& context,
+                    spi::completion<spi::latch_state> done) override;
+  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                  spi::completion<spi::latch_state> done) override;
+  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
+                                                         spi::latch_watch on_change) override;
+
+  void probe(const spi::op_context& context,
+             spi::completion<std::vector<spi::check>> done) override;
+  [[nodiscard]] int life_descriptor() const noexcept override;
+  void close() noexcept override;
+
+ private:
+  explicit sqlite_store(std::shared_ptr<spi::reactor> reactor);
+
+  // sqlite_store.cpp
+  result<void> start(const open_options& options);
+  template <class T, class Verb>
+  void perform(const spi::claim_id* id, const spi::op_context& context, spi::completion<T> done,
+               Verb verb);
+  template <class T, class Verb>
+  void hop(const spi::claim_id* id, const spi::op_context& context, spi::completion<T> done,
+           Verb verb);
+  result<void> begin_verb();
+  void end_verb() noexcept;
+  void leave_database() noexcept;
+
+  // verbs.cpp
+  template <class Work>
+  result<void> write(time_point deadline, effects& out, const spi::claim_id* claim, Work&& work);
+  void settle(const std::string& key, time_point deadline);
+  result<spi::outcome> do_attempt(const spi::claim& claim, time_point deadline);
+  result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
+  result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
+                                             time_point deadline);
+  result<spi::granted> do_change(const spi::claim& claim, spi::mode to, time_point deadline);
+  result<std::vector<spi::holder>> do_revoke(const spi::resource_id& resource, spi::revocation how,
+                                             const std::string& claim, time_point deadline);
+
+  // overview.cpp
+  result<spi::resource_state> do_inspect(const spi::resource_id& resource, time_point deadline);
+  result<std::vector<spi::resource_summary>> do_list(const std::string& space,
+                                                     const std::string& prefix,
+                                                     time_point deadline);
+  result<spi::latch_state> do_change_latch(const spi::resource_id& resource,
+                                           const spi::latch_change& change, time_point deadline);
+  result<spi::latch_state> do_read_latch(const spi::resource_id& resource, time_point deadline);
+  result<void> register_observer(const std::string& key);
+  void forget_observer(const std::string& key);
+
+  // upkeep.cpp
+  void schedule_upkeep();
+  void keep_up();
+  void mark_broken(const error& why);
+  [[nodiscard]] bool broken() const;
+  void repay();
+
+  // doctor.cpp
+  result<std::vector<spi::check>> do_probe(time_point deadline);
+
+  const std::shared_ptr<spi::reactor> reactor_;
+  const spi::caps caps_;
+  const std::uint64_t born_ = fork_generation();
+  const std::shared_ptr<roll> roll_ = std::make_shared<roll>();
+
+  // Set by start(), then constant until the end.
+  std::shared_ptr<const folder> folder_;
+  std::shared_ptr<session> session_;
+  peer self_;
+  std::optional<life> life_;
+  std::shared_ptr<audience> audience_;
+  std::shared_ptr<courier> courier_;
+  std::unique_ptr<worker> worker_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  bool closed_ = false;            // guarded by mutex_
+  int verbs_ = 0;                  // guarded by mutex_; under way
+  bool broken_ = false;            // guarded by mutex_: the file is not the one that was opened
+  bool upkeep_scheduled_ = false;  // guarded by mutex_
+};
+
+// sqlite:FILE. invalid: a host, or options.
+result<std::shared_ptr<spi::store>> open_sqlite(const spi::url& url,
+                                                std::shared_ptr<spi::reactor> reactor);
+
+}  // namespace holdfast::sqlite

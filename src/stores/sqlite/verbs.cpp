@@ -1,0 +1,167 @@
+// The verbs of a claim: a transaction, then what it causes. Where that shows that somebody is dead,
+// another transaction, in the same call.
+#include "stores/sqlite/sqlite_store.hpp"
+
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// How often one call may find further dead ones.
+constexpr int burial_rounds = 64;
+
+}  // namespace
+
+template <class Work>
+result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
+                                 Work&& work) {
+  const auto dead = courier_->dead();
+  auto done = session_->write(deadline, [&](ledger& book) {
+    const instant now = clock::now().time_since_epoch().count();
+    work(book, moment{now, self_.number, *dead, out, claim});
+  });
+  if (!done) {
+    out = {};
+    if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
+  }
+  return done;
+}
+
+// Until nobody dead is in the way of the next.
+void sqlite_store::settle(const std::string& key, time_point deadline) {
+  for (int round = 0; round < burial_rounds; ++round) {
+    effects out;
+    const auto done = write(deadline, out, nullptr,
+                            [&](ledger& book, const moment& step) { book.settle(step, key); });
+    // Not fatal: the next who looks goes on.
+    if (!done || !courier_->deliver(out, deadline)) return;
+  }
+}
+
+result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, time_point deadline) {
+  schedule_upkeep();
+  result<spi::outcome> answer;
+  for (int round = 0; round < burial_rounds; ++round) {
+    effects out;
+    std::int64_t place = roll_->place(claim.id);
+    auto done = write(deadline, out, &claim.id, [&](ledger& book, const moment& step) {
+      answer = book.attempt(step, claim, place);
+    });
+    if (!done) return tl::unexpected(std::move(done.error()));
+    roll_->set_place(claim.id, place);
+    const bool found_dead = courier_->deliver(out, deadline);
+    if (!answer) {
+      roll_->strike(claim.id);
+      return answer;
+    }
+    const auto* blocked = std::get_if<spi::blocked>(&*answer);
+    if (blocked == nullptr) {
+      roll_->watch(claim.id, {});
+      if (found_dead) settle(key_of(claim.resource), deadline);
+      return answer;
+    }
+    const bool blocker_dead = blocked->queued ? courier_->watch(claim.id, out.blockers, deadline)
+                                              : courier_->any_dead(out.blockers, deadline);
+    if (!found_dead && !blocker_dead) break;
+  }
+  if (!std::get<spi::blocked>(*answer).queued) roll_->strike(claim.id);
+  return answer;
+}
+
+result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
+  const std::int64_t place = roll_->place(claim.id);
+  if (place == 0 || broken()) {
+    roll_->strike(claim.id);
+    return spi::departure::gone;
+  }
+  effects out;
+  spi::departure answer = spi::departure::gone;
+  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+    answer = book.leave(step, claim, place);
+  });
+  if (!done) {
+    roll_->owe(claim.id);
+    return tl::unexpected(std::move(done.error()));
+  }
+  roll_->strike(claim.id);
+  if (courier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
+  return answer;
+}
+
+// Holders only look: they hold as long as they live. A waiter asks again, which also finds a grant
+// whose message was lost and blockers whose death nobody noticed.
+result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::claim_ptr>& claims,
+                                                         time_point deadline) {
+  std::vector<spi::renewal> answers(claims.size());
+  effects out;
+  const auto dead = courier_->dead();
+  auto done = session_->in_place();
+  if (done) {
+    done = session_->read(deadline, [&](ledger& book) {
+      const instant now = clock::now().time_since_epoch().count();
+      const moment step{now, self_.number, *dead, out};
+      for (std::size_t i = 0; i < claims.size(); ++i) {
+        answers[i] = book.look(step, *claims[i], roll_->place(claims[i]->id));
+      }
+    });
+  }
+  if (!done) {
+    if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
+    return tl::unexpected(std::move(done.error()));
+  }
+  courier_->deliver(out, deadline);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    spi::renewal& each = answers[i];
+    if (each.state == spi::hold_state::lost) roll_->strike(claims[i]->id);
+    if (each.state != spi::hold_state::waiting) continue;
+    const auto asked = do_attempt(*claims[i], deadline);
+    if (!asked) {
+      each.state = spi::hold_state::unknown;
+    } else if (const auto* grant = std::get_if<spi::granted>(&*asked)) {
+      each.state = claims[i]->renewed ? spi::hold_state::renewed : spi::hold_state::held;
+      each.grant = *grant;
+      each.at = grant->at;
+    } else {
+      each.recheck_after = std::get<spi::blocked>(*asked).recheck_after;
+      each.at = std::get<spi::blocked>(*asked).at;
+    }
+  }
+  return answers;
+}
+
+result<spi::granted> sqlite_store::do_change(const spi::claim& claim, spi::mode to,
+                                             time_point deadline) {
+  result<spi::granted> answer;
+  for (int round = 0; round < burial_rounds; ++round) {
+    effects out;
+    auto done = write(deadline, out, &claim.id, [&](ledger& book, const moment& step) {
+      answer = book.change(step, claim, roll_->place(claim.id), to);
+    });
+    if (!done) return tl::unexpected(std::move(done.error()));
+    const bool found_dead = courier_->deliver(out, deadline);
+    if (answer) {
+      if (found_dead) settle(key_of(claim.resource), deadline);
+      return answer;
+    }
+    // Refused because others hold: unless they are dead.
+    if (!courier_->any_dead(out.blockers, deadline)) return answer;
+  }
+  return answer;
+}
+
+result<std::vector<spi::holder>> sqlite_store::do_revoke(const spi::resource_id& resource,
+                                                         spi::revocation how,
+                                                         const std::string& claim,
+                                                         time_point deadline) {
+  std::vector<spi::holder> taken;
+  effects out;
+  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+    taken = book.revoke(step, resource, how, claim);
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
+  if (courier_->deliver(out, deadline)) settle(key_of(resource), deadline);
+  return taken;
+}
+
+}  // namespace holdfast::sqlite
