@@ -77,7 +77,7 @@ std::vector<spi::holder> ledger::revoke(spi::server_time now, const spi::resourc
   for (const hold& held : holds) {
     if (how == spi::revocation::force) {
       at->holders.remove(held.claim->id);
-      remember(now, *held.claim);
+      step.out.ended.push_back(held.claim->id);
       tell_gone(step, held, "released by force");
       note(step, *at, spi::event_kind::forced, *held.claim, &held);
     } else {

@@ -44,10 +44,12 @@ void ledger::drop_ended(const moment& step, resource& at) {
     if (held.offer && !held.revoked && held.process != step.process) {
       silent_.put(held.process, after(step.now, rules_.waiter_lease), {});
     }
+    step.out.ended.push_back(held.claim->id);
     note(step, at, spi::event_kind::expired, *held.claim, &held);
   }
   if (mutated(mutant::dead_waiter_kept)) return;
   while (auto dead = at.line.take_dead(step.now)) {
+    step.out.ended.push_back(dead->claim->id);
     note(step, at, spi::event_kind::withdrawn, *dead->claim);
   }
 }

@@ -61,7 +61,10 @@ struct ledger_event {
 struct effects {
   std::vector<push> pushes;
   std::vector<spi::resource_id> latches;  // that changed
-  std::vector<ledger_event> events;       // only where `observed`: they cost a hash each
+  // Over without having left: expired, died in line, taken by force. Unless such a claim is
+  // attempted again, no push comes for it after those of this step.
+  std::vector<spi::claim_id> ended;
+  std::vector<ledger_event> events;  // only where `observed`: they cost a hash each
   bool observed = false;
 };
 

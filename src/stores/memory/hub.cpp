@@ -1,0 +1,149 @@
+// A ledger for the clients of one process: to whom each effect goes.
+#include "stores/memory/hub.hpp"
+
+#include <iterator>
+#include <variant>
+
+namespace holdfast::memory {
+
+// Ends a subscription; keeps the hub alive until then.
+class hub::ending : public spi::subscription {
+ public:
+  ending(std::shared_ptr<hub> owner, outbox::recipient who) : owner_(std::move(owner)), who_(who) {}
+  ending(const ending&) = delete;
+  ending& operator=(const ending&) = delete;
+  ~ending() override { owner_->end(who_); }
+
+ private:
+  const std::shared_ptr<hub> owner_;
+  const outbox::recipient who_;
+};
+
+hub::hub()
+    : outbox_(std::make_shared<outbox>()),
+      // Asked only by the ledger, and that only under the mutex.
+      ledger_({}, [this](process_id process) { return processes_.contains(process); }) {}
+
+process_id hub::join() {
+  const std::lock_guard lock(mutex_);
+  const process_id process = ++last_number_;
+  processes_.insert(process);
+  return process;
+}
+
+void hub::leave(process_id process) noexcept {
+  std::vector<std::map<spi::claim_id, bell>::node_type> ended;  // destroyed under no lock
+  {
+    const std::lock_guard lock(mutex_);
+    processes_.erase(process);
+    for (auto each = bells_.begin(); each != bells_.end();) {
+      const auto next = std::next(each);
+      if (each->second.process == process) ended.push_back(bells_.extract(each));
+      each = next;
+    }
+  }
+  outbox_->retire(process);
+}
+
+result<spi::outcome> hub::attempt(spi::runtime& runtime, process_id process,
+                                  const spi::claim_ptr& claim,
+                                  std::shared_ptr<spi::wakeup> wakeup) {
+  return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
+    if (!processes_.contains(process)) {
+      return result<spi::outcome>(failure(errc::cancelled, "memory: closed"));
+    }
+    auto answer = book.attempt(now, claim, process, std::nullopt, out);
+    const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
+    if (answer && (blocked == nullptr || blocked->queued)) {
+      // It may have ended and come again in this very step.
+      std::erase(out.ended, claim->id);
+      bell& known = bells_[claim->id];
+      known.process = process;
+      known.wakeup.swap(wakeup);  // the old one ends with this call, under no lock
+    }
+    return answer;
+  });
+}
+
+spi::departure hub::leave(spi::runtime& runtime, process_id process, const spi::claim& claim,
+                          on_leave then) {
+  return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
+    out.ended.push_back(claim.id);
+    return book.leave(now, claim, process, then, out);
+  });
+}
+
+spi::server_time hub::server_now(const spi::runtime& runtime) noexcept {
+  return spi::server_time(runtime.now().time_since_epoch());
+}
+
+void hub::dispatch(effects& out, std::vector<bell>& over) {
+  for (push& each : out.pushes) dispatch(each);
+  for (ledger_event& each : out.events) {
+    for (const auto& [who, seen] : observers_) {
+      if (seen.resource.space != each.resource.space) continue;
+      if (!seen.resource.name.empty() && seen.resource.name != each.resource.name) continue;
+      outbox_->add(who, [sink = seen.sink, event = each.event] { (*sink)(event); });
+    }
+  }
+  for (const spi::resource_id& changed : out.latches) {
+    for (const auto& [who, watcher] : latch_watchers_) {
+      if (watcher.resource != changed) continue;
+      outbox_->add(who, [on_change = watcher.on_change] { (*on_change)(); });
+    }
+  }
+  for (const spi::claim_id& id : out.ended) {
+    if (auto ended = bells_.extract(id)) over.push_back(std::move(ended.mapped()));
+  }
+}
+
+void hub::dispatch(push& each) {
+  const auto found = bells_.find(each.claim);
+  if (found == bells_.end()) return;
+  spi::task call;
+  const std::shared_ptr<spi::wakeup>& wakeup = found->second.wakeup;
+  switch (each.what) {
+    case push::kind::granted:
+    case push::kind::freed:
+      call = [wakeup, grant = each.grant] { wakeup->notify(grant); };
+      break;
+    case push::kind::wanted:
+      call = [wakeup] { wakeup->wanted(); };
+      break;
+    case push::kind::gone:
+      call = [wakeup, why = std::move(each.why)] { wakeup->gone(why); };
+      break;
+  }
+  outbox_->add(found->second.process, std::move(call));
+}
+
+std::unique_ptr<spi::subscription> hub::observe(const spi::resource_id& resource,
+                                                spi::function<void(const spi::store_event&)> sink) {
+  using function = spi::function<void(const spi::store_event&)>;
+  const std::lock_guard lock(mutex_);
+  const outbox::recipient who = ++last_number_;
+  observers_.emplace(who, observer{resource, std::make_shared<function>(std::move(sink))});
+  return std::make_unique<ending>(shared_from_this(), who);
+}
+
+std::unique_ptr<spi::subscription> hub::watch_latch(const spi::resource_id& resource,
+                                                    spi::latch_watch on_change) {
+  const std::lock_guard lock(mutex_);
+  const outbox::recipient who = ++last_number_;
+  latch_watchers_.emplace(
+      who, latch_watcher{resource, std::make_shared<spi::latch_watch>(std::move(on_change))});
+  return std::make_unique<ending>(shared_from_this(), who);
+}
+
+void hub::end(outbox::recipient who) noexcept {
+  std::map<outbox::recipient, observer>::node_type observing;  // destroyed under no lock
+  std::map<outbox::recipient, latch_watcher>::node_type watching;
+  {
+    const std::lock_guard lock(mutex_);
+    observing = observers_.extract(who);
+    watching = latch_watchers_.extract(who);
+  }
+  outbox_->retire(who);
+}
+
+}  // namespace holdfast::memory

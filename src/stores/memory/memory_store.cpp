@@ -1,0 +1,141 @@
+// The memory store: each verb one step of the hub.
+#include "stores/memory/memory_store.hpp"
+
+#include <utility>
+
+namespace holdfast::memory {
+
+namespace {
+
+spi::caps capabilities() {
+  spi::caps caps;
+  caps.engine = "memory";
+  caps.excludes_processes = false;
+  return caps;
+}
+
+tl::unexpected<error> refusal() { return failure(errc::cancelled, "memory: closed"); }
+
+}  // namespace
+
+memory_store::memory_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<hub> server)
+    : runtime_(std::move(runtime)),
+      hub_(std::move(server)),
+      process_(hub_->join()),
+      caps_(capabilities()) {}
+
+memory_store::~memory_store() { close(); }
+
+template <class T, class Verb>
+void memory_store::answer(spi::completion<T>& done, Verb&& verb) {
+  if (closed_.load(std::memory_order_acquire)) {
+    done(refusal());
+    return;
+  }
+  done(hub_->run(*runtime_, std::forward<Verb>(verb)));
+}
+
+void memory_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                           const spi::op_context&, spi::completion<spi::outcome> done) {
+  done(hub_->attempt(*runtime_, process_, claim, std::move(wakeup)));
+}
+
+// Nobody who would wait is turned away here, so there is nothing to be watched: whoever was only
+// trying asks again.
+void memory_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
+                         spi::completion<spi::armed> done) {
+  done(spi::armed::recheck);
+}
+
+void memory_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                         spi::completion<spi::departure> done) {
+  if (closed_.load(std::memory_order_acquire)) {
+    done(refusal());
+    return;
+  }
+  done(hub_->leave(*runtime_, process_, *claim,
+                   context.unanswered ? on_leave::remember : on_leave::forget));
+}
+
+void memory_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context&,
+                         spi::completion<std::vector<spi::renewal>> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    std::vector<spi::renewal> answers;
+    answers.reserve(claims.size());
+    for (const spi::claim_ptr& claim : claims) {
+      answers.push_back(book.renew(now, *claim, process_, out));
+    }
+    return answers;
+  });
+}
+
+void memory_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context&,
+                          spi::completion<spi::granted> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.change(now, *claim, to, process_, out);
+  });
+}
+
+void memory_store::inspect(const spi::resource_id& resource, const spi::op_context&,
+                           spi::completion<spi::resource_state> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.inspect(now, resource, out);
+  });
+}
+
+void memory_store::list(const std::string& space, const std::string& prefix, const spi::op_context&,
+                        spi::completion<std::vector<spi::resource_summary>> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.list(now, space, prefix, out);
+  });
+}
+
+void memory_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                          const std::string& claim, const spi::op_context&,
+                          spi::completion<std::vector<spi::holder>> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.revoke(now, resource, how, claim, out);
+  });
+}
+
+result<std::unique_ptr<spi::subscription>> memory_store::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  if (closed_.load(std::memory_order_acquire)) return refusal();
+  return hub_->observe(resource, std::move(sink));
+}
+
+void memory_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                                const spi::op_context&, spi::completion<spi::latch_state> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.change_latch(now, resource, change, out);
+  });
+}
+
+void memory_store::read_latch(const spi::resource_id& resource, const spi::op_context&,
+                              spi::completion<spi::latch_state> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.read_latch(now, resource, out);
+  });
+}
+
+result<std::unique_ptr<spi::subscription>> memory_store::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  if (closed_.load(std::memory_order_acquire)) return refusal();
+  return hub_->watch_latch(resource, std::move(on_change));
+}
+
+void memory_store::probe(const spi::op_context&, spi::completion<std::vector<spi::check>> done) {
+  std::vector<spi::check> checks;
+  checks.push_back({"engine", spi::check::status::ok, "memory answers", ""});
+  checks.push_back({"exclusion", spi::check::status::warn,
+                    "memory: excludes nobody outside this process",
+                    "use sqlite: for one machine, redis:// for several"});
+  done(std::move(checks));
+}
+
+void memory_store::close() noexcept {
+  if (closed_.exchange(true, std::memory_order_acq_rel)) return;
+  hub_->leave(process_);
+}
+
+}  // namespace holdfast::memory
