@@ -158,6 +158,19 @@ TEST_F(ledger_order, an_unreachable_waiter_that_asks_is_granted_by_the_answer) {
   EXPECT_FALSE(granted(two).offer);
 }
 
+// Found by the random test: a writer that cannot be reached asked, was not granted, and held up the
+// reader behind it until the next verb.
+TEST_F(ledger_order, an_unreachable_waiter_that_asks_in_vain_holds_up_nobody) {
+  const auto writer = make_claim(2, fair()), reader = make_claim(3, {.mode = spi::mode::shared});
+  granted(make_claim(1, shared()));
+  blocked(writer);
+  blocked(reader);
+  pushes();
+  unreachable.insert(2);
+  blocked(writer);
+  EXPECT_EQ(pushes(), said{"granted 3"});
+}
+
 TEST_F(ledger_order, a_renewal_of_a_waiter_finds_the_grant) {
   const auto one = make_claim(1), two = make_claim(2, fair());
   granted(one);

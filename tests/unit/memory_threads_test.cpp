@@ -104,7 +104,7 @@ TEST_F(memory_threads, a_semaphore_never_has_too_many_inside) {
 
 // Clients come and go while others hand locks to them.
 TEST_F(memory_threads, a_closed_client_is_not_called) {
-  constexpr int rounds = 1'000;
+  constexpr int rounds = 300;
   class strict : public waking {
    public:
     void notify(std::optional<spi::granted> grant) noexcept override {
