@@ -1,0 +1,292 @@
+#include "sim/actor.hpp"
+
+#include "sim/process.hpp"
+#include "sim/world.hpp"
+
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr std::uint64_t any_thread = 1;  // of an actor, for re-entrance: its own
+
+}  // namespace
+
+// Told by the hold's stop token, as a user would be.
+class actor::lost_callback {
+ public:
+  lost_callback(actor& told, std::int32_t hold, std::stop_token token)
+      : callback_(std::move(token), on_lost{&told, hold}) {}
+
+ private:
+  struct on_lost {
+    actor* told;
+    std::int32_t hold;
+    void operator()() const { told->told_lost(hold); }
+  };
+  std::stop_callback<on_lost> callback_;
+};
+
+actor::actor(world& in, process& of, std::int32_t number, random_source random)
+    : world_(in), process_(of), number_(number), random_(random), rounds_left_(in.plan().rounds) {}
+
+actor::~actor() = default;
+
+void actor::die() noexcept { dead_ = true; }
+
+record actor::about(what kind) const {
+  record line;
+  line.kind = kind;
+  line.process = process_.index();
+  line.resource = round_.resource;
+  line.acquisition = round_.acquisition;
+  line.mode = round_.request.mode;
+  line.permits = round_.request.permits;
+  line.fair = round_.request.lock.fair;
+  if (holding_) {
+    line.hold = holding_->number;
+    line.claim = holding_->claim;
+    line.fence = holding_->hold->fence().value();
+  }
+  return line;
+}
+
+void actor::after(duration pause, void (actor::*step)()) {
+  world_.loop().at(world_.loop().now() + pause, process_, event_class::timer,
+                   [self = shared_from_this(), step] {
+                     if (!self->dead_) (self.get()->*step)();
+                   });
+}
+
+void actor::start() {
+  after(random_.between(duration{0}, world_.plan().longest_think), &actor::next_round);
+}
+
+void actor::next_round() {
+  if (rounds_left_ == 0 || process_.closed) {
+    finished_ = true;
+    return;
+  }
+  --rounds_left_;
+  draw_round();
+  const auto kind = world_.plan().resources[static_cast<std::size_t>(round_.resource)].kind;
+  if (kind == resource_kind::latch) return use_latch();
+  acquire();
+}
+
+void actor::draw_round() {
+  const plan& plan = world_.plan();
+  round_ = {};
+  steps_ = 0;
+  round_.resource = static_cast<std::int32_t>(random_.below(plan.resources.size()));
+  round_.acquisition = world_.next_acquisition();
+  round_.hold = random_.chance(200) ? duration{0} : random_.between(duration{0}, plan.longest_hold);
+  round_.asks_for_answer = random_.chance(700);
+  round_.reentries = random_.chance(200) ? 2 : 0;
+  if (random_.chance(plan.cancels)) {
+    round_.cancel_after_steps = static_cast<std::uint32_t>(random_.between(1, 6));
+  }
+  draw_request();
+}
+
+void actor::draw_request() {
+  const plan& plan = world_.plan();
+  const resource_plan& resource = plan.resources[static_cast<std::size_t>(round_.resource)];
+  core::request& wish = round_.request;
+  wish.resource.name = "r" + std::to_string(round_.resource);
+  wish.lock.ttl = plan.ttl;
+  wish.lock.fair = random_.chance(resource.fair);
+  wish.lock.renew = random_.chance(plan.unrenewed) ? renew::never : renew::automatic;
+  wish.lock.lock_delay = plan.lock_delay;
+  wish.lock.retry = plan.retry;
+  if (random_.chance(100)) wish.lock.notice = plan.ttl / random_.between(3, 10);
+  if (random_.chance(plan.named)) wish.payload = std::to_string(round_.acquisition);
+  if (random_.chance(plan.tries)) {
+    wish.wait = duration{0};
+  } else if (!random_.chance(plan.forever)) {
+    wish.wait = random_.between(duration{1}, plan.longest_wait);
+  }
+  switch (resource.kind) {
+    case resource_kind::mutex:
+    case resource_kind::latch:
+      return;
+    case resource_kind::shared:
+      wish.mode = random_.chance(600) ? spi::mode::shared : spi::mode::exclusive;
+      if (random_.chance(plan.changes)) {
+        round_.changes_to =
+            wish.mode == spi::mode::shared ? spi::mode::exclusive : spi::mode::shared;
+      }
+      return;
+    case resource_kind::semaphore:
+      wish.mode = spi::mode::permit;
+      wish.max = resource.max;
+      wish.permits = static_cast<std::uint32_t>(random_.between(1, resource.max));
+      return;
+  }
+}
+
+void actor::acquire() {
+  record line = about(what::acquire_invoked);
+  line.number = round_.request.wait > duration{0} ? 1 : 0;
+  world_.record(line);
+  const std::int32_t acquisition = round_.acquisition;
+  acquiring_ = acquisition;
+  cancels_soon_ = false;
+  const bool by_time = round_.request.payload.empty() || round_.cancel_after_steps > 4;
+  auto handle = process_.engine().acquire(
+      round_.request, [self = weak_from_this()](result<std::shared_ptr<core::hold>> answer) {
+        const auto alive = self.lock();
+        if (alive && !alive->dead_) alive->acquired(std::move(answer));
+      });
+  if (acquiring_ != acquisition) return;
+  pending_ = std::move(handle);
+  if (cancels_soon_) return cancel(acquisition);
+  if (round_.cancel_after_steps == 0 || !by_time) return;
+  world_.loop().at(
+      world_.loop().now() + random_.between(duration{0}, world_.plan().longest_wait / 2), process_,
+      event_class::timer, [self = shared_from_this(), acquisition] { self->cancel(acquisition); });
+}
+
+void actor::stepped(std::int32_t acquisition) {
+  if (acquisition == nobody || acquisition != acquiring_ || dead_) return;
+  if (++steps_ != round_.cancel_after_steps) return;
+  if (!pending_) {
+    cancels_soon_ = true;
+  } else {
+    cancel(acquisition);
+  }
+}
+
+void actor::cancel(std::int32_t acquisition) {
+  if (dead_ || acquiring_ != acquisition || !pending_) return;
+  world_.record(about(what::cancel_invoked));
+  // A copy: the answer comes from within and drops the member.
+  const auto pending = pending_;
+  pending->cancel();
+}
+
+void actor::acquired(result<std::shared_ptr<core::hold>> answer) {
+  acquiring_ = nobody;
+  pending_.reset();
+  if (answer) return keep(std::move(*answer));
+  record line = about(what::acquire_failed);
+  line.number = static_cast<int>(answer.error().code);
+  world_.record(line);
+  end_round();
+}
+
+void actor::end_round() {
+  after(random_.between(duration{0}, world_.plan().longest_think), &actor::next_round);
+}
+
+void actor::keep(std::shared_ptr<core::hold> hold) {
+  const std::int32_t number = world_.next_hold();
+  holding_.emplace();
+  holding_->number = number;
+  holding_->claim = world_.book().of(hold->claim(), process_.index()).number;
+  holding_->hold = std::move(hold);
+  record line = about(what::acquire_granted);
+  line.number = round_.request.lock.renew == renew::automatic ? 1 : 0;
+  line.until = round_.request.lock.ttl;
+  world_.record(line);
+  reentry_.begin(any_thread, holding_->hold);
+  lost_ = std::make_unique<lost_callback>(*this, number, holding_->hold->lost());
+  after(round_.hold / 2, &actor::work);
+}
+
+void actor::work() {
+  if (!holding_) return;
+  for (; round_.reentries > 0; --round_.reentries) reenter();
+  if (round_.changes_to) return change();
+  after(round_.hold / 2, &actor::give_back);
+}
+
+void actor::reenter() {
+  if (reentry_.enter(any_thread) != core::reentry::entry::entered) return;
+  world_.record(about(what::reentered));
+  reentry_.exit(any_thread);
+}
+
+void actor::change() {
+  const spi::mode to = *std::exchange(round_.changes_to, std::nullopt);
+  record line = about(what::change_invoked);
+  line.mode = to;
+  world_.record(line);
+  holding_->hold->change(
+      to, [self = weak_from_this(), to, hold = holding_->number](result<void> answer) {
+        const auto alive = self.lock();
+        if (!alive || alive->dead_ || !alive->holding_ || alive->holding_->number != hold) return;
+        alive->changed(to, answer);
+      });
+}
+
+void actor::changed(spi::mode to, const result<void>& answer) {
+  record line = about(what::change_answered);
+  line.mode = to;
+  line.number = answer ? 0 : static_cast<int>(answer.error().code);
+  world_.record(line);
+  after(round_.hold / 2, &actor::give_back);
+}
+
+void actor::told_lost(std::int32_t hold) {
+  if (dead_ || !holding_ || holding_->number != hold) return;
+  // The belief has ended, perhaps in this very event.
+  look_for_end();
+  record line = about(what::lost_told);
+  line.number = holding_->ended_early ? 1 : 0;
+  world_.record(line);
+  after(duration{0}, &actor::give_back);
+}
+
+void actor::give_back() {
+  if (!holding_) return;
+  record line = about(what::release_invoked);
+  line.number = round_.asks_for_answer ? 1 : 0;
+  world_.record(line);
+  const std::int32_t number = holding_->number;
+  const auto hold = std::move(holding_->hold);
+  holding_.reset();
+  lost_.reset();
+  reentry_.exit(any_thread);
+  if (!round_.asks_for_answer) {
+    hold->release();
+    return end_round();
+  }
+  hold->release([self = weak_from_this(), number](const result<void>& answer) {
+    const auto alive = self.lock();
+    if (!alive || alive->dead_) return;
+    record answered = alive->about(what::release_answered);
+    answered.hold = number;
+    answered.number = answer ? 0 : static_cast<int>(answer.error().code);
+    alive->world_.record(answered);
+    alive->end_round();
+  });
+}
+
+void actor::look_for_end() {
+  if (!holding_ || dead_) return;
+  const bool valid = holding_->hold->valid();
+  if (valid) {
+    holding_->valid_until = holding_->hold->valid_until();
+    return;
+  }
+  if (holding_->looked_at && !holding_->believed) return;
+  const time_point due = holding_->valid_until - round_.request.lock.notice;
+  holding_->ended_early = holding_->believed && process_.runtime().now() < due;
+  holding_->looked_at = true;
+  holding_->believed = false;
+  world_.record(about(what::belief_ended));
+}
+
+void actor::look_for_beginning() {
+  if (!holding_ || dead_ || holding_->believed || !holding_->hold->valid()) return;
+  holding_->looked_at = true;
+  holding_->believed = true;
+  holding_->valid_until = holding_->hold->valid_until();
+  record line = about(what::belief_began);
+  line.number = world_.book().of(holding_->hold->claim(), process_.index()).unprotected ? 1 : 0;
+  world_.record(line);
+}
+
+}  // namespace holdfast::sim

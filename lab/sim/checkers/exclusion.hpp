@@ -1,0 +1,91 @@
+// Never two believers: what hold.valid() says on one machine and what it says on another are never
+// both true for one mutex, nor for a reader and a writer, nor for more permits than there are.
+#pragma once
+
+#include "sim/checker.hpp"
+#include "sim/checkers/believers.hpp"
+
+namespace holdfast::sim {
+
+// For one kind of resource each.
+class belief_checker : public checker {
+ public:
+  belief_checker(const facts& world, resource_kind kind) : checker(world), kind_(kind) {}
+
+  void see(const record& line) final {
+    const bool look = believers_.see(line);
+    if (!look || found() || line.resource == nobody) return;
+    const auto& resource = world().resources[static_cast<std::size_t>(line.resource)];
+    if (resource.kind == kind_) look_at(line, resource);
+  }
+
+ protected:
+  virtual void look_at(const record& line, const facts::resource& resource) = 0;
+
+  template <class Condition>
+  void deny_beside(const record& line, Condition clashes) {
+    const auto& all = believers_.believing();
+    const auto self = all.find(line.hold);
+    if (self == all.end()) return;
+    for (const auto& [hold, other] : all) {
+      if (hold == line.hold || other.resource != line.resource) continue;
+      if (clashes(self->second, other)) {
+        return fail(line.at, "resource " + std::to_string(line.resource) + ": hold " +
+                                 std::to_string(line.hold) + " of client " +
+                                 std::to_string(self->second.process) + " beside hold " +
+                                 std::to_string(hold) + " of client " +
+                                 std::to_string(other.process));
+      }
+    }
+  }
+
+  [[nodiscard]] const believers& who() const noexcept { return believers_; }
+
+ private:
+  const resource_kind kind_;
+  believers believers_;
+};
+
+class exclusion final : public belief_checker {
+ public:
+  explicit exclusion(const facts& world) : belief_checker(world, resource_kind::mutex) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "never two believers"; }
+
+ private:
+  void look_at(const record& line, const facts::resource&) override {
+    deny_beside(line, [](const believer&, const believer&) { return true; });
+  }
+};
+
+class readers_writers final : public belief_checker {
+ public:
+  explicit readers_writers(const facts& world) : belief_checker(world, resource_kind::shared) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "reader-writer"; }
+
+ private:
+  void look_at(const record& line, const facts::resource&) override {
+    deny_beside(line, [](const believer& one, const believer& other) {
+      return one.mode == spi::mode::exclusive || other.mode == spi::mode::exclusive;
+    });
+  }
+};
+
+class permits final : public belief_checker {
+ public:
+  explicit permits(const facts& world) : belief_checker(world, resource_kind::semaphore) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "permits"; }
+
+ private:
+  void look_at(const record& line, const facts::resource& resource) override {
+    std::uint32_t sum = 0;
+    for (const auto& [hold, each] : who().believing()) {
+      if (each.resource == line.resource) sum += each.permits;
+    }
+    if (sum > resource.max) {
+      fail(line.at, "resource " + std::to_string(line.resource) + ": " + std::to_string(sum) +
+                        " of " + std::to_string(resource.max) + " permits believed in at once");
+    }
+  }
+};
+
+}  // namespace holdfast::sim

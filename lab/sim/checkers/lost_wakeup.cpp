@@ -1,0 +1,95 @@
+#include "sim/checkers/lost_wakeup.hpp"
+
+#include <algorithm>
+
+namespace holdfast::sim {
+
+// Who waits for something that has been free for too long?
+void lost_wakeup::look(place& at, std::int32_t resource, moment now) {
+  moment free_since = at.free_since;
+  bool left = at.left;
+  for (const auto& [claim, each] : at.holders) {
+    free_since = std::max(free_since, each.until + each.shut);
+    left = false;
+  }
+  if (!at.certain || troubles_ > 0 || free_since >= now) return;
+  const duration bound =
+      world().calm && left ? world().round_trip : world().recheck + world().round_trip;
+  for (const auto& [acquisition, each] : waiters_) {
+    if (each.resource != resource || paused_.contains(each.process)) continue;
+    const moment since = std::max({free_since, each.since, calm_since_});
+    if (now - since <= bound) continue;
+    fail(now, "resource " + std::to_string(resource) + " was free for " +
+                  std::to_string((now - since) / std::chrono::microseconds(1)) +
+                  " us while acquisition " + std::to_string(acquisition) + " of client " +
+                  std::to_string(each.process) + " waited");
+  }
+}
+
+void lost_wakeup::see(const record& line) {
+  switch (line.kind) {
+    case what::acquire_invoked:
+      if (line.number != 0) waiters_[line.acquisition] = {line.process, line.resource, line.at};
+      return;
+    case what::acquire_granted:
+    case what::acquire_failed:
+    case what::cancel_invoked:
+      look(places_[line.resource], line.resource, line.at);
+      waiters_.erase(line.acquisition);
+      return;
+    case what::server_granted:
+    case what::server_changed:
+    case what::server_prolonged: {
+      place& at = places_[line.resource];
+      if (line.kind == what::server_granted) look(at, line.resource, line.at);
+      at.holders[line.claim] = {line.until, line.shut};
+      return;
+    }
+    case what::server_left:
+    case what::server_forgot: {
+      place& at = places_[line.resource];
+      look(at, line.resource, line.at);
+      const auto found = at.holders.find(line.claim);
+      if (found == at.holders.end()) return;
+      const bool lapsed = found->second.until < line.at || line.kind == what::server_forgot;
+      const moment end =
+          lapsed ? std::min(line.at, found->second.until) + found->second.shut : line.at;
+      if (end >= at.free_since) at.left = !lapsed;
+      at.free_since = std::max(at.free_since, end);
+      at.holders.erase(found);
+      return;
+    }
+    case what::paused:
+      paused_.insert(line.process);
+      return;
+    case what::resumed:
+      paused_.erase(line.process);
+      calm_since_ = line.at + world().recovery;
+      return;
+    case what::killed:
+    case what::closed:
+      std::erase_if(waiters_,
+                    [&](const auto& each) { return each.second.process == line.process; });
+      return;
+    case what::trouble_began:
+      ++troubles_;
+      return;
+    case what::trouble_ended:
+      if (--troubles_ == 0) calm_since_ = line.at + world().recovery;
+      return;
+    case what::state_lost:
+      for (auto& [resource, at] : places_) at.holders.clear();
+      return;
+    case what::clock_jumped:
+      for (auto& [resource, at] : places_) at.certain = false;
+      return;
+    default:
+      return;
+  }
+}
+
+void lost_wakeup::finish(moment now) {
+  for (auto& [resource, at] : places_) look(at, resource, now);
+}
+
+}  // namespace holdfast::sim

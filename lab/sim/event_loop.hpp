@@ -1,0 +1,82 @@
+// Virtual time: one binary heap of events, ordered by time and then by the order in which they were
+// made. Nothing else moves the clock of a world, so a seed gives the same run every time.
+//
+// Not thread-safe: a world lives on one thread.
+#pragma once
+
+#include "sim/node.hpp"
+
+#include <holdfast/spi/runtime.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace holdfast::sim {
+
+// What wakes a node: on resume the two may come in any order, within each kind the order is kept.
+enum class event_class : std::uint8_t { timer, receipt };
+
+// How a node that stood still finds what came meanwhile.
+enum class resume_order : std::uint8_t { as_it_came, timers_first, receipts_first };
+
+class event_loop {
+ public:
+  using event_id = std::uint64_t;
+
+  [[nodiscard]] moment now() const noexcept { return now_; }
+
+  // Runs the task at the time, or when its node has been resumed.
+  event_id at(moment when, node& owner, event_class kind, spi::task work);
+  void cancel(event_id id) noexcept;
+
+  // Runs the next event, if it comes before the limit.
+  bool step(moment limit);
+
+  void pause(node& target) noexcept;
+  void resume(node& target, resume_order order);
+
+  // Events of a node that have neither run nor been cancelled.
+  [[nodiscard]] std::size_t pending(const node& owner) const noexcept;
+  [[nodiscard]] std::size_t pending() const noexcept { return live_; }
+
+  // A number that two runs share only if they ran the same events at the same times.
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  void mix(std::uint64_t value) noexcept { hash_ = (hash_ ^ value) * 0x100000001b3U; }
+
+  // Destroys every event unrun; more may be made by that, and are destroyed too.
+  void clear();
+
+ private:
+  struct entry {
+    moment when;
+    std::uint64_t sequence;
+    event_id id;
+  };
+  struct slot {
+    spi::task work;
+    node* owner = nullptr;
+    std::uint32_t generation = 1;
+    event_class kind = event_class::timer;
+    bool used = false;
+  };
+
+  static bool later(const entry& left, const entry& right) noexcept {
+    return left.when != right.when ? left.when > right.when : left.sequence > right.sequence;
+  }
+  slot* find(event_id id) noexcept;
+  spi::task take(event_id id) noexcept;
+  void push(moment when, event_id id);
+
+  moment now_{};
+  std::uint64_t next_sequence_ = 0;
+  std::uint64_t hash_ = 0xcbf29ce484222325U;
+  std::uint64_t steps_ = 0;
+  std::size_t live_ = 0;
+  std::vector<entry> heap_;
+  std::vector<slot> slots_;
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,39 @@
+// The history of a world: dates what happens, hands it to the checkers, adds it to the trace's hash,
+// and prints it if a timeline was asked for.
+#pragma once
+
+#include "sim/checker.hpp"
+#include "sim/event_loop.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::sim {
+
+class history {
+ public:
+  using sink = std::function<void(const std::string&)>;
+
+  history(event_loop& loop, sink timeline) : loop_(loop), timeline_(std::move(timeline)) {}
+
+  void watch(std::unique_ptr<checker> added) { checkers_.push_back(std::move(added)); }
+
+  void add(record line);
+  void finish();
+  // A line that only the timeline has.
+  void remark(const std::string& text) const;
+  [[nodiscard]] bool traced() const noexcept { return timeline_ != nullptr; }
+
+  // Every broken guarantee once, in the order of the checkers.
+  [[nodiscard]] std::vector<violation> violations() const;
+  [[nodiscard]] checker* find(std::string_view name) const noexcept;
+
+ private:
+  event_loop& loop_;
+  sink timeline_;
+  std::vector<std::unique_ptr<checker>> checkers_;
+};
+
+}  // namespace holdfast::sim
