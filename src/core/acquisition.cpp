@@ -53,6 +53,7 @@ void acquisition::pursue() {
   settings.renewed = request_.lock.renew == renew::automatic;
   settings.pushes = engine_->store().caps().pushes;
   settings.notice = request_.lock.notice;
+  settings.lock_delay = request_.lock.lock_delay;
   settings.deadline = deadline_;
   settings.retry = request_.lock.retry;
   settings.limit = engine_->settings().limit;
