@@ -43,7 +43,7 @@ struct machine_settings {
   bool renewed = true;
   bool pushes = true;  // of the engine
   duration notice{0};
-  duration lock_delay{0};  // of the claim
+  duration lock_delay{0};                   // of the claim
   time_point deadline = time_point::max();  // of the seeking
   retry_policy retry{};
   limits limit{};

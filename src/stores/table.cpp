@@ -3,8 +3,7 @@
 #include "stores/table.hpp"
 
 #include "stores/memory/memory_store.hpp"
-#if defined(HOLDFAST_WITH_SQLITE) && __has_include("stores/sqlite/sqlite_store.hpp")
-#define HOLDFAST_HAS_SQLITE 1
+#ifdef HOLDFAST_WITH_SQLITE
 #include "stores/sqlite/sqlite_store.hpp"
 #endif
 
@@ -29,7 +28,7 @@ opened open_memory(const spi::url& url, const std::shared_ptr<spi::reactor>& run
   return memory::open_memory(url, runtime);
 }
 
-#ifdef HOLDFAST_HAS_SQLITE
+#ifdef HOLDFAST_WITH_SQLITE
 opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
   return sqlite::open_sqlite(url, runtime);
 }

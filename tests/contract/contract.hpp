@@ -1,0 +1,118 @@
+// What every contract test begins with: a fresh engine, clients of it, and ways to look at it.
+#pragma once
+
+#include "contract/stores.hpp"
+#include "support/eventually.hpp"
+
+#include <holdfast/holdfast.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <string>
+#include <utility>
+
+namespace holdfast::test {
+
+using namespace std::chrono_literals;
+
+// One store: the base of all fixtures, whatever else they are parameterised by.
+class engine_fixture {
+ public:
+  explicit engine_fixture(const store_setup& setup) : engine_(setup.make()) {}
+
+  // A client of its own: another process's view.
+  [[nodiscard]] client open(client_options options = {}) const {
+    auto opened = client::open(engine_.url, std::move(options));
+    if (!opened) throw lock_error(opened.error());
+    return *std::move(opened);
+  }
+  [[nodiscard]] const std::string& url() const noexcept { return engine_.url; }
+
+ private:
+  fresh_engine engine_;
+};
+
+class store_test : public testing::TestWithParam<store_setup>, public engine_fixture {
+ protected:
+  store_test() : engine_fixture(GetParam()) {}
+};
+
+inline std::string name_of_store(const testing::TestParamInfo<store_setup>& info) {
+  return info.param.name;
+}
+
+// Makes a fixture's suite and runs it on every store.
+#define HOLDFAST_ON_EVERY_STORE(suite)                                                   \
+  class suite : public holdfast::test::store_test {};                                    \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(holdfast::test::store_setups()), \
+                           holdfast::test::name_of_store)
+
+// --- looking at the engine -----------------------------------------------------------------------
+
+inline std::size_t waiters(const client& from, const std::string& name) {
+  const auto state = from.inspect(name);
+  return state ? state->waiters.size() : 0;
+}
+
+inline std::size_t holders(const client& from, const std::string& name) {
+  const auto state = from.inspect(name);
+  return state ? state->holders.size() : 0;
+}
+
+[[nodiscard]] inline bool has_waiters(const client& from, const std::string& name,
+                                      std::size_t count) {
+  return eventually([&] { return waiters(from, name) == count; });
+}
+
+// Neither a holder nor a waiter: nothing was left behind.
+[[nodiscard]] inline bool becomes_free(const client& from, const std::string& name) {
+  return eventually([&] {
+    const auto state = from.inspect(name);
+    return state && state->holders.empty() && state->waiters.empty();
+  });
+}
+
+// --- answers -------------------------------------------------------------------------------------
+
+template <class T>
+std::string code_of(const result<T>& answer) {
+  return answer ? "ok" : std::string(describe(answer.error().code));
+}
+
+// EXPECT_THAT(answer, fails_with(errc::busy)).
+MATCHER_P(fails_with, code, std::string("fails with ") + std::string(describe(code))) {
+  *result_listener << code_of(arg);
+  return !arg && arg.error().code == code;
+}
+
+MATCHER(succeeds, "succeeds") {
+  *result_listener << (arg ? std::string("ok") : arg.error().message());
+  return static_cast<bool>(arg);
+}
+
+// The code of the lock_error that a call throws; "nothing" if it throws none.
+template <class Call>
+std::string thrown_by(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+  } catch (const lock_error& thrown) {
+    return std::string(describe(static_cast<errc>(thrown.code().value())));
+  }
+  return "nothing";
+}
+
+// A callback form's answer as a future.
+template <class T>
+struct reply {
+  std::promise<result<T>> promise;
+  std::future<result<T>> future = promise.get_future();
+
+  auto callback() {
+    return [this](result<T> answer) { promise.set_value(std::move(answer)); };
+  }
+};
+
+}  // namespace holdfast::test

@@ -1,0 +1,94 @@
+#include "contract/flavours.hpp"
+
+namespace holdfast::test {
+
+namespace {
+
+template <class Lock>
+class as_exclusive final : public exclusive_lock {
+ public:
+  template <class... Arguments>
+  explicit as_exclusive(Arguments&&... arguments) : lock_(std::forward<Arguments>(arguments)...) {}
+
+  result<lease> acquire(const acquire_options& options, std::stop_token token) override {
+    return lock_.acquire(options, std::move(token));
+  }
+  acquire_awaitable async_acquire(const acquire_options& options, std::stop_token token) override {
+    return lock_.async_acquire(options, std::move(token));
+  }
+  void async_acquire(const acquire_options& options, std::stop_token token,
+                     acquire_callback done) override {
+    lock_.async_acquire(options, std::move(token), std::move(done));
+  }
+
+ private:
+  Lock lock_;
+};
+
+class leadership final : public exclusive_lock {
+ public:
+  leadership(const client& client, const std::string& name, const lock_options& options)
+      : election_(client, name, "candidate", options) {}
+
+  result<lease> acquire(const acquire_options& options, std::stop_token token) override {
+    return election_.campaign(options, std::move(token));
+  }
+  acquire_awaitable async_acquire(const acquire_options& options, std::stop_token token) override {
+    return election_.async_campaign(options, std::move(token));
+  }
+  void async_acquire(const acquire_options& options, std::stop_token token,
+                     acquire_callback done) override {
+    election_.async_campaign(options, std::move(token), std::move(done));
+  }
+
+ private:
+  election election_;
+};
+
+std::unique_ptr<exclusive_lock> make_mutex(const client& client, const std::string& name,
+                                           const lock_options& options) {
+  return std::make_unique<as_exclusive<mutex>>(client, name, options);
+}
+
+std::unique_ptr<exclusive_lock> make_fair(const client& client, const std::string& name,
+                                          const lock_options& options) {
+  lock_options fair = options;
+  fair.fair = true;
+  return std::make_unique<as_exclusive<mutex>>(client, name, fair);
+}
+
+std::unique_ptr<exclusive_lock> make_writer(const client& client, const std::string& name,
+                                            const lock_options& options) {
+  return std::make_unique<as_exclusive<shared_mutex>>(client, name, options);
+}
+
+std::unique_ptr<exclusive_lock> make_permit(const client& client, const std::string& name,
+                                            const lock_options& options) {
+  return std::make_unique<as_exclusive<semaphore>>(client, name,
+                                                   semaphore_options{.max = 1, .lock = options});
+}
+
+std::unique_ptr<exclusive_lock> make_leader(const client& client, const std::string& name,
+                                            const lock_options& options) {
+  return std::make_unique<leadership>(client, name, options);
+}
+
+}  // namespace
+
+const std::vector<flavour>& flavours() {
+  static const std::vector<flavour> all{
+      {"mutex", make_mutex, [](const spi::caps&) { return true; }},
+      {"fair_mutex", make_fair, [](const spi::caps& caps) { return caps.fair; }},
+      {"writer", make_writer, [](const spi::caps&) { return true; }},
+      {"one_permit", make_permit, [](const spi::caps& caps) { return caps.permits; }},
+      {"leader", make_leader, [](const spi::caps&) { return true; }},
+  };
+  return all;
+}
+
+std::string name_of_exclusive(
+    const testing::TestParamInfo<std::tuple<store_setup, flavour>>& info) {
+  return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
+}
+
+}  // namespace holdfast::test

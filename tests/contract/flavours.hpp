@@ -1,0 +1,68 @@
+// Everything that excludes: one set of tests for mutexes, writers, one-permit semaphores and
+// leaders, since each of them promises what a mutex does.
+#pragma once
+
+#include "contract/contract.hpp"
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace holdfast::test {
+
+class exclusive_lock {
+ public:
+  virtual ~exclusive_lock() = default;
+  virtual result<lease> acquire(const acquire_options& options = {},
+                                std::stop_token token = {}) = 0;
+  virtual acquire_awaitable async_acquire(const acquire_options& options = {},
+                                          std::stop_token token = {}) = 0;
+  virtual void async_acquire(const acquire_options& options, std::stop_token token,
+                             acquire_callback done) = 0;
+};
+
+struct flavour {
+  std::string name;
+  std::function<std::unique_ptr<exclusive_lock>(const client&, const std::string&,
+                                                const lock_options&)>
+      make;
+  std::function<bool(const spi::caps&)> supported;
+
+  friend std::ostream& operator<<(std::ostream& out, const flavour& one) { return out << one.name; }
+};
+
+const std::vector<flavour>& flavours();
+
+class exclusive_test : public testing::TestWithParam<std::tuple<store_setup, flavour>>,
+                       public engine_fixture {
+ protected:
+  exclusive_test() : engine_fixture(std::get<0>(GetParam())) {}
+
+  static std::unique_ptr<exclusive_lock> make(const client& client,
+                                              const std::string& name = "stock/42",
+                                              const lock_options& options = {}) {
+    return std::get<1>(GetParam()).make(client, name, options);
+  }
+
+  // Where the store lacks this flavour, it must say so; the test then ends.
+  [[nodiscard]] bool supported() const {
+    const client probe = open();
+    if (std::get<1>(GetParam()).supported(probe.caps())) return true;
+    EXPECT_THAT(make(probe)->acquire({.wait = 0s}), fails_with(errc::unsupported));
+    return false;
+  }
+};
+
+std::string name_of_exclusive(const testing::TestParamInfo<std::tuple<store_setup, flavour>>& info);
+
+#define HOLDFAST_ON_EVERY_EXCLUSIVE(suite)                                                     \
+  class suite : public holdfast::test::exclusive_test {};                                      \
+  INSTANTIATE_TEST_SUITE_P(on, suite,                                                          \
+                           testing::Combine(testing::ValuesIn(holdfast::test::store_setups()), \
+                                            testing::ValuesIn(holdfast::test::flavours())),    \
+                           holdfast::test::name_of_exclusive)
+
+}  // namespace holdfast::test

@@ -1,0 +1,176 @@
+// Loss is announced, and before another can have the lock.
+#include "contract/flavours.hpp"
+#include "support/recording_observer.hpp"
+
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+HOLDFAST_ON_EVERY_EXCLUSIVE(loss);
+
+TEST_P(loss, a_forced_release_is_told_to_the_holder) {
+  // Broken: an operator frees a lock and its holder never learns.
+  if (!supported()) return;
+  client a = open();
+  client b = open();
+  auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  flag told;
+  const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
+  const fence_token before = held->fence();
+  const auto taken = b.revoke("stock/42", spi::revocation::force);
+  ASSERT_THAT(taken, succeeds());
+  ASSERT_EQ(taken->size(), 1U);
+  EXPECT_EQ(taken->front().claim, held->claim());
+  EXPECT_TRUE(told.wait());
+  EXPECT_FALSE(held->valid());
+  EXPECT_EQ(held->valid_for(), 0s);
+  EXPECT_THAT(held->release(), fails_with(errc::lost));
+  const auto next = make(b)->acquire({.wait = 10s});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), before);
+}
+
+TEST_P(loss, a_safe_revocation_gives_nobody_the_lock_before_the_lease_has_ended) {
+  // Broken: break-glass makes two holders.
+  if (!supported()) return;
+  client a = open();
+  const client b = open();
+  auto held = make(a, "stock/42", {.ttl = 400ms})->acquire();
+  ASSERT_THAT(held, succeeds());
+  const time_point granted = clock::now();
+  flag told;
+  const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
+  ASSERT_THAT(a.revoke("stock/42", spi::revocation::safe), succeeds());
+  ASSERT_TRUE(told.wait());
+  const auto next = make(b)->acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  if (a.caps().expires) {
+    EXPECT_GE(clock::now() - granted, 250ms);
+  }
+  EXPECT_FALSE(held->valid());
+}
+
+TEST_P(loss, a_lease_that_is_not_renewed_ends_and_its_holder_knows_first) {
+  // Broken: two believe to hold the lock.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  const auto held = make(a, "stock/42", {.ttl = 300ms, .renew = renew::never})->acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_LE(held->valid_for(), 300ms);
+  const std::stop_token lost = held->lost();
+  const auto next = make(b)->acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_FALSE(held->valid());
+  EXPECT_TRUE(eventually([&] { return lost.stop_requested(); }));
+  EXPECT_GT(next->fence(), held->fence());
+}
+
+TEST_P(loss, a_lease_is_renewed_while_it_lives) {
+  // Broken: work that takes longer than the ttl is cut off.
+  if (!supported()) return;
+  const auto seen = std::make_shared<recording_observer>();
+  client_options options;
+  options.observer = seen;
+  const client a = open(options);
+  const client b = open();
+  const auto held = make(a, "stock/42", {.ttl = 150ms})->acquire();
+  ASSERT_THAT(held, succeeds());
+  const fence_token before = held->fence();
+  if (a.caps().expires) {
+    EXPECT_TRUE(seen->sees(event_kind::renewed, 6));
+  }
+  EXPECT_THAT(make(b)->acquire({.wait = 400ms}), fails_with(errc::timed_out));
+  EXPECT_TRUE(held->valid());
+  EXPECT_FALSE(held->lost().stop_requested());
+  EXPECT_EQ(held->fence(), before);
+}
+
+TEST_P(loss, notice_is_given_before_the_end) {
+  // Broken: no time is left to stop in an orderly way.
+  if (!supported()) return;
+  const client a = open();
+  const lock_options options{.ttl = 500ms, .renew = renew::never, .notice = 200ms};
+  const auto held = make(a, "stock/42", options)->acquire();
+  ASSERT_THAT(held, succeeds());
+  flag told;
+  const time_point end = held->valid_until();
+  const std::stop_callback on_lost(held->lost(), [&] {
+    EXPECT_LT(clock::now(), end);
+    told.raise();
+  });
+  EXPECT_TRUE(told.wait());
+}
+
+TEST_P(loss, after_a_release_no_loss_is_told) {
+  // Broken: work that ended well is reported as lost.
+  if (!supported()) return;
+  client a = open();
+  auto held = make(a, "stock/42", {.ttl = 100ms})->acquire();
+  ASSERT_THAT(held, succeeds());
+  const std::stop_token lost = held->lost();
+  ASSERT_THAT(held->release(), succeeds());
+  a.close();
+  EXPECT_FALSE(lost.stop_requested());
+}
+
+TEST_P(loss, the_holder_is_told_that_somebody_waits) {
+  // Broken: a batch job never learns that it might step aside.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  const std::stop_token wanted = held->wanted();
+  EXPECT_FALSE(wanted.stop_requested());
+  auto waits = in_thread([&] { return make(b)->acquire({.wait = patience}); });
+  EXPECT_TRUE(eventually([&] { return wanted.stop_requested(); }));
+  EXPECT_TRUE(held->wanted().stop_requested());
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(waits.get(), succeeds());
+}
+
+TEST_P(loss, after_an_abnormal_end_the_lock_stays_shut_for_its_delay) {
+  // Broken: a resource that cannot check fences is written by two.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  const lock_options options{.ttl = 200ms, .renew = renew::never, .lock_delay = 300ms};
+  const auto held = make(a, "stock/42", options)->acquire();
+  ASSERT_THAT(held, succeeds());
+  const time_point granted = clock::now();
+  ASSERT_TRUE(eventually([&] { return !held->valid(); }));
+  EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_THAT(make(b)->acquire({.wait = patience}), succeeds());
+  EXPECT_GE(clock::now() - granted, 450ms);
+}
+
+TEST_P(loss, a_slow_listener_delays_neither_renewals_nor_the_truth) {
+  // Broken: one callback that blocks costs all other leases of the client.
+  if (!supported()) return;
+  client a = open();
+  const client b = open();
+  auto first = make(a, "first", {.ttl = 200ms})->acquire();
+  auto second = make(a, "second", {.ttl = 200ms})->acquire();
+  ASSERT_THAT(first, succeeds());
+  ASSERT_THAT(second, succeeds());
+  flag entered;
+  flag go_on;
+  const std::stop_callback on_lost(first->lost(), [&] {
+    entered.raise();
+    EXPECT_TRUE(go_on.wait());
+  });
+  ASSERT_THAT(a.revoke("first", spi::revocation::force), succeeds());
+  ASSERT_TRUE(entered.wait());
+  EXPECT_THAT(make(b, "second")->acquire({.wait = 500ms}), fails_with(errc::timed_out));
+  EXPECT_TRUE(second->valid());
+  ASSERT_THAT(client(b).revoke("second", spi::revocation::force), succeeds());
+  EXPECT_TRUE(eventually([&] { return !second->valid(); }));
+  go_on.raise();
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,143 @@
+// Trying, waiting for a while, waiting for ever.
+#include "contract/flavours.hpp"
+
+namespace holdfast::test {
+namespace {
+
+HOLDFAST_ON_EVERY_EXCLUSIVE(waiting);
+
+TEST_P(waiting, a_try_is_answered_at_once) {
+  // Broken: "try" waits for the holder.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  const auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  const time_point before = clock::now();
+  EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_LT(clock::now() - before, 5s);
+}
+
+TEST_P(waiting, a_try_never_stands_in_line) {
+  // Broken: one who only looked becomes the holder later, and nobody knows.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_EQ(waiters(a, "stock/42"), 0U);
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_TRUE(becomes_free(a, "stock/42"));
+}
+
+TEST_P(waiting, a_wait_ends_when_its_time_is_over) {
+  // Broken: a limit that is not kept, to either side.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  const auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  const time_point before = clock::now();
+  EXPECT_THAT(make(b)->acquire({.wait = 80ms}), fails_with(errc::timed_out));
+  EXPECT_GE(clock::now() - before, 80ms);
+  EXPECT_LT(clock::now() - before, 10s);
+  EXPECT_TRUE(has_waiters(a, "stock/42", 0));
+  EXPECT_TRUE(held->valid());
+}
+
+TEST_P(waiting, a_wait_behind_a_thread_of_the_same_client_ends_too) {
+  // Broken: whoever waits at the local gate is not under the deadline.
+  if (!supported()) return;
+  const client a = open();
+  const auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_THAT(make(a)->acquire({.wait = 50ms}), fails_with(errc::timed_out));
+}
+
+TEST_P(waiting, whoever_waits_gets_it_when_it_is_released) {
+  // Broken: a lost wake-up.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  const auto lock = make(b);
+  for (int round = 0; round < 10; ++round) {
+    auto held = make(a)->acquire();
+    ASSERT_THAT(held, succeeds());
+    auto waits = in_thread([&] { return lock->acquire({.wait = patience}); });
+    ASSERT_TRUE(has_waiters(a, "stock/42", 1));
+    const time_point released = clock::now();
+    ASSERT_THAT(held->release(), succeeds());
+    ASSERT_TRUE(arrives(waits));
+    const auto got = waits.get();
+    ASSERT_THAT(got, succeeds());
+    EXPECT_LT(clock::now() - released, 5s);
+    EXPECT_GT(got->fence(), fence_token{});
+  }
+}
+
+TEST_P(waiting, without_a_limit_it_waits_until_granted) {
+  // Broken: "for ever" overflows into "not at all".
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  auto waits = in_thread([&] { return make(b)->acquire(); });
+  ASSERT_TRUE(has_waiters(a, "stock/42", 1));
+  EXPECT_FALSE(arrives(waits, 20ms));
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(waits.get(), succeeds());
+}
+
+TEST_P(waiting, a_callback_is_answered_like_a_call) {
+  // Broken: the asynchronous face behaves unlike the blocking one.
+  if (!supported()) return;
+  const client a = open();
+  const client b = open();
+  auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> tried;
+  reply<lease> timed;
+  reply<lease> waits;
+  make(b)->async_acquire({.wait = 0s}, {}, tried.callback());
+  EXPECT_THAT(tried.future.get(), fails_with(errc::busy));
+  make(b)->async_acquire({.wait = 30ms}, {}, timed.callback());
+  EXPECT_THAT(timed.future.get(), fails_with(errc::timed_out));
+  make(b)->async_acquire({}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock/42", 1));
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_P(waiting, who_is_in_the_way_is_said) {
+  // Broken: an operator cannot find out whom to ask.
+  if (!supported()) return;
+  client_options options;
+  options.payload = "host-7:17:backup";
+  const client a = open(options);
+  const client b = open();
+  const auto held = make(a)->acquire();
+  ASSERT_THAT(held, succeeds());
+  const auto answer = make(b)->acquire({.wait = 0s});
+  ASSERT_THAT(answer, fails_with(errc::busy));
+  const bool leads = std::get<1>(GetParam()).name == "leader";
+  EXPECT_THAT(answer.error().message(),
+              testing::HasSubstr(leads ? "candidate" : "host-7:17:backup"));
+}
+
+TEST_P(waiting, what_is_out_of_its_limits_is_refused) {
+  // Broken: a ttl of zero deletes a lock, a negative wait is for ever.
+  if (!supported()) return;
+  const client a = open();
+  EXPECT_THAT(make(a)->acquire({.wait = -1ns}), fails_with(errc::invalid));
+  EXPECT_EQ(thrown_by([&] { make(a, "n", {.ttl = 99ms}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { make(a, "n", {.ttl = 25h}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { make(a, "n", {.ttl = 2s, .notice = 1s}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { make(a, "n", {.lock_delay = -1s}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { make(a, "n", {.retry = retry_policy::times(0)}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { make(a, "n", {.ttl = 100ms}); }), "nothing");
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,203 @@
+// The std face: what the standard's own tools do with our locks.
+#include "contract/contract.hpp"
+#include "contract/lockable.hpp"
+#include "support/recording_observer.hpp"
+
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+namespace holdfast::test {
+
+static_assert(timed_lockable<mutex>);
+static_assert(timed_lockable<recursive_mutex>);
+static_assert(shared_timed_lockable<shared_mutex>);
+static_assert(lockable<multi_lock>);
+static_assert(noexcept(std::declval<mutex&>().unlock()));
+static_assert(noexcept(std::declval<recursive_mutex&>().unlock()));
+static_assert(noexcept(std::declval<shared_mutex&>().unlock()));
+static_assert(noexcept(std::declval<shared_mutex&>().unlock_shared()));
+static_assert(noexcept(std::declval<multi_lock&>().unlock()));
+static_assert(std::is_nothrow_destructible_v<mutex> && std::is_nothrow_destructible_v<lease>);
+static_assert(std::is_nothrow_move_constructible_v<lease>);
+
+namespace {
+
+HOLDFAST_ON_EVERY_STORE(std_face);
+
+TEST_P(std_face, scoped_lock_holds_for_its_scope) {
+  // Broken: the first example of the README.
+  const client a = open();
+  const client b = open();
+  mutex stock(a, "stock");
+  mutex other(b, "stock");
+  {
+    const std::scoped_lock guard(stock);
+    EXPECT_TRUE(stock.lease().valid());
+    EXPECT_GT(stock.lease().fence().value(), 0U);
+    EXPECT_FALSE(other.try_lock());
+  }
+  EXPECT_FALSE(stock.lease().valid());
+  EXPECT_TRUE(other.try_lock_for(10s));
+  other.unlock();
+}
+
+TEST_P(std_face, unique_lock_defers_tries_and_waits) {
+  // Broken: TimedLockable in name only.
+  const client a = open();
+  const client b = open();
+  mutex stock(a, "stock");
+  mutex other(b, "stock");
+  std::unique_lock mine(stock, std::defer_lock);
+  EXPECT_TRUE(mine.try_lock());
+  std::unique_lock theirs(other, std::try_to_lock);
+  EXPECT_FALSE(theirs.owns_lock());
+  const time_point before = clock::now();
+  EXPECT_FALSE(theirs.try_lock_for(30ms));
+  EXPECT_FALSE(theirs.try_lock_until(std::chrono::steady_clock::now() + 30ms));
+  EXPECT_FALSE(theirs.try_lock_until(std::chrono::system_clock::now() - 1s));
+  EXPECT_GE(clock::now() - before, 60ms);
+  mine.unlock();
+  EXPECT_TRUE(theirs.try_lock_for(10s));
+}
+
+TEST_P(std_face, std_lock_takes_several_in_any_order) {
+  // Broken: std::lock needs try_lock to answer false, and nothing else, when it is not free.
+  const client a = open();
+  const client b = open();
+  int balance = 0;  // guarded by both
+  const auto transfer = [&](const client& through, bool turned) {
+    mutex from(through, turned ? "two" : "one");
+    mutex to(through, turned ? "one" : "two");
+    for (int i = 0; i < 20; ++i) {
+      const std::scoped_lock both(from, to);
+      ++balance;
+    }
+  };
+  {
+    std::jthread one([&] { transfer(a, false); });
+    std::jthread two([&] { transfer(b, true); });
+    std::jthread three([&] { transfer(b, false); });
+  }
+  EXPECT_EQ(balance, 60);
+}
+
+TEST_P(std_face, shared_lock_reads_and_may_be_moved_to_another_thread) {
+  // Broken: unlock_shared on another thread frees nothing, or somebody else's reading for good.
+  const client a = open();
+  const client b = open();
+  shared_mutex price(a, "price");
+  shared_mutex other(b, "price");
+  if (!a.caps().shared) {
+    EXPECT_EQ(thrown_by([&] { price.lock_shared(); }), "unsupported");
+    return;
+  }
+  std::shared_lock reading(price);
+  std::thread([moved = std::move(reading), &other] {
+    EXPECT_TRUE(moved.owns_lock());
+    EXPECT_FALSE(other.try_lock());
+    EXPECT_TRUE(other.try_lock_shared());
+    other.unlock_shared();
+  }).join();
+  EXPECT_TRUE(other.try_lock_for(10s));
+  other.unlock();
+  // This thread's hold went with the lock that was moved: it may lock again.
+  EXPECT_TRUE(price.try_lock_for(10s));
+  price.unlock();
+}
+
+TEST_P(std_face, a_shared_mutex_is_not_re_entrant_in_any_combination) {
+  // Broken: a reader that reads again behind a waiting writer waits for ever.
+  const client a = open();
+  shared_mutex price(a, "price");
+  shared_mutex again(a, "price");
+  price.lock();
+  EXPECT_EQ(thrown_by([&] { again.lock(); }), "would deadlock");
+  EXPECT_EQ(thrown_by([&] { again.lock_shared(); }), "would deadlock");
+  price.unlock();
+  if (!a.caps().shared) return;
+  price.lock_shared();
+  EXPECT_EQ(thrown_by([&] { price.lock_shared(); }), "would deadlock");
+  EXPECT_EQ(thrown_by([&] { again.lock(); }), "would deadlock");
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(again.try_lock_shared()); }), "would deadlock");
+  price.unlock_shared();
+  EXPECT_TRUE(again.try_lock_for(10s));
+  again.unlock();
+}
+
+TEST_P(std_face, an_exception_in_the_critical_section_unlocks) {
+  // Broken: a failed order keeps the shop closed until the ttl ends.
+  const client a = open();
+  const client b = open();
+  mutex stock(a, "stock");
+  try {
+    const std::scoped_lock guard(stock);
+    throw std::runtime_error("out of paper");
+  } catch (const std::runtime_error&) {
+  }
+  mutex other(b, "stock");
+  EXPECT_TRUE(other.try_lock_for(10s));
+  other.unlock();
+}
+
+TEST_P(std_face, a_thread_that_ends_with_the_lock_leaves_it_to_whoever_unlocks) {
+  // Broken: a lock that nobody may unlock is renewed for ever.
+  const auto seen = std::make_shared<recording_observer>();
+  client_options options;
+  options.observer = seen;
+  const client a = open(options);
+  const client b = open();
+  mutex stock(a, "stock");
+  std::thread([&] { stock.lock(); }).join();
+  mutex other(b, "stock");
+  EXPECT_FALSE(other.try_lock());
+  stock.unlock();
+  EXPECT_TRUE(seen->sees(event_kind::foreign_unlock));
+  EXPECT_TRUE(other.try_lock_for(10s));
+  other.unlock();
+  EXPECT_TRUE(stock.try_lock_for(10s));
+  stock.unlock();
+}
+
+TEST_P(std_face, a_lock_object_that_ends_while_locked_unlocks) {
+  // Broken: the watchdog renews for an object that is gone.
+  const client a = open();
+  const client b = open();
+  {
+    mutex stock(a, "stock");
+    stock.lock();
+  }
+  shared_mutex price(b, "stock");
+  EXPECT_TRUE(price.try_lock_for(10s));
+  price.unlock();
+  {
+    shared_mutex writing(a, "stock");
+    writing.lock();
+  }
+  if (!a.caps().shared) return;
+  {
+    shared_mutex reading(a, "stock");
+    std::thread([&] { reading.lock_shared(); }).join();
+    reading.lock_shared();
+    EXPECT_FALSE(price.try_lock());
+  }
+  EXPECT_TRUE(price.try_lock_for(10s));
+  price.unlock();
+}
+
+TEST_P(std_face, what_is_no_contention_is_thrown_not_answered_with_false) {
+  // Broken: a program with no engine believes that others are faster.
+  client a = open();
+  mutex stock(a, "stock");
+  shared_mutex price(a, "price");
+  recursive_mutex tree(a, "tree");
+  a.close();
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(stock.try_lock()); }), "cancelled");
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(price.try_lock_shared_for(1s)); }), "cancelled");
+  EXPECT_EQ(thrown_by([&] { tree.lock(); }), "cancelled");
+  multi_lock both({&stock});
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(both.try_lock()); }), "cancelled");
+}
+
+}  // namespace
+}  // namespace holdfast::test

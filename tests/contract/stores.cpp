@@ -1,0 +1,41 @@
+#include "contract/stores.hpp"
+
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+
+namespace {
+
+// A name of the test's own: it must find nothing of another, and a repetition of it nothing of the
+// run before.
+fresh_engine memory_engine() {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  std::string name = std::string(test->test_suite_name()) + "." + test->name();
+  for (char& c : name) {
+    if (c == '/') c = '.';
+  }
+  return {"memory:" + name, nullptr};
+}
+
+#ifdef HOLDFAST_WITH_SQLITE
+fresh_engine sqlite_engine() {
+  auto folder = std::make_shared<temporary_folder>();
+  return {"sqlite:" + (folder->path() / "locks.db").string(), folder};
+}
+#endif
+
+}  // namespace
+
+const std::vector<store_setup>& store_setups() {
+  static const std::vector<store_setup> all{
+      {"memory", memory_engine},
+#ifdef HOLDFAST_WITH_SQLITE
+      {"sqlite", sqlite_engine},
+#endif
+  };
+  return all;
+}
+
+}  // namespace holdfast::test

@@ -1,0 +1,32 @@
+// The stores that the contract tests run on: every behaviour is written once and holds on each.
+#pragma once
+
+#include <holdfast/client.hpp>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+// One engine with nothing in it. Every client opened by its URL sees what another process would.
+struct fresh_engine {
+  std::string url;
+  std::shared_ptr<const void> keep;  // a folder, a server: ends with the last user
+};
+
+struct store_setup {
+  std::string name;
+  std::function<fresh_engine()> make;
+
+  friend std::ostream& operator<<(std::ostream& out, const store_setup& setup) {
+    return out << setup.name;
+  }
+};
+
+// All that were built in. A store joins the suite by a line in stores.cpp.
+const std::vector<store_setup>& store_setups();
+
+}  // namespace holdfast::test

@@ -1,0 +1,63 @@
+// Waiting for a thing in tests: for the thing itself, with a generous limit.
+#pragma once
+
+#include <holdfast/clock.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace holdfast::test {
+
+// How long a test waits for what must happen. Reached only where something is broken.
+inline constexpr std::chrono::seconds patience{30};
+
+// Looks until the condition holds: for things that tell nobody.
+template <class Condition>
+bool eventually(Condition&& condition, duration limit = patience) {
+  const time_point end = clock::now() + limit;
+  while (!condition()) {
+    if (clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// Raised once, by anybody; others wait for it. Thread-safe.
+class flag {
+ public:
+  void raise() {
+    const std::lock_guard lock(mutex_);
+    raised_ = true;
+    changed_.notify_all();
+  }
+  [[nodiscard]] bool raised() const {
+    const std::lock_guard lock(mutex_);
+    return raised_;
+  }
+  // False: not within the limit.
+  [[nodiscard]] bool wait(duration limit = patience) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [this] { return raised_; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool raised_ = false;  // guarded by mutex_
+};
+
+template <class Work>
+auto in_thread(Work&& work) {
+  return std::async(std::launch::async, std::forward<Work>(work));
+}
+
+template <class T>
+bool arrives(const std::future<T>& answer, duration limit = patience) {
+  return answer.wait_for(limit) == std::future_status::ready;
+}
+
+}  // namespace holdfast::test
