@@ -19,13 +19,24 @@ if(HOLDFAST_BENCH)
   else()
     set(benches)
   endif()
+  if(benches)
+    # Servers to measure against are started by the tests' own helpers.
+    add_library(bench_support STATIC
+      "${PROJECT_SOURCE_DIR}/tests/support/child_process.cpp"
+      "${PROJECT_SOURCE_DIR}/tests/support/free_port.cpp"
+      "${PROJECT_SOURCE_DIR}/tests/support/redis_server.cpp")
+    target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+    target_link_libraries(bench_support PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast>)
+    if(NOT HOLDFAST_REDIS)
+      list(FILTER benches EXCLUDE REGEX "/redis_[^/]*$")
+    endif()
+  endif()
   foreach(source IN LISTS benches)
     get_filename_component(name "${source}" NAME_WE)
     add_executable(bench_${name} "${source}")
     set_target_properties(bench_${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
     target_include_directories(bench_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-    target_link_libraries(bench_${name} PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast>
-      benchmark::benchmark_main)
+    target_link_libraries(bench_${name} PRIVATE bench_support benchmark::benchmark_main)
   endforeach()
 endif()

@@ -31,6 +31,7 @@ if(TARGET holdfast)
   configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake"
                 "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
+                "${PROJECT_SOURCE_DIR}/cmake/FindHiredis.cmake"
     DESTINATION "${config_folder}" COMPONENT development)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
     COMPONENT development)

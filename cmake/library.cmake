@@ -17,25 +17,50 @@ target_link_libraries(holdfast PUBLIC tl::expected Threads::Threads)
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
-# holdfast_engine(<NAME> <folder under src/stores> PACKAGE <find_package name> TARGET <imported target>
-#                 PKGCONFIG <module> DEBIAN <development package>)
+# What several engines need is taken once.
+function(holdfast_needs property)
+  get_property(known GLOBAL PROPERTY ${property})
+  list(APPEND known ${ARGN})
+  list(REMOVE_DUPLICATES known)
+  set_property(GLOBAL PROPERTY ${property} ${known})
+endfunction()
+
+# holdfast_engine(<NAME> <folder under src/stores> [NET] PACKAGE <find_package name>...
+#                 TARGET <imported target>... PKGCONFIG <module>... DEBIAN <development package>...)
 # Adds the option HOLDFAST_<NAME>, on by default. An engine that is on brings its sources, the
 # definition HOLDFAST_WITH_<NAME>=1, its client library, and what a consumer of the static library needs.
+# NET: it uses src/net, the sockets and TLS of all stores.
 function(holdfast_engine name folder)
-  cmake_parse_arguments(PARSE_ARGV 2 engine "" "PACKAGE;TARGET;PKGCONFIG;DEBIAN" "")
+  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "PACKAGE;TARGET;PKGCONFIG;DEBIAN")
   option(HOLDFAST_${name} "Build the ${folder} store" ON)
   holdfast_sources(engine_sources src/stores/${folder})
   if(NOT HOLDFAST_${name} OR NOT engine_sources)
     return()
   endif()
-  find_package(${engine_PACKAGE} REQUIRED)
+  if(engine_NET)
+    holdfast_sources(net_sources src/net)
+    list(APPEND engine_sources ${net_sources})
+    list(APPEND engine_PACKAGE OpenSSL)
+    list(APPEND engine_TARGET OpenSSL::SSL)
+    list(APPEND engine_PKGCONFIG openssl)
+    list(APPEND engine_DEBIAN libssl-dev)
+    target_compile_definitions(holdfast PRIVATE HOLDFAST_WITH_NET=1)
+  endif()
+  foreach(package IN LISTS engine_PACKAGE)
+    find_package(${package} REQUIRED)
+  endforeach()
+  # Sources that another engine brought are not added again.
+  get_target_property(present holdfast SOURCES)
+  list(REMOVE_ITEM engine_sources ${present})
   target_sources(holdfast PRIVATE ${engine_sources})
   target_compile_definitions(holdfast PRIVATE HOLDFAST_WITH_${name}=1)
   target_link_libraries(holdfast PRIVATE ${engine_TARGET})
-  set_property(GLOBAL APPEND PROPERTY HOLDFAST_PACKAGES ${engine_PACKAGE})
-  set_property(GLOBAL APPEND PROPERTY HOLDFAST_PKGCONFIG ${engine_PKGCONFIG})
-  set_property(GLOBAL APPEND PROPERTY HOLDFAST_DEBIAN ${engine_DEBIAN})
+  holdfast_needs(HOLDFAST_PACKAGES ${engine_PACKAGE})
+  holdfast_needs(HOLDFAST_PKGCONFIG ${engine_PKGCONFIG})
+  holdfast_needs(HOLDFAST_DEBIAN ${engine_DEBIAN})
 endfunction()
 
 holdfast_engine(SQLITE sqlite
   PACKAGE SQLite3 TARGET SQLite::SQLite3 PKGCONFIG sqlite3 DEBIAN libsqlite3-dev)
+holdfast_engine(REDIS redis NET
+  PACKAGE Hiredis TARGET Hiredis::hiredis PKGCONFIG hiredis DEBIAN libhiredis-dev)

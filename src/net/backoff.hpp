@@ -1,0 +1,38 @@
+// When to try again: full jitter, so that many clients of a server that comes back do not come at
+// the same moment.
+#pragma once
+
+#include <holdfast/clock.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace holdfast::net {
+
+struct backoff_limits {
+  duration first = std::chrono::milliseconds(50);
+  duration longest = std::chrono::seconds(2);
+};
+
+// Not thread-safe.
+class backoff {
+ public:
+  explicit backoff(backoff_limits limits = {}) noexcept : limits_(limits), ceiling_(limits.first) {}
+
+  // Uniform in [0, ceiling], which doubles each time. `random`: 64 uniform bits.
+  duration next(std::uint64_t random) noexcept {
+    const auto range = static_cast<std::uint64_t>(std::max<duration::rep>(ceiling_.count(), 0)) + 1;
+    ceiling_ = std::min(ceiling_ * 2, limits_.longest);
+    return duration(static_cast<duration::rep>(random % range));
+  }
+  // After a success that lasted: one that breaks at once is a failure, and shall not be hammered.
+  void succeeded(duration lasted) noexcept {
+    if (lasted >= limits_.longest) ceiling_ = limits_.first;
+  }
+
+ private:
+  backoff_limits limits_;
+  duration ceiling_;
+};
+
+}  // namespace holdfast::net

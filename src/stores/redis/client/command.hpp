@@ -1,0 +1,38 @@
+// A command as it goes over the wire, encoded once, on the caller's thread and outside any lock.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace holdfast::redis {
+
+class command {
+ public:
+  // The words: verb and arguments, any bytes.
+  explicit command(std::span<const std::string_view> words);
+  command(std::initializer_list<std::string_view> words)
+      : command(std::span(words.begin(), words.size())) {}
+
+  // Sends the other right behind this one, with nothing in between (ASKING; WAIT). Its reply is then
+  // an array of all replies.
+  command& then(const command& next);
+
+  // The same with other words in the place of the first ones. Only of a single command.
+  [[nodiscard]] command with_start(std::initializer_list<std::string_view> words) const;
+
+  [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint32_t replies() const noexcept { return replies_; }
+  [[nodiscard]] const std::string& verb() const noexcept { return verb_; }
+
+ private:
+  command() = default;
+
+  std::string verb_;  // of the first, for messages
+  std::string bytes_;
+  std::uint32_t replies_ = 1;
+};
+
+}  // namespace holdfast::redis

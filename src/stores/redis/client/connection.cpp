@@ -1,0 +1,263 @@
+// See the header.
+#include "stores/redis/client/connection.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+// Trying again at once would be answered alike.
+bool definite(const error& why) noexcept {
+  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
+}
+
+}  // namespace
+
+connection::connection(net::network net, server_options options, events tell)
+    : net_(std::move(net)),
+      options_(std::make_shared<const server_options>(std::move(options))),
+      tell_(std::move(tell)),
+      backoff_(options_->backoff) {}
+
+std::shared_ptr<connection> connection::make(net::network net, server_options options,
+                                             events tell) {
+  return std::shared_ptr<connection>(
+      new connection(std::move(net), std::move(options), std::move(tell)));
+}
+
+connection::~connection() {
+  if (!guard_.forked()) close();
+}
+
+void connection::send(const command& what, time_point deadline, spi::completion<reply> done) {
+  if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
+  const time_point now = net_.reactor->now();
+  pending rest{std::move(done), deadline, what.replies(), {}};
+  mutex_lock lock(mutex_);
+  if (state_ != state::open || deadline <= now) return send_later(lock, what, std::move(rest), now);
+  if (in_flight_.size() >= command_limit || link_->unsent() >= net::stream::unsent_limit) {
+    lock.unlock();
+    return rest.done(failure(errc::overloaded,
+                             "redis " + options_->where.text() + ": too many commands at once"));
+  }
+  in_flight_.push_back(std::move(rest));
+  link_->queue(what.bytes());
+  watch_deadline(deadline);
+  if (delivering_ == std::this_thread::get_id()) {
+    held_back_ = true;
+    return;
+  }
+  const std::shared_ptr<link> out = link_;
+  lock.unlock();
+  out->flush();
+}
+
+// The way of a command that finds no open link. Called with the mutex held, which it releases.
+void connection::send_later(mutex_lock& lock, const command& what, pending rest, time_point now) {
+  const std::string where = "redis " + options_->where.text() + ", " + what.verb();
+  std::optional<error> refusal;
+  if (state_ == state::closed) {
+    refusal = error{errc::cancelled, "closed"};
+  } else if (rest.deadline <= now) {
+    refusal = error{errc::unavailable, where + ": no time left"};
+  } else if (waiting_.size() >= command_limit) {
+    refusal = error{errc::overloaded, where + ": too many commands wait for a connection"};
+  } else if (state_ == state::idle && now < not_before_ && last_failure_ &&
+             definite(*last_failure_)) {
+    refusal = last_failure_;
+  }
+  if (refusal) {
+    lock.unlock();
+    return rest.done(tl::unexpected(*refusal));
+  }
+  watch_deadline(rest.deadline);
+  waiting_.push_back({what, std::move(rest)});
+  if (state_ != state::idle) return;
+  if (now >= not_before_) return connect(lock);
+  rest_or_idle();
+}
+
+// Called with the mutex held, which it releases.
+void connection::connect(mutex_lock& lock) {
+  state_ = state::connecting;
+  link_ = std::make_shared<link>(net_, options_, weak_from_this());
+  const std::shared_ptr<link> made = link_;
+  lock.unlock();
+  made->start();
+}
+
+// After a failure. Called with the mutex held.
+void connection::rest_or_idle() {
+  if (waiting_.empty()) {
+    state_ = state::idle;
+    return;
+  }
+  state_ = state::resting;
+  rest_timer_ = net_.reactor->at(not_before_, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    mutex_lock lock(self->mutex_);
+    if (self->state_ == state::resting) self->connect(lock);
+  });
+}
+
+void connection::opened(link& which, const server_info& server) {
+  mutex_lock lock(mutex_);
+  if (&which != link_.get()) return;
+  state_ = state::open;
+  opened_at_ = net_.reactor->now();
+  last_failure_.reset();
+  server_ = server;
+  for (waiting& one : waiting_) {
+    link_->queue(one.what.bytes());
+    in_flight_.push_back(std::move(one.rest));
+  }
+  waiting_.clear();
+  lock.unlock();
+  if (tell_.opened) tell_.opened(server);
+  which.flush();
+}
+
+void connection::received(link& which, std::vector<reply>& replies) {
+  mutex_lock lock(mutex_);
+  if (&which != link_.get()) return;
+  const bool demoted =
+      options_->wanted == server_options::role::master &&
+      std::ranges::any_of(replies, [](const reply& one) { return one.is_error("READONLY"); });
+  std::vector<answered> finished;
+  finished.reserve(replies.size());
+  std::size_t taken = 0;
+  while (taken < replies.size() && !in_flight_.empty()) match(replies[taken++], finished);
+  const bool unasked = taken < replies.size();
+  delivering_ = std::this_thread::get_id();
+  lock.unlock();
+
+  for (answered& one : finished) one.done(std::move(one.answer));
+
+  lock.lock();
+  delivering_ = {};
+  const bool held_back = std::exchange(held_back_, false);
+  if (&which != link_.get()) return;
+  const std::string where = "redis " + options_->where.text();
+  if (unasked || demoted) {
+    const std::string why =
+        unasked ? ": protocol error: an answer to no question" : ": became a replica";
+    return drop_link(lock, {errc::unavailable, where + why}, net_.reactor->now());
+  }
+  lock.unlock();
+  if (held_back) which.flush();
+}
+
+// Called with the mutex held; in_flight_ is not empty.
+void connection::match(reply& answer, std::vector<answered>& into) {
+  pending& first = in_flight_.front();
+  if (first.replies > 1 || !first.gathered.empty()) {
+    first.gathered.push_back(std::move(answer));
+    if (--first.replies > 0) return;
+    answer = reply{};
+    answer.kind = reply::type::array;
+    answer.elements = std::move(first.gathered);
+  }
+  into.push_back({std::move(first.done), std::move(answer)});
+  in_flight_.pop_front();
+}
+
+void connection::ended(link& which, const error& why) {
+  mutex_lock lock(mutex_);
+  if (&which != link_.get()) return;
+  drop_link(lock, why, net_.reactor->now());
+}
+
+// The end of a link, whoever noticed it. Called with the mutex held, which it releases.
+void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
+  const bool was_open = state_ == state::open;
+  if (was_open) backoff_.succeeded(now - opened_at_);
+  const std::shared_ptr<link> gone = std::move(link_);
+  not_before_ = now + backoff_.next(net_.reactor->random());
+  last_failure_ = why;
+  std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
+                                  std::make_move_iterator(in_flight_.end()));
+  in_flight_.clear();
+  if (definite(why)) {
+    for (waiting& one : waiting_) unanswered.push_back(std::move(one.rest));
+    waiting_.clear();
+  }
+  rest_or_idle();
+  lock.unlock();
+  if (gone != nullptr) gone->close();
+  refuse(std::move(unanswered), why);
+  if (tell_.ended) tell_.ended(why);
+}
+
+void connection::refuse(std::vector<pending> those, const error& why) {
+  for (pending& one : those) one.done(tl::unexpected(why));
+}
+
+// Called with the mutex held. One timer for all: it is set anew only for an earlier deadline.
+void connection::watch_deadline(time_point deadline) {
+  if (deadline >= alarm_at_) return;
+  net_.reactor->cancel(alarm_);
+  alarm_at_ = deadline;
+  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->check_deadlines();
+  });
+}
+
+void connection::check_deadlines() {
+  mutex_lock lock(mutex_);
+  const time_point now = net_.reactor->now();
+  if (state_ == state::closed || now < alarm_at_) return;
+  alarm_at_ = time_point::max();
+
+  const error late{errc::unavailable,
+                   "redis " + options_->where.text() + ": not connected in time" +
+                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
+  std::vector<pending> expired;
+  std::erase_if(waiting_, [&](waiting& one) {
+    if (one.rest.deadline > now) return false;
+    expired.push_back(std::move(one.rest));
+    return true;
+  });
+  const bool unanswered =
+      std::ranges::any_of(in_flight_, [now](const pending& one) { return one.deadline <= now; });
+  time_point next = time_point::max();
+  if (!unanswered) {
+    for (const pending& one : in_flight_) next = std::min(next, one.deadline);
+  }
+  for (const waiting& one : waiting_) next = std::min(next, one.rest.deadline);
+  if (next != time_point::max()) watch_deadline(next);
+  if (unanswered) {
+    drop_link(lock, {errc::unavailable, "redis " + options_->where.text() + ": no answer in time"},
+              now);
+  } else {
+    lock.unlock();
+  }
+  refuse(std::move(expired), late);
+}
+
+void connection::close() noexcept {
+  if (guard_.forked()) return;
+  mutex_lock lock(mutex_);
+  if (std::exchange(state_, state::closed) == state::closed) return;
+  const std::shared_ptr<link> gone = std::move(link_);
+  std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
+                                  std::make_move_iterator(in_flight_.end()));
+  for (waiting& one : waiting_) unanswered.push_back(std::move(one.rest));
+  in_flight_.clear();
+  waiting_.clear();
+  const auto timers = {alarm_, rest_timer_};
+  lock.unlock();
+  for (const auto timer : timers) net_.reactor->cancel(timer);
+  if (gone != nullptr) gone->close();
+  refuse(std::move(unanswered), {errc::unavailable, "closed"});
+}
+
+std::optional<server_info> connection::server() const {
+  if (guard_.forked()) return std::nullopt;
+  const std::scoped_lock lock(mutex_);
+  return server_;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,132 @@
+// The command connection of a node: commands of all threads and coroutines go over one link, and
+// share its writes. It connects when it is needed, again and again, and each command waits for that
+// as long as its own deadline allows.
+#pragma once
+
+#include "net/backoff.hpp"
+#include "net/connector.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/link.hpp"
+#include "stores/redis/client/options.hpp"
+#include "stores/redis/client/reply.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::redis {
+
+// Thread-safe. Completions are called exactly once, by the command's deadline, under no lock.
+//
+//   state       means                                   changes to
+//   idle        no link, nobody waits for one           connecting: a command comes; resting: too soon
+//   connecting  a link is being made                    open; resting or idle: failed
+//   open        commands go out as they come            resting or idle: the link ended
+//   resting     back-off after a failure                connecting
+//   closed      for good                                -
+//
+// What must hold:
+//  1. A command that is not answered in time ends the link: the answers behind it would be taken for
+//     others'. Everything in flight is then unavailable, its outcome unknown.
+//  2. in_flight_ has the commands of the current link in the order in which their bytes were queued.
+//  3. No I/O and no call to others under the mutex; queueing bytes is neither.
+class connection final : public link_user, public std::enable_shared_from_this<connection> {
+ public:
+  // In flight, or waiting for a link; then overloaded.
+  static constexpr std::size_t command_limit = 200'000;
+
+  // Told on the reactor's threads. For topologies: who answers now, and that nobody does.
+  struct events {
+    std::function<void(const server_info&)> opened;
+    std::function<void(const error&)> ended;
+  };
+
+  static std::shared_ptr<connection> make(net::network net, server_options options,
+                                          events tell = {});
+  ~connection() override;
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  // Writes on the calling thread if the link is open. Error replies of the server are replies.
+  // unavailable: no answer in time, or the link broke; the command may have been executed. denied,
+  // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
+  void send(const command& what, time_point deadline, spi::completion<reply> done);
+
+  // Afterwards every completion has been called, with unavailable. Not from within a lock that
+  // completions take.
+  void close() noexcept;
+
+  // The server as last greeted, if ever.
+  [[nodiscard]] std::optional<server_info> server() const;
+  [[nodiscard]] const server_options& options() const noexcept { return *options_; }
+
+  void opened(link& which, const server_info& server) override;
+  void received(link& which, std::vector<reply>& replies) override;
+  void ended(link& which, const error& why) override;
+
+ private:
+  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
+
+  struct pending {
+    spi::completion<reply> done;
+    time_point deadline;
+    std::uint32_t replies;        // still to come
+    std::vector<reply> gathered;  // of a command with several
+  };
+  struct waiting {
+    command what;
+    pending rest;
+  };
+  struct answered {
+    spi::completion<reply> done;
+    reply answer;
+  };
+  using mutex_lock = std::unique_lock<std::mutex>;
+
+  connection(net::network net, server_options options, events tell);
+
+  void send_later(mutex_lock& lock, const command& what, pending rest, time_point now);
+  void connect(mutex_lock& lock);
+  void rest_or_idle();
+  void match(reply& answer, std::vector<answered>& into);
+  void watch_deadline(time_point deadline);
+  void check_deadlines();
+  void drop_link(mutex_lock& lock, const error& why, time_point now);
+  static void refuse(std::vector<pending> those, const error& why);
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const events tell_;
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  state state_ = state::idle;
+  std::shared_ptr<link> link_;
+  std::deque<pending> in_flight_;
+  std::deque<waiting> waiting_;
+  std::thread::id delivering_;  // who runs completions now: its commands go out together afterwards
+  bool held_back_ = false;      // it queued some
+  time_point alarm_at_ = time_point::max();  // not later than any deadline
+  spi::runtime::timer_id alarm_ = 0;
+  spi::runtime::timer_id rest_timer_ = 0;
+  net::backoff backoff_;
+  time_point not_before_{};  // the next attempt
+  time_point opened_at_{};
+  std::optional<error> last_failure_;
+  std::optional<server_info> server_;
+};
+
+}  // namespace holdfast::redis

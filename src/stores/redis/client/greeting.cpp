@@ -1,0 +1,109 @@
+// See the header.
+#include "stores/redis/client/greeting.hpp"
+
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/server_error.hpp"
+
+#include <utility>
+
+namespace holdfast::redis {
+
+greeting::greeting(const server_options& options)
+    : options_(options), where_("redis " + options.where.text()) {
+  if (!options.user.empty()) {
+    ask(part::auth, {"AUTH", options.user, options.password.reveal()});
+    ask(part::whoami, {"ACL", "WHOAMI"});
+  } else if (!options.password.empty()) {
+    ask(part::auth, {"AUTH", options.password.reveal()});
+  }
+  if (options.database != 0) ask(part::select, {"SELECT", std::to_string(options.database)});
+  if (!options.name.empty()) ask(part::name, {"CLIENT", "SETNAME", options.name});
+  ask(part::role, {"ROLE"});
+  ask(part::info, {"INFO", "server"});
+}
+
+void greeting::ask(part what, std::initializer_list<std::string_view> words) {
+  bytes_ += command(words).bytes();
+  asked_.push_back(what);
+}
+
+std::string greeting::take_bytes() { return std::exchange(bytes_, {}); }
+
+result<greeting::step> greeting::take(const reply& answer) {
+  if (answered_ == asked_.size()) {
+    return failure(errc::unavailable, where_ + ": protocol error: an answer to no question");
+  }
+  if (auto fine = check(asked_[answered_++], answer); !fine) return tl::unexpected(fine.error());
+  if (answered_ < asked_.size()) return step::more;
+  if (std::exchange(in_the_dark_, false)) {
+    // Needs no permission, but not every proxy knows it.
+    ask(part::hello, {"HELLO", "2"});
+    return step::more;
+  }
+  return conclude();
+}
+
+result<void> greeting::check(part what, const reply& answer) {
+  // Said instead of any answer: all the server's places are taken.
+  if (answer.is_error() && classify(answer) == trouble::passing) {
+    return tl::unexpected(to_error(answer, "connect", where_));
+  }
+  const bool not_allowed = answer.is_error("NOPERM");
+  switch (what) {
+    case part::auth:
+      return check_auth(answer);
+    case part::whoami:
+      return check_user(answer);
+    case part::name:
+      if (not_allowed || !answer.is_error()) return {};  // only for people
+      break;
+    case part::role:
+      if (not_allowed) in_the_dark_ = true;
+      if (not_allowed || !answer.is_error()) return server_.take_role(answer), result<void>{};
+      break;
+    case part::info:
+      if (not_allowed) in_the_dark_ = true;
+      if (not_allowed || !answer.is_error()) return server_.take_info(answer), result<void>{};
+      break;
+    case part::hello:
+      if (!answer.is_error()) return server_.take_hello(answer), result<void>{};
+      return failure(errc::denied, where_ +
+                                       ": not allowed to see role and version; grant +role "
+                                       "and +info");
+    case part::select:
+      if (!answer.is_error()) return {};
+      break;
+  }
+  return tl::unexpected(to_error(answer, "connect", where_));
+}
+
+result<void> greeting::check_auth(const reply& answer) const {
+  if (answer.is(reply::type::status) && answer.text == "OK") return {};
+  if (answer.is_error("WRONGPASS")) {
+    return failure(errc::denied, where_ + ", AUTH: user or password is wrong, or the user is off");
+  }
+  if (answer.text.starts_with("ERR AUTH <password> called without any password configured")) {
+    return failure(errc::denied, where_ + ", AUTH: the server's default user has no password");
+  }
+  return failure(errc::denied, where_ + ", AUTH: refused");
+}
+
+// AUTH said OK already; this finds a proxy that says OK to everything.
+result<void> greeting::check_user(const reply& answer) const {
+  if (answer.is_error() || answer.words() == options_.user) return {};
+  return failure(errc::denied, where_ + ", AUTH: the server takes us for another user");
+}
+
+result<greeting::step> greeting::conclude() {
+  if (server_.version < oldest_version) {
+    return failure(errc::unsupported, where_ + ": version " + server_.version.text() +
+                                          "; the oldest supported is " + oldest_version.text());
+  }
+  const bool master = server_.part == server_info::role::master;
+  if (options_.wanted == server_options::role::master && !master) {
+    return failure(errc::unavailable, where_ + ": is not a master (a replica takes no locks)");
+  }
+  return step::finished;
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,86 @@
+// One life of a connection to a server: connected, greeted, then replies in the order of the
+// commands, then its end. Never used again after that: a late answer must not be taken for another's.
+#pragma once
+
+#include "net/connector.hpp"
+#include "net/stream.hpp"
+#include "stores/redis/client/greeting.hpp"
+#include "stores/redis/client/options.hpp"
+#include "stores/redis/client/reply.hpp"
+#include "stores/redis/client/reply_reader.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::redis {
+
+class link;
+
+// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
+// one link.
+class link_user {
+ public:
+  virtual ~link_user() = default;
+  virtual void opened(link& which, const server_info& server) = 0;
+  // All replies that came with one read; the user may take them out.
+  virtual void received(link& which, std::vector<reply>& replies) = 0;
+  // Once, and last; not after close(). denied and unsupported: trying again at once is in vain.
+  virtual void ended(link& which, const error& why) = 0;
+};
+
+// Thread-safe.
+class link final : public net::stream_user, public std::enable_shared_from_this<link> {
+ public:
+  // Does nothing before start(). `options` and what they name are kept by the caller.
+  link(net::network net, std::shared_ptr<const server_options> options,
+       std::weak_ptr<link_user> user);
+  ~link() override;
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+
+  void start();
+
+  // Only once opened. As net::stream's: queue() under the caller's lock, flush() outside it.
+  void queue(std::string_view bytes) { stream_->queue(bytes); }
+  void flush() noexcept { stream_->flush(); }
+  [[nodiscard]] std::size_t unsent() const noexcept { return stream_->unsent(); }
+
+  // As net::stream's: no call afterwards, not under a lock that the calls take.
+  void close() noexcept;
+
+  // From the stream.
+  void received(std::string_view bytes) override;
+  void ended(const error& why) override;
+
+ private:
+  void connected(result<std::shared_ptr<net::stream>> made);
+  bool greet(std::vector<reply>& replies, link_user& user);
+  void send_greeting();
+  void fail(const error& why);
+
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const std::weak_ptr<link_user> user_;
+  const runtime::fork_guard guard_;
+  // Set before opened() is called, and not changed after it.
+  std::shared_ptr<net::stream> stream_;
+
+  // Only within the stream's callbacks.
+  greeting greeting_;
+  reply_reader reader_;
+  std::vector<reply> replies_;
+  bool greeted_ = false;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::shared_ptr<net::connector> connector_;
+  spi::runtime::timer_id timer_ = 0;  // for the greeting
+  bool over_ = false;
+};
+
+}  // namespace holdfast::redis

@@ -1,0 +1,173 @@
+// See the header. hiredis calls the creators below; they put each value into its place in a reply of
+// ours. Nothing is thrown through its C code.
+#include "stores/redis/client/reply_reader.hpp"
+
+#include <hiredis/read.h>
+
+#include <cstring>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+// What the creators share, reached through hiredis's privdata.
+struct building {
+  const reader_limits limits;
+  reply root;
+  std::size_t announced = 0;  // elements of all arrays of the reply
+  std::string problem;        // why a creator gave up
+};
+
+building& building_of(const redisReadTask* task) { return *static_cast<building*>(task->privdata); }
+
+// Where the value of this task belongs. Arrays reserve their elements, so that places stay.
+reply& place_of(const redisReadTask* task) {
+  if (task->parent == nullptr) {
+    reply& root = building_of(task).root;
+    root = reply{};
+    return root;
+  }
+  return static_cast<reply*>(task->parent->obj)->elements.emplace_back();
+}
+
+template <class Make>
+void* guarded(const redisReadTask* task, Make&& make) noexcept {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    building_of(task).problem = "out of memory";
+    return nullptr;
+  }
+}
+
+void* create_string(const redisReadTask* task, char* text, std::size_t size) {
+  return guarded(task, [&]() -> void* {
+    // hiredis takes any two bytes for the end of a string.
+    if (task->type == REDIS_REPLY_STRING && std::memcmp(text + size, "\r\n", 2) != 0) {
+      building_of(task).problem = "a string is longer than announced";
+      return nullptr;
+    }
+    reply& made = place_of(task);
+    made.kind = task->type == REDIS_REPLY_ERROR    ? reply::type::error
+                : task->type == REDIS_REPLY_STATUS ? reply::type::status
+                                                   : reply::type::string;
+    made.text.assign(text, size);
+    return &made;
+  });
+}
+
+void* create_array(const redisReadTask* task, std::size_t elements) {
+  return guarded(task, [&]() -> void* {
+    building& shared = building_of(task);
+    std::size_t depth = 1;
+    for (auto* outer = task->parent; outer != nullptr; outer = outer->parent) ++depth;
+    if (depth > shared.limits.depth) {
+      shared.problem = "arrays nested too deeply";
+      return nullptr;
+    }
+    if (elements > shared.limits.elements - shared.announced) {
+      shared.problem = "more than " + std::to_string(shared.limits.elements) + " elements";
+      return nullptr;
+    }
+    shared.announced += elements;
+    reply& made = place_of(task);
+    made.kind = reply::type::array;
+    made.elements.reserve(elements);
+    return &made;
+  });
+}
+
+void* create_integer(const redisReadTask* task, long long value) {
+  return guarded(task, [&]() -> void* {
+    reply& made = place_of(task);
+    made.kind = reply::type::integer;
+    made.integer = value;
+    return &made;
+  });
+}
+
+void* create_nil(const redisReadTask* task) {
+  return guarded(task, [&]() -> void* { return &place_of(task); });
+}
+
+redisReplyObjectFunctions& creators() {
+  static redisReplyObjectFunctions functions = [] {
+    redisReplyObjectFunctions made{};
+    made.createString = create_string;
+    // The count's type differs between hiredis's versions.
+    made.createArray = [](const redisReadTask* task, auto elements) -> void* {
+      return create_array(task, static_cast<std::size_t>(elements));
+    };
+    made.createInteger = create_integer;
+    made.createNil = create_nil;
+    made.freeObject = [](void*) {};  // all belongs to the root, and that to us
+    return made;
+  }();
+  return functions;
+}
+
+struct free_reader {
+  void operator()(redisReader* reader) const noexcept { ::redisReaderFree(reader); }
+};
+
+}  // namespace
+
+struct reply_reader::parser {
+  explicit parser(reader_limits limits)
+      : shared{limits, {}, 0, {}}, reader(::redisReaderCreateWithFunctions(&creators())) {
+    if (reader == nullptr) throw std::bad_alloc();
+    reader->privdata = &shared;
+  }
+
+  [[nodiscard]] std::size_t consumed() const noexcept { return fed - (reader->len - reader->pos); }
+
+  // Of the reply that is being read: too much of it, or a line without an end?
+  [[nodiscard]] bool oversized() const noexcept {
+    if (fed - finished > shared.limits.bytes) return true;
+    const std::size_t left = reader->len - reader->pos;
+    return left > shared.limits.line &&
+           std::memchr(reader->buf + reader->pos, '\n', shared.limits.line) == nullptr;
+  }
+
+  building shared;
+  std::unique_ptr<redisReader, free_reader> reader;
+  std::size_t fed = 0;       // bytes, in all
+  std::size_t finished = 0;  // bytes of complete replies
+  std::optional<error> broken;
+};
+
+reply_reader::reply_reader(reader_limits limits) : parser_(std::make_unique<parser>(limits)) {}
+reply_reader::~reply_reader() = default;
+
+result<void> reply_reader::feed(std::string_view bytes, std::vector<reply>& into) {
+  parser& self = *parser_;
+  const auto give_up = [&self](const std::string& why) {
+    self.broken = error{errc::unavailable, "protocol error: " + why};
+    return tl::unexpected(*self.broken);
+  };
+  if (self.broken) return tl::unexpected(*self.broken);
+  if (::redisReaderFeed(self.reader.get(), bytes.data(), bytes.size()) != REDIS_OK) {
+    return give_up("out of memory");
+  }
+  self.fed += bytes.size();
+  while (true) {
+    void* complete = nullptr;
+    if (::redisReaderGetReply(self.reader.get(), &complete) != REDIS_OK) {
+      return give_up(self.shared.problem.empty() ? self.reader->errstr : self.shared.problem);
+    }
+    if (complete == nullptr) break;
+    if (self.consumed() - self.finished > self.shared.limits.bytes)
+      return give_up("a reply too long");
+    into.push_back(std::move(self.shared.root));
+    self.shared.announced = 0;
+    self.finished = self.consumed();
+  }
+  if (self.oversized()) return give_up("a reply too long");
+  return {};
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,45 @@
+// A Lua script, called by its hash and sent in full only where the server does not know it: after a
+// restart, a failover, a moved slot, SCRIPT FLUSH.
+#pragma once
+
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/connection.hpp"
+#include "stores/redis/client/reply.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace holdfast::redis {
+
+// Thread-safe, immutable.
+class script {
+ public:
+  explicit script(std::string text);
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+  [[nodiscard]] const std::string& hash() const noexcept { return hash_; }  // SHA-1, 40 hex digits
+
+  // EVALSHA.
+  [[nodiscard]] command by_hash(std::span<const std::string_view> keys,
+                                std::span<const std::string_view> arguments) const;
+  // EVAL, with the keys and arguments of a command that by_hash() made.
+  [[nodiscard]] command in_full(const command& made) const;
+  [[nodiscard]] command load() const;  // SCRIPT LOAD
+
+ private:
+  std::string text_;
+  std::string hash_;
+};
+
+// Calls it by hash, and once more in full if the server answers NOSCRIPT, which means that nothing
+// was executed. As connection::send() otherwise. The script lives at least until `done` is called.
+void run_script(const std::shared_ptr<connection>& with, const script& what,
+                std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
+                time_point deadline, spi::completion<reply> done);
+
+}  // namespace holdfast::redis

@@ -1,0 +1,151 @@
+// The subscription connection of a node: all channels that this process listens to, over one link of
+// its own. Messages sent while it is down are lost; whoever listens is told when that was so.
+#pragma once
+
+#include "net/backoff.hpp"
+#include "net/connector.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/redis/client/link.hpp"
+#include "stores/redis/client/options.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::redis {
+
+// Who listens to a channel. Called under no lock, on the reactor's threads, in the order of the
+// events. Calls may be spurious.
+class channel_listener {
+ public:
+  virtual ~channel_listener() = default;
+  // The server has confirmed: from now on nothing is missed. After each reconnection again: what
+  // happened before must be looked up.
+  virtual void confirmed() = 0;
+  virtual void message(std::string_view payload) = 0;
+  // Messages may be missed from some time ago until the next confirmed(): the connection was lost,
+  // or the channel's slot moved away.
+  virtual void interrupted(const error& why) = 0;
+};
+
+struct channel_id {
+  enum class flavour : std::uint8_t { classic, sharded };
+
+  flavour kind = flavour::classic;
+  std::string name;
+
+  friend auto operator<=>(const channel_id&, const channel_id&) = default;
+};
+
+struct subscriber_limits {
+  duration keepalive = std::chrono::seconds(5);  // a silent link is asked after this
+  duration answer = std::chrono::seconds(5);     // then, or for a subscription, it has this long
+};
+
+// Thread-safe. Connects when there is a channel to listen to, and again as long as there is one.
+//
+// What must hold:
+//  1. asked_ has the questions (SUBSCRIBE, UNSUBSCRIBE, PING) of the current link in the order of
+//     their bytes; the server answers in that order, with messages in between.
+//  2. A channel is confirmed when the last question about it was a subscription and is answered.
+//  3. An end of subscription that nobody asked for (sunsubscribe, as a slot moves away) is a loss: it
+//     is told, and asked for again with back-off. The topology may know a better node meanwhile.
+class subscriber final : public link_user, public std::enable_shared_from_this<subscriber> {
+ public:
+  static constexpr std::size_t channel_limit = 10'000;  // then overloaded
+
+  static std::shared_ptr<subscriber> make(net::network net, server_options options,
+                                          subscriber_limits limits = {});
+  ~subscriber() override;
+  subscriber(const subscriber&) = delete;
+  subscriber& operator=(const subscriber&) = delete;
+
+  // Listens until the subscription is destroyed; a call that has begun then goes on. Listeners of one
+  // channel share it on the wire. overloaded; cancelled: closed, or forked.
+  result<std::unique_ptr<spi::subscription>> subscribe(const channel_id& channel,
+                                                       std::weak_ptr<channel_listener> listener);
+
+  // No listener is told of it, and none is called afterwards.
+  void close() noexcept;
+
+  void opened(link& which, const server_info& server) override;
+  void received(link& which, std::vector<reply>& replies) override;
+  void ended(link& which, const error& why) override;
+
+ private:
+  class ticket;
+
+  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
+  enum class question : std::uint8_t { subscribe, unsubscribe, ping };
+
+  struct asked {
+    question what;
+    channel_id channel;
+    time_point at;
+  };
+  struct entry {
+    std::map<std::uint64_t, std::weak_ptr<channel_listener>> listeners;
+    std::size_t questions = 0;  // not yet answered
+    bool confirmed = false;
+    bool lost = false;  // to be asked for again
+  };
+  using channel_map = std::map<channel_id, entry>;
+  using mutex_lock = std::unique_lock<std::mutex>;
+  // What to tell, once the mutex is free.
+  struct notice {
+    enum class event : std::uint8_t { confirmed, message, interrupted };
+
+    std::weak_ptr<channel_listener> whom;
+    event what = event::message;
+    std::string payload;
+    error why;
+  };
+  using news = std::vector<notice>;
+
+  subscriber(net::network net, server_options options, subscriber_limits limits);
+
+  void unsubscribe(const channel_id& channel, std::uint64_t id) noexcept;
+  void ask(question what, const channel_id& channel, time_point now);
+  void connect(mutex_lock& lock);
+  void drop_link(mutex_lock& lock, const error& why);
+  void rest_or_idle();
+  bool take(const reply& answer, news& told);
+  bool take_push(std::string_view what, const channel_id& channel, const reply& answer, news& told);
+  bool take_error(const reply& answer, news& told);
+  bool answered(question what, const channel_id& channel);
+  void settle(channel_map::iterator channel, news& told);
+  void lose(entry& channel, const error& why, news& told);
+  void look_after_link(time_point when);
+  void keep_alive();
+  void tell_if_confirmed(const channel_id& channel, std::uint64_t id);
+  static void tell(const news& told);
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const subscriber_limits limits_;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  state state_ = state::idle;
+  std::shared_ptr<link> link_;
+  channel_map channels_;
+  std::deque<asked> asked_;
+  std::uint64_t next_id_ = 1;
+  spi::runtime::timer_id timer_ = 0;  // keep-alive or rest, by state
+  net::backoff backoff_;
+  time_point not_before_{};
+  time_point opened_at_{};
+};
+
+}  // namespace holdfast::redis

@@ -1,0 +1,41 @@
+// A program that a test starts. It ends with the test, whatever happens: killed by the destructor,
+// and by the kernel when the thread that started it ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+// Not thread-safe.
+class child_process {
+ public:
+  child_process() = default;
+  // The program is looked for in PATH; its output is appended to the log. Throws std::system_error.
+  child_process(const std::vector<std::string>& arguments, const std::filesystem::path& log);
+  child_process(child_process&& other) noexcept;
+  child_process& operator=(child_process&& other) noexcept;
+  child_process(const child_process&) = delete;
+  child_process& operator=(const child_process&) = delete;
+  ~child_process();
+
+  [[nodiscard]] pid_t id() const noexcept { return id_; }
+  [[nodiscard]] bool alive() noexcept;
+  void signal(int number) const noexcept;
+  // Sends the signal and waits for the end.
+  void end(int number) noexcept;
+  // Waits for the end; the exit status, or -1 if a signal ended it.
+  int wait() noexcept;
+
+ private:
+  pid_t id_ = 0;
+};
+
+// Runs a program to its end and returns what it wrote. Throws if it cannot be
+// run or ends with another status than 0.
+std::string run_program(const std::vector<std::string>& arguments);
+
+}  // namespace holdfast::test
