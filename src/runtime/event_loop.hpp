@@ -39,6 +39,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace holdfast::runtime {
 
@@ -72,8 +73,12 @@ class event_loop {
   void serve();
   void stop() noexcept;
   void clear() noexcept;
-  // In a forked child: closes the descriptors.
-  void abandon() noexcept { poller_.close(); }
+  // In a forked child: closes the descriptors, and keeps the loop from ever being destroyed, since
+  // the threads that were inside left its locks and its condition variable as they were.
+  void abandon(std::shared_ptr<event_loop> itself) noexcept {
+    poller_.close();
+    itself_ = std::move(itself);
+  }
 
   // For tests and metrics: how often any thread came back from the kernel, how many throws were
   // swallowed, how many threads wait and descriptors are watched, who leads.
@@ -116,6 +121,7 @@ class event_loop {
   const fork_guard guard_;
   poller poller_;
   std::atomic<std::uint64_t> swallowed_{0};
+  std::shared_ptr<event_loop> itself_;  // only where abandoned
 
   mutable std::mutex mutex_;
   std::condition_variable settled_;  // an awaited on_ready has returned

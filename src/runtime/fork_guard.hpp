@@ -13,10 +13,11 @@ std::uint64_t fork_generation() noexcept;
 // lock may be held for ever by a thread that is not there.
 class fork_guard {
  public:
+  fork_guard() noexcept : born_(fork_generation()) {}
   [[nodiscard]] bool forked() const noexcept { return fork_generation() != born_; }
 
  private:
-  std::uint64_t born_ = fork_generation();
+  std::uint64_t born_;
 };
 
 }  // namespace holdfast::runtime

@@ -42,7 +42,7 @@ void notifier::abandon() noexcept {
   // Leaked, both: to join or to detach would touch a thread that this process does not have, and
   // a condition variable with a vanished waiter cannot be destroyed.
   [[maybe_unused]] const auto* thread = thread_.release();
-  [[maybe_unused]] const auto* kept = new std::shared_ptr<state>(state_);
+  state_->itself = state_;
 }
 
 bool notifier::lagging() const noexcept {

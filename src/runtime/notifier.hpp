@@ -52,8 +52,9 @@ class notifier {
     std::atomic<std::uint64_t> swallowed{0};
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<spi::task> queue;  // guarded by mutex
-    bool stopping = false;        // guarded by mutex
+    std::deque<spi::task> queue;    // guarded by mutex
+    bool stopping = false;          // guarded by mutex
+    std::shared_ptr<state> itself;  // only where abandoned: never destroyed
   };
 
   static void run(state& state);

@@ -15,11 +15,10 @@ epoll_reactor::epoll_reactor()
 
 epoll_reactor::~epoll_reactor() {
   if (guard_.forked()) {
-    loop_->abandon();
+    loop_->abandon(loop_);
     notifier_.abandon();
-    // Leaked, as the threads that it belonged to are gone with their locks held or not.
+    // Leaked: to join or to detach would touch a thread that this process does not have.
     [[maybe_unused]] const auto* thread = engine_.release();
-    [[maybe_unused]] const auto* kept = new std::shared_ptr<event_loop>(loop_);
     return;
   }
   loop_->stop();

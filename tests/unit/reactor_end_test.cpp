@@ -62,6 +62,17 @@ TEST(reactor_end, notifications_given_before_it_are_run) {
     for (int i = 0; i < 1'000; ++i) reactor.notify([&] { ran.fetch_add(1); });
   }
   EXPECT_EQ(ran.load(), 1'000);
+
+  // Also where the end comes from the first of them, and the rest is queued behind it.
+  std::promise<void> last;
+  auto finished = last.get_future();
+  end_inside_a_task([&](epoll_reactor& reactor, auto work) {
+    reactor.notify(std::move(work));
+    for (int i = 0; i < 100; ++i) reactor.notify([&] { ran.fetch_add(1); });
+    reactor.notify([&] { last.set_value(); });
+  });
+  ASSERT_TRUE(arrives(finished));
+  EXPECT_EQ(ran.load(), 1'100);
 }
 
 // Broken: what a task holds would leak with the reactor.

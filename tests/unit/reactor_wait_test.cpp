@@ -96,6 +96,41 @@ TEST(reactor_wait, the_lead_goes_from_waiter_to_waiter_and_at_last_to_the_engine
   EXPECT_TRUE(eventually([&] { return engine_leads(reactor); }));
 }
 
+// Broken: a caller that comes while the engine's thread is at work would be served by that with a hop,
+// for as long as it waits.
+TEST(reactor_wait, the_engine_hands_the_lead_to_a_caller_that_came_while_it_worked) {
+  epoll_reactor reactor;
+  std::promise<void> entered;
+  std::promise<void> go_on;
+  auto inside = entered.get_future();
+  auto released = go_on.get_future();
+  reactor.post([&] {
+    entered.set_value();
+    EXPECT_TRUE(arrives(released));
+  });
+  ASSERT_TRUE(arrives(inside));
+  const waiting_thread caller(reactor);
+  ASSERT_TRUE(eventually([&] { return reactor.loop().waiting() == 1; }));
+  go_on.set_value();
+  EXPECT_EQ(leading_thread(reactor), caller.thread.get_id());
+}
+
+// Broken: after a caller that waited long, nobody would look at the descriptors any more.
+TEST(reactor_wait, the_engine_leads_again_after_a_caller_that_led_for_long) {
+  epoll_reactor reactor;
+  {
+    const waiting_thread caller(reactor);
+    ASSERT_TRUE(eventually([&] { return caller_leads(reactor); }));
+    // Until the engine's thread has stopped to look, and relies on being told.
+    ASSERT_TRUE(eventually([&] {
+      const std::uint64_t before = reactor.loop().wakeups();
+      std::this_thread::sleep_for(10ms);
+      return before == reactor.loop().wakeups();
+    }));
+  }
+  EXPECT_TRUE(eventually([&] { return engine_leads(reactor); }));
+}
+
 // Broken: callers, followers, the engine and whoever sets the flags would miss each other in some
 // order of events, and one would sleep for ever (the test's time limit), or a thread sanitizer
 // would object.

@@ -36,7 +36,8 @@ class runtime {
   // callback delays neither renewals nor the loss of another lease.
   virtual void notify(task work) = 0;
 
-  // True on threads that must never block on a lock: the engine's and the notifier's.
+  // True on threads that must never block on a lock: the engine's and the notifier's, and a
+  // caller's while it drives and runs a task.
   [[nodiscard]] virtual bool on_own_thread() const noexcept = 0;
 
   // True in a child that was forked from the process that made this runtime: its threads are not
@@ -45,6 +46,8 @@ class runtime {
 
   // Blocks the caller until `done` is true, driving the runtime's work itself where nobody else
   // does: a lone thread pays no hop to another. Whoever sets `done` then calls wake() with it.
+  // Not to be called from a task. Returns with `done` unset only if the runtime ends or this is a
+  // forked child.
   virtual void wait(const std::atomic<bool>& done) = 0;
   virtual void wake(const std::atomic<bool>& done) noexcept = 0;
 };
