@@ -28,15 +28,33 @@ void discount(resource_row& at, const claim_row& row) {
 
 }  // namespace
 
+// By the number that the name had last time, which is one step less than by the name.
 std::optional<resource_row> roster::find(std::string_view key) {
-  query found(statements_.resource, key);
-  if (!found.next()) return std::nullopt;
+  const auto known = numbers_.find(key);
+  if (known != numbers_.end()) {
+    if (auto found = load(known->second, key)) return found;
+    numbers_.erase(known);
+  }
+  query named(statements_.resource_named, key);
+  if (!named.next()) return std::nullopt;
+  remember(key, named.number(0));
+  return load(named.number(0), key);
+}
+
+std::optional<resource_row> roster::load(std::int64_t id, std::string_view key) {
+  query found(statements_.resource, id);
+  if (!found.next() || found.blob(0) != key) return std::nullopt;
   resource_row row;
-  row.id = found.number(0);
+  row.id = id;
   row.key = key;
   row.last = static_cast<std::uint64_t>(found.number(1));
   decode_resource(found.blob(2), row);
   return row;
+}
+
+void roster::remember(std::string_view key, std::int64_t id) {
+  if (numbers_.size() >= remembered_limit) numbers_.clear();
+  numbers_.insert_or_assign(std::string(key), id);
 }
 
 resource_row roster::make(std::string_view key, instant now) {

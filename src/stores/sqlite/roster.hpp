@@ -9,7 +9,10 @@
 #include "stores/sqlite/statements.hpp"
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,8 +51,12 @@ class roster {
   // Resources of which only the fence is left are forgotten little by little as new ones come, so
   // that the table follows the names in use and not the names ever used.
   static constexpr std::int64_t forgetting_step = 64;
+  // Names whose row is known by number.
+  static constexpr std::size_t remembered_limit = 10'000;
 
  private:
+  std::optional<resource_row> load(std::int64_t id, std::string_view key);
+  void remember(std::string_view key, std::int64_t id);
   std::optional<claim_row> at_place(const resource_row& at, standing where, std::int64_t place,
                                     const spi::claim_id& id);
   std::vector<claim_row> all(const resource_row& at, standing where, std::size_t limit);
@@ -59,6 +66,7 @@ class roster {
 
   statements& statements_;
   std::int64_t forgotten_up_to_ = 0;
+  std::map<std::string, std::int64_t, std::less<>> numbers_;  // hints: each is checked
 };
 
 }  // namespace holdfast::sqlite

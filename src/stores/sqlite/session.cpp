@@ -19,10 +19,12 @@ constexpr const char* schema =
 // A page holds a lock and little else; what is not written needs no checksum.
 constexpr std::int64_t page_size = 1024;
 constexpr std::int64_t frame_size = page_size + 24;
-// The log is copied back when it has this many pages. More: fewer stalls of a few milliseconds,
-// and a longer first open after all processes were killed.
-constexpr std::int64_t checkpoint_pages = 1000;
+// The log is copied back when it has this many pages. More: fewer stalls of some milliseconds, and
+// a longer first open after all processes were killed (4 MiB are read).
+constexpr std::int64_t checkpoint_pages = 4000;
 constexpr std::int64_t least_checkpoint_pages = 32;
+// Transactions that are written while the log could not be copied back yet.
+constexpr std::int64_t log_slack_pages = 256;
 
 }  // namespace
 
@@ -45,12 +47,11 @@ result<std::unique_ptr<session>> session::open(const location& at, gate_file gat
   if (!connection) return tl::unexpected(std::move(connection.error()));
   std::unique_ptr<session> made(
       new session(at, std::move(gate), std::move(*connection), {status.st_dev, status.st_ino}));
-  if (!made->gate_.enter(deadline)) {
-    return failure(errc::unavailable, "sqlite, open " + at.database + ", gate held too long");
-  }
   made->database_->set_deadline(deadline);
-  auto done = made->attempt([&] { made->set_up(); });
-  made->gate_.leave();
+  result<void> done;
+  const bool entered = made->gate_.inside(
+      deadline, [&]() noexcept { done = made->attempt([&] { made->set_up(); }); });
+  if (!entered) return gate_closed();
   if (!done) return tl::unexpected(std::move(done.error()));
   return made;
 }
@@ -63,8 +64,9 @@ void session::set_up() {
     throw failed{{errc::unsupported, "sqlite, open " + location_.database +
                                          ", the file system cannot hold a write-ahead log"}};
   }
-  database_->execute("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = " +
-                     std::to_string(checkpoint_pages));
+  database_->execute(
+      "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = " +
+      std::to_string(checkpoint_pages));
   if (database_->pragma_number("application_id") == application) return;
   database_->execute("BEGIN IMMEDIATE;" + std::string(schema) +
                      "PRAGMA application_id = " + std::to_string(application) +
@@ -110,19 +112,12 @@ result<void> session::begin_write(time_point deadline) {
     turn_.give();
     return fine;
   }
-  if (!gate_.enter(deadline)) {
-    turn_.give();
-    return failure(errc::unavailable,
-                   "sqlite, gate, another process is inside for too long (is one stopped?)");
-  }
-  auto begun = attempt([this] { run(statements_.begin); });
-  if (!begun) end_write();
-  return begun;
+  return {};
 }
 
-void session::end_write() noexcept {
-  gate_.leave();
-  turn_.give();
+tl::unexpected<error> session::gate_closed() {
+  return failure(errc::unavailable,
+                 "sqlite, gate, another process is inside for too long (is one stopped?)");
 }
 
 result<void> session::in_place() const {
@@ -146,7 +141,7 @@ void session::reserve_log() noexcept {
   std::int64_t pages = checkpoint_pages;
   // Where there is not even room for that now, the log is copied back earlier.
   while (pages > least_checkpoint_pages &&
-         ::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, 2 * pages * frame_size) != 0 &&
+         ::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, (pages + log_slack_pages) * frame_size) != 0 &&
          errno == ENOSPC) {
     pages /= 2;
   }

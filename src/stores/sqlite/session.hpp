@@ -40,11 +40,16 @@ class session {
   template <class Work>
   result<void> write(time_point deadline, Work&& work) {
     if (auto begun = begin_write(deadline); !begun) return begun;
-    auto done = attempt([&] {
-      work(ledger_);
-      run(statements_.commit);
+    result<void> done;
+    const bool entered = gate_.inside(deadline, [&]() noexcept {
+      done = attempt([&] {
+        run(statements_.begin);
+        work(ledger_);
+        run(statements_.commit);
+      });
     });
-    end_write();
+    turn_.give();
+    if (!entered) return gate_closed();
     return done;
   }
 
@@ -104,7 +109,7 @@ class session {
   result<void> begin_read(time_point deadline);
   void end_read() noexcept;
   result<void> begin_write(time_point deadline);
-  void end_write() noexcept;
+  static tl::unexpected<error> gate_closed();
   void set_up();
   void check_format();
 
