@@ -71,7 +71,9 @@ void acquisition::pursue() {
   claim->ttl = request_.lock.ttl;
   claim->lock_delay = request_.lock.lock_delay;
   claim->payload = request_.payload.empty() ? engine_->settings().payload : request_.payload;
-  if (gate_ && engine_->settings().hand_over_locally) {
+  // Its notice is the claim's own: who comes after would be told of a loss too early.
+  const bool passes_on = request_.lock.notice == duration{0};
+  if (gate_ && engine_->settings().hand_over_locally && passes_on) {
     claim->fence_block = engine_->settings().limit.local_hand_overs + 1;
   }
 
@@ -160,6 +162,7 @@ bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
 }
 
 void acquisition::cancel() noexcept {
+  if (engine_->runtime().forked()) return;  // nobody waits for an answer here
   std::shared_ptr<claim_runner> runner;
   {
     const std::lock_guard lock(mutex_);

@@ -39,8 +39,8 @@ void agenda::arm(std::unique_lock<std::mutex>& lock) {
   const time_point when = armed_;
   if (when != time_point::max()) {
     // Under the lock, so that two arms cannot swap; a runtime's at() calls nothing back.
-    timer_ = runtime_.at(when, [self = weak_from_this()] {
-      if (const auto alive = self.lock()) alive->sweep();
+    timer_ = runtime_.at(when, [self = weak_from_this(), round = ++round_] {
+      if (const auto alive = self.lock()) alive->sweep(round);
     });
   }
   lock.unlock();
@@ -58,14 +58,16 @@ std::vector<std::shared_ptr<agenda_item>> agenda::take_until(time_point moment) 
   return taken;
 }
 
-void agenda::sweep() {
+void agenda::sweep(std::uint64_t round) {
   const time_point now = runtime_.now();
   std::vector<std::shared_ptr<agenda_item>> taken;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
-    armed_ = time_point::max();
-    timer_ = 0;
+    if (round == round_) {  // else this timer was cancelled too late, and another is armed
+      armed_ = time_point::max();
+      timer_ = 0;
+    }
     taken = take_until(now);
   }
   for (const auto& item : taken) item->due(now);

@@ -53,7 +53,7 @@ class agenda : public std::enable_shared_from_this<agenda> {
   [[nodiscard]] std::size_t size() const;
 
  private:
-  void sweep();
+  void sweep(std::uint64_t round);
   void arm(std::unique_lock<std::mutex>& lock);
   std::vector<std::shared_ptr<agenda_item>> take_until(time_point moment);
 
@@ -65,7 +65,8 @@ class agenda : public std::enable_shared_from_this<agenda> {
   std::uint64_t next_ticket_ = 1;                                                       // guarded
   time_point armed_ = time_point::max();                                                // guarded
   spi::runtime::timer_id timer_ = 0;                                                    // guarded
-  bool stopped_ = false;                                                                // guarded
+  std::uint64_t round_ = 0;  // guarded; which timer was armed last
+  bool stopped_ = false;     // guarded
 };
 
 }  // namespace holdfast::core

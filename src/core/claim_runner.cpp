@@ -20,7 +20,8 @@ claim_runner::~claim_runner() = default;
 // An answer that comes before the store's call returns is such an input: no recursion.
 template <class Step>
 void claim_runner::feed(Step&& step) {
-  const auto self = shared_from_this();  // the engine's list may drop us at the end
+  if (engine_->runtime().forked()) return;  // the parent's claim, and perhaps its locked mutex
+  const auto self = shared_from_this();     // the engine's list may drop us at the end
   std::unique_lock lock(mutex_);
   if (running_) {
     inputs_.emplace_back(std::forward<Step>(step));
@@ -54,7 +55,11 @@ void claim_runner::after_step(claim_machine::orders todo) {
 }
 
 void claim_runner::publish() noexcept {
-  const bool held = machine_.where() == claim_machine::phase::held;
+  const claim_machine::phase phase = machine_.where();
+  const bool held = phase == claim_machine::phase::held;
+  renewable_.store(
+      held || phase == claim_machine::phase::seeking || mutated(mutant::renewal_after_release),
+      std::memory_order_release);
   valid_until_.store((held ? machine_.valid_until() : time_point::min()).time_since_epoch().count(),
                      std::memory_order_release);
   degraded_.store(machine_.degraded(), std::memory_order_release);
@@ -62,11 +67,12 @@ void claim_runner::publish() noexcept {
 }
 
 void claim_runner::carry_out(claim_machine::orders todo) {
+  if (todo.wanted) tell_wanted();  // before anybody can pass it on
   if (todo.settle) settle(std::move(*todo.settle));
   if (todo.lose) tell_lost(*todo.lose);
   if (todo.attempt) send_attempt();
   if (todo.watch) {
-    engine_->store().watch(claim_, spi::blocked{}, context(),
+    engine_->store().watch(claim_, seen_, context(),
                            [self = shared_from_this()](result<spi::armed> answer) {
                              self->feed([self = self.get(), answer](time_point now) {
                                return self->machine_.watched(now, answer);
@@ -83,7 +89,6 @@ void claim_runner::carry_out(claim_machine::orders todo) {
     }
     if (done) done(std::move(*todo.released));
   }
-  if (todo.wanted) tell_wanted();
   if (engine_->observed()) {
     if (todo.renewed) engine_->raise(event_kind::renewed, *claim_, machine_.fence());
     if (todo.renewal_failed) engine_->raise(event_kind::renewal_failed, *claim_, machine_.fence());
@@ -110,6 +115,9 @@ void claim_runner::send_attempt() {
       claim_, shared_from_this(), context(),
       [self = shared_from_this(), sent_at](result<spi::outcome> answer) {
         self->feed([self = self.get(), sent_at, answer = std::move(answer)](time_point now) {
+          if (answer && std::holds_alternative<spi::blocked>(*answer)) {
+            self->seen_ = std::get<spi::blocked>(*answer);
+          }
           return self->machine_.attempted(now, sent_at, answer);
         });
       });
@@ -171,6 +179,7 @@ void claim_runner::detach() noexcept {
 void claim_runner::start() {
   // Enlisted before the attempt is sent: whatever happens next, somebody looks after this claim.
   engine_->enlist(shared_from_this());
+  if (engine_->closed()) shut();  // close() may have looked before we were on the list
   feed([this](time_point now) { return machine_.start(now); });
 }
 

@@ -65,6 +65,10 @@ class claim_runner final : public agenda_item,
     return duration(ttl_.load(std::memory_order_acquire));
   }
   [[nodiscard]] bool degraded() const noexcept { return degraded_.load(std::memory_order_acquire); }
+  // False once it is being left: what was collected for a batch before that must not go out.
+  [[nodiscard]] bool renewable() const noexcept {
+    return renewable_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] bool wanted_by_others() const noexcept {
     return wanted_.load(std::memory_order_acquire);
   }
@@ -88,6 +92,7 @@ class claim_runner final : public agenda_item,
   const std::shared_ptr<engine> engine_;
   spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
   std::uint32_t attempts_ = 0;  // used while running_
+  spi::blocked seen_;           // used while running_: the last such answer, for watch()
 
   std::mutex mutex_;
   bool running_ = false;                    // guarded by mutex_: somebody feeds the machine
@@ -101,6 +106,7 @@ class claim_runner final : public agenda_item,
   std::atomic<duration::rep> valid_until_{time_point::min().time_since_epoch().count()};
   std::atomic<duration::rep> ttl_{0};
   std::atomic<bool> degraded_{false};
+  std::atomic<bool> renewable_{true};
   std::atomic<bool> wanted_{false};
 };
 

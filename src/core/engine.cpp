@@ -35,6 +35,10 @@ result<void> check_limits(const request& request, const limits& limit) {
     return failure(errc::invalid, "lock_delay must be from 0 to 24 h");
   }
   if (lock.retry.attempts == 0) return failure(errc::invalid, "a retry policy needs one attempt");
+  if (lock.retry.first < duration{0} || lock.retry.limit < duration{0} ||
+      std::max(lock.retry.first, lock.retry.limit) > limit.max_ttl) {
+    return failure(errc::invalid, "a retry policy's pauses must be from 0 to 24 h");
+  }
   if (request.mode == spi::mode::permit &&
       (request.permits == 0 || request.max == 0 || request.permits > request.max)) {
     return failure(errc::invalid, "permits must be from 1 to max");
@@ -163,7 +167,9 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
   for (const auto& gate : gates) gate->give_up_all({errc::cancelled, "the client was closed"});
   for (const auto& runner : runners) runner->shut();
   if (live_claims() == 0) return finish_close();
-  runtime_->at(runtime_->now() + limit, [self = weak_from_this()] {
+  const time_point now = runtime_->now();
+  if (limit >= time_point::max() - now) return;  // for ever: the last release ends it
+  runtime_->at(now + limit, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->finish_close();
   });
 }

@@ -11,10 +11,10 @@ namespace holdfast::core {
 namespace {
 
 bool same_terms(const spi::claim& held, const request& wish) {
-  return held.mode == wish.mode && held.ttl == wish.lock.ttl &&
-         held.renewed == (wish.lock.renew == renew::automatic) &&
-         held.lock_delay == wish.lock.lock_delay && wish.lock.notice == duration{0} &&
-         wish.payload.empty();
+  // One that is not renewed has less than the ttl left that the next one asked for.
+  return held.mode == wish.mode && held.ttl == wish.lock.ttl && held.renewed &&
+         wish.lock.renew == renew::automatic && held.lock_delay == wish.lock.lock_delay &&
+         wish.lock.notice == duration{0} && wish.payload.empty();
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ std::uint64_t gate::holding_thread() const {
 bool gate::may_pass_on(const claim_runner& runner, fence_token fence, time_point now) const {
   return !line_.empty() && passed_on_ < limit_.local_hand_overs &&
          now - granted_at_ < limit_.local_hand_over && fence < last_fence_ &&
-         !runner.wanted_by_others() && runner.valid_until() - now > runner.claim().ttl / 2;
+         !runner.wanted_by_others() && runner.valid_until() > now + runner.claim().ttl / 2;
 }
 
 bool gate::pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now) {

@@ -42,8 +42,11 @@ void watchdog::flush() {
   // One batch has one deadline, so a lease of 100 ms does not share it with one of 30 s.
   std::map<std::size_t, std::vector<std::shared_ptr<claim_runner>>> batches;
   for (auto& runner : runners) {
-    const auto milliseconds =
-        command_limit(limit_, runner->claim().ttl) / std::chrono::milliseconds(1);
+    if (!runner->renewable()) {
+      runner->refreshed(time_point::min(), {});  // never sent
+      continue;
+    }
+    const auto milliseconds = time_for(*runner) / std::chrono::milliseconds(1);
     auto& batch = batches[std::bit_width(static_cast<std::uint64_t>(milliseconds))];
     batch.push_back(std::move(runner));
     if (batch.size() == limit_.renewal_batch) send(std::exchange(batch, {}), now);
@@ -53,13 +56,20 @@ void watchdog::flush() {
   }
 }
 
+// A third of what depends on the answer: an offer is much shorter than the lease it becomes.
+duration watchdog::time_for(const claim_runner& runner) const {
+  const duration granted = runner.ttl();
+  const duration ttl = runner.claim().ttl;
+  return command_limit(limit_, granted > duration{0} ? std::min(granted, ttl) : ttl);
+}
+
 void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_point now) {
   std::vector<spi::claim_ptr> claims;
   claims.reserve(runners.size());
   duration limit = limit_.command;
   for (const auto& runner : runners) {
     claims.push_back(runner->shared_claim());
-    limit = std::min(limit, command_limit(limit_, runner->claim().ttl));
+    limit = std::min(limit, time_for(*runner));
   }
   store_->renew(std::move(claims), {.deadline = now + limit},
                 [runners = std::move(runners), now](result<std::vector<spi::renewal>> answer) {

@@ -31,6 +31,7 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
   void flush();
 
  private:
+  [[nodiscard]] duration time_for(const claim_runner& runner) const;
   void send(std::vector<std::shared_ptr<claim_runner>> runners, time_point now);
 
   spi::runtime& runtime_;

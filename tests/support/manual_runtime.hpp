@@ -41,8 +41,8 @@ class manual_runtime final : public spi::runtime {
   void hold_notifications(bool held) { notifications_held_ = held; }
   // Cancelled timers fire all the same, as they may.
   void cancel_too_late(bool late) { cancels_late_ = late; }
-  // From now on this is the child of a fork.
-  void fork() { forked_ = true; }
+  // This is the child of a fork, or the parent again.
+  void set_forked(bool forked) { forked_ = forked; }
 
   [[nodiscard]] std::size_t timers() const noexcept { return timers_.size(); }
   [[nodiscard]] std::size_t notifications() const noexcept { return notifications_.size(); }

@@ -26,7 +26,7 @@ redis_server::redis_server(redis_options options) : options_(std::move(options))
 void redis_server::launch() {
   const std::string port = std::to_string(port_);
   std::vector<std::string> words{"redis-server", "--port",    options_.tls ? "0" : port,
-                                 "--bind",       "127.0.0.1", "::1",
+                                 "--bind",       "127.0.0.1", "-::1",
                                  "--unixsocket", socket(),    "--dir",
                                  folder_.path(), "--save",    "",
                                  "--daemonize",  "no"};

@@ -1,0 +1,228 @@
+// Local hand-over: a claim is passed on inside the process, within limits, with fences that grow.
+#include "support/engine_bench.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+namespace {
+
+class engine_hand_over : public ::testing::Test {
+ protected:
+  engine_bench bench;
+
+  std::string log() { return bench.store->take_log(); }
+};
+
+TEST_F(engine_hand_over, the_next_thread_gets_the_claim_and_the_next_fence_without_the_engine) {
+  // Broken: every change of threads costs two round trips; or two holders have one fence.
+  auto first = bench.ask();
+  bench.grant(100);
+  auto second = bench.ask();
+  const auto third = bench.ask();
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "granted 101");
+  EXPECT_EQ(third->state(), "waiting");
+  second->granted.reset();
+  EXPECT_EQ(third->state(), "granted 102");
+  EXPECT_TRUE(third->granted->valid());
+  EXPECT_EQ(log(), "attempt a");
+}
+
+TEST_F(engine_hand_over, the_grant_reserves_as_many_fences_as_can_be_passed_on) {
+  // Broken: a handed-over fence meets one that the engine gives to another process.
+  bench.ask();
+  ASSERT_EQ(bench.store->attempts.size(), 1U);
+  EXPECT_EQ(bench.store->attempts.front().claim->fence_block, 33U);
+}
+
+TEST_F(engine_hand_over, it_is_passed_on_thirty_two_times_at_most) {
+  // Broken: one process keeps the lock from all others.
+  std::vector<question_ptr> all;
+  for (int i = 0; i < 40; ++i) all.push_back(bench.ask());
+  bench.grant(100);
+  std::size_t served = 0;
+  while (all[served]->granted) all[served++]->granted.reset();
+  EXPECT_EQ(served, 33U);  // the one that was granted, and 32 more
+  EXPECT_EQ(log(), "attempt a, leave a, attempt b");
+}
+
+TEST_F(engine_hand_over, it_is_passed_on_for_ten_milliseconds_at_most) {
+  // Broken: the same with long holds.
+  auto first = bench.ask();
+  bench.grant(100);
+  auto second = bench.ask();
+  const auto third = bench.ask();
+  bench.runtime->run_for(9ms);
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "granted 101");
+  bench.runtime->run_for(1ms);
+  second->granted.reset();
+  EXPECT_EQ(third->state(), "waiting");
+  EXPECT_EQ(log(), "attempt a, leave a, attempt b");
+}
+
+TEST_F(engine_hand_over, it_stops_at_once_when_another_process_waits) {
+  // Broken: a remote waiter is starved by the threads of one process.
+  auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  bench.store->wakeup_of("a").wanted();
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "waiting");
+  EXPECT_EQ(log(), "attempt a, leave a, attempt b");
+}
+
+TEST_F(engine_hand_over, a_grant_that_says_that_others_wait_is_never_passed_on) {
+  // Broken: the grant's own word counts only after it has been passed on once.
+  question_ptr second;
+  auto first = std::make_shared<question>();
+  bench.engine->acquire(request_for("stock"), [&](result<std::shared_ptr<core::hold>> answer) {
+    (*answer)->release();  // from within the answer: as early as can be
+    ++first->answers;
+  });
+  second = bench.ask();
+  auto grant = lease_of(100);
+  grant.wanted = true;
+  bench.store->answer_attempt(spi::outcome(grant));
+  EXPECT_TRUE(first->answered());
+  EXPECT_EQ(second->state(), "waiting");
+  EXPECT_EQ(log(), "attempt a, attempt b, leave a");
+}
+
+TEST_F(engine_hand_over, the_holder_can_ask_whether_it_is_wanted) {
+  // Broken: a batch job never learns that somebody waits.
+  const auto holder = bench.ask();
+  bench.grant(100);
+  const std::stop_token before = holder->granted->wanted();
+  EXPECT_FALSE(before.stop_requested());
+  bench.store->wakeup_of("a").wanted();
+  bench.runtime->run_ready();
+  EXPECT_TRUE(before.stop_requested());
+  EXPECT_TRUE(holder->granted->wanted().stop_requested());
+}
+
+TEST_F(engine_hand_over, only_equal_terms_are_passed_on) {
+  // Broken: who asked for a ttl of a minute gets one of thirty seconds, or a stranger's payload.
+  std::vector<core::request> others(5, request_for("stock"));
+  others[0].lock.ttl = 60s;
+  others[1].lock.lock_delay = 1s;
+  others[2].lock.notice = 1s;
+  others[3].lock.renew = renew::never;
+  others[4].payload = "leader 7";
+  for (const auto& request : others) {
+    engine_bench fresh;
+    auto first = fresh.ask();
+    fresh.grant(100);
+    const auto second = fresh.ask(request);
+    first->granted.reset();
+    EXPECT_EQ(second->state(), "waiting");
+    EXPECT_EQ(fresh.store->take_log(), "attempt a, leave a, attempt b");
+  }
+}
+
+TEST_F(engine_hand_over, what_is_not_renewed_is_not_passed_on) {
+  // Broken: the second holder has less time than it asked for.
+  auto request = request_for("stock");
+  request.lock.renew = renew::never;
+  auto first = bench.ask(request);
+  bench.grant(100);
+  const auto second = bench.ask(request);
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "waiting");
+}
+
+TEST_F(engine_hand_over, an_offer_is_not_passed_on) {
+  // Broken: the next one inherits two seconds instead of thirty.
+  auto first = bench.ask();
+  bench.store->answer_attempt(blocked_in_line(0s));
+  bench.store->wakeup_of("a").notify(offer(100, 0s));
+  ASSERT_EQ(first->state(), "granted 100");
+  const auto second = bench.ask();
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "waiting");
+}
+
+TEST_F(engine_hand_over, it_can_be_switched_off) {
+  // Broken: an option without effect.
+  core::engine_settings settings;
+  settings.hand_over_locally = false;
+  engine_bench strict(settings);
+  auto first = strict.ask();
+  EXPECT_EQ(strict.store->attempts.front().claim->fence_block, 1U);
+  strict.grant(100);
+  const auto second = strict.ask();
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "waiting");
+}
+
+TEST_F(engine_hand_over, a_loss_reaches_the_one_who_has_it_now) {
+  // Broken: the former holder is told, and the present one works on.
+  const auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  const std::stop_token first_lost = first->granted->lost();
+  first->granted->release();
+  ASSERT_EQ(second->state(), "granted 101");
+  const std::stop_token second_lost = second->granted->lost();
+  bench.store->wakeup_of("a").gone({errc::lost, "by force"});
+  bench.runtime->run_ready();
+  EXPECT_TRUE(second_lost.stop_requested());
+  EXPECT_FALSE(second->granted->valid());
+  EXPECT_FALSE(first_lost.stop_requested());
+}
+
+TEST_F(engine_hand_over, the_former_holder_is_out) {
+  // Broken: a handed-over lease still looks valid to who gave it.
+  const auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  const auto said = bench.release(*first);
+  EXPECT_EQ(*said, "ok");
+  EXPECT_EQ(second->state(), "granted 101");
+  EXPECT_FALSE(first->granted->valid());
+  EXPECT_EQ(*bench.release(*first), "not held");
+  EXPECT_TRUE(second->granted->valid());
+}
+
+TEST_F(engine_hand_over, a_waiter_cancelled_in_the_meantime_is_passed_over) {
+  // Broken: a claim is given to somebody who has gone, and held by nobody.
+  auto first = bench.ask();
+  bench.grant(100);
+  const auto gone = bench.ask();
+  const auto next = bench.ask();
+  gone->handle->cancel();
+  first->granted.reset();
+  EXPECT_EQ(gone->state(), "cancelled");
+  EXPECT_EQ(next->state(), "granted 101");
+}
+
+TEST_F(engine_hand_over, a_changed_claim_is_not_passed_on) {
+  // Broken: a downgraded lock, perhaps shared with readers of other processes, is handed on as
+  // exclusive, though the answer to the downgrade was lost.
+  auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  first->granted->change(spi::mode::shared, [](const result<void>&) {});
+  bench.store->answer_change(no_answer<spi::granted>());
+  first->granted.reset();
+  EXPECT_EQ(second->state(), "waiting");
+  // Its own claim, in the engine's line.
+  EXPECT_EQ(log(), "attempt a, attempt b, change a, leave a");
+}
+
+TEST_F(engine_hand_over, the_claim_goes_on_being_renewed_for_who_has_it) {
+  // Broken: renewal belongs to the first holder and ends with it.
+  auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  first->granted.reset();
+  bench.runtime->run_for(10s);
+  EXPECT_EQ(log(), "attempt a, renew a");
+  bench.store->answer_renewal(std::vector{renewed(100)});
+  bench.runtime->run_for(25s);
+  EXPECT_TRUE(second->granted->valid());
+  EXPECT_EQ(second->granted->fence(), fence_token(101));
+}
+
+}  // namespace
+}  // namespace holdfast::test

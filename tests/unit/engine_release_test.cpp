@@ -1,0 +1,191 @@
+// Release and failure, seen by the caller: what is answered, what goes on behind it, and that
+// different things have different names.
+#include "support/engine_bench.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+namespace {
+
+class engine_release : public ::testing::Test {
+ protected:
+  engine_bench bench;
+
+  std::string log() { return bench.store->take_log(); }
+  question_ptr held(const std::string& name = "stock") {
+    auto asked = bench.ask(name);
+    bench.grant(++last_fence);
+    return asked;
+  }
+
+  std::uint64_t last_fence = 0;
+};
+
+TEST_F(engine_release, answers_what_the_engine_said) {
+  // Broken: a release that found nothing looks like one that worked.
+  const auto kept = held("kept");
+  const auto said = bench.release(*kept);
+  EXPECT_EQ(*said, "nothing yet");
+  bench.store->answer_leave(spi::departure::was_holder);
+  EXPECT_EQ(*said, "ok");
+
+  const auto taken = held("taken");
+  const auto lost = bench.release(*taken);
+  bench.store->answer_leave(spi::departure::gone);
+  EXPECT_EQ(*lost, "lost");
+}
+
+TEST_F(engine_release, a_second_release_is_refused_without_a_request) {
+  // Broken: releasing twice frees the lock of the next holder.
+  const auto holder = held();
+  bench.release(*holder);
+  bench.store->answer_leave(spi::departure::was_holder);
+  log();
+  EXPECT_EQ(*bench.release(*holder), "not held");
+  EXPECT_EQ(log(), "");
+}
+
+TEST_F(engine_release, the_end_of_a_lease_releases_and_throws_nothing) {
+  // Broken: an exception out of a destructor ends the program (redis-plus-plus#563).
+  static_assert(std::is_nothrow_destructible_v<core::hold>);
+  static_assert(noexcept(std::declval<core::hold&>().release()));
+  auto holder = held();
+  log();
+  holder->granted.reset();
+  EXPECT_EQ(log(), "leave a");
+  bench.store->answer_leave(no_answer<spi::departure>());
+  bench.runtime->run_ready();
+  EXPECT_EQ(bench.events->count(event_kind::release_pending), 1U);  // the hook of the silent path
+}
+
+TEST_F(engine_release, one_without_an_answer_goes_on_until_it_is_confirmed) {
+  // Broken: the local state is dropped, and the lock stays until its ttl (curator#1193).
+  auto holder = held();
+  const auto said = bench.release(*holder);
+  bench.store->answer_leave(no_answer<spi::departure>());
+  EXPECT_EQ(*said, "unavailable");
+  log();
+  bench.runtime->run_for(1s);
+  EXPECT_EQ(log(), "leave a");
+  bench.store->answer_leave(no_answer<spi::departure>());
+  bench.runtime->run_for(1s);
+  EXPECT_EQ(log(), "leave a");
+  EXPECT_EQ(bench.engine->live_claims(), 1U);
+  bench.store->answer_leave(spi::departure::gone);
+  EXPECT_EQ(bench.engine->live_claims(), 0U);
+  bench.runtime->run_for(100s);
+  EXPECT_EQ(log(), "");
+  EXPECT_EQ(*said, "unavailable");  // answered once
+}
+
+TEST_F(engine_release, one_that_nobody_hears_ends_with_the_ttl_and_is_told) {
+  // Broken: it is repeated for ever, or given up in silence.
+  auto holder = held();
+  holder->granted.reset();
+  while (bench.engine->live_claims() > 0) {
+    bench.store->answer_leave(no_answer<spi::departure>());
+    bench.runtime->run_for(1s);
+    ASSERT_LT(bench.runtime->now(), at(60s));
+  }
+  EXPECT_GE(bench.runtime->now(), at(30s));
+  EXPECT_EQ(bench.events->count(event_kind::release_abandoned), 1U);
+}
+
+TEST_F(engine_release, the_clean_up_of_a_cancelled_wait_has_a_deadline_of_its_own) {
+  // Broken: the caller's cancelled context is used for the withdrawal too, which then does nothing
+  // until the ttl (redsync).
+  const auto asked = bench.ask("stock", 2s);
+  bench.store->answer_attempt(blocked_in_line(0s));
+  asked->handle->cancel();
+  EXPECT_EQ(asked->state(), "cancelled");
+  ASSERT_EQ(bench.store->leaves.size(), 1U);
+  EXPECT_EQ(bench.store->leaves.front().context.deadline, bench.runtime->now() + 5s);
+}
+
+TEST_F(engine_release, the_clean_up_of_a_timed_out_wait_has_a_deadline_of_its_own) {
+  // Broken: the same at the end of the caller's wait.
+  const auto asked = bench.ask("stock", 2s);
+  bench.store->answer_attempt(blocked_in_line(0s));
+  bench.runtime->run_for(2s);
+  for (std::size_t left = bench.store->attempts.size(); left > 0; --left) {
+    bench.store->answer_attempt(blocked_in_line(2s));
+  }
+  EXPECT_EQ(asked->state(), "timed out");
+  ASSERT_EQ(bench.store->leaves.size(), 1U);
+  EXPECT_EQ(bench.store->leaves.front().context.deadline, bench.runtime->now() + 5s);
+}
+
+TEST_F(engine_release, whatever_the_engine_answers_to_a_cancelled_wait_is_given_back) {
+  // Broken: interrupting a waiter leaves a lock that is renewed for nobody (redisson#4368).
+  const auto asked = bench.ask();
+  asked->handle->cancel();
+  bench.grant(7);
+  EXPECT_EQ(asked->state(), "cancelled");
+  EXPECT_EQ(log(), "attempt a, leave+tombstone a");
+  bench.store->answer_leave(spi::departure::was_holder);
+  EXPECT_EQ(bench.engine->live_claims(), 0U);
+}
+
+TEST_F(engine_release, different_failures_have_different_names) {
+  // Broken: releasing an expired lock and failing to acquire are the same error (node-redlock#168).
+  const auto busy = bench.ask("busy", 0s);
+  bench.store->answer_attempt(blocked_outside());
+  EXPECT_EQ(busy->state(), "busy");
+
+  const auto late = bench.ask("late", 1ms);
+  bench.store->answer_attempt(blocked_in_line(0s));
+  bench.runtime->run_for(1ms);
+  EXPECT_EQ(late->state(), "timed out");
+  bench.store->answer_leave(spi::departure::was_waiting);
+
+  const auto cancelled = bench.ask("cancelled");
+  cancelled->handle->cancel();
+  EXPECT_EQ(cancelled->state(), "cancelled");
+  bench.store->answer_attempt(blocked_in_line(0s));
+  bench.store->answer_leave(spi::departure::was_waiting);
+
+  const auto down = bench.ask("down", 0s);
+  bench.store->answer_attempt(no_answer<spi::outcome>());
+  EXPECT_EQ(down->state(), "unavailable");
+  bench.store->answer_leave(spi::departure::gone);
+
+  const auto gone = held("gone");
+  bench.store->wakeup_of("e").gone({errc::lost, "by force"});
+  EXPECT_EQ(*bench.release(*gone), "lost");
+
+  const auto pending = held("pending");
+  const auto unheard = bench.release(*pending);
+  bench.store->answer_leave(no_answer<spi::departure>());
+  EXPECT_EQ(*unheard, "unavailable");
+  EXPECT_EQ(*bench.release(*pending), "not held");
+}
+
+TEST_F(engine_release, after_a_release_the_loss_is_never_told) {
+  // Broken: a stop callback fires for a lease that was given back long ago.
+  const auto holder = held();
+  const std::stop_token lost = holder->granted->lost();
+  bench.release(*holder);
+  bench.store->wakeup_of("a").gone({errc::lost, "by force"});
+  bench.runtime->run_for(60s);
+  EXPECT_FALSE(lost.stop_requested());
+}
+
+TEST_F(engine_release, a_lease_that_was_lost_before_anybody_asked_says_so) {
+  // Broken: lost() asked for after the fact never fires.
+  const auto holder = held();
+  bench.store->wakeup_of("a").gone({errc::lost, "by force"});
+  EXPECT_TRUE(holder->granted->lost().stop_requested());
+  EXPECT_EQ(holder->granted->valid_until(), time_point::min());
+}
+
+TEST_F(engine_release, a_watch_is_told_what_the_attempt_saw) {
+  // Broken: an engine that watches the blocker does not know which one.
+  bench.ask();
+  bench.store->answer_attempt(blocked_outside(12s));
+  ASSERT_EQ(bench.store->watches.size(), 1U);
+  EXPECT_EQ(bench.store->last_seen.blocker, "other:1:job");
+  EXPECT_EQ(bench.store->last_seen.recheck_after, 12s);
+}
+
+}  // namespace
+}  // namespace holdfast::test
