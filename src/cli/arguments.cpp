@@ -85,10 +85,9 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
   }
   if (raw.command == "ls" || raw.command == "watch") {
     if (words.empty()) return {};
-    // A prefix may end within a character: only `watch` has a name.
     if (words.size() > 1) return usage("takes at most one name", raw.command);
     into.name = words.front();
-    return raw.command == "ls" ? checked{} : check_name(into.name, raw.command);
+    return check_name(into.name, raw.command);
   }
   if (raw.claim && raw.claim->empty()) return usage("--claim needs an id", raw.command);
   if (auto fine = one_name(raw, into.name); !fine) return fine;

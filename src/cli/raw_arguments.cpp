@@ -128,9 +128,8 @@ outcome<void> sort_rest(const CLI::App& app, const std::vector<std::string>& hea
 
 }  // namespace
 
-outcome<raw_arguments> take_apart(int count, const char* const* arguments) {
+outcome<raw_arguments> take_apart(std::vector<std::string> head) {
   raw_arguments raw;
-  std::vector<std::string> head(arguments + std::min(count, 1), arguments + count);
   const auto split = std::find(head.begin(), head.end(), "--");
   if (split != head.end()) {
     raw.split = true;

@@ -28,7 +28,7 @@ struct raw_arguments {
 };
 
 // Unknown options, commands and missing values are usage errors. What was given as a value is never
-// repeated: it may be a password.
-outcome<raw_arguments> take_apart(int count, const char* const* arguments);
+// repeated: it may be a password. `arguments`: without the program's own name.
+outcome<raw_arguments> take_apart(std::vector<std::string> arguments);
 
 }  // namespace holdfast::cli

@@ -1,0 +1,171 @@
+#include "cli/child.hpp"
+
+#include "cli/descriptor.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace holdfast::cli {
+
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> made;
+  made.reserve(texts.size() + 1);
+  // exec() does not write to them; its signature is older than const.
+  for (const std::string& text : texts) made.push_back(const_cast<char*>(text.c_str()));
+  made.push_back(nullptr);
+  return made;
+}
+
+// Everything that the child needs, made before fork(): afterwards it may not allocate, since a
+// thread that is not there may hold the allocator's lock.
+struct launch {
+  const char* program;
+  std::vector<char*> arguments;
+  std::vector<char*> shell;  // for a script without "#!", as execvp does it
+  std::vector<char*> environment;
+  int life;
+  int report;
+  pid_t parent;
+  bool terminal_at_start;
+};
+
+void keep_only_standard_files() noexcept {
+  if (::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+  rlimit limit{};
+  constexpr rlim_t most = 1 << 20;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > most) limit.rlim_cur = most;
+  for (int file = 3; file < static_cast<int>(limit.rlim_cur); ++file) {
+    ::fcntl(file, F_SETFD, FD_CLOEXEC);
+  }
+}
+
+// Async-signal-safe all through.
+[[noreturn]] void become(const launch& how, const signal_inbox& inbox, const terminal& terminal) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have died before that: then no signal comes.
+  if (::getppid() != how.parent) ::_exit(128 + SIGKILL);
+  if (how.terminal_at_start) terminal.give(::getpid());
+  keep_only_standard_files();
+  if (how.life >= 0) ::fcntl(how.life, F_SETFD, 0);
+  inbox.restore();
+  ::execve(how.program, how.arguments.data(), how.environment.data());
+  if (errno == ENOEXEC) ::execve("/bin/sh", how.shell.data(), how.environment.data());
+  const int why = errno;
+  [[maybe_unused]] const ssize_t written = ::write(how.report, &why, sizeof why);
+  ::_exit(127);
+}
+
+}  // namespace
+
+tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox& inbox,
+                                      const terminal& terminal) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return tl::unexpected(errno);
+  const descriptor reading(ends[0]);
+  descriptor writing(ends[1]);
+
+  launch how{.program = plan.program.c_str(),
+             .arguments = pointers(plan.arguments),
+             .shell = {},
+             .environment = pointers(plan.environment),
+             .life = plan.life,
+             .report = writing.get(),
+             .parent = ::getpid(),
+             .terminal_at_start = terminal.to_be_given_at_start()};
+  static char shell_name[] = "sh";
+  how.shell = how.arguments;
+  how.shell[0] = const_cast<char*>(how.program);
+  how.shell.insert(how.shell.begin(), shell_name);
+
+  const pid_t pid = ::fork();
+  if (pid < 0) return tl::unexpected(errno);
+  if (pid == 0) become(how, inbox, terminal);
+  // On both sides: whoever comes first. Fails harmlessly once the child has become another program.
+  ::setpgid(pid, pid);
+  writing.close();
+  int why = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(reading.get(), &why, sizeof why);
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof why) {
+    ::waitpid(pid, nullptr, 0);
+    return tl::unexpected(why);
+  }
+  return child(pid);
+}
+
+void child::signal_group(int number) const noexcept { ::kill(-pid_, number); }
+
+void child::signal_leader(int number) const noexcept { ::kill(pid_, number); }
+
+int child::stopped_by() const noexcept {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG) != 0) return 0;
+  return info.si_pid == pid_ && info.si_code == CLD_STOPPED ? info.si_status : 0;
+}
+
+bool child::ended() const noexcept {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
+}
+
+bool child::alone() const {
+  namespace fs = std::filesystem;
+  std::error_code problem;
+  fs::directory_iterator processes("/proc", problem);
+  if (problem) return false;
+  for (const auto& entry : processes) {
+    const std::string name = entry.path().filename().string();
+    pid_t pid = 0;
+    const auto [end, trouble] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (trouble != std::errc{} || end != name.data() + name.size() || pid == pid_) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    if (!std::getline(file, line)) continue;
+    // "17 (any) name) S 1 42 ...": state, parent, group
+    std::istringstream fields(line.substr(line.rfind(')') + 1));
+    char state = 0;
+    pid_t parent = 0;
+    pid_t group = 0;
+    fields >> state >> parent >> group;
+    if (group == pid_ && state != 'Z' && state != 'X') return false;
+  }
+  return true;
+}
+
+child::ending child::bury() const noexcept {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+void reap_orphans(pid_t watched) noexcept {
+  if (::getpid() != 1) return;
+  for (;;) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0 ||
+        info.si_pid == watched) {
+      return;
+    }
+    ::waitpid(info.si_pid, nullptr, WNOHANG);
+  }
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,21 @@
+// The commands, one file each. Each answers with the exit code and has told why.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "cli/connection.hpp"
+
+namespace holdfast::cli {
+
+int run(const context& context, const hold_arguments& how);
+int elect(const context& context, const hold_arguments& how);
+int multi_run(const context& context, const hold_arguments& how);
+int latch(const context& context, const latch_arguments& what);
+int ls(const context& context, const look_arguments& what);
+int show(const context& context, const look_arguments& what);
+int release(const context& context, const look_arguments& what);
+int revoke(const context& context, const look_arguments& what);
+int watch(const context& context, const look_arguments& what);
+int doctor(const context& context, const look_arguments& what);
+int flash_sale(const context& context, const sale_arguments& how);
+
+}  // namespace holdfast::cli

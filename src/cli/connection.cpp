@@ -1,0 +1,87 @@
+#include "cli/connection.hpp"
+
+#include "cli/default_file.hpp"
+#include "core/names.hpp"
+
+#include <holdfast/spi/url.hpp>
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <utility>
+
+namespace holdfast::cli {
+
+namespace {
+
+outcome<std::string> namespace_of(const global_arguments& global) {
+  const char* variable = std::getenv("HOLDFAST_NAMESPACE");
+  std::string space = global.space.value_or(variable != nullptr ? variable : "");
+  if (auto fine = core::check_space(space); !fine) return usage(fine.error().detail);
+  return space;
+}
+
+// The file, else what stands in the URL, else the environment: the nearer to this call, the
+// stronger.
+outcome<std::string> password_of(const context& context, const address& to) {
+  if (context.global.password_file) return read_password(*context.global.password_file);
+  const auto parsed = spi::parse_url(to.url);
+  if (parsed && !parsed->password.empty()) return std::string{};
+  return context.taken.password.value_or("");
+}
+
+}  // namespace
+
+outcome<address> find_address(const context& context, memory_is memory) {
+  address found;
+  if (context.global.url) {
+    found.url = *context.global.url;
+  } else if (context.taken.url && !context.taken.url->empty()) {
+    found.url = *context.taken.url;
+  } else {
+    auto file = default_file();
+    if (!file) return tl::unexpected(std::move(file.error()));
+    found.url = "sqlite:" + in_url(*file);
+  }
+  const auto parsed = spi::parse_url(found.url);
+  if (!parsed) return usage(parsed.error().detail);
+  found.engine = parsed->scheme;
+  if (found.engine == "memory" && memory == memory_is::useless) {
+    return usage("memory: ends with this process and would exclude nobody; use another --url");
+  }
+  return found;
+}
+
+outcome<client> connect(const context& context, const address& to,
+                        std::shared_ptr<observer> observer, std::string payload,
+                        hand_over locally) {
+  auto space = namespace_of(context.global);
+  if (!space) return tl::unexpected(std::move(space.error()));
+  auto password = password_of(context, to);
+  if (!password) return tl::unexpected(std::move(password.error()));
+  client_options options;
+  options.space = std::move(*space);
+  options.password = std::move(*password);
+  options.observer = std::move(observer);
+  options.payload = std::move(payload);
+  options.hand_over_locally = locally == hand_over::within_process;
+  auto opened = client::open(to.url, std::move(options));
+  if (!opened) {
+    return tl::unexpected(from_engine("cannot use the engine", to.engine, "open", opened.error()));
+  }
+  return std::move(*opened);
+}
+
+std::string host_and_pid() {
+  char host[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(host, sizeof host - 1) != 0) host[0] = '?';
+  return std::string(host) + ":" + std::to_string(::getpid());
+}
+
+std::string payload_of(const std::string& program) {
+  const std::string base = program.substr(program.rfind('/') + 1);
+  return core::clean_payload(host_and_pid() + ":" + base);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,46 @@
+// Which engine, and the way to it: --url, else HOLDFAST_URL, else the embedded file of this user.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "cli/complaint.hpp"
+#include "cli/secrets.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace holdfast::cli {
+
+// What every command is given.
+struct context {
+  global_arguments global;
+  secrets taken;
+  char** environment = nullptr;
+};
+
+struct address {
+  std::string url;
+  std::string engine;  // its scheme, for errors
+};
+
+enum class memory_is : std::uint8_t { useless, fine };
+
+// Usage errors: no URL at all, `memory:` where it would exclude nobody, no HOME to find the default
+// file in. Makes the default file's folder.
+outcome<address> find_address(const context& context, memory_is memory = memory_is::useless);
+
+// One thread has nobody to hand over to, and then fences grow by one.
+enum class hand_over : std::uint8_t { never, within_process };
+
+// `payload`: empty for the library's own.
+outcome<client> connect(const context& context, const address& to,
+                        std::shared_ptr<observer> observer = {}, std::string payload = {},
+                        hand_over locally = hand_over::never);
+
+// "host:pid:program", for people who look at holders.
+std::string payload_of(const std::string& program);
+std::string host_and_pid();
+
+}  // namespace holdfast::cli

@@ -1,0 +1,65 @@
+// holdfast doctor: checks the engine and its settings, a line each.
+#include "cli/commands.hpp"
+#include "cli/json.hpp"
+#include "cli/plain_text.hpp"
+#include "cli/printer.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+// An engine that cannot be opened is a check that failed, not an end of the examination.
+outcome<std::vector<spi::check>> examine(const context& context, const address& to) {
+  const auto client = connect(context, to);
+  if (!client && client.error().code == exit_code::usage) return tl::unexpected(client.error());
+  if (!client) {
+    return std::vector<spi::check>{{.name = "open",
+                                    .state = spi::check::status::fail,
+                                    .detail = client.error().text,
+                                    .remedy = "the answer in brackets says what to change"}};
+  }
+  auto checks = client->probe();
+  if (!checks) {
+    return std::vector<spi::check>{{.name = "probe",
+                                    .state = spi::check::status::fail,
+                                    .detail = provenance(to.engine, "probe", checks.error()),
+                                    .remedy = "is the engine stopped, or overloaded?"}};
+  }
+  return std::move(*checks);
+}
+
+std::string text_of(const spi::check& check) {
+  std::string line(name_of(check.state));
+  line.resize(6, ' ');
+  line += plain(check.name);
+  if (!check.detail.empty()) line += ": " + plain(check.detail);
+  if (!check.remedy.empty()) line += "; " + plain(check.remedy);
+  return line + "\n";
+}
+
+}  // namespace
+
+int doctor(const context& context, const look_arguments& what) {
+  const auto to = find_address(context, memory_is::fine);
+  if (!to) return tell(to.error());
+  auto checks = examine(context, *to);
+  if (!checks) return tell(checks.error());
+  std::string text;
+  if (what.json) {
+    text = json::checks(*checks);
+  } else {
+    for (const spi::check& check : *checks) text += text_of(check);
+  }
+  const int printed = print_all(text);
+  const bool failed = std::any_of(checks->begin(), checks->end(), [](const spi::check& check) {
+    return check.state == spi::check::status::fail;
+  });
+  if (failed) tell("a check failed (" + to->engine + ", probe, see the lines with fail)");
+  return failed ? exit_code::no : printed;
+}
+
+}  // namespace holdfast::cli

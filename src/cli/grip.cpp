@@ -1,0 +1,46 @@
+#include "cli/grip.hpp"
+
+#include <algorithm>
+
+namespace holdfast::cli {
+
+std::vector<const lease*> grip::leases() const {
+  if (const auto* one = std::get_if<lease>(&held_)) return {one};
+  std::vector<const lease*> all;
+  for (const lease& each : std::get<multi_lease>(held_).leases()) all.push_back(&each);
+  return all;
+}
+
+time_point grip::valid_until() const noexcept {
+  return std::visit([](const auto& held) { return held.valid_until(); }, held_);
+}
+
+duration grip::ttl() const noexcept {
+  duration shortest = forever;
+  for (const lease* each : leases()) shortest = std::min(shortest, each->ttl());
+  return shortest;
+}
+
+std::stop_token grip::lost() const {
+  return std::visit([](const auto& held) { return held.lost(); }, held_);
+}
+
+result<void> grip::release() {
+  return std::visit([](auto& held) { return held.release(); }, held_);
+}
+
+std::vector<std::string> grip::variables() const {
+  std::string names;
+  std::string fences;
+  std::string claims;
+  const char* between = "";
+  for (const lease* each : leases()) {
+    names += between + each->name();
+    fences += between + std::to_string(each->fence().value());
+    claims += between + each->claim();
+    between = "\n";
+  }
+  return {"HOLDFAST_NAME=" + names, "HOLDFAST_FENCE=" + fences, "HOLDFAST_CLAIM=" + claims};
+}
+
+}  // namespace holdfast::cli

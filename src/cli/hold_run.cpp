@@ -1,0 +1,141 @@
+#include "cli/hold_run.hpp"
+
+#include "cli/child.hpp"
+#include "cli/duration_text.hpp"
+#include "cli/guard.hpp"
+#include "cli/interruption.hpp"
+#include "cli/log.hpp"
+#include "cli/program_path.hpp"
+#include "cli/signal_inbox.hpp"
+#include "cli/terminal.hpp"
+#include "primitives/client_state.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace holdfast::cli {
+
+namespace {
+
+// One run, from the granted lock to its release. Used by the main thread.
+class holding {
+ public:
+  holding(const hold_arguments& how, const std::string& what, const std::string& engine,
+          std::shared_ptr<log> log, client& client, grip held)
+      : how_(how),
+        what_(what),
+        engine_(engine),
+        log_(std::move(log)),
+        client_(client),
+        grip_(std::move(held)),
+        since_(clock::now()) {}
+
+  int run(const context& context, const std::string& program, signal_inbox& inbox) {
+    terminal terminal;
+    const descriptor life(client_.inside()->engine->store().life_descriptor());
+    const child_plan plan{
+        .program = program,
+        .arguments = how_.command,
+        .environment = child_environment(context.environment, context.taken, grip_.variables()),
+        .life = life.get()};
+    auto started = child::start(plan, inbox, terminal);
+    if (!started) return not_started(started.error());
+    guard guard(*started, grip_, how_.grace, inbox, terminal);
+    const guard::verdict verdict = guard.watch();
+    if (verdict.lost) return lost(verdict);
+    if (how_.at_least > duration{0}) guard.linger(since_ + how_.at_least);
+    give_back();
+    if (verdict.ending.signal != 0) {
+      tell("the command died of " + signal_name(verdict.ending.signal) + " (" +
+           how_.command.front() + ")");
+    }
+    return verdict.ending.code;
+  }
+
+  // A release that fails changes nothing about how the command ended.
+  void give_back() {
+    const auto released = grip_.release();
+    for (const std::string& name : client_.close()) {
+      tell("warning: the release of '" + name + "' was not confirmed; it ends by itself (" +
+           engine_ + ", leave, no answer)");
+    }
+    if (!released) {
+      tell("warning: the release of " + what_ + " failed (" +
+           provenance(engine_, "leave", released.error()) + ")");
+    }
+  }
+
+ private:
+  int not_started(int number) {
+    give_back();
+    const bool missing = number == ENOENT || number == ENOTDIR;
+    tell("the command cannot be executed: " + how_.command.front() + " (exec, " +
+         std::strerror(number) + ")");
+    return missing ? exit_code::not_found : exit_code::not_executable;
+  }
+
+  int lost(const guard::verdict& verdict) {
+    const error why = log_->loss().value_or(error{errc::lost, "no proof of the lease in time"});
+    const std::string how = verdict.killed ? "SIGTERM and SIGKILL" : "SIGTERM";
+    tell("lost " + what_ + " while the command ran; it got " + how + " (" +
+         provenance(engine_, "hold", why) + ")");
+    client_.close();
+    return exit_code::lost;
+  }
+
+  const hold_arguments& how_;
+  const std::string& what_;
+  const std::string& engine_;
+  const std::shared_ptr<log> log_;
+  client& client_;
+  grip grip_;
+  const time_point since_;
+};
+
+int not_granted(const hold_arguments& how, const std::string& what, const std::string& engine,
+                const error& why) {
+  complaint said = from_engine(what + " was not granted", engine, "attempt", why);
+  if (said.code == exit_code::busy) {
+    const std::string wait = how.acquire.wait == duration{0}
+                                 ? " is busy"
+                                 : " was not granted within " + to_text(how.acquire.wait);
+    said = from_engine(what + wait, engine, "attempt", why);
+    said.code = how.busy_exit_code;
+  }
+  return tell(said);
+}
+
+}  // namespace
+
+int run_holding(const context& context, const hold_arguments& how, const std::string& what,
+                const take_lock& take) {
+  const auto program = find_program(how.command.front());
+  if (!program) return tell(program.error());
+  const auto to = find_address(context);
+  if (!to) return tell(to.error());
+
+  signal_inbox inbox;  // before any thread exists
+  interruption interruption(inbox);
+  const auto log = std::make_shared<cli::log>(context.global.level);
+  auto client = connect(context, *to, log, payload_of(how.command.front()));
+  if (!client) return tell(client.error());
+  auto granted = take(*client, interruption.waiting());
+  const auto ended_by = interruption.over();
+  if (!granted && !ended_by) return not_granted(how, what, to->engine, granted.error());
+  if (ended_by) {
+    if (granted) {
+      holding(how, what, to->engine, log, *client, std::move(*granted)).give_back();
+    } else {
+      client->close();
+    }
+    tell("ended by " + signal_name(*ended_by) + " while waiting for " + what + " (" + to->engine +
+         ", attempt, withdrawn)");
+    return exit_code::signalled + *ended_by;
+  }
+  return holding(how, what, to->engine, log, *client, std::move(*granted))
+      .run(context, *program, inbox);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,25 @@
+// run, elect and multi run alike: find the command, take what is asked for, run the command under
+// it, give it back.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "cli/connection.hpp"
+#include "cli/grip.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <functional>
+#include <stop_token>
+#include <string>
+
+namespace holdfast::cli {
+
+// How a command takes its lock; may throw lock_error. Only its acquisition is waited for under the
+// token.
+using take_lock = std::function<result<grip>(const client&, std::stop_token)>;
+
+// The exit code. `what`: the lock or locks, for people.
+int run_holding(const context& context, const hold_arguments& how, const std::string& what,
+                const take_lock& take);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,136 @@
+#include "cli/json.hpp"
+
+#include "cli/plain_text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+
+namespace holdfast::cli {
+
+std::string_view name_of(spi::mode mode) {
+  switch (mode) {
+    case spi::mode::exclusive:
+      return "exclusive";
+    case spi::mode::shared:
+      return "shared";
+    case spi::mode::permit:
+      return "permit";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(spi::event_kind kind) {
+  switch (kind) {
+    case spi::event_kind::queued:
+      return "queued";
+    case spi::event_kind::granted:
+      return "granted";
+    case spi::event_kind::renewed:
+      return "renewed";
+    case spi::event_kind::released:
+      return "released";
+    case spi::event_kind::expired:
+      return "expired";
+    case spi::event_kind::withdrawn:
+      return "withdrawn";
+    case spi::event_kind::forced:
+      return "forced";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(spi::check::status status) {
+  switch (status) {
+    case spi::check::status::ok:
+      return "ok";
+    case spi::check::status::warn:
+      return "warn";
+    case spi::check::status::fail:
+      return "fail";
+  }
+  return "unknown";
+}
+
+namespace json {
+
+namespace {
+
+using value = nlohmann::ordered_json;
+
+value milliseconds(const std::optional<duration>& span) {
+  if (!span) return nullptr;
+  return std::chrono::floor<std::chrono::milliseconds>(*span).count();
+}
+
+value fence(const std::optional<fence_token>& token) {
+  if (!token) return nullptr;
+  return token->value();
+}
+
+value since(const std::optional<duration>& held_for, wall_time now) {
+  if (!held_for) return nullptr;
+  return rfc3339(now - std::chrono::duration_cast<wall_time::duration>(*held_for));
+}
+
+// Payloads were written by others: what is not UTF-8 is replaced, not refused.
+std::string line(const value& document) {
+  return document.dump(-1, ' ', false, value::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string resource(const std::string& name, const spi::resource_state& state, wall_time now) {
+  value holders = value::array();
+  for (const spi::holder& one : state.holders) {
+    holders.push_back({{"claim", one.claim},
+                       {"mode", name_of(one.mode)},
+                       {"permits", one.permits},
+                       {"fence", fence(one.fence)},
+                       {"ttl_ms", milliseconds(one.remaining)},
+                       {"payload", one.payload},
+                       {"since", since(one.held_for, now)}});
+  }
+  value waiters = value::array();
+  for (const spi::waiting& one : state.waiters) {
+    waiters.push_back({{"claim", one.claim},
+                       {"mode", name_of(one.mode)},
+                       {"payload", one.payload},
+                       {"permits", one.permits},
+                       {"waiting_ms", milliseconds(one.waiting_for)}});
+  }
+  return line({{"name", name}, {"holders", holders}, {"waiters", waiters}});
+}
+
+std::string resources(const std::vector<spi::resource_summary>& all) {
+  value list = value::array();
+  for (const spi::resource_summary& one : all) {
+    list.push_back({{"name", one.name}, {"holders", one.holders}, {"waiters", one.waiters}});
+  }
+  return line(list);
+}
+
+std::string checks(const std::vector<spi::check>& all) {
+  value list = value::array();
+  for (const spi::check& one : all) {
+    list.push_back({{"check", one.name},
+                    {"status", name_of(one.state)},
+                    {"detail", one.detail},
+                    {"remedy", one.remedy}});
+  }
+  return line(list);
+}
+
+std::string event(const spi::store_event& event, wall_time at) {
+  return line({{"at", rfc3339(at)},
+               {"event", name_of(event.kind)},
+               {"name", event.name},
+               {"claim", event.claim},
+               {"mode", name_of(event.mode)},
+               {"fence", fence(event.fence)},
+               {"payload", event.payload}});
+}
+
+}  // namespace json
+
+}  // namespace holdfast::cli

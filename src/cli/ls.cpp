@@ -1,0 +1,31 @@
+// holdfast ls: names that have holders or waiters.
+#include "cli/commands.hpp"
+#include "cli/json.hpp"
+#include "cli/plain_text.hpp"
+#include "cli/printer.hpp"
+
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+int ls(const context& context, const look_arguments& what) {
+  const auto to = find_address(context);
+  if (!to) return tell(to.error());
+  const auto client = connect(context, *to);
+  if (!client) return tell(client.error());
+  const auto all = client->list(what.name);
+  if (!all) return tell(from_engine("cannot list", to->engine, "list", all.error()));
+  if (what.json) return print_all(json::resources(*all));
+  if (all->empty()) {
+    note("nothing is held or waited for\n");
+    return exit_code::ok;
+  }
+  std::vector<std::vector<std::string>> rows{{"NAME", "HOLDERS", "WAITERS"}};
+  for (const spi::resource_summary& one : *all) {
+    rows.push_back({plain(one.name), std::to_string(one.holders), std::to_string(one.waiters)});
+  }
+  return print_all(columns(rows, {1, 2}));
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,75 @@
+// The program: puts things together.
+#include "cli/arguments.hpp"
+#include "cli/commands.hpp"
+#include "cli/help.hpp"
+#include "cli/printer.hpp"
+#include "cli/raw_arguments.hpp"
+#include "cli/secrets.hpp"
+
+#include <fcntl.h>
+#include <holdfast_version.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace cli = holdfast::cli;
+
+// A standard file that is closed would be taken by the next open(), and the child's output would go
+// into a database.
+void open_standard_files() noexcept {
+  for (int file = 0; file <= 2; ++file) {
+    if (::fcntl(file, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  }
+}
+
+int dispatch(const cli::context& context, const cli::arguments& asked) {
+  const std::string& command = asked.command;
+  if (command == "run") return cli::run(context, asked.hold);
+  if (command == "elect") return cli::elect(context, asked.hold);
+  if (command == "multi run") return cli::multi_run(context, asked.hold);
+  if (command == "latch") return cli::latch(context, asked.latch);
+  if (command == "ls") return cli::ls(context, asked.look);
+  if (command == "show") return cli::show(context, asked.look);
+  if (command == "release") return cli::release(context, asked.look);
+  if (command == "revoke") return cli::revoke(context, asked.look);
+  if (command == "watch") return cli::watch(context, asked.look);
+  if (command == "doctor") return cli::doctor(context, asked.look);
+  return cli::flash_sale(context, asked.sale);
+}
+
+int run(int count, char** arguments) {
+  std::vector<std::string> words(arguments + std::min(count, 1), arguments + count);
+  cli::scrub_arguments(count, arguments);  // at once: ps shows them
+  cli::context context;
+  context.taken = cli::take_secrets(environ);
+  context.environment = environ;
+  const auto raw = cli::take_apart(std::move(words));
+  if (!raw) return cli::tell(raw.error());
+  if (raw->help) return cli::print_all(cli::help_about(raw->command));
+  if (raw->version) return cli::print_all("holdfast " HOLDFAST_VERSION "\n");
+  const auto asked = cli::understand(*raw);
+  if (!asked) return cli::tell(asked.error());
+  context.global = asked->global;
+  return dispatch(context, *asked);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  open_standard_files();
+  try {
+    return run(count, arguments);
+  } catch (const holdfast::lock_error& problem) {
+    const bool usage = problem.code() == holdfast::errc::invalid;
+    return cli::tell({usage ? cli::exit_code::usage : cli::exit_code::engine, problem.what()});
+  } catch (const std::exception& problem) {
+    return cli::tell(
+        {cli::exit_code::engine, std::string("out of resources (system, ") + problem.what() + ")"});
+  }
+}

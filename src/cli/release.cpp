@@ -1,0 +1,90 @@
+// holdfast release --force and holdfast revoke: the two ways to break the glass.
+#include "cli/commands.hpp"
+#include "cli/holder_table.hpp"
+#include "cli/plain_text.hpp"
+#include "cli/printer.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <string>
+
+namespace holdfast::cli {
+
+namespace {
+
+int nobody(const std::string& name, const std::string& engine) {
+  tell("nobody holds '" + name + "' (" + engine + ", revoke, no holder)");
+  return exit_code::no;
+}
+
+// Shows what would be taken away, and asks. True: yes.
+bool confirmed(const std::vector<spi::holder>& holders) {
+  std::cerr << holder_table(holders, std::chrono::system_clock::now())
+            << "Take this away? Two may run until the holder learns. [y/N] " << std::flush;
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+std::vector<spi::holder> chosen(const spi::resource_state& state, const std::string& claim) {
+  std::vector<spi::holder> left = state.holders;
+  std::erase_if(left, [&](const spi::holder& one) { return !claim.empty() && one.claim != claim; });
+  return left;
+}
+
+int ask_first(const client& client, const look_arguments& what, const std::string& engine) {
+  const auto state = client.inspect(what.name);
+  if (!state) return tell(from_engine("cannot look at it", engine, "inspect", state.error()));
+  const auto holders = chosen(*state, what.claim);
+  if (holders.empty()) return nobody(what.name, engine);
+  if (confirmed(holders)) return exit_code::ok;
+  tell("nothing was released (asked, answered no)");
+  return exit_code::no;
+}
+
+int break_glass(const context& context, const look_arguments& what, spi::revocation how,
+                const std::string& afterwards) {
+  const bool ask = how == spi::revocation::force && !what.yes;
+  if (ask && (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)) {
+    return tell(
+        usage("release asks first, and there is no terminal to ask on: give --yes", "release")
+            .value());
+  }
+  const auto to = find_address(context);
+  if (!to) return tell(to.error());
+  auto client = connect(context, *to);
+  if (!client) return tell(client.error());
+  if (ask) {
+    if (const int answer = ask_first(*client, what, to->engine); answer != exit_code::ok) {
+      return answer;
+    }
+  }
+  const auto taken = client->revoke(what.name, how, what.claim);
+  if (!taken) {
+    return tell(from_engine("cannot take it away", to->engine, "revoke", taken.error()));
+  }
+  if (taken->empty()) return nobody(what.name, to->engine);
+  note(afterwards);  // first: it is done, whether or not the answer can be printed
+  return print_all(holder_table(*taken, std::chrono::system_clock::now()));
+}
+
+}  // namespace
+
+int release(const context& context, const look_arguments& what) {
+  return break_glass(
+      context, what, spi::revocation::force,
+      "taken away, from those below; two may run until the holder learns, at its next "
+      "renewal (a third of its ttl) at the latest\n");
+}
+
+int revoke(const context& context, const look_arguments& what) {
+  return break_glass(
+      context, what, spi::revocation::safe,
+      "not renewed any more: those below are told, and nobody else is granted before "
+      "their leases end\n");
+}
+
+}  // namespace holdfast::cli

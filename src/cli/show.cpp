@@ -1,0 +1,26 @@
+// holdfast show: who holds a name, and who waits for it, in order.
+#include "cli/commands.hpp"
+#include "cli/holder_table.hpp"
+#include "cli/json.hpp"
+#include "cli/printer.hpp"
+
+#include <chrono>
+
+namespace holdfast::cli {
+
+int show(const context& context, const look_arguments& what) {
+  const auto to = find_address(context);
+  if (!to) return tell(to.error());
+  const auto client = connect(context, *to);
+  if (!client) return tell(client.error());
+  const auto state = client->inspect(what.name);
+  if (!state) return tell(from_engine("cannot look at it", to->engine, "inspect", state.error()));
+  const auto now = std::chrono::system_clock::now();
+  if (what.json) return print_all(json::resource(what.name, *state, now));
+  if (state->holders.empty()) note("free\n");
+  std::string text = holder_table(state->holders, now);
+  text += waiter_table(state->waiters);
+  return print_all(text);
+}
+
+}  // namespace holdfast::cli

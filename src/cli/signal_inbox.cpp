@@ -1,0 +1,93 @@
+#include "cli/signal_inbox.hpp"
+
+#include <sys/signalfd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::array forwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+sigset_t read_ones() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : forwarded) ::sigaddset(&set, number);
+  ::sigaddset(&set, SIGCHLD);
+  ::sigaddset(&set, SIGTSTP);  // not to be stopped while the child runs on unguarded
+  ::sigaddset(&set, SIGCONT);  // only to learn that we were stopped
+  return set;
+}
+
+}  // namespace
+
+signal_inbox::signal_inbox() {
+  ::sigemptyset(&ignored_);
+  for (const int number : forwarded) {
+    struct sigaction action {};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) ::sigaddset(&ignored_, number);
+  }
+  // Ignored children would be gone before they can be asked how they ended.
+  ::signal(SIGCHLD, SIG_DFL);
+  // A closed stderr must not end us, and with us the child.
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &ignore, &former_pipe_);
+
+  const sigset_t set = read_ones();
+  sigset_t blocked = set;
+  ::sigaddset(&blocked, SIGTTOU);  // giving the terminal away would stop us
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &former_);
+  file_ = descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!file_) throw std::system_error(errno, std::system_category(), "signalfd");
+}
+
+std::optional<signal_inbox::message> signal_inbox::take() noexcept {
+  signalfd_siginfo info{};
+  if (::read(file_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
+  return message{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+}
+
+bool signal_inbox::is_forwarded(int number) noexcept {
+  for (const int one : forwarded) {
+    if (one == number) return true;
+  }
+  return false;
+}
+
+bool signal_inbox::was_ignored(int number) const noexcept {
+  return ::sigismember(&ignored_, number) == 1;
+}
+
+bool signal_inbox::stop_with_pipeline() noexcept {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGTSTP);
+  sigset_t go;
+  ::sigemptyset(&go);
+  ::sigaddset(&go, SIGCONT);
+  const timespec at_once{};
+  ::sigtimedwait(&go, nullptr, &at_once);  // an old one
+  ::kill(0, SIGTSTP);
+  ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
+  // Here we stand still.
+  ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  return ::sigtimedwait(&go, nullptr, &at_once) == SIGCONT;
+}
+
+void signal_inbox::restore() const noexcept {
+  ::sigaction(SIGPIPE, &former_pipe_, nullptr);
+  ::sigprocmask(SIG_SETMASK, &former_, nullptr);
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,52 @@
+// Signals as messages to be read, instead of interruptions. Made before any thread exists, so that
+// no thread of the process takes one of them another way.
+#pragma once
+
+#include "cli/descriptor.hpp"
+
+#include <csignal>
+#include <optional>
+#include <string>
+
+namespace holdfast::cli {
+
+// Not thread-safe. Stays in force until the process ends: there is nothing to go back to.
+class signal_inbox {
+ public:
+  struct message {
+    int number = 0;
+    bool from_kernel = false;  // the terminal sent it, not a process
+  };
+
+  signal_inbox();
+  signal_inbox(const signal_inbox&) = delete;
+  signal_inbox& operator=(const signal_inbox&) = delete;
+
+  // Readable when a message is there.
+  [[nodiscard]] int get() const noexcept { return file_.get(); }
+  // The next one, without waiting.
+  [[nodiscard]] std::optional<message> take() noexcept;
+
+  // INT TERM HUP QUIT USR1 USR2: to be passed on, or to end a wait.
+  [[nodiscard]] static bool is_forwarded(int number) noexcept;
+  // Whoever started us had it ignored, as nohup does: it ends no wait of ours.
+  [[nodiscard]] bool was_ignored(int number) const noexcept;
+
+  // Stops this process and all of its group, as ^Z does, until somebody continues it. False: it was
+  // not stopped, because nobody could continue it. Takes a SIGCONT out of the inbox.
+  static bool stop_with_pipeline() noexcept;
+
+  // In a child between fork() and exec(): what the process was started with. Async-signal-safe.
+  void restore() const noexcept;
+
+ private:
+  sigset_t former_{};
+  sigset_t ignored_{};
+  struct sigaction former_pipe_ {};
+  descriptor file_;
+};
+
+// "SIGTERM"
+std::string signal_name(int number);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,209 @@
+// Bad input of every kind: exit 2, one line on stderr that says what is wrong, nothing on stdout,
+// and never a repetition of what might be a password.
+#include "cli/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace holdfast::cli_test {
+namespace {
+
+using command_line = words;
+
+class bad_input : public ::testing::TestWithParam<command_line> {
+ protected:
+  folder home_;
+  shell shell_{home_};
+};
+
+TEST_P(bad_input, is_told_in_one_line_and_ends_with_2) {
+  // Broken: a script could not tell its own mistake from a busy lock.
+  const answer got = shell_.holdfast(GetParam());
+  EXPECT_EQ(got.code, 2) << got.err;
+  EXPECT_EQ(got.out, "");
+  EXPECT_TRUE(got.err.starts_with("holdfast: ")) << got.err;
+  EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+}
+
+const std::vector<command_line> structure{
+    {},
+    {"frob"},
+    {""},
+    {"--frob"},
+    {"-x"},
+    {"run"},
+    {"run", "x"},
+    {"run", "x", "true"},
+    {"run", "--", "true"},
+    {"run", "x", "--"},
+    {"run", "x", "y", "--", "true"},
+    {"run", "--frob", "x", "--", "true"},
+    {"run", "--wait", "--", "true"},
+    {"run", "--wait", "1s", "--wait", "2s", "x", "--", "true"},
+    {"multi"},
+    {"multi", "frob"},
+    {"multi", "run", "--", "true"},
+    {"multi", "run", "a", "a", "--", "true"},
+    {"multi", "run", "--shared", "a", "--", "true"},
+    {"elect", "x"},
+    {"elect", "--id", "", "x", "--", "true"},
+    {"elect", "--id", "two\nlines", "x", "--", "true"},
+    {"elect", "--id", std::string(257, 'x'), "x", "--", "true"},
+    {"latch"},
+    {"latch", "x"},
+    {"latch", "x", "frob"},
+    {"latch", "x", "set"},
+    {"latch", "x", "set", "0"},
+    {"latch", "x", "set", "1000001"},
+    {"latch", "x", "set", "-1"},
+    {"latch", "x", "set", "1.5"},
+    {"latch", "x", "set", "one"},
+    {"latch", "x", "set", "1", "2"},
+    {"latch", "x", "down", "0"},
+    {"latch", "x", "count", "1"},
+    {"latch", "x", "count", "--wait", "1s"},
+    {"latch", "x", "set", "1", "--id", "a"},
+    {"latch", "x", "wait", "--wait", "1"},
+    {"ls", "a", "b"},
+    {"show"},
+    {"show", "a", "b"},
+    {"show", "a", "--frob"},
+    {"release", "x"},
+    {"release", "--force", "--yes"},
+    {"release", "x", "--force"},  // no terminal to ask on
+    {"release", "x", "--force", "--yes", "--claim", ""},
+    {"revoke"},
+    {"watch", "a", "b"},
+    {"doctor", "x"},
+    {"demo"},
+    {"demo", "frob"},
+    {"demo", "flash-sale", "x"},
+    {"demo", "flash-sale", "--buyers", "0"},
+    {"demo", "flash-sale", "--processes", "65"},
+    {"demo", "flash-sale", "--lock", "none,frob"},
+    {"demo", "flash-sale", "--lock", ""},
+    {"demo", "flash-sale", "--lock", "mutex,mutex"},
+};
+INSTANTIATE_TEST_SUITE_P(structure, bad_input, ::testing::ValuesIn(structure));
+
+std::vector<command_line> options() {
+  std::vector<command_line> all;
+  const auto add = [&](const words& given) {
+    command_line line{"run"};
+    line.insert(line.end(), given.begin(), given.end());
+    line.insert(line.end(), {"x", "--", "true"});
+    all.push_back(line);
+  };
+  for (const char* text : {"",           "1",
+                           "0",          "s",
+                           "-1s",        "+1s",
+                           "1.5s",       "1,5s",
+                           "1 s",        " 1s",
+                           "1s ",        "1S",
+                           "1sec",       "1us",
+                           "1d",         "1s1s",
+                           "1s1m",       "1ms1s",
+                           "1m1h",       "1h30",
+                           "0x1s",       "99999999999999999999s",
+                           "999999999h", "1e3s",
+                           "infinity",   "1s-1ms"}) {
+    add({"--wait=" + std::string(text)});
+    add({"--ttl=" + std::string(text)});
+  }
+  add({"--ttl", "99ms"});
+  add({"--ttl", "24h1ms"});
+  add({"--ttl", "0s"});
+  add({"--grace", "15s"});
+  add({"--ttl", "1s", "--grace", "500ms"});
+  add({"--lock-delay", "24h1s"});
+  add({"--at-least", "soon"});
+  add({"--permits", "1"});
+  add({"--permits", "3", "--max", "2"});
+  add({"--permits", "0", "--max", "2"});
+  add({"--max", "0"});
+  add({"--max", "1000001"});
+  add({"--shared", "--max", "2"});
+  add({"--busy-exit-code", "256"});
+  add({"--busy-exit-code", "-1"});
+  add({"--busy-exit-code", "x"});
+  add({"--log-level", "loud"});
+  add({"--namespace", "a b"});
+  add({"--namespace", "a/b"});
+  add({"--namespace", std::string(65, 'n')});
+  add({"--password-file", "/nowhere/at/all"});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(options, bad_input, ::testing::ValuesIn(options()));
+
+std::vector<command_line> names() {
+  std::vector<command_line> all;
+  for (const std::string& name :
+       {std::string(), std::string(513, 'n'), std::string("two\nlines"), std::string("tab\there"),
+        std::string("bell\a"), std::string("\x7f"), std::string("\xc2\x85"), std::string("\xff"),
+        std::string("\xc0\xaf"), std::string("\xed\xa0\x80"), std::string("cut \xe2\x82"),
+        std::string("\xf5\x80\x80\x80")}) {
+    all.push_back({"run", name, "--", "true"});
+    all.push_back({"elect", name, "--", "true"});
+    all.push_back({"multi", "run", "fine", name, "--", "true"});
+    all.push_back({"latch", name, "count"});
+    all.push_back({"show", name});
+    all.push_back({"release", name, "--force", "--yes"});
+    all.push_back({"revoke", name});
+    all.push_back({"watch", name});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(names, bad_input, ::testing::ValuesIn(names()));
+
+std::vector<command_line> urls() {
+  std::vector<command_line> all;
+  for (const char* url :
+       {"", "x", "frob://host", "frob:", "sqlite", "sqlite:", "redis:/", "redis://", "redis://h:x",
+        "redis://h:0", "redis://h:65536", "redis://u:p@", "sqlite:/a%zz", "sqlite:/a#b",
+        "memory:", "sqlite:/a?frob=1", "sqlite:/a?frob", "://", ":"}) {
+    all.push_back({"--url", url, "run", "x", "--", "true"});
+  }
+  for (const words& tail :
+       {words{"elect", "x", "--", "true"}, words{"multi", "run", "x", "--", "true"},
+        words{"latch", "x", "count"}, words{"ls"}, words{"show", "x"}, words{"watch"},
+        words{"revoke", "x"}, words{"release", "x", "--force", "--yes"},
+        words{"demo", "flash-sale"}}) {
+    // Would exclude nobody.
+    command_line line{"--url", "memory:"};
+    line.insert(line.end(), tail.begin(), tail.end());
+    all.push_back(line);
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(urls, bad_input, ::testing::ValuesIn(urls()));
+
+class usage : public ::testing::Test {
+ protected:
+  folder home_;
+  shell shell_{home_};
+};
+
+TEST_F(usage, without_a_home_the_error_names_the_way_out) {
+  // Broken: in a container without HOME the user would search for a file that cannot be.
+  shell_.environment.erase("HOME");
+  const answer got = shell_.holdfast({"run", "x", "--", "true"});
+  EXPECT_EQ(got.code, 2);
+  EXPECT_NE(got.err.find("--url"), std::string::npos) << got.err;
+}
+
+TEST_F(usage, a_value_in_the_wrong_place_is_never_repeated) {
+  // Broken: a password typed as an option that does not exist would stand in a log.
+  for (const words& line :
+       {words{"--password", "hunter2", "run", "x", "--", "true"}, words{"--hunter2=hunter2"},
+        words{"redis://u:hunter2@h", "run"}, words{"run", "--url=redis://u:hunter2@h:x", "x", "--"},
+        words{"--url", "redis://u:hunter2@h:99999", "ls"}, words{"ls", "--foo=hunter2"},
+        words{"run", "--wait", "hunter2", "x", "--", "true"}}) {
+    const answer got = shell_.holdfast(line);
+    EXPECT_EQ(got.code, 2);
+    EXPECT_EQ((got.out + got.err).find("hunter2"), std::string::npos) << got.err;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::cli_test
