@@ -38,6 +38,7 @@ class epoll_reactor final : public spi::reactor {
   void notify(spi::task work) override;
   // True also on a caller's thread while it drives: a task that it runs must not block either.
   [[nodiscard]] bool on_own_thread() const noexcept override;
+  [[nodiscard]] bool forked() const noexcept override { return guard_.forked(); }
   void wait(const std::atomic<bool>& done) override;
   void wake(const std::atomic<bool>& done) noexcept override;
   // Hang-ups are told whatever is asked for: a watch on one that hung up must end.

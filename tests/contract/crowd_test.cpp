@@ -1,0 +1,107 @@
+// Many at once.
+#include "contract/contract.hpp"
+#include "support/memory_in_use.hpp"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+HOLDFAST_ON_EVERY_STORE(crowds);
+
+TEST_P(crowds, ten_thousand_waiting_acquisitions_need_no_ten_thousand_threads) {
+  // Broken: a waiting acquisition costs a thread, or more memory than a coroutine may.
+  constexpr std::size_t many = 10'000;
+  const client a = open();
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  const std::size_t threads_before = threads_in_use();
+  const std::size_t memory_before = memory_in_use();
+  std::atomic<std::size_t> granted{0};
+  std::atomic<std::size_t> refused{0};
+  std::stop_source stop;
+  mutex stock(a, "stock");
+  const auto count = [&](const result<lease>& answer) {
+    (answer ? granted : refused).fetch_add(1);
+  };
+  for (std::size_t i = 0; i < many; ++i) stock.async_acquire({}, stop.get_token(), count);
+  EXPECT_LE(threads_in_use(), threads_before + 8);
+  EXPECT_LT(memory_in_use() - std::min(memory_before, memory_in_use()), 64U << 20U);
+  EXPECT_EQ(granted.load(), 0U);
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_TRUE(eventually([&] { return granted.load() == many; })) << granted.load();
+  EXPECT_EQ(refused.load(), 0U);
+  EXPECT_TRUE(becomes_free(a, "stock"));
+}
+
+TEST_P(crowds, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
+  // Broken: the line works for ten and not for a thousand.
+  constexpr std::size_t many = 1'000;
+  const client a = open();
+  const client b = open();
+  const lock_options options{.fair = a.caps().fair};
+  auto held = mutex(a, "stock", options).acquire();
+  ASSERT_THAT(held, succeeds());
+  std::atomic<std::size_t> granted{0};
+  std::atomic<std::size_t> refused{0};
+  std::stop_source stop;
+  mutex from_b(b, "stock", options);
+  for (std::size_t i = 0; i < many; ++i) {
+    from_b.async_acquire({}, stop.get_token(), [&](const result<lease>& answer) {
+      (answer ? granted : refused).fetch_add(1);
+      if (granted.load() == many / 2) stop.request_stop();
+    });
+  }
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_TRUE(eventually([&] { return granted.load() + refused.load() == many; }));
+  EXPECT_GE(granted.load(), many / 2);
+  EXPECT_TRUE(becomes_free(a, "stock"));
+}
+
+TEST_P(crowds, sixty_four_threads_count_exactly) {
+  // Broken: exclusion under load, or somebody who waits for ever.
+  constexpr int threads = 64;
+  const int cycles = cycles_in_all() / threads;
+  const client a = open();
+  mutex stock(a, "stock");
+  int counter = 0;  // guarded by the lock
+  {
+    std::vector<std::jthread> crowd;
+    for (int i = 0; i < threads; ++i) {
+      crowd.emplace_back([&] {
+        for (int cycle = 0; cycle < cycles; ++cycle) {
+          const auto held = stock.acquire();
+          ASSERT_TRUE(held);
+          ++counter;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(counter, threads * cycles);
+  EXPECT_TRUE(becomes_free(a, "stock"));
+}
+
+TEST_P(crowds, many_locks_at_once_are_all_kept) {
+  // Broken: renewal serves one lease and forgets the rest.
+  constexpr int many = 1'000;
+  const client a = open();
+  const client b = open();
+  std::vector<lease> held;
+  for (int i = 0; i < many; ++i) {
+    auto got = mutex(a, "stock/" + std::to_string(i), {.ttl = 1s}).acquire();
+    ASSERT_THAT(got, succeeds());
+    held.push_back(*std::move(got));
+  }
+  const time_point start = clock::now();
+  EXPECT_TRUE(eventually([&] { return clock::now() - start > 1500ms; }));
+  for (const lease& each : held) ASSERT_TRUE(each.valid()) << each.name();
+  for (int i = 0; i < many; i += 97) {
+    EXPECT_THAT(mutex(b, "stock/" + std::to_string(i)).acquire({.wait = 0s}),
+                fails_with(errc::busy));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

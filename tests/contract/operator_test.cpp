@@ -1,0 +1,220 @@
+// For operators: look, list, take away, watch, check.
+#include "contract/contract.hpp"
+
+#include <mutex>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+HOLDFAST_ON_EVERY_STORE(operating);
+
+TEST_P(operating, a_name_shows_who_holds_it_and_who_waits_in_order) {
+  // Broken: an operator is shown the wrong one to call.
+  client_options options;
+  options.payload = "host-1:11:backup";
+  const client a = open(options);
+  options.payload = "host-2:22:report";
+  const client b = open(options);
+  options.payload = "host-3:33:import";
+  const client c = open(options);
+  const auto held = mutex(a, "stock", {.ttl = 20s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  std::stop_source stop;
+  reply<lease> second;
+  reply<lease> third;
+  mutex(b, "stock").async_acquire({}, stop.get_token(), second.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  mutex(c, "stock").async_acquire({}, stop.get_token(), third.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 2));
+  const auto state = c.inspect("stock");
+  ASSERT_THAT(state, succeeds());
+  ASSERT_EQ(state->holders.size(), 1U);
+  EXPECT_EQ(state->holders[0].payload, "host-1:11:backup");
+  EXPECT_EQ(state->holders[0].mode, spi::mode::exclusive);
+  EXPECT_EQ(state->holders[0].fence, held->fence());
+  EXPECT_EQ(state->holders[0].claim, held->claim());
+  if (state->holders[0].remaining) {
+    EXPECT_LE(*state->holders[0].remaining, 20s);
+    EXPECT_GT(*state->holders[0].remaining, 0s);
+  }
+  EXPECT_EQ(state->waiters[0].payload, "host-2:22:report");
+  EXPECT_EQ(state->waiters[1].payload, "host-3:33:import");
+  EXPECT_EQ(state->waiters[0].claim.size(), 16U);
+  stop.request_stop();
+  EXPECT_THAT(second.future.get(), fails_with(errc::cancelled));
+  EXPECT_THAT(third.future.get(), fails_with(errc::cancelled));
+}
+
+TEST_P(operating, a_free_name_shows_nobody) {
+  // Broken: a look creates something.
+  const client a = open();
+  const auto state = a.inspect("never used");
+  ASSERT_THAT(state, succeeds());
+  EXPECT_TRUE(state->holders.empty());
+  EXPECT_TRUE(state->waiters.empty());
+  if (a.caps().lists) {
+    EXPECT_TRUE(a.list()->empty());
+  }
+}
+
+TEST_P(operating, a_list_has_the_names_that_are_in_use) {
+  // Broken: an operator does not see a lock that blocks.
+  const client a = open();
+  if (!a.caps().lists) {
+    EXPECT_THAT(a.list(), fails_with(errc::unsupported));
+    return;
+  }
+  const auto one = mutex(a, "shop/one").acquire();
+  const auto two = mutex(a, "shop/two").acquire();
+  const auto other = mutex(a, "depot/one").acquire();
+  ASSERT_THAT(other, succeeds());
+  const auto shop = a.list("shop/");
+  ASSERT_THAT(shop, succeeds());
+  ASSERT_EQ(shop->size(), 2U);
+  EXPECT_EQ((*shop)[0].holders, 1U);
+  EXPECT_EQ((*shop)[0].waiters, 0U);
+  EXPECT_EQ(a.list()->size(), 3U);
+  EXPECT_EQ(a.list("shop/one")->size(), 1U);
+  EXPECT_EQ(a.list("%")->size(), 0U);
+  EXPECT_EQ(a.list("_hop")->size(), 0U);
+}
+
+TEST_P(operating, revoking_takes_away_one_claim_or_all) {
+  // Broken: the wrong reader is thrown out.
+  client a = open();
+  if (!a.caps().shared) {
+    EXPECT_THAT(shared_mutex(a, "price").acquire_shared(), fails_with(errc::unsupported));
+    return;
+  }
+  shared_mutex price(a, "price");
+  const auto one = price.acquire_shared();
+  const auto two = price.acquire_shared();
+  ASSERT_THAT(two, succeeds());
+  const auto first = a.revoke("price", spi::revocation::force, one->claim());
+  ASSERT_THAT(first, succeeds());
+  ASSERT_EQ(first->size(), 1U);
+  EXPECT_EQ(first->front().claim, one->claim());
+  EXPECT_TRUE(eventually([&] { return !one->valid(); }));
+  EXPECT_TRUE(two->valid());
+  EXPECT_EQ(a.revoke("price", spi::revocation::force, "no such claim")->size(), 0U);
+  EXPECT_EQ(a.revoke("price", spi::revocation::force)->size(), 1U);
+  EXPECT_TRUE(eventually([&] { return !two->valid(); }));
+  EXPECT_EQ(a.revoke("price", spi::revocation::force)->size(), 0U);
+  EXPECT_EQ(a.revoke("free", spi::revocation::safe)->size(), 0U);
+}
+
+TEST_P(operating, waiters_stay_when_the_holder_is_taken_away) {
+  // Broken: break-glass breaks the line too.
+  client a = open();
+  const client b = open();
+  const auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  ASSERT_THAT(a.revoke("stock", spi::revocation::force), succeeds());
+  const auto next = waits.future.get();
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), held->fence());
+}
+
+// The kinds of events of one name, in order.
+class log {
+ public:
+  auto sink() {
+    return [this](const spi::store_event& event) {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(event);
+    };
+  }
+  [[nodiscard]] bool has(spi::event_kind kind, const std::string& claim) const {
+    return eventually([&] {
+      const std::lock_guard lock(mutex_);
+      for (const auto& each : events_) {
+        if (each.kind == kind && each.claim == claim) return true;
+      }
+      return false;
+    });
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> all;
+    for (const auto& each : events_) all.push_back(each.name);
+    return all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<spi::store_event> events_;  // guarded by mutex_
+};
+
+TEST_P(operating, what_happens_to_a_name_can_be_watched) {
+  // Broken: `watch` misses a hand-over.
+  client a = open();
+  const client b = open();
+  const client watcher = open();
+  log seen;
+  auto watching = watcher.observe("stock", seen.sink());
+  if (!a.caps().lists) {
+    EXPECT_THAT(watching, fails_with(errc::unsupported));
+    return;
+  }
+  ASSERT_THAT(watching, succeeds());
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_TRUE(seen.has(spi::event_kind::granted, held->claim()));
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  const auto queued = a.inspect("stock")->waiters[0].claim;
+  EXPECT_TRUE(seen.has(spi::event_kind::queued, queued));
+  const auto claim = held->claim();
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_TRUE(seen.has(spi::event_kind::released, claim));
+  auto next = waits.future.get();
+  ASSERT_THAT(next, succeeds());
+  EXPECT_TRUE(seen.has(spi::event_kind::granted, next->claim()));
+  ASSERT_THAT(a.revoke("stock", spi::revocation::force), succeeds());
+  EXPECT_TRUE(seen.has(spi::event_kind::forced, next->claim()));
+  const auto other = mutex(a, "other").acquire();
+  ASSERT_THAT(other, succeeds());
+  EXPECT_THAT(seen.names(), testing::Each("stock"));
+}
+
+TEST_P(operating, all_names_can_be_watched_at_once) {
+  // Broken: `watch` without a name shows nothing.
+  client_options shop;
+  shop.space = "shop";
+  const client a = open(shop);
+  const client stranger = open();
+  log seen;
+  auto watching = a.observe("", seen.sink());
+  if (!a.caps().lists) {
+    EXPECT_THAT(watching, fails_with(errc::unsupported));
+    return;
+  }
+  ASSERT_THAT(watching, succeeds());
+  const auto foreign = mutex(stranger, "foreign").acquire();
+  const auto one = mutex(a, "one").acquire();
+  const auto two = mutex(a, "two").acquire();
+  ASSERT_THAT(two, succeeds());
+  EXPECT_TRUE(seen.has(spi::event_kind::granted, one->claim()));
+  EXPECT_TRUE(seen.has(spi::event_kind::granted, two->claim()));
+  EXPECT_THAT(seen.names(), testing::Not(testing::Contains("foreign")));
+}
+
+TEST_P(operating, the_engine_can_be_checked) {
+  // Broken: `doctor` has nothing to say.
+  const client a = open();
+  const auto checks = a.probe();
+  ASSERT_THAT(checks, succeeds());
+  EXPECT_FALSE(checks->empty());
+  for (const auto& each : *checks) {
+    EXPECT_FALSE(each.name.empty());
+    EXPECT_NE(each.state, spi::check::status::fail) << each.name << ": " << each.detail;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

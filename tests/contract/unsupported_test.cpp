@@ -1,0 +1,65 @@
+// What is unsupported where: printed, and compared with the page that users read.
+#include "contract/contract.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace holdfast::test {
+namespace {
+
+struct row {
+  const char* what;
+  bool (*there)(const spi::caps&);
+};
+
+constexpr row rows[] = {
+    {"fair locks", [](const spi::caps& caps) { return caps.fair; }},
+    {"unfair locks", [](const spi::caps& caps) { return !caps.always_fair; }},
+    {"shared locks", [](const spi::caps& caps) { return caps.shared; }},
+    {"upgrade, downgrade", [](const spi::caps& caps) { return caps.change; }},
+    {"semaphores", [](const spi::caps& caps) { return caps.permits; }},
+    {"latches", [](const spi::caps& caps) { return caps.latches; }},
+    {"list, watch", [](const spi::caps& caps) { return caps.lists; }},
+    {"wake-up by push", [](const spi::caps& caps) { return caps.pushes; }},
+    {"holds end by time", [](const spi::caps& caps) { return caps.expires; }},
+    {"excludes other processes", [](const spi::caps& caps) { return caps.excludes_processes; }},
+};
+
+// The table as it is in docs/unsupported.md.
+std::string table() {
+  std::ostringstream out;
+  out << "| |";
+  for (const store_setup& each : store_setups()) out << " " << each.name << " |";
+  out << "\n|---|";
+  for (std::size_t i = 0; i < store_setups().size(); ++i) out << "---|";
+  out << "\n";
+  std::vector<client> clients;
+  std::vector<fresh_engine> engines;
+  for (const store_setup& each : store_setups()) {
+    engines.push_back(each.make());
+    clients.push_back(client::open(engines.back().url).value());
+  }
+  for (const row& each : rows) {
+    out << "| " << each.what << " |";
+    for (const client& from : clients) out << (each.there(from.caps()) ? " yes |" : " **no** |");
+    out << "\n";
+  }
+  return out.str();
+}
+
+TEST(unsupported, the_page_says_what_the_stores_say) {
+  // Broken: a user builds on what the engine does not have.
+  const std::string actual = table();
+  std::cout << actual;
+  const char* source = std::getenv("HOLDFAST_SOURCE_DIR");
+  ASSERT_NE(source, nullptr) << "run by ctest, or set HOLDFAST_SOURCE_DIR";
+  std::ifstream file(std::string(source) + "/docs/unsupported.md");
+  std::ostringstream page;
+  page << file.rdbuf();
+  EXPECT_THAT(page.str(), testing::HasSubstr(actual));
+}
+
+}  // namespace
+}  // namespace holdfast::test
