@@ -189,6 +189,7 @@ void actor::keep(std::shared_ptr<core::hold> hold) {
   record line = about(what::acquire_granted);
   line.number = round_.request.lock.renew == renew::automatic ? 1 : 0;
   line.until = round_.request.lock.ttl;
+  line.shut = round_.request.lock.lock_delay;
   world_.record(line);
   reentry_.begin(any_thread, holding_->hold);
   lost_ = std::make_unique<lost_callback>(*this, number, holding_->hold->lost());
@@ -276,7 +277,9 @@ void actor::look_for_end() {
   holding_->ended_early = holding_->believed && process_.runtime().now() < due;
   holding_->looked_at = true;
   holding_->believed = false;
-  world_.record(about(what::belief_ended));
+  record line = about(what::belief_ended);
+  line.until = process_.clock().when(holding_->valid_until.time_since_epoch());
+  world_.record(line);
 }
 
 void actor::look_for_beginning() {

@@ -17,7 +17,7 @@ enum class what : std::uint8_t {
   acquire_failed,   // number: errc
   cancel_invoked,
   belief_began,  // hold.valid() turned true; number: 1 if no guarantee stands behind it
-  belief_ended,  // hold.valid() turned false, or release was invoked
+  belief_ended,  // hold.valid() turned false; until: when its validity ended or would have
   lost_told,     // number: 1 if the hold had not run out by its own clock
   release_invoked,
   release_answered,  // number: 0 or errc

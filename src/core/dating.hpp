@@ -12,13 +12,13 @@
 namespace holdfast::core {
 
 // Two clocks' rates may differ by this much over a lease: 1 % + 2 ms.
-constexpr duration drift_margin(duration ttl) noexcept {
+inline duration drift_margin(duration ttl) noexcept {
   if (mutated(mutant::margin_ignored)) return duration{0};
   return ttl / 100 + std::chrono::milliseconds(2);
 }
 
 // The end of validity of a hold that was proven by a request sent at `proven_at`.
-constexpr time_point validity_end(time_point proven_at, duration ttl) noexcept {
+inline time_point validity_end(time_point proven_at, duration ttl) noexcept {
   if (ttl == forever) return time_point::max();
   return proven_at + ttl - drift_margin(ttl);
 }

@@ -98,6 +98,24 @@ TEST_F(ledger_offer, a_silent_process_is_passed_over_until_it_is_heard) {
   EXPECT_EQ(pushes(), said{"granted 50"});
 }
 
+// The end of an offer is seen by the next verb on its resource; that must not undo what was heard
+// meanwhile, or a live waiter would lose its turn.
+TEST_F(ledger_offer, who_spoke_after_its_offer_had_ended_is_not_passed_over) {
+  const process_id slow = 50;
+  granted(one);
+  ASSERT_TRUE(attempt(two, slow).has_value());
+  ASSERT_TRUE(attempt(three, slow).has_value());
+  blocked(make_claim(4, fair()));
+  pushes();
+  leave(one);
+  EXPECT_EQ(pushes(), said{"granted 50"});
+  pass(3s);
+  ASSERT_TRUE(attempt(make_claim(7, {.name = "other"}), slow).has_value());
+  pass(1s);
+  blocked(make_claim(5, fair()));
+  EXPECT_EQ(pushes(), said{"granted 50"});
+}
+
 TEST_F(ledger_offer, who_finds_its_own_offer_ended_is_not_silent) {
   offer_to_two();
   pass(2s);

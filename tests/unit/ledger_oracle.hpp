@@ -41,12 +41,13 @@ class ledger_oracle {
   // A verb on this name begins: what must be over by now is over, and who speaks is heard.
   void begin(const std::string& name, process_id speaker) {
     silent_.erase(speaker);
+    heard_[speaker] = now;
     for (auto& [number, claim] : claims) {
       if (!lives(claim, name) || claim.until > now) continue;
       if (claim.is == view::state::held) {
         const duration delay = claim.claim->lock_delay;
         if (delay > 0s) shut_[name] = std::max(shut_[name], claim.until + delay);
-        if (claim.offer && !claim.revoked && claim.process != speaker) {
+        if (claim.offer && !claim.revoked && heard_[claim.process] < claim.until) {
           silent_.insert(claim.process);
         }
       }
@@ -208,6 +209,7 @@ class ledger_oracle {
   const memory::rules rules_;
   std::uint64_t arrivals_ = 0;
   std::set<process_id> silent_;
+  std::map<process_id, spi::server_time> heard_;
   std::map<std::string, std::uint64_t> fences_;
   std::map<std::string, spi::server_time> shut_;
 };

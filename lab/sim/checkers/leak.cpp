@@ -48,6 +48,13 @@ void leak::see(const record& line) {
     case what::renewal_answered:
       if (line.number == static_cast<int>(spi::hold_state::lost)) claims_[line.claim].absent = true;
       return;
+    case what::belief_ended:
+      // Ran out: the server ends it by itself, and with a lock delay it must.
+      if (line.until <= line.at) claims_[line.claim].absent = true;
+      return;
+    case what::lost_told:
+      claims_[line.claim].absent = true;
+      return;
     case what::leave_sent:
       claims_[line.claim].leaving = std::max(line.at, moment(1));
       return;

@@ -192,7 +192,15 @@ bool ledger::empty() const {
 void ledger::heard(spi::server_time now, process_id process) {
   silent_.erase(process);
   silent_.drop_ended(now);
+  if (auto* offered = offered_.find(process)) offered->value = now;
+  offered_.drop_ended(now);
   tombstones_.drop_ended(now);
+}
+
+// Not offered anything of late: whatever waits of it was heard since, or is dead.
+bool ledger::heard_since(process_id process, spi::server_time time) const {
+  const auto* offered = offered_.find(process);
+  return offered == nullptr || offered->value >= time;
 }
 
 void ledger::keep_place(const moment& step, resource& at, const spi::claim_id& id) {

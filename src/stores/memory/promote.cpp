@@ -41,7 +41,7 @@ void ledger::drop_ended(const moment& step, resource& at) {
     // Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
     if (held.claim->lock_delay > duration{0}) at.shut(after(end, held.claim->lock_delay));
     // Its other waiters would each cost the next ones an offer.
-    if (held.offer && !held.revoked && held.process != step.process) {
+    if (held.offer && !held.revoked && !heard_since(held.process, end)) {
       silent_.put(held.process, after(step.now, rules_.waiter_lease), {});
     }
     step.out.ended.push_back(held.claim->id);
@@ -113,9 +113,21 @@ void ledger::grant(const moment& step, resource& at, const spi::claim_ptr& claim
   granted.told = !granted.offer && !at.line.empty();
   spi::server_time end =
       after(step.now, granted.offer ? std::min(claim->ttl, rules_.offer) : claim->ttl);
+  if (granted.offer) expect_word(step.now, process, end);
   if (granted.offer && mutated(mutant::offer_never_ends)) end = spi::server_time::max();
   note(step, at, spi::event_kind::granted, *claim, &granted);
   at.holders.add(std::move(granted), end);
+}
+
+// From now on it is noted when this process is heard, for as long as a waiter of it can live without
+// having been heard since the offer. What it was offered before counts as settled.
+void ledger::expect_word(spi::server_time now, process_id process, spi::server_time offer_end) {
+  const spi::server_time until = after(offer_end, rules_.waiter_lease);
+  if (const auto* known = offered_.find(process)) {
+    offered_.set_end(process, std::max(known->end, until));
+  } else {
+    offered_.put(process, until, now);
+  }
 }
 
 // After the last grant of a step, so that `wanted` does not count those who got in with it.

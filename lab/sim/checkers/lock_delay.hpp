@@ -1,0 +1,88 @@
+// A lock stays shut after an abnormal end: where a lock delay was asked for, nobody else is let in
+// for that long after a hold that was lost, or whose client died.
+#pragma once
+
+#include "sim/checker.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace holdfast::sim {
+
+class lock_delay final : public checker {
+ public:
+  using checker::checker;
+  [[nodiscard]] std::string_view name() const noexcept override { return "lock delay"; }
+
+  void see(const record& line) override {
+    switch (line.kind) {
+      case what::acquire_granted:
+        holds_[line.hold] = {line.process, line.resource, line.claim, line.shut};
+        return;
+      case what::belief_began:
+        holds_[line.hold].believed = true;
+        return;
+      case what::belief_ended:
+        holds_[line.hold].ended = std::min(line.at, line.until);
+        return;
+      case what::lost_told:
+        if (line.number == 0) shut(holds_[line.hold], holds_[line.hold].ended);
+        holds_.erase(line.hold);
+        return;
+      case what::release_invoked:
+        holds_.erase(line.hold);
+        return;
+      case what::killed:
+        for (const auto& [number, each] : holds_) {
+          if (each.process == line.process && each.believed) shut(each, line.at);
+        }
+        return;
+      case what::server_granted:
+        granted(line);
+        return;
+      case what::state_lost:
+      case what::clock_jumped:
+        void_ = true;
+        return;
+      default:
+        return;
+    }
+  }
+
+ private:
+  struct hold {
+    std::int32_t process = nobody;
+    std::int32_t resource = nobody;
+    std::int32_t claim = nobody;
+    duration shut{};
+    bool believed = false;
+    moment ended{};
+  };
+  struct closure {
+    moment until{};
+    std::int32_t claim = nobody;
+  };
+
+  // The server counts by its own clock, which may be a hundredth fast.
+  void shut(const hold& by, moment from) {
+    const auto kind = world().resources[static_cast<std::size_t>(by.resource)].kind;
+    // Readers and permits may be let in beside one that has not ended yet.
+    if (by.shut == duration{0} || !by.believed || kind != resource_kind::mutex) return;
+    closure& at = closures_[by.resource];
+    const moment until = from + by.shut - by.shut / 100;
+    if (until > at.until) at = {until, by.claim};
+  }
+  void granted(const record& line) {
+    const closure& at = closures_[line.resource];
+    if (void_ || line.at >= at.until || line.claim == at.claim) return;
+    fail(line.at, "resource " + std::to_string(line.resource) + ": claim " +
+                      std::to_string(line.claim) + " was granted although claim " +
+                      std::to_string(at.claim) + " ended abnormally just before");
+  }
+
+  std::map<std::int32_t, hold> holds_;
+  std::map<std::int32_t, closure> closures_;  // by resource
+  bool void_ = false;
+};
+
+}  // namespace holdfast::sim
