@@ -48,9 +48,22 @@ TEST(reactor_end, may_come_from_a_task_that_a_driving_caller_runs) {
     auto reactor = std::make_shared<epoll_reactor>();
     epoll_reactor& used = *reactor;
     std::atomic<bool> never{false};
-    used.at(used.now() + 1ms, [&] { reactor.reset(); });
+    std::promise<void> only_owner;
+    auto alone = only_owner.get_future();
+    std::thread::id ended_on;
+    std::jthread other([&, kept = reactor]() mutable {
+      EXPECT_TRUE(eventually([&] { return caller_leads(*kept); }));
+      kept->post([&] {
+        EXPECT_TRUE(arrives(alone));
+        ended_on = std::this_thread::get_id();
+        reactor.reset();
+      });
+      kept.reset();
+      only_owner.set_value();
+    });
     used.wait(never);
     EXPECT_EQ(reactor, nullptr);
+    EXPECT_EQ(ended_on, std::this_thread::get_id());
   }
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace holdfast::test {
 
@@ -81,6 +82,15 @@ inline bool engine_leads(const epoll_reactor& reactor) {
 }
 inline bool caller_leads(const epoll_reactor& reactor) {
   return reactor.loop().leader() == event_loop::lead::caller;
+}
+
+// Runs the task on the calling thread, which drives until the task has set the flag. Not by a timer:
+// on a loaded machine that may go off before the caller drives.
+inline void run_while_driving(epoll_reactor& reactor, std::atomic<bool>& done, spi::task work) {
+  std::jthread other([&] {
+    if (eventually([&] { return caller_leads(reactor); })) reactor.post(std::move(work));
+  });
+  reactor.wait(done);
 }
 
 }  // namespace holdfast::test

@@ -18,13 +18,16 @@ TEST(reactor_timer, timers_fire_in_the_order_of_their_times) {
   std::atomic<bool> done{false};
   std::string said;
   const time_point start = reactor.now();
-  reactor.at(start + 15ms, [&] {
-    said += 'd';
-    finish(reactor, done);
+  // In one task: none of them can fire before all are there.
+  reactor.post([&] {
+    reactor.at(start + 15ms, [&] {
+      said += 'd';
+      finish(reactor, done);
+    });
+    reactor.at(start + 5ms, [&] { said += 'b'; });
+    reactor.at(start + 5ms, [&] { said += 'c'; });
+    reactor.at(start - 1s, [&] { said += 'a'; });
   });
-  reactor.at(start + 5ms, [&] { said += 'b'; });
-  reactor.at(start + 5ms, [&] { said += 'c'; });
-  reactor.at(start - 1s, [&] { said += 'a'; });
   reactor.wait(done);
   EXPECT_EQ(said, "abcd");
   EXPECT_GE(reactor.now(), start + 15ms);
@@ -49,11 +52,12 @@ TEST(reactor_timer, a_timer_fires_on_the_callers_thread_while_it_drives) {
   ASSERT_TRUE(eventually([&] { return engine_leads(reactor); }));
   std::atomic<bool> done{false};
   std::thread::id ran;
-  reactor.at(reactor.now() + 50ms, [&] {
-    ran = std::this_thread::get_id();
-    finish(reactor, done);
+  run_while_driving(reactor, done, [&] {
+    reactor.at(reactor.now() + 5ms, [&] {
+      ran = std::this_thread::get_id();
+      finish(reactor, done);
+    });
   });
-  reactor.wait(done);
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
@@ -77,11 +81,15 @@ TEST(reactor_timer, a_cancelled_timer_does_not_fire) {
   epoll_reactor reactor;
   std::atomic<bool> done{false};
   bool fired = false;
-  const time_point start = reactor.now();
-  const auto cancelled = reactor.at(start + 5ms, [&] { fired = true; });
-  const auto last = reactor.at(start + 10ms, [&] { finish(reactor, done); });
-  EXPECT_NE(cancelled, last);
-  reactor.cancel(cancelled);
+  spi::runtime::timer_id cancelled = 0;
+  spi::runtime::timer_id last = 0;
+  reactor.post([&] {
+    const time_point start = reactor.now();
+    cancelled = reactor.at(start + 2ms, [&] { fired = true; });
+    last = reactor.at(start + 4ms, [&] { finish(reactor, done); });
+    EXPECT_NE(cancelled, last);
+    reactor.cancel(cancelled);
+  });
   reactor.wait(done);
   EXPECT_FALSE(fired);
   reactor.cancel(last);       // has fired
@@ -149,14 +157,10 @@ TEST(reactor_post, a_posted_task_runs_whoever_leads) {
   ASSERT_TRUE(eventually([&] { return engine_leads(reactor); }));
   std::atomic<bool> done{false};
   std::thread::id ran;
-  std::jthread other([&] {
-    EXPECT_TRUE(eventually([&] { return caller_leads(reactor); }));
-    reactor.post([&] {
-      ran = std::this_thread::get_id();
-      finish(reactor, done);
-    });
+  run_while_driving(reactor, done, [&] {
+    ran = std::this_thread::get_id();
+    finish(reactor, done);
   });
-  reactor.wait(done);
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 

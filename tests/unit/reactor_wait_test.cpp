@@ -248,12 +248,11 @@ TEST(reactor_wait, knows_the_threads_that_must_not_block) {
   std::atomic<bool> done{false};
   bool while_driving = false;
   bool of_the_other = true;
-  reactor.at(reactor.now() + 20ms, [&] {
+  run_while_driving(reactor, done, [&] {
     while_driving = reactor.on_own_thread();
     of_the_other = other.on_own_thread();
     finish(reactor, done);
   });
-  reactor.wait(done);
   EXPECT_TRUE(while_driving);
   EXPECT_FALSE(of_the_other);
   EXPECT_FALSE(reactor.on_own_thread());
