@@ -25,9 +25,10 @@ class backoff {
     ceiling_ = std::min(ceiling_ * 2, limits_.longest);
     return duration(static_cast<duration::rep>(random % range));
   }
-  // After a success that lasted: one that breaks at once is a failure, and shall not be hammered.
+  // A success that lasted longer than the pause before it begins anew. One that broke at once does
+  // not, so that the pace is never faster than what breaks.
   void succeeded(duration lasted) noexcept {
-    if (lasted >= limits_.longest) ceiling_ = limits_.first;
+    if (lasted >= ceiling_) ceiling_ = limits_.first;
   }
 
  private:

@@ -31,7 +31,8 @@ std::shared_ptr<connector> connector::start(network net, target where,
   {
     const std::scoped_lock lock(self->mutex_);
     self->timer_ = self->net_.reactor->at(deadline, [self] {
-      self->finish(failure(errc::unavailable, self->where_.text() + ": not connected in time"));
+      self->finish(failure(errc::unavailable, self->where_.text() + ": not connected in time (" +
+                                                  self->progress() + ")"));
     });
   }
   self->begin();
@@ -44,6 +45,13 @@ void connector::cancel() noexcept {
     done_ = nullptr;
   }
   finish(failure(errc::cancelled));
+}
+
+const char* connector::progress() {
+  const std::scoped_lock lock(mutex_);
+  if (over_) return "connected";
+  if (shaking_ != nullptr) return "in the TLS handshake";
+  return dialer_ != nullptr ? "connecting" : "resolving the name";
 }
 
 void connector::begin() {

@@ -40,6 +40,9 @@ class connector : public std::enable_shared_from_this<connector> {
   // `done` is not called any more, but a call that has begun goes on.
   void cancel() noexcept;
 
+  // For messages: what takes so long. "in the TLS handshake"
+  [[nodiscard]] const char* progress();
+
  private:
   connector(network net, target where, std::shared_ptr<const tls_context> tls, time_point deadline,
             spi::completion<std::shared_ptr<stream>> done);

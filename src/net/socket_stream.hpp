@@ -55,8 +55,8 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
   const runtime::fork_guard guard_;
   const std::shared_ptr<spi::reactor> reactor_;
   const std::string where_;
-  std::weak_ptr<stream_user> user_;  // set by start(), before the watch
-  std::vector<char> incoming_;       // only within ready()
+  std::weak_ptr<stream_user> user_;     // set by start(), before the watch
+  std::vector<char> incoming_;          // only within ready()
   std::atomic<std::size_t> unsent_{0};  // bytes queued and not sent; changed under the mutex
 
   mutable std::mutex mutex_;

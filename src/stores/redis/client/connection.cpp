@@ -211,9 +211,14 @@ void connection::check_deadlines() {
   if (state_ == state::closed || now < alarm_at_) return;
   alarm_at_ = time_point::max();
 
+  std::string reason;
+  if (state_ == state::connecting) {
+    reason = std::string(" (") + link_->progress() + ")";
+  } else if (last_failure_) {
+    reason = " (" + last_failure_->detail + ")";
+  }
   const error late{errc::unavailable,
-                   "redis " + options_->where.text() + ": not connected in time" +
-                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
+                   "redis " + options_->where.text() + ": not connected in time" + reason};
   std::vector<pending> expired;
   std::erase_if(waiting_, [&](waiting& one) {
     if (one.rest.deadline > now) return false;

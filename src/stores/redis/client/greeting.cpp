@@ -72,7 +72,8 @@ result<void> greeting::check(part what, const reply& answer) {
                                        "and +info");
     case part::select:
       if (!answer.is_error()) return {};
-      break;
+      if (not_allowed || classify(answer) == trouble::denied) break;
+      return failure(errc::invalid, where_ + ", SELECT: " + answer.text);
   }
   return tl::unexpected(to_error(answer, "connect", where_));
 }

@@ -101,6 +101,12 @@ bool link::greet(std::vector<reply>& replies, link_user& user) {
   return true;
 }
 
+const char* link::progress() {
+  const std::scoped_lock lock(mutex_);
+  if (stream_ != nullptr) return "waiting for the greeting";
+  return connector_ != nullptr ? connector_->progress() : "connecting";
+}
+
 void link::ended(const error& why) {
   fail({why.code, why.code == errc::unavailable ? "redis " + why.detail : why.detail});
 }

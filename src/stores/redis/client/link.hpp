@@ -50,6 +50,9 @@ class link final : public net::stream_user, public std::enable_shared_from_this<
   void flush() noexcept { stream_->flush(); }
   [[nodiscard]] std::size_t unsent() const noexcept { return stream_->unsent(); }
 
+  // For messages, before it is opened: what takes so long.
+  [[nodiscard]] const char* progress();
+
   // As net::stream's: no call afterwards, not under a lock that the calls take.
   void close() noexcept;
 

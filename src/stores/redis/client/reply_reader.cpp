@@ -51,6 +51,11 @@ void* create_string(const redisReadTask* task, char* text, std::size_t size) {
       building_of(task).problem = "a string is longer than announced";
       return nullptr;
     }
+    // As for a line whose end is still missing: it must not matter whether that has come.
+    if (task->type != REDIS_REPLY_STRING && size + 2 > building_of(task).limits.line) {
+      building_of(task).problem = "a line too long";
+      return nullptr;
+    }
     reply& made = place_of(task);
     made.kind = task->type == REDIS_REPLY_ERROR    ? reply::type::error
                 : task->type == REDIS_REPLY_STATUS ? reply::type::status

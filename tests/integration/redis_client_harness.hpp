@@ -1,0 +1,119 @@
+// What the tests of the Redis client layer share: a reactor with its network, connections to a port,
+// and calls that wait for their answer.
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/connection.hpp"
+#include "support/eventually.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace holdfast::test {
+
+using namespace std::chrono_literals;
+using redis::command;
+using redis::connection;
+using redis::reply;
+
+// For commands that must be answered: never reached where all is well.
+inline constexpr auto ample = 60s;
+
+inline redis::server_options options_for(std::uint16_t port) {
+  redis::server_options options;
+  options.where = {"127.0.0.1", port, ""};
+  return options;
+}
+
+// An answer that is on its way. May end before the answer comes.
+class awaited {
+ public:
+  explicit awaited(std::shared_ptr<spi::reactor> reactor)
+      : state_(std::make_shared<state>(std::move(reactor))) {}
+
+  [[nodiscard]] spi::completion<reply> completion() const {
+    return [kept = state_](result<reply> answer) {
+      if (kept->answer) ADD_FAILURE() << "answered twice";
+      kept->answer = std::move(answer);
+      kept->done.store(true);
+      kept->reactor->wake(kept->done);
+    };
+  }
+  [[nodiscard]] bool there() const { return state_->done.load(); }
+  // Drives the reactor until it is there.
+  [[nodiscard]] const result<reply>& get() const {
+    state_->reactor->wait(state_->done);
+    return *state_->answer;
+  }
+
+ private:
+  struct state {
+    explicit state(std::shared_ptr<spi::reactor> with) : reactor(std::move(with)) {}
+    const std::shared_ptr<spi::reactor> reactor;
+    std::atomic<bool> done{false};
+    std::optional<result<reply>> answer;
+  };
+  std::shared_ptr<state> state_;
+};
+
+class client_side {
+ public:
+  client_side() : reactor_(spi::make_reactor()), net_(net::make_network(reactor_)) {}
+  ~client_side() {
+    for (const auto& one : made_) one->close();
+  }
+  client_side(const client_side&) = delete;
+  client_side& operator=(const client_side&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<spi::reactor>& reactor() const noexcept { return reactor_; }
+  [[nodiscard]] const net::network& network() const noexcept { return net_; }
+
+  std::shared_ptr<connection> connect(redis::server_options options, connection::events tell = {}) {
+    made_.push_back(connection::make(net_, std::move(options), std::move(tell)));
+    return made_.back();
+  }
+  std::shared_ptr<connection> connect(std::uint16_t port) { return connect(options_for(port)); }
+
+  [[nodiscard]] awaited send(const std::shared_ptr<connection>& to, const command& what,
+                             duration limit = ample) const {
+    awaited answer(reactor_);
+    to->send(what, clock::now() + limit, answer.completion());
+    return answer;
+  }
+  [[nodiscard]] result<reply> call(const std::shared_ptr<connection>& to, const command& what,
+                                   duration limit = ample) const {
+    return send(to, what, limit).get();
+  }
+
+ private:
+  std::shared_ptr<spi::reactor> reactor_;
+  net::network net_;
+  std::vector<std::shared_ptr<connection>> made_;
+};
+
+// The words of a status or string; else what went wrong, so that a failed comparison shows it.
+inline std::string words(const result<reply>& answer) {
+  if (!answer) return "error: " + answer.error().message();
+  if (answer->is_error()) return "-" + answer->text;
+  if (answer->is(reply::type::integer)) return std::to_string(answer->integer);
+  return std::string(answer->words());
+}
+
+inline std::optional<errc> code(const result<reply>& answer) {
+  return answer ? std::nullopt : std::optional(answer.error().code);
+}
+
+}  // namespace holdfast::test
