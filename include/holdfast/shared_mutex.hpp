@@ -48,6 +48,7 @@ class shared_mutex {
   result<void> try_upgrade(holdfast::lease& reader);
   // From writer to reader without letting go: no writer gets in between, waiting readers do. A new
   // fence. Errors as above; without an answer (unavailable) it may be either, and asking again tells.
+  // From then on try_upgrade answers unavailable: the lost downgrade might still arrive.
   result<void> downgrade(holdfast::lease& writer);
 
   // Std face: SharedTimedLockable. As mutex's.

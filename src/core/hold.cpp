@@ -101,17 +101,19 @@ void hold::release() noexcept { release(spi::completion<void>{}); }
 
 void hold::change(spi::mode to, spi::completion<void> done) {
   if (!valid()) return done(failure(errc::lost, "the lease has ended"));
-  if (to == spi::mode::exclusive && change_unanswered_.load(std::memory_order_acquire)) {
-    return done(failure(errc::unavailable, "an earlier change may still arrive and undo this one"));
+  if (to == spi::mode::exclusive && downgrade_unanswered_.load(std::memory_order_acquire)) {
+    return done(failure(errc::unavailable, "a downgrade may still arrive and undo this"));
   }
   // Perhaps no longer exclusive, even if the answer is lost: it must not be passed on as such, and
   // the next writer of this client has to stand in the engine's line, or readers would overtake it.
   leave_gate();
   runner_->change(
-      to, [self = shared_from_this(), done = std::move(done)](result<fence_token> answer) mutable {
+      to,
+      [self = shared_from_this(), to, done = std::move(done)](result<fence_token> answer) mutable {
         if (!answer) {
-          const bool unknown = answer.error() == errc::unavailable;
-          if (unknown) self->change_unanswered_.store(true, std::memory_order_release);
+          // A late upgrade only makes the engine stricter than we believe.
+          const bool risky = to == spi::mode::shared && answer.error() == errc::unavailable;
+          if (risky) self->downgrade_unanswered_.store(true, std::memory_order_release);
           return done(tl::unexpected<error>(std::move(answer.error())));
         }
         self->renumber(*answer);

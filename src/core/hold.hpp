@@ -76,7 +76,7 @@ class hold : public std::enable_shared_from_this<hold> {
   std::atomic<std::uint64_t> fence_;
   std::atomic<state> state_{state::held};
   std::atomic<bool> at_gate_;  // ours to leave or to pass on, once
-  std::atomic<bool> change_unanswered_{false};
+  std::atomic<bool> downgrade_unanswered_{false};
 
   std::mutex mutex_;
   bool wanted_told_ = false;                // guarded by mutex_
