@@ -107,18 +107,17 @@ void hold::change(spi::mode to, spi::completion<void> done) {
   // Perhaps no longer exclusive, even if the answer is lost: it must not be passed on as such, and
   // the next writer of this client has to stand in the engine's line, or readers would overtake it.
   leave_gate();
-  runner_->change(
-      to,
-      [self = shared_from_this(), to, done = std::move(done)](result<fence_token> answer) mutable {
-        if (!answer) {
-          // A late upgrade only makes the engine stricter than we believe.
-          const bool risky = to == spi::mode::shared && answer.error() == errc::unavailable;
-          if (risky) self->downgrade_unanswered_.store(true, std::memory_order_release);
-          return done(tl::unexpected<error>(std::move(answer.error())));
-        }
-        self->renumber(*answer);
-        done({});
-      });
+  runner_->change(to, [self = shared_from_this(), to,
+                       done = std::move(done)](result<fence_token> answer) mutable {
+    if (!answer) {
+      // A late upgrade only makes the engine stricter than we believe.
+      const bool risky = to == spi::mode::shared && answer.error() == errc::unavailable;
+      if (risky) self->downgrade_unanswered_.store(true, std::memory_order_release);
+      return done(tl::unexpected<error>(std::move(answer.error())));
+    }
+    self->renumber(*answer);
+    done({});
+  });
 }
 
 void hold::tell_lost(const error&) noexcept {

@@ -1,0 +1,202 @@
+// The engine cannot be reached, or its answers are lost: what every face says and does then.
+#include "contract/contract.hpp"
+#include "stores/table.hpp"
+#include "support/lossy_store.hpp"
+#include "support/recording_observer.hpp"
+
+#include <atomic>
+
+namespace holdfast::test {
+namespace {
+
+// A client whose way to the engine can be disturbed, and one whose way is fine.
+class outage : public store_test {
+ protected:
+  outage() {
+    auto runtime = spi::make_reactor();
+    auto inner = stores::open(spi::parse_url(url()).value(), runtime).value();
+    way_ = std::make_shared<lossy_store>(runtime, std::move(inner));
+    client_options options;
+    options.observer = seen_;
+    options.close_within = 100ms;
+    disturbed_.emplace(client::open(runtime, way_, options).value());
+  }
+
+  [[nodiscard]] client& disturbed() { return *disturbed_; }
+  [[nodiscard]] lossy_store& way() { return *way_; }
+  [[nodiscard]] const recording_observer& seen() const { return *seen_; }
+
+ private:
+  std::shared_ptr<recording_observer> seen_ = std::make_shared<recording_observer>();
+  std::shared_ptr<lossy_store> way_;
+  std::optional<client> disturbed_;
+};
+
+INSTANTIATE_TEST_SUITE_P(on, outage, testing::ValuesIn(store_setups()), name_of_store);
+
+TEST_P(outage, a_try_is_not_answered_with_busy) {
+  // Broken: a program with no engine believes that others are faster.
+  way().set(trouble::no_request);
+  mutex stock(disturbed(), "stock");
+  EXPECT_THAT(stock.acquire({.wait = 0s}), fails_with(errc::unavailable));
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(stock.try_lock()); }), "unavailable");
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(stock.try_lock_for(20ms)); }), "unavailable");
+  EXPECT_THAT(stock.acquire({.wait = 20ms}), fails_with(errc::unavailable));
+  way().set(trouble::none);
+  EXPECT_THAT(stock.acquire({.wait = 10s}), succeeds());
+}
+
+TEST_P(outage, a_wait_outlasts_an_outage) {
+  // Broken: one lost packet fails a wait of a minute.
+  way().set(trouble::no_request, 3);
+  mutex stock(disturbed(), "stock");
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
+}
+
+TEST_P(outage, the_retry_policy_bounds_the_attempts) {
+  // Broken: "never again" is tried for ever.
+  way().set(trouble::no_request);
+  mutex once(disturbed(), "stock", {.retry = retry_policy::never()});
+  const int before = way().requests();
+  EXPECT_THAT(once.acquire({.wait = patience}), fails_with(errc::unavailable));
+  mutex thrice(disturbed(), "other", {.retry = {.attempts = 3, .first = 1ms, .limit = 2ms}});
+  EXPECT_THAT(thrice.acquire({.wait = patience}), fails_with(errc::unavailable));
+  EXPECT_GE(way().requests() - before, 4);
+  way().set(trouble::none);
+}
+
+TEST_P(outage, an_attempt_whose_answer_was_lost_is_the_same_grant) {
+  // Broken: the client waits for its own orphan.
+  way().set(trouble::no_answer, 2);
+  mutex stock(disturbed(), "stock");
+  const auto held = stock.acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  EXPECT_EQ(holders(open(), "stock"), 1U);
+}
+
+TEST_P(outage, a_try_whose_answer_was_lost_leaves_nothing_behind) {
+  // Broken: a lock that nobody has.
+  way().set(trouble::no_answer, 1);
+  mutex stock(disturbed(), "stock");
+  EXPECT_THAT(stock.acquire({.wait = 0s}), fails_with(errc::unavailable));
+  EXPECT_TRUE(becomes_free(open(), "stock"));
+}
+
+TEST_P(outage, a_release_without_an_answer_goes_on_in_the_background) {
+  // Broken: one lost packet and the lock stays until its ttl ends.
+  mutex stock(disturbed(), "stock");
+  auto held = stock.acquire();
+  ASSERT_THAT(held, succeeds());
+  way().set(trouble::no_request, 2);
+  EXPECT_THAT(held->release(), fails_with(errc::unavailable));
+  EXPECT_TRUE(seen().sees(event_kind::release_pending));
+  EXPECT_TRUE(becomes_free(open(), "stock"));
+}
+
+TEST_P(outage, the_holder_gives_up_before_the_engine_does) {
+  // Broken: two believers across a cut cable.
+  const client other = open();
+  if (!other.caps().expires) return;  // there is no cable: the process's life is the proof
+  mutex stock(disturbed(), "stock", {.ttl = 300ms});
+  const auto held = stock.acquire();
+  ASSERT_THAT(held, succeeds());
+  const std::stop_token lost = held->lost();
+  way().set(trouble::silence);
+  const auto next = mutex(other, "stock").acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_FALSE(held->valid());
+  EXPECT_TRUE(eventually([&] { return lost.stop_requested(); }));
+  EXPECT_GT(next->fence(), held->fence());
+  EXPECT_TRUE(seen().sees(event_kind::renewal_failed));
+  way().set(trouble::none);
+}
+
+TEST_P(outage, one_missed_renewal_is_not_a_loss) {
+  // Broken: a hiccup of the network costs the lock.
+  if (!disturbed().caps().expires) return;
+  mutex stock(disturbed(), "stock", {.ttl = 600ms});
+  const auto held = stock.acquire();
+  ASSERT_THAT(held, succeeds());
+  way().set(trouble::no_request, 1);
+  EXPECT_TRUE(seen().sees(event_kind::renewal_failed));
+  EXPECT_TRUE(seen().sees(event_kind::renewed));
+  EXPECT_TRUE(held->valid());
+}
+
+TEST_P(outage, a_count_down_whose_answer_was_lost_counts_once) {
+  // Broken: the latch opens one worker too early.
+  if (!disturbed().caps().latches) return;
+  latch start(disturbed(), "start");
+  way().set(trouble::no_answer, 1);
+  ASSERT_THAT(start.set(3), succeeds());
+  way().set(trouble::no_answer, 2);
+  EXPECT_EQ(start.count_down().value(), 2U);
+  EXPECT_EQ(latch(open(), "start").count().value(), 2U);
+}
+
+TEST_P(outage, a_wait_for_a_latch_outlasts_an_outage) {
+  // Broken: the start signal is lost with one packet.
+  if (!disturbed().caps().latches) return;
+  const client other = open();
+  latch fine(other, "start");
+  ASSERT_THAT(fine.set(1), succeeds());
+  way().set(trouble::no_request);
+  reply<void> waits;
+  latch(disturbed(), "start").async_wait({.wait = patience}, {}, waits.callback());
+  EXPECT_THAT(latch(disturbed(), "start").wait({.wait = 30ms}), fails_with(errc::unavailable));
+  ASSERT_THAT(fine.count_down(), succeeds());
+  EXPECT_FALSE(arrives(waits.future, 10ms));
+  way().set(trouble::none);
+  ASSERT_TRUE(arrives(waits.future));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_P(outage, an_observer_hears_of_the_leader_when_it_is_over) {
+  // Broken: one failed look and the observer is deaf.
+  const client other = open();
+  std::atomic<bool> heard{false};
+  const election watched(disturbed(), "scheduler", "observer");
+  way().set(trouble::no_request);
+  auto watching = watched.observe([&](const std::optional<leader_info>& leader) {
+    if (leader && leader->id == "host") heard = true;
+  });
+  ASSERT_THAT(watching, succeeds());
+  election candidate(other, "scheduler", "host");
+  const auto leads = candidate.campaign();
+  ASSERT_THAT(leads, succeeds());
+  EXPECT_FALSE(heard.load());
+  way().set(trouble::none);
+  EXPECT_TRUE(eventually([&] { return heard.load(); }));
+}
+
+TEST_P(outage, a_multi_lock_does_not_sit_on_one_lock_while_it_waits_for_a_silent_engine) {
+  // Broken: a dead engine locks up a live one.
+  const client fine = open();
+  mutex live(fine, "a");
+  mutex dead(disturbed(), "b");
+  multi_lock both({&live, &dead});
+  way().set(trouble::silence);
+  std::stop_source stop;
+  auto waits = in_thread([&] { return both.acquire({.wait = patience}, stop.get_token()); });
+  // Within the second that a try may take, and a generous rest.
+  EXPECT_THAT(mutex(open(), "a").acquire({.wait = 15s}), succeeds());
+  way().set(trouble::none);
+  EXPECT_THAT(waits.get(), succeeds());
+}
+
+TEST_P(outage, an_upgrade_without_an_answer_may_be_asked_for_again) {
+  // Broken: a lost answer leaves a writer that believes to be a reader, for good.
+  const auto& caps = disturbed().caps();
+  if (!caps.shared || !caps.change) return;
+  shared_mutex price(disturbed(), "price");
+  auto held = price.acquire_shared();
+  ASSERT_THAT(held, succeeds());
+  way().set(trouble::no_answer, 1);
+  EXPECT_THAT(price.try_upgrade(*held), fails_with(errc::unavailable));
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(price.try_upgrade(*held), succeeds());
+  EXPECT_THAT(shared_mutex(open(), "price").acquire_shared({.wait = 0s}), fails_with(errc::busy));
+}
+
+}  // namespace
+}  // namespace holdfast::test
