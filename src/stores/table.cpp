@@ -22,6 +22,7 @@ using opener = opened (*)(const spi::url&, const std::shared_ptr<spi::reactor>&)
 struct engine {
   std::string_view scheme;
   opener open = nullptr;  // null: not in this build
+  bool on_hosts = false;  // its URL names at least one
 };
 
 opened open_memory(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
@@ -39,16 +40,16 @@ constexpr opener open_sqlite = nullptr;
 constexpr std::array engines{
     engine{"memory", open_memory},
     engine{"sqlite", open_sqlite},
-    engine{"redis"},
-    engine{"rediss"},
-    engine{"redis+sentinel"},
-    engine{"redis+cluster"},
-    engine{"redlock"},
-    engine{"zookeeper"},
+    engine{"redis", nullptr, true},
+    engine{"rediss", nullptr, true},
+    engine{"redis+sentinel", nullptr, true},
+    engine{"redis+cluster", nullptr, true},
+    engine{"redlock", nullptr, true},
+    engine{"zookeeper", nullptr, true},
     engine{"postgresql"},
-    engine{"mariadb"},
-    engine{"mysql"},
-    engine{"etcd"},
+    engine{"mariadb", nullptr, true},
+    engine{"mysql", nullptr, true},
+    engine{"etcd", nullptr, true},
 };
 
 std::string known_schemes() {
@@ -68,6 +69,9 @@ result<std::shared_ptr<spi::store>> open(const spi::url& url,
                                   [&](const engine& each) { return each.scheme == url.scheme; });
   if (found == engines.end()) {
     return failure(errc::invalid, "URL: no such scheme; this build has " + known_schemes());
+  }
+  if (found->on_hosts && url.hosts.empty()) {
+    return failure(errc::invalid, "URL: a host is missing; written " + url.scheme + "://HOST");
   }
   if (found->open == nullptr) {
     return failure(errc::unsupported, url.scheme + ": this build has only " + known_schemes());
