@@ -45,7 +45,6 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       return todo;
     case spi::hold_state::waiting:
     case spi::hold_state::lost:
-      if (!renewing_as_holder_) return todo;  // I3: asked before we were granted
       if (mutated(mutant::not_yours_taken_as_ok)) {
         prove(sent_at, {.fence = fence_, .ttl = settings_.ttl});
         return todo;
@@ -70,13 +69,24 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
 
 claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_at,
                                                const spi::renewal& answer) {
-  renewing_ = false;
+  // I3: what was asked before we were granted says nothing against the grant, and its answer, which
+  // may take longer than an offer lives, is not waited for.
+  const bool outdated = phase_ == phase::held && outdated_renewals_ > 0 && sent_at <= accepted_at_;
+  if (outdated) {
+    --outdated_renewals_;
+  } else {
+    renewing_ = false;
+  }
+  if (renewals_in_flight_ > 0) --renewals_in_flight_;
   last_sent_ = std::max(last_sent_, sent_at);  // the batch left later than it was ordered
   if (answer.state != spi::hold_state::unknown) {
     last_answered_sent_ = std::max(last_answered_sent_, sent_at);
   }
   if (phase_ == phase::seeking) return refreshed_seeking(now, sent_at, answer);
   if (expired(now)) return expire(now);
+  const bool held =
+      answer.state == spi::hold_state::renewed || answer.state == spi::hold_state::held;
+  if (outdated && !held) return {};
   if (phase_ == phase::held) return refreshed_held(now, sent_at, answer);
   if (phase_ == phase::leaving && mutated(mutant::renewal_after_release)) {
     renew_at_ = now + settings_.ttl / 3;
@@ -129,7 +139,7 @@ bool claim_machine::may_reappear() const noexcept { return unanswered_ || attemp
 
 claim_machine::orders claim_machine::send_renewal(time_point now) {
   renewing_ = true;
-  renewing_as_holder_ = phase_ == phase::held;
+  ++renewals_in_flight_;
   last_sent_ = now;
   next_at_ = time_point::max();
   renew_at_ = time_point::max();
@@ -245,7 +255,7 @@ claim_machine::orders claim_machine::tick(time_point now) {
       }
       if (leave_in_flight_ || leave_at_ > now) return {};
       orders todo;
-      if (now >= abandon_at() && !attempting_ && !renewing_) {
+      if (now >= abandon_at() && !attempting_ && renewals_in_flight_ == 0) {
         phase_ = phase::ended;
         todo.release_abandoned = was_held_;
         return todo;

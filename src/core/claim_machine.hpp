@@ -128,8 +128,8 @@ class claim_machine {
   time_point last_sent_{};                // of the last attempt or renewal
   time_point last_answered_sent_{};       // of those, the last that was answered
   bool attempting_ = false;               // an attempt is in flight
-  bool renewing_ = false;                 // a renewal is in flight
-  bool renewing_as_holder_ = false;
+  bool renewing_ = false;                 // a renewal is in flight whose answer is waited for
+  std::uint32_t renewals_in_flight_ = 0;
   bool unanswered_ = false;  // some attempt was never answered and may still arrive
   bool known_ = false;       // the engine may have a trace of us, apart from what is in flight
 
@@ -147,6 +147,8 @@ class claim_machine {
   duration poll_{};
 
   // Held.
+  time_point accepted_at_{};
+  std::uint32_t outdated_renewals_ = 0;  // in flight since before that
   fence_token fence_;
   duration granted_ttl_{};
   bool offer_ = false;

@@ -107,6 +107,9 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
   }
   phase_ = phase::held;
   was_held_ = true;
+  accepted_at_ = now;
+  outdated_renewals_ = renewals_in_flight_;
+  renewing_ = false;
   fence_ = grant.fence;
   degraded_ = grant.degraded;
   prove(proven_at, grant);

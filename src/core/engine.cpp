@@ -165,6 +165,8 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
   }
   if (runtime_->forked()) return finish_close();
   for (const auto& gate : gates) gate->give_up_all({errc::cancelled, "the client was closed"});
+  // First all who wait, or a release would let one of them in.
+  for (const auto& runner : runners) runner->cancel({errc::cancelled, "the client was closed"});
   for (const auto& runner : runners) runner->shut();
   if (live_claims() == 0) return finish_close();
   const time_point now = runtime_->now();

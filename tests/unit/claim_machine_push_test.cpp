@@ -125,6 +125,21 @@ TEST(claim_machine_push, an_offer_is_taken_up_by_a_renewal_at_a_third_of_it) {
   EXPECT_EQ(machine.valid_until(), core::validity_end(sent, 30s));
 }
 
+TEST(claim_machine_push, an_offer_is_taken_up_though_a_waiters_refresh_is_unanswered) {
+  // Broken: the refresh that was lost just before the push blocks the renewal until its deadline,
+  // and the offer ends meanwhile.
+  claim_machine machine = waiting_claim();
+  machine.tick(at(2s));  // the refresh, whose answer never comes
+  machine.notified(at(2s + 1ms), offer(8, 2s));
+  const time_point sent = machine.wake_at();
+  EXPECT_LT(sent, at(3s));
+  EXPECT_EQ(said(machine.tick(sent)), "renew");
+  EXPECT_EQ(said(machine.refreshed(sent + 1ms, at(2s), no_renewal())), "");  // the refresh's
+  EXPECT_EQ(machine.wake_at(), machine.valid_until());
+  EXPECT_EQ(said(machine.refreshed(sent + 2ms, sent, renewed(8))), "renewed");
+  EXPECT_EQ(machine.valid_until(), core::validity_end(sent, 30s));
+}
+
 TEST(claim_machine_push, an_offer_that_could_not_be_taken_up_is_lost_in_time) {
   // Broken: we believe for the whole ttl what the engine gave for two seconds.
   claim_machine machine = waiting_claim();

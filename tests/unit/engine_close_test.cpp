@@ -50,6 +50,19 @@ TEST_F(engine_close, who_waits_is_answered_cancelled) {
   EXPECT_EQ(bench.engine->live_claims(), 0U);
 }
 
+TEST_F(engine_close, who_waits_is_cancelled_before_who_holds_is_released) {
+  // Broken: the release of one lets another of the same client in, which is lost in the same moment.
+  const auto holder = bench.ask("stock");
+  bench.grant(1);
+  auto fair = request_for("stock");
+  fair.lock.fair = true;
+  const auto waiter = bench.ask(fair);
+  bench.store->answer_attempt(blocked_in_line(0s));
+  log();
+  close();
+  EXPECT_EQ(log(), "leave b, leave a");
+}
+
 TEST_F(engine_close, who_holds_is_told_and_released) {
   // Broken: a closed client leaves its locks behind, or its holders believe on.
   const auto holder = bench.ask("stock");
