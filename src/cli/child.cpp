@@ -57,7 +57,7 @@ void keep_only_standard_files() noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have died before that: then no signal comes.
   if (::getppid() != how.parent) ::_exit(128 + SIGKILL);
-  if (how.terminal_at_start) terminal.give(::getpid());
+  if (how.terminal_at_start) terminal.pass(::getpid());
   keep_only_standard_files();
   if (how.life >= 0) ::fcntl(how.life, F_SETFD, 0);
   inbox.restore();
@@ -71,7 +71,7 @@ void keep_only_standard_files() noexcept {
 }  // namespace
 
 tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox& inbox,
-                                      const terminal& terminal) {
+                                      terminal& terminal) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return tl::unexpected(errno);
   const descriptor reading(ends[0]);
@@ -95,6 +95,7 @@ tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox
   if (pid == 0) become(how, inbox, terminal);
   // On both sides: whoever comes first. Fails harmlessly once the child has become another program.
   ::setpgid(pid, pid);
+  if (how.terminal_at_start) terminal.give(pid);
   writing.close();
   int why = 0;
   ssize_t got = 0;
@@ -103,6 +104,7 @@ tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox
   } while (got < 0 && errno == EINTR);
   if (got == sizeof why) {
     ::waitpid(pid, nullptr, 0);
+    terminal.take_back(pid);
     return tl::unexpected(why);
   }
   return child(pid);

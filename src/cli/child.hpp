@@ -27,7 +27,7 @@ class child {
  public:
   // The error is an errno of exec() or fork().
   static tl::expected<child, int> start(const child_plan& plan, const signal_inbox& inbox,
-                                        const terminal& terminal);
+                                        terminal& terminal);
 
   [[nodiscard]] pid_t group() const noexcept { return pid_; }
 

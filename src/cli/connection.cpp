@@ -23,12 +23,17 @@ outcome<std::string> namespace_of(const global_arguments& global) {
 }
 
 // The file, else what stands in the URL, else the environment: the nearer to this call, the
-// stronger.
+// stronger. An engine without a server has no password, and the environment may be meant for others.
 outcome<std::string> password_of(const context& context, const address& to) {
-  if (context.global.password_file) return read_password(*context.global.password_file);
+  std::string password = context.taken.password.value_or("");
   const auto parsed = spi::parse_url(to.url);
-  if (parsed && !parsed->password.empty()) return std::string{};
-  return context.taken.password.value_or("");
+  if (parsed && !parsed->password.empty()) password.clear();
+  if (context.global.password_file) {
+    auto read = read_password(*context.global.password_file);
+    if (!read) return read;
+    password = std::move(*read);
+  }
+  return parsed && parsed->hosts.empty() ? std::string{} : password;
 }
 
 }  // namespace

@@ -114,11 +114,11 @@ void guard::read_signals() {
 }
 
 void guard::pass_on(const signal_inbox::message& message) {
-  if (message.number == SIGHUP && !hang_up_told_ && terminal_.hung_up()) {
-    // The kernel told the group that had the terminal; a shell that tells its jobs is the echo.
-    hang_up_told_ = true;
-    return;
-  }
+  // A shell tells its jobs that the terminal hung up, and ends; at its end the kernel tells the
+  // group that had the terminal. Only where we lead the session are we the only ones who are told.
+  const bool echo = message.number == SIGHUP && terminal_.given() && terminal_.hung_up() &&
+                    message.sender != 0 && message.sender == ::getsid(0);
+  if (echo) return;
   if (goes_to_group(message.number)) {
     child_.signal_group(message.number);
   } else {

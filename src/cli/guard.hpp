@@ -61,7 +61,6 @@ class guard {
   time_point valid_until_ = time_point::max();  // the last that was known
   std::optional<time_point> kill_at_;           // set by a loss
   bool killed_ = false;
-  bool hang_up_told_ = false;
   bool end_asked_ = false;  // by a signal, while lingering
 };
 

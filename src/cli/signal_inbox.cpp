@@ -50,7 +50,7 @@ signal_inbox::signal_inbox() {
 std::optional<signal_inbox::message> signal_inbox::take() noexcept {
   signalfd_siginfo info{};
   if (::read(file_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return message{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+  return message{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
 }
 
 bool signal_inbox::is_forwarded(int number) noexcept {

@@ -4,6 +4,8 @@
 
 #include "cli/descriptor.hpp"
 
+#include <sys/types.h>
+
 #include <csignal>
 #include <optional>
 #include <string>
@@ -15,7 +17,7 @@ class signal_inbox {
  public:
   struct message {
     int number = 0;
-    bool from_kernel = false;  // the terminal sent it, not a process
+    pid_t sender = 0;  // 0: the kernel, as for ^C
   };
 
   signal_inbox();

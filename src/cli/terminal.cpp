@@ -24,12 +24,18 @@ bool terminal::to_be_given_at_start() const noexcept {
          !S_ISSOCK(status.st_mode);
 }
 
-void terminal::give(pid_t group) const noexcept {
+void terminal::give(pid_t group) noexcept {
+  pass(group);
+  given_ = true;
+}
+
+void terminal::pass(pid_t group) const noexcept {
   if (file_) ::tcsetpgrp(file_.get(), group);
 }
 
 void terminal::take_back(pid_t group) noexcept {
   if (!file_) return;
+  given_ = false;
   const pid_t now = ::tcgetpgrp(file_.get());
   const bool orphaned = now > 0 && ::kill(-now, 0) != 0 && errno == ESRCH;
   if (now == group || orphaned) ::tcsetpgrp(file_.get(), ::getpgrp());

@@ -26,8 +26,11 @@ class terminal {
   [[nodiscard]] bool hung_up() const noexcept;
   [[nodiscard]] bool to_be_given_at_start() const noexcept;
 
-  // Async-signal-safe: the child gives it to itself too, so that it is there before exec().
-  void give(pid_t group) const noexcept;
+  // The parent calls give(); the child gives it to itself too, so that it is there before exec():
+  // pass() is async-signal-safe.
+  void give(pid_t group) noexcept;
+  void pass(pid_t group) const noexcept;
+  [[nodiscard]] bool given() const noexcept { return given_; }
   // To our group; only from that one, or from one that is gone.
   void take_back(pid_t group) noexcept;
   // Modes as they were at the start: after a child that was killed in the middle of its own.
@@ -36,6 +39,7 @@ class terminal {
  private:
   descriptor file_;
   std::optional<termios> modes_;
+  bool given_ = false;
 };
 
 }  // namespace holdfast::cli

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -16,8 +15,6 @@
 
 namespace holdfast::cli_test {
 
-namespace fs = std::filesystem;
-
 bool eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
@@ -25,17 +22,6 @@ bool eventually(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return true;
-}
-
-folder::folder() {
-  std::string path = "/tmp/holdfast-cli-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  path_ = path;
-}
-
-folder::~folder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 std::string read_file(const std::string& path) {

@@ -1,6 +1,8 @@
 // The program as a user types it: real processes, real files, an environment of its own.
 #pragma once
 
+#include "support/temporary_folder.hpp"
+
 #include <sys/types.h>
 
 #include <chrono>
@@ -31,15 +33,12 @@ using words = std::vector<std::string>;
 // A folder for one test, gone with it.
 class folder {
  public:
-  folder();
-  folder(const folder&) = delete;
-  folder& operator=(const folder&) = delete;
-  ~folder();
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  std::string path_;
+  test::temporary_folder folder_;
+  std::string path_ = folder_.path().string();
 };
 
 std::string read_file(const std::string& path);
