@@ -110,9 +110,10 @@ restrictions shrink(std::uint64_t seed, std::string_view checker, const restrict
     best = tried;
     return true;
   };
-  const auto lower = [&](std::uint32_t restrictions::*what, std::uint32_t largest) {
-    best.*what = std::min(best.*what, largest);
-    while (best.*what > 1) {
+  const auto lower = [&](std::uint32_t restrictions::*what, std::size_t largest,
+                         std::uint32_t least = 1) {
+    best.*what = std::min(best.*what, static_cast<std::uint32_t>(largest));
+    while (best.*what > least) {
       restrictions tried = best;
       --(tried.*what);
       if (!keep_if(tried)) return;
@@ -128,8 +129,8 @@ restrictions shrink(std::uint64_t seed, std::string_view checker, const restrict
   lower(&restrictions::clients, whole.clients);
   lower(&restrictions::actors, whole.actors);
   lower(&restrictions::rounds, whole.rounds);
-  lower(&restrictions::resources, static_cast<std::uint32_t>(whole.resources.size()));
-  lower(&restrictions::disturbances, static_cast<std::uint32_t>(whole.disturbances.size()));
+  lower(&restrictions::resources, whole.resources.size());
+  lower(&restrictions::disturbances, std::max<std::size_t>(1, whole.disturbances.size()), 0);
   return best;
 }
 

@@ -80,7 +80,7 @@ static_assert(table.size() == static_cast<std::size_t>(mutant::offer_never_compl
 const named& entry_of(mutant which) noexcept { return table[static_cast<std::size_t>(which) - 1]; }
 
 // So many failing seeds tell which checkers see a mutant, and which do not.
-constexpr std::uint64_t enough_failures = 40;
+constexpr std::uint64_t enough_failures = 20;
 
 }  // namespace
 

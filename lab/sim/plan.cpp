@@ -192,6 +192,7 @@ void draw_disturbances(plan& made, const restrictions& at_most) {
     made.disturbances.resize(at_most.disturbances);
   }
   for (const disturbance& each : made.disturbances) made.healed = std::max(made.healed, each.to);
+  if (at_most.disturbances > 0) made.strikes_until = horizon;
 }
 
 }  // namespace
@@ -209,11 +210,17 @@ plan draw_plan(std::uint64_t seed, const restrictions& at_most) {
   return made;
 }
 
+bool plan::strikes() const noexcept {
+  return strikes_until > moment{} &&
+         (troubles.has(trouble::client_pause) || troubles.has(trouble::cut) ||
+          troubles.has(trouble::stall) || troubles.has(trouble::server_pause));
+}
+
 facts plan::known() const {
   facts made;
   for (const resource_plan& each : resources) made.resources.push_back({each.kind, each.max});
   made.waiter_lease = server.rules.waiter_lease;
-  made.calm = disturbances.empty() && server.dialect != dialect::polling;
+  made.calm = disturbances.empty() && !strikes() && server.dialect != dialect::polling;
   // A push and the attempt it causes; an attempt on its way before; a waiter that is leaving.
   made.round_trip = normal.longest * 8 + late.timer * 4 + milliseconds(3);
   made.recheck = limit.recheck;

@@ -47,7 +47,8 @@ struct plan {
   std::vector<resource_plan> resources;
   trouble_set troubles;
   std::vector<disturbance> disturbances;
-  moment healed{};  // when the last disturbance has ended
+  moment healed{};         // when the last disturbance has ended
+  moment strikes_until{};  // until then a step may bring trouble
 
   // Tuning.
   duration ttl{};
@@ -72,6 +73,8 @@ struct plan {
   node_clock server_clock;
   std::vector<node_clock> client_clocks;
 
+  // A step may bring trouble.
+  [[nodiscard]] bool strikes() const noexcept;
   [[nodiscard]] facts known() const;
 };
 

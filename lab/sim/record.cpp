@@ -57,7 +57,7 @@ std::string_view to_string(what kind) noexcept {
 
 namespace {
 
-std::string seconds(moment at) {
+std::string in_seconds(moment at) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%11.6f", static_cast<double>(at.count()) / 1e9);
   return text.data();
@@ -103,7 +103,7 @@ std::string number_of(const record& line) {
 }  // namespace
 
 std::string describe(const record& line) {
-  std::string text = seconds(line.at) + "  ";
+  std::string text = in_seconds(line.at) + "  ";
   text +=
       line.process == nobody ? std::string("world   ") : "client " + std::to_string(line.process);
   text += "  ";
@@ -120,7 +120,7 @@ std::string describe(const record& line) {
   if (line.kind == what::acquire_invoked || line.kind == what::change_invoked) {
     text.append(", ").append(mode_name(line.mode)).append(line.fair ? ", fair" : "");
   }
-  if (line.until != moment{}) text += ", until" + seconds(line.until);
+  if (line.until != moment{}) text += ", until" + in_seconds(line.until);
   const std::string number = number_of(line);
   if (!number.empty()) text += ": " + number;
   return text;

@@ -25,12 +25,13 @@ spi::claim_ptr never_queued(const spi::claim_ptr& claim) {
 }  // namespace
 
 server::server(event_loop& loop, history& log, claim_book& book, node_clock clock,
-               const server_settings& settings)
+               const server_settings& settings, step_listener& steps)
     : node(clock),
       loop_(loop),
       log_(log),
       book_(book),
       settings_(settings),
+      steps_(steps),
       ledger_(make_ledger(0)) {}
 
 memory::ledger server::make_ledger(std::uint64_t fence_floor) {
@@ -168,6 +169,7 @@ void server::emit(memory::effects out, std::optional<told_grant> answered) {
   if (settings_.dialect == dialect::polling) return;
   for (memory::push& each : out.pushes) {
     link* const to = links_[each.process];
+    steps_.stepped(static_cast<std::int32_t>(each.process), book_.find(each.claim)->acquisition);
     to->push(std::move(each));
   }
   for (const spi::resource_id& changed : out.latches) {

@@ -10,6 +10,7 @@
 #include "sim/history.hpp"
 #include "sim/link.hpp"
 #include "sim/message.hpp"
+#include "sim/step_listener.hpp"
 
 #include <map>
 #include <memory>
@@ -34,7 +35,7 @@ struct server_settings {
 class server : public node {
  public:
   server(event_loop& loop, history& log, claim_book& book, node_clock clock,
-         const server_settings& settings);
+         const server_settings& settings, step_listener& steps);
 
   void connect(link* client) { links_.push_back(client); }
 
@@ -84,6 +85,7 @@ class server : public node {
   history& log_;
   claim_book& book_;
   const server_settings settings_;
+  step_listener& steps_;
   memory::ledger ledger_;
   std::vector<link*> links_;
   bool up_ = true;

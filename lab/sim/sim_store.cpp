@@ -152,7 +152,9 @@ void sim_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::op_c
 
 void sim_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                       spi::completion<spi::departure> done) {
-  log_.add(about(book_.of(*claim, process_), what::leave_sent));
+  const claim_book::entry& entry = book_.of(*claim, process_);
+  log_.add(about(entry, what::leave_sent));
+  steps_.stepped(process_, entry.acquisition);
   request message;
   message.what = verb::leave;
   const auto known = wakeups_.find(claim->id);
@@ -164,7 +166,11 @@ void sim_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 
 void sim_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                       spi::completion<std::vector<spi::renewal>> done) {
-  for (const auto& claim : claims) log_.add(about(book_.of(*claim, process_), what::renewal_sent));
+  for (const auto& claim : claims) {
+    const claim_book::entry& entry = book_.of(*claim, process_);
+    log_.add(about(entry, what::renewal_sent));
+    steps_.stepped(process_, entry.acquisition);
+  }
   request message;
   message.what = verb::renew;
   message.claims = std::move(claims);

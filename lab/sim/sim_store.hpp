@@ -12,6 +12,7 @@
 #include "sim/message.hpp"
 #include "sim/random.hpp"
 #include "sim/server.hpp"
+#include "sim/step_listener.hpp"
 
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
@@ -29,13 +30,6 @@ struct store_settings {
   bool fails_fast = true;             // without a connection: at once, or waits for one
   bool sends_again = false;           // what was on its way when a connection broke
   bool reconnects_on_silence = true;  // a deadline that passes costs the connection
-};
-
-// Learns of every message of a claim: what cancels at every kind of moment.
-class step_listener {
- public:
-  virtual ~step_listener() = default;
-  virtual void stepped(std::int32_t process, std::int32_t acquisition) = 0;
 };
 
 class sim_store final : public spi::store, public link_user {

@@ -3,6 +3,7 @@
 #include "sim/checkers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace holdfast::sim {
@@ -16,6 +17,9 @@ namespace {
 constexpr std::uint64_t process_stream = 1000;
 constexpr std::uint64_t actor_stream = 2000;
 constexpr std::uint64_t actors_per_process = 100;
+constexpr std::uint64_t strike_stream = 3000;
+// Of the steps, where a trouble is there that can strike.
+constexpr std::uint32_t strikes_per_thousand = 15;
 // More would be a world that never ends.
 constexpr std::uint64_t step_limit = 2'000'000;
 // After everybody has finished: late deliveries, background releases.
@@ -27,7 +31,8 @@ world::world(sim::plan plan, history::sink timeline)
     : plan_(std::move(plan)),
       facts_(plan_.known()),
       history_(loop_, std::move(timeline)),
-      server_(loop_, history_, book_, plan_.server_clock, plan_.server) {
+      server_(loop_, history_, book_, plan_.server_clock, plan_.server, *this),
+      chance_(random_source(plan_.seed).branch(strike_stream)) {
   watch_all(history_, facts_);
   const random_source random(plan_.seed);
   for (std::uint32_t i = 0; i < plan_.clients; ++i) {
@@ -98,12 +103,36 @@ void world::stepped(std::int32_t process, std::int32_t acquisition) {
   for (const auto& each : processes_[static_cast<std::size_t>(process)]->actors) {
     each->stepped(acquisition);
   }
+  if (loop_.now() < plan_.strikes_until) strike(process);
+}
+
+// A trouble just when a message is on its way: most harm is done in these moments, and chance alone
+// seldom finds them.
+void world::strike(std::int32_t process) {
+  static constexpr std::array kinds{trouble::client_pause, trouble::cut, trouble::stall,
+                                    trouble::server_pause};
+  if (!chance_.chance(strikes_per_thousand)) return;
+  const trouble kind = kinds[chance_.below(kinds.size())];
+  if (!plan_.troubles.has(kind)) return;
+  disturbance made;
+  made.kind = kind;
+  made.from = loop_.now() + chance_.between(duration{0}, plan_.normal.longest);
+  made.to = made.from;
+  if (kind != trouble::cut) made.to += chance_.between(plan_.ttl / 10, plan_.ttl * 2);
+  made.process = process;
+  made.detail = chance_.next();
+  struck_.push_back(made);
+  const disturbance& each = struck_.back();
+  // Active from now on: the world is not over before it has ended.
+  active_.push_back(&each);
+  loop_.at(each.from, outside_, event_class::timer, [this, &each] { begin(each); });
+  loop_.at(each.to, outside_, event_class::timer, [this, &each] { end(each); });
 }
 
 // --- troubles ----------------------------------------------------------------------------------
 
 void world::begin(const disturbance& each) {
-  active_.push_back(&each);
+  if (std::find(active_.begin(), active_.end(), &each) == active_.end()) active_.push_back(&each);
   record({.kind = what::trouble_began,
           .process = each.process,
           .number = static_cast<std::int64_t>(each.kind)});

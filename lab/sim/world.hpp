@@ -10,8 +10,10 @@
 #include "sim/history.hpp"
 #include "sim/plan.hpp"
 #include "sim/process.hpp"
+#include "sim/random.hpp"
 #include "sim/server.hpp"
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -52,6 +54,7 @@ class world final : public step_listener {
   void stepped(std::int32_t process, std::int32_t acquisition) override;
 
  private:
+  void strike(std::int32_t process);
   void begin(const disturbance& each);
   void end(const disturbance& each);
   void begin_at(const disturbance& each, process& target);
@@ -77,6 +80,8 @@ class world final : public step_listener {
   node outside_{node_clock{}};  // where troubles come from
   std::vector<std::unique_ptr<process>> processes_;
   std::vector<const disturbance*> active_;
+  std::deque<disturbance> struck_;  // made by steps
+  random_source chance_;
   std::map<std::int32_t, latch_book> latches_;
   int server_pauses_ = 0;
   int server_stops_ = 0;
