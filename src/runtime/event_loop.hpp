@@ -17,7 +17,8 @@
 //     once.
 //  2. Whoever adds work sees under the mutex whether the leader sleeps, and rouses it if so; the
 //     leader looks for work under the mutex before it says that it sleeps. Nothing is overlooked.
-//  3. alarm_at_ is never later than the earliest timer while the leader sleeps.
+//  3. alarm_at_ is never later than the earliest timer while the leader sleeps, and a leader that does
+//     not go on to listen for the alarm (lead_as_engine without `stay`) trusts the clock instead.
 //  4. While nobody leads the engine's thread sleeps for a bounded time only.
 //  5. Callbacks run, and tasks are destroyed, outside the mutex. System calls under it are only
 //     those that cannot block and whose order matters (epoll_ctl, timerfd_settime).
@@ -112,7 +113,7 @@ class event_loop {
   void leave(mutex_lock& lock, waiter& self, const void* flag) noexcept;
   bool park(mutex_lock& lock) noexcept;
   void stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept;
-  [[nodiscard]] bool work_waits() const noexcept;
+  [[nodiscard]] bool work_waits() noexcept;
 
   // Who must be roused for new work; marks it as roused. Ring after unlocking.
   [[nodiscard]] bell rouse() noexcept;

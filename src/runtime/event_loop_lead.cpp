@@ -55,7 +55,7 @@ bool event_loop::run_round(mutex_lock& lock) {
     posted_.pop_front();
     if (!run_task(lock, std::move(work))) return false;
   }
-  // As long as the alarm is set for the earliest, none is due: it would have gone off.
+  // As long as the alarm is set for the earliest, none is due, or the alarm will say so.
   if (timers_.earliest() >= alarm_at_) return true;
   const time_point now = clock::now();
   for (std::size_t left = timers_per_round; left > 0 && timers_.earliest() <= now; --left) {
@@ -188,8 +188,12 @@ void event_loop::stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept {
   engine_up_at_ = time_point::max();
 }
 
-bool event_loop::work_waits() const noexcept {
-  return !posted_.empty() || timers_.earliest() <= clock::now();
+bool event_loop::work_waits() noexcept {
+  if (!posted_.empty()) return true;
+  if (timers_.earliest() > clock::now()) return false;
+  // The alarm has gone off while nobody led, and lies in the kernel: as if it had been heard.
+  alarm_at_ = time_point::max();
+  return true;
 }
 
 void event_loop::serve() {

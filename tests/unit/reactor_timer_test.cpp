@@ -76,6 +76,23 @@ TEST(reactor_timer, a_timer_fires_shortly_after_callers_have_driven) {
   }
 }
 
+// Broken: a timer for which a caller had set the alarm, and which goes off when that caller has just
+// left, would be seen by the engine and not run: it would spin, with the loop's lock in its hand.
+TEST(reactor_timer, a_timer_whose_alarm_nobody_heard_fires) {
+  epoll_reactor reactor;
+  for (int round = 0; round < 200; ++round) {
+    std::promise<void> ran;
+    auto fired = ran.get_future();
+    reactor.at(reactor.now() + 400us, [&] { ran.set_value(); });
+    for (int i = 0; i < 3; ++i) {
+      std::atomic<bool> done{false};
+      reactor.notify([&] { finish(reactor, done); });
+      reactor.wait(done);
+    }
+    ASSERT_TRUE(arrives(fired));
+  }
+}
+
 // Broken: cancelled deadlines would end operations that were answered long ago.
 TEST(reactor_timer, a_cancelled_timer_does_not_fire) {
   epoll_reactor reactor;
