@@ -28,8 +28,6 @@ bool event_loop::drive(mutex_lock& lock, const waiter& self, const void* flag) {
 // only what is due is done: callers are about, and lead without us.
 bool event_loop::lead_as_engine(mutex_lock& lock, bool stay) {
   lead_ = lead::engine;
-  // The alarm may have gone off with nobody there to collect it; who does not stay, does not either.
-  if (!stay) alarm_at_ = time_point::max();
   ready_batch batch;
   while (true) {
     if (!run_round(lock)) return false;
