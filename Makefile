@@ -28,11 +28,11 @@ check: packages-tools build ## format, clang-tidy and the project's own rules
 format: packages-tools ## format all sources
 	scripts/check-format --fix
 
-sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## all tests with ASan + UBSan, then with TSan
+sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core, contract and simulator tests with ASan + UBSan, then with TSan
 	cmake --build build/asan -j $(JOBS)
-	ctest --preset asan -j $(JOBS)
+	ctest --preset asan -j $(JOBS) -L '^(unit|contract|fault|sim)$$'
 	cmake --build build/tsan -j $(JOBS)
-	ctest --preset tsan -j $(JOBS)
+	ctest --preset tsan -j $(JOBS) -L '^(unit|contract|fault|sim)$$'
 
 sim: build ## run the simulator: SEEDS=1000000
 	build/sim --seeds $(SEEDS) --jobs $(JOBS)

@@ -1,7 +1,7 @@
-// What does the Redis client layer cost a lone caller, and what does sharing one connection give many
-// threads? PING over loopback, against bare hiredis with a connection per thread. Compare within one
-// run, interleaved:
-// bench_redis_client --benchmark_enable_random_interleaving --benchmark_repetitions=15
+// What does the Redis client layer cost a lone caller, and what does sharing one connection give
+// many threads? PING over loopback, against bare hiredis with a connection per thread. Compare
+// within one run, interleaved: bench_redis_client --benchmark_enable_random_interleaving
+// --benchmark_repetitions=15
 #include "stores/redis/client/connection.hpp"
 #include "support/redis_server.hpp"
 

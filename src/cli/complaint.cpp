@@ -25,7 +25,8 @@ complaint from_engine(const std::string& what, std::string_view engine, std::str
   int code = exit_code::engine;
   if (answer == errc::invalid) code = exit_code::usage;
   if (answer == errc::busy || answer == errc::timed_out) code = exit_code::busy;
-  return {code, what + " (" + provenance(engine, action, answer) + ")"};
+  const std::string said = provenance(engine, action, answer);
+  return {code, what + " (" + said + ")", said};
 }
 
 void tell(std::string_view text) noexcept {

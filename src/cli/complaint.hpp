@@ -26,6 +26,7 @@ inline constexpr int signalled = 128;  // + the signal's number
 struct complaint {
   int code = exit_code::usage;
   std::string text;
+  std::string answer{};  // of the engine, where it gave one: the part of the text in brackets
 };
 
 template <class T>

@@ -19,8 +19,8 @@ outcome<std::vector<spi::check>> examine(const context& context, const address& 
   if (!client) {
     return std::vector<spi::check>{{.name = "open",
                                     .state = spi::check::status::fail,
-                                    .detail = client.error().text,
-                                    .remedy = "the answer in brackets says what to change"}};
+                                    .detail = client.error().answer,
+                                    .remedy = "nothing else can be checked until it opens"}};
   }
   auto checks = client->probe();
   if (!checks) {

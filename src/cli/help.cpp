@@ -51,7 +51,7 @@ Takes the lock NAME, runs CMD, and gives the lock back.
   holdfast run --wait 1m --fair deploy -- make deploy
   holdfast run --shared catalogue -- ./report.sh   beside other readers
   holdfast run --permits 1 --max 4 gpu -- ./train  one of four
-  holdfast run --at-least 5m nightly -- ./job      from cron on three hosts: runs once
+  holdfast run --at-least 5m nightly -- ./job      a short job, started twice, runs once
 
   --wait D            give up after D; 0s tries once (default: wait for ever)
   --ttl D             how long the engine keeps the lock without a sign of life, 100ms

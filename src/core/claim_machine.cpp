@@ -125,13 +125,12 @@ bool claim_machine::expired(time_point now) const noexcept {
 
 // The engine may keep it for the margin longer: others need not wait for that. But who asked for
 // notice is protected until validity ends; and where the lock stays shut after an abnormal end, the
-// engine must see one: a leave would be a release to it.
+// engine must see one: a leave would be a release to it. A renewal that was carried out and not
+// answered moves that end, so no moment is safe for a leave: the claim is let run out.
 claim_machine::orders claim_machine::expire(time_point now) {
-  time_point leave_from = valid_until_;
-  if (settings_.lock_delay > duration{0}) {
-    leave_from = may_reappear() ? valid_until_ + 2 * drift_margin(granted_ttl_) : time_point::max();
-  }
-  return lose(now, {errc::lost, "no proof of the lease in time"}, leave_from);
+  const bool stays_shut = settings_.lock_delay > duration{0};
+  return lose(now, {errc::lost, "no proof of the lease in time"},
+              stays_shut ? time_point::max() : valid_until_);
 }
 
 // An attempt that was never answered may still arrive and place the claim anew.

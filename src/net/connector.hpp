@@ -1,5 +1,5 @@
-// From a target to a stream: resolve, connect, and shake hands where TLS is wanted; all of it within
-// one deadline, none of it blocking.
+// From a target to a stream: resolve, connect, and shake hands where TLS is wanted; all of it
+// within one deadline, none of it blocking.
 #pragma once
 
 #include "net/resolver.hpp"
@@ -32,7 +32,8 @@ network make_network(std::shared_ptr<spi::reactor> reactor);
 class connector : public std::enable_shared_from_this<connector> {
  public:
   // `tls`: null for none. `done` may be called before start() returns; whoever gets the stream
-  // starts it from within. unavailable: no answer, or not reached; denied: a certificate is refused.
+  // starts it from within. unavailable: no answer, or not reached; denied: a certificate is
+  // refused.
   static std::shared_ptr<connector> start(network net, target where,
                                           std::shared_ptr<const tls_context> tls,
                                           time_point deadline,

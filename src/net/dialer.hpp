@@ -1,5 +1,6 @@
 // Connects to the first of several addresses that answers. They are tried in turn, and the next is
-// not kept waiting by one that is silent: it starts a little later beside it (RFC 8305, simplified).
+// not kept waiting by one that is silent: it starts a little later beside it (RFC 8305,
+// simplified).
 #pragma once
 
 #include "net/address.hpp"

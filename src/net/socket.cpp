@@ -12,7 +12,8 @@ namespace holdfast::net {
 
 namespace {
 
-// Options that a kernel does not know are not worth a refusal: deadlines guard every request anyway.
+// Options that a kernel does not know are not worth a refusal: deadlines guard every request
+// anyway.
 void set(int socket, int level, int option, int value) noexcept {
   ::setsockopt(socket, level, option, &value, sizeof value);
 }

@@ -18,8 +18,8 @@ namespace holdfast::net {
 
 // Writing has three states, under the mutex: nobody writes; one thread writes (outside the mutex,
 // and takes along what others queue meanwhile); blocked, until the reactor finds the socket
-// writable. The socket is closed when close() was called, no callback runs and no thread writes: its
-// number must not be given to another connection under their feet.
+// writable. The socket is closed when close() was called, no callback runs and no thread writes:
+// its number must not be given to another connection under their feet.
 class socket_stream final : public stream, public std::enable_shared_from_this<socket_stream> {
  public:
   // The socket is connected and non-blocking. `where`: the peer, for messages.

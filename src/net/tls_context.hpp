@@ -1,5 +1,5 @@
-// What TLS trusts and how it shows itself: certificates and keys, read once per store. Everything is
-// verified unless the user spelled out that it is not.
+// What TLS trusts and how it shows itself: certificates and keys, read once per store. Everything
+// is verified unless the user spelled out that it is not.
 #pragma once
 
 #include <holdfast/result.hpp>

@@ -158,9 +158,10 @@ INSTANTIATE_TEST_SUITE_P(names, bad_input, ::testing::ValuesIn(names()));
 
 std::vector<command_line> urls() {
   std::vector<command_line> all;
-  for (const char* url : {"", "x", "frob://host", "frob:", "sqlite", "sqlite:", "redis://h:x",
-                          "redis://h:0", "redis://h:65536", "sqlite:/a%zz", "sqlite:/a#b",
-                          "memory:", "sqlite:/a?frob=1", "sqlite:/a?frob", "://", ":"}) {
+  for (const char* url :
+       {"", "x", "frob://host", "frob:", "sqlite", "sqlite:", "redis:/", "redis://", "redis://u:p@",
+        "redis://h:x", "redis://h:0", "redis://h:65536", "sqlite:/a%zz", "sqlite:/a#b",
+        "memory:", "sqlite:/a?frob=1", "sqlite:/a?frob", "://", ":"}) {
     all.push_back({"--url", url, "run", "x", "--", "true"});
   }
   for (const words& tail :

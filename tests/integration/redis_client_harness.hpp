@@ -1,5 +1,5 @@
-// What the tests of the Redis client layer share: a reactor with its network, connections to a port,
-// and calls that wait for their answer.
+// What the tests of the Redis client layer share: a reactor with its network, connections to a
+// port, and calls that wait for their answer.
 #pragma once
 
 #include "net/connector.hpp"

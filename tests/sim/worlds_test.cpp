@@ -19,7 +19,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t seeds = 5'000;
 #else
-constexpr std::uint64_t seeds = 200'000;
+constexpr std::uint64_t seeds = 100'000;
 #endif
 
 campaign_settings campaign(std::uint64_t first, std::uint64_t count) {
@@ -38,7 +38,7 @@ void expect_clean(const campaign_result& result) {
 
 // If this fails, some guarantee of docs/guarantees.md is broken; the message says which, and how to
 // see it happen.
-TEST(worlds, two_hundred_thousand_seeds_break_no_guarantee) {
+TEST(worlds, many_seeds_break_no_guarantee) {
   const campaign_result result = run_campaign(campaign(1, seeds));
   EXPECT_EQ(result.seeds, seeds);
   // A world in which nobody gets anything would prove nothing.

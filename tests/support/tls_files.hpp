@@ -1,5 +1,5 @@
-// Certificates and keys for tests, made when they run: an authority, what it signed, and what it did
-// not.
+// Certificates and keys for tests, made when they run: an authority, what it signed, and what it
+// did not.
 #pragma once
 
 #include "support/temporary_folder.hpp"

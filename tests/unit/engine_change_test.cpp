@@ -69,6 +69,16 @@ TEST_F(engine_change, after_a_lost_downgrade_no_upgrade_is_believed) {
   EXPECT_EQ(bench.store->take_log(), "");
 }
 
+TEST_F(engine_change, after_a_lost_upgrade_another_may_be_asked_for) {
+  // Broken: an answer that was lost keeps a reader from ever writing, though no harm can come of it.
+  const auto holder = held(spi::mode::shared);
+  change(*holder, spi::mode::exclusive);
+  bench.store->answer_change(no_answer<spi::granted>());
+  const auto again = change(*holder, spi::mode::exclusive);
+  bench.store->answer_change(lease_of(50));
+  EXPECT_EQ(*again, "ok");
+}
+
 TEST_F(engine_change, of_a_lost_lease_is_refused_without_a_request) {
   // Broken: a lease that has ended comes back as a reader.
   const auto holder = held(spi::mode::exclusive);

@@ -1,5 +1,5 @@
-// Connecting to one of several addresses: those that refuse or stay silent do not keep us from those
-// that answer.
+// Connecting to one of several addresses: those that refuse or stay silent do not keep us from
+// those that answer.
 #ifdef HOLDFAST_WITH_NET
 
 #include "net/dialer.hpp"

@@ -40,7 +40,8 @@ TEST(redis_command, the_first_words_can_be_exchanged) {
 }
 
 TEST(redis_script, it_is_named_by_its_sha1) {
-  // Broken: the server would never know it. The expected hash is the server's own, from SCRIPT LOAD.
+  // Broken: the server would never know it. The expected hash is the server's own, from SCRIPT
+  // LOAD.
   const script one("return 1");
   EXPECT_EQ(one.hash(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
   const std::array<std::string_view, 2> keys{"k1", "k2"};

@@ -30,9 +30,9 @@
 namespace holdfast::sqlite {
 
 struct open_options {
-  std::string path;
+  std::string path = {};
   // The machine as this client sees it; tests pretend a reboot or another time namespace.
-  std::optional<host> here;
+  std::optional<host> here = std::nullopt;
   duration deadline = std::chrono::seconds(5);
 };
 

@@ -16,8 +16,8 @@ class command {
   command(std::initializer_list<std::string_view> words)
       : command(std::span(words.begin(), words.size())) {}
 
-  // Sends the other right behind this one, with nothing in between (ASKING; WAIT). Its reply is then
-  // an array of all replies.
+  // Sends the other right behind this one, with nothing in between (ASKING; WAIT). Its reply is
+  // then an array of all replies.
   command& then(const command& next);
 
   // The same with other words in the place of the first ones. Only of a single command.

@@ -30,17 +30,18 @@ namespace holdfast::redis {
 
 // Thread-safe. Completions are called exactly once, by the command's deadline, under no lock.
 //
-//   state       means                                   changes to
-//   idle        no link, nobody waits for one           connecting: a command comes; resting: too soon
-//   connecting  a link is being made                    open; resting or idle: failed
-//   open        commands go out as they come            resting or idle: the link ended
-//   resting     back-off after a failure                connecting
-//   closed      for good                                -
+//   state       means                           changes to
+//   idle        no link, nobody waits for one   connecting: a command comes; resting: too soon
+//   connecting  a link is being made            open; resting or idle: failed
+//   open        commands go out as they come    resting or idle: the link ended
+//   resting     back-off after a failure        connecting
+//   closed      for good                        -
 //
 // What must hold:
-//  1. A command that is not answered in time ends the link: the answers behind it would be taken for
-//     others'. Everything in flight is then unavailable, its outcome unknown.
-//  2. in_flight_ has the commands of the current link in the order in which their bytes were queued.
+//  1. A command that is not answered in time ends the link: the answers behind it would be taken
+//     for others'. Everything in flight is then unavailable, its outcome unknown.
+//  2. in_flight_ has the commands of the current link in the order in which their bytes were
+//     queued.
 //  3. No I/O and no call to others under the mutex; queueing bytes is neither.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:

@@ -1,5 +1,5 @@
-// The first words on a connection: who we are, which database, and who answers. Without I/O: it says
-// what to send and takes the replies.
+// The first words on a connection: who we are, which database, and who answers. Without I/O: it
+// says what to send and takes the replies.
 #pragma once
 
 #include "stores/redis/client/options.hpp"

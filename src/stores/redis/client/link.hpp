@@ -1,5 +1,6 @@
 // One life of a connection to a server: connected, greeted, then replies in the order of the
-// commands, then its end. Never used again after that: a late answer must not be taken for another's.
+// commands, then its end. Never used again after that: a late answer must not be taken for
+// another's.
 #pragma once
 
 #include "net/connector.hpp"

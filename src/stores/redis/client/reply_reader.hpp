@@ -1,5 +1,5 @@
-// Bytes into replies, by hiredis's parser with creators of our own that set limits: a server, or who
-// plays one, must not be able to exhaust our memory with an announcement.
+// Bytes into replies, by hiredis's parser with creators of our own that set limits: a server, or
+// who plays one, must not be able to exhaust our memory with an announcement.
 #pragma once
 
 #include "stores/redis/client/reader_limits.hpp"

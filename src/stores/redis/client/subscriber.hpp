@@ -1,5 +1,5 @@
-// The subscription connection of a node: all channels that this process listens to, over one link of
-// its own. Messages sent while it is down are lost; whoever listens is told when that was so.
+// The subscription connection of a node: all channels that this process listens to, over one link
+// of its own. Messages sent while it is down are lost; whoever listens is told when that was so.
 #pragma once
 
 #include "net/backoff.hpp"
@@ -58,8 +58,8 @@ struct subscriber_limits {
 //  1. asked_ has the questions (SUBSCRIBE, UNSUBSCRIBE, PING) of the current link in the order of
 //     their bytes; the server answers in that order, with messages in between.
 //  2. A channel is confirmed when the last question about it was a subscription and is answered.
-//  3. An end of subscription that nobody asked for (sunsubscribe, as a slot moves away) is a loss: it
-//     is told, and asked for again with back-off. The topology may know a better node meanwhile.
+//  3. An end of subscription that nobody asked for (sunsubscribe, as a slot moves away) is a loss:
+//     it is told, and asked for again with back-off. The topology may know a better node meanwhile.
 class subscriber final : public link_user, public std::enable_shared_from_this<subscriber> {
  public:
   static constexpr std::size_t channel_limit = 10'000;  // then overloaded
@@ -70,8 +70,8 @@ class subscriber final : public link_user, public std::enable_shared_from_this<s
   subscriber(const subscriber&) = delete;
   subscriber& operator=(const subscriber&) = delete;
 
-  // Listens until the subscription is destroyed; a call that has begun then goes on. Listeners of one
-  // channel share it on the wire. overloaded; cancelled: closed, or forked.
+  // Listens until the subscription is destroyed; a call that has begun then goes on. Listeners of
+  // one channel share it on the wire. overloaded; cancelled: closed, or forked.
   result<std::unique_ptr<spi::subscription>> subscribe(const channel_id& channel,
                                                        std::weak_ptr<channel_listener> listener);
 

@@ -1,0 +1,92 @@
+# bash completion for holdfast; names of locks come from `holdfast ls`.
+
+_holdfast_names() {
+  holdfast "${global[@]}" --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
+}
+
+_holdfast() {
+  local cur prev command='' word i
+  local -a global=()
+  cur=${COMP_WORDS[COMP_CWORD]}
+  prev=${COMP_WORDS[COMP_CWORD - 1]}
+  COMPREPLY=()
+
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    case $word in
+      --)
+        # What follows is another command with its own completion.
+        if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); fi
+        return
+        ;;
+      --url | --namespace | --password-file)
+        global+=("$word" "${COMP_WORDS[i + 1]}")
+        ((i++))
+        ;;
+      --log-level) ((i++)) ;;
+      run | elect | latch | ls | show | release | revoke | watch | doctor | multi | demo)
+        [[ -n $command ]] || command=$word
+        ;;
+    esac
+  done
+
+  case $prev in
+    --password-file)
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      return
+      ;;
+    --log-level)
+      mapfile -t COMPREPLY < <(compgen -W 'off error warn info debug' -- "$cur")
+      return
+      ;;
+    --lock)
+      mapfile -t COMPREPLY < <(compgen -W 'none mutex fair rw semaphore' -- "$cur")
+      return
+      ;;
+    --url)
+      mapfile -t COMPREPLY < <(compgen -W 'sqlite:' -- "$cur")
+      return
+      ;;
+    --wait | --ttl | --grace | --at-least | --lock-delay)
+      mapfile -t COMPREPLY < <(compgen -W '0s 1s 10s 1m 5m 1h' -- "$cur")
+      return
+      ;;
+    --namespace | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes)
+      return
+      ;;
+  esac
+
+  local common='--url --namespace --password-file --log-level --help'
+  local hold='--wait --ttl --grace --lock-delay --busy-exit-code'
+  local choices=
+  if [[ $cur == -* ]]; then
+    case $command in
+      '') choices="--version $common" ;;
+      run) choices="$hold --fair --shared --permits --max --no-renew --at-least $common" ;;
+      elect) choices="$hold --id $common" ;;
+      multi) choices="$hold --fair --no-renew --at-least $common" ;;
+      latch) choices="--wait --id $common" ;;
+      ls | show | doctor) choices="--json $common" ;;
+      release) choices="--force --claim --yes $common" ;;
+      watch) choices="--json --all $common" ;;
+      demo) choices="--buyers --stock --processes --lock $common" ;;
+      *) choices=$common ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
+    return
+  fi
+  case $command in
+    '') choices='run elect multi latch ls show release revoke watch doctor demo' ;;
+    multi) [[ $prev != multi ]] || choices=run ;;
+    demo) [[ $prev != demo ]] || choices=flash-sale ;;
+    latch) [[ $prev == latch ]] || choices='set down wait count' ;;
+  esac
+  if [[ -n $choices ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
+  elif [[ $command != doctor && $command != demo ]]; then
+    local IFS=$'\n'
+    mapfile -t COMPREPLY < <(compgen -W "$(_holdfast_names)" -- "$cur")
+  fi
+}
+
+complete -F _holdfast holdfast

@@ -1,0 +1,62 @@
+# fish completion for holdfast; names of locks come from `holdfast ls`.
+
+function __holdfast_names
+    holdfast --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
+end
+
+set -l commands run elect multi latch ls show release revoke watch doctor demo
+
+complete -c holdfast -f
+complete -c holdfast -l url -x -a sqlite: -d 'The engine'
+complete -c holdfast -l namespace -x -d 'Two namespaces never meet'
+complete -c holdfast -l password-file -r -F -d 'Its first line is the password'
+complete -c holdfast -l log-level -x -a 'off error warn info debug' -d 'What to tell on stderr'
+complete -c holdfast -l help -s h -d 'What it does, by example'
+complete -c holdfast -l version -d 'Print the version'
+
+set -l none "not __fish_seen_subcommand_from $commands"
+complete -c holdfast -n $none -a run -d 'Take a lock, run a command, give it back'
+complete -c holdfast -n $none -a elect -d 'Run a command while leader'
+complete -c holdfast -n $none -a multi -d 'Take several locks, all or nothing'
+complete -c holdfast -n $none -a latch -d 'A count-down latch'
+complete -c holdfast -n $none -a ls -d 'Names that are held or waited for'
+complete -c holdfast -n $none -a show -d 'Holders and waiters of a name'
+complete -c holdfast -n $none -a release -d 'Take a lock away by force'
+complete -c holdfast -n $none -a revoke -d 'End a lock safely'
+complete -c holdfast -n $none -a watch -d 'A line per event'
+complete -c holdfast -n $none -a doctor -d 'Check the engine'
+complete -c holdfast -n $none -a demo -d 'A flash sale'
+
+set -l named '__fish_seen_subcommand_from run elect multi latch ls show release revoke watch'
+complete -c holdfast -n $named -a '(__holdfast_names)' -d Lock
+
+set -l hold '__fish_seen_subcommand_from run elect multi'
+complete -c holdfast -n '__fish_seen_subcommand_from run elect multi latch' -l wait -x -d 'Give up after'
+complete -c holdfast -n $hold -l ttl -x -d 'Kept without a sign of life'
+complete -c holdfast -n $hold -l grace -x -d 'Between SIGTERM and the end'
+complete -c holdfast -n $hold -l lock-delay -x -d 'Stays shut after an abnormal end'
+complete -c holdfast -n $hold -l busy-exit-code -x -d 'Instead of 124'
+
+set -l locking '__fish_seen_subcommand_from run multi'
+complete -c holdfast -n $locking -l fair -d 'First come, first served'
+complete -c holdfast -n $locking -l no-renew -d 'Take it once, for ttl'
+complete -c holdfast -n $locking -l at-least -x -d 'Keep it so long'
+
+complete -c holdfast -n '__fish_seen_subcommand_from run' -l shared -d 'A reader'
+complete -c holdfast -n '__fish_seen_subcommand_from run' -l permits -x -d 'How many'
+complete -c holdfast -n '__fish_seen_subcommand_from run' -l max -x -d 'Of how many'
+complete -c holdfast -n '__fish_seen_subcommand_from elect latch' -l id -x -d 'Who we are; counts once'
+complete -c holdfast -n '__fish_seen_subcommand_from multi' -a run
+complete -c holdfast -n '__fish_seen_subcommand_from latch' -a 'set down wait count'
+
+complete -c holdfast -n '__fish_seen_subcommand_from ls show watch doctor' -l json -d 'For programs'
+complete -c holdfast -n '__fish_seen_subcommand_from watch' -l all -d 'Renewals too'
+complete -c holdfast -n '__fish_seen_subcommand_from release' -l force -d 'Yes, by force'
+complete -c holdfast -n '__fish_seen_subcommand_from release' -l yes -d 'Do not ask'
+complete -c holdfast -n '__fish_seen_subcommand_from release' -l claim -x -d 'Only this holder'
+
+complete -c holdfast -n '__fish_seen_subcommand_from demo' -a flash-sale
+complete -c holdfast -n '__fish_seen_subcommand_from demo' -l buyers -x -d 'In all'
+complete -c holdfast -n '__fish_seen_subcommand_from demo' -l stock -x -d Items
+complete -c holdfast -n '__fish_seen_subcommand_from demo' -l processes -x -d 'Of buyers'
+complete -c holdfast -n '__fish_seen_subcommand_from demo' -l lock -x -a 'none mutex fair rw semaphore'

@@ -1,0 +1,231 @@
+// Who lives and who does not: killed, stopped, forked and executed processes.
+#include "integration/sqlite_harness.hpp"
+#include "support/forked_process.hpp"
+#include "support/telephone.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+namespace holdfast::test {
+namespace {
+
+// A process that takes the lock, says so, and holds it until it is ended.
+forked_process hold(const embedded_file& file, const telephone& line) {
+  forked_process holder([&] {
+    const embedded_client client(file.path());
+    client.acquire(client.fair_claim());
+    line.say_back('h');
+    for (;;) ::pause();
+  });
+  EXPECT_EQ(line.hear(), 'h');
+  return holder;
+}
+
+// Not sooner: long enough that whoever would be let in wrongly would be in.
+constexpr auto a_while = 300ms;
+
+TEST(sqlite_life, a_killed_holder_is_known_at_once) {
+  // Broken: the next waits for a time-out that this store does not have.
+  const embedded_file file;
+  const telephone line;
+  forked_process holder = hold(file, line);
+  const embedded_client client(file.path());
+  const auto claim = client.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  const auto killed = clock::now();
+  holder.kill();
+  ASSERT_TRUE(wakeup->is_woken());
+  EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
+  EXPECT_LT(clock::now() - killed, 1s);
+}
+
+TEST(sqlite_life, a_try_finds_the_lock_of_a_killed_holder_free) {
+  // Broken: who does not wait is told "busy" by the dead, for ever.
+  const embedded_file file;
+  const telephone line;
+  hold(file, line).kill();
+  const embedded_client client(file.path());
+  auto claim = client.claim();
+  claim->queued = false;
+  EXPECT_TRUE(granted(client.attempt(claim)));
+}
+
+TEST(sqlite_life, a_stopped_holder_keeps_its_lock) {
+  // Broken: a paused process and another work at the same time.
+  const embedded_file file;
+  const telephone line;
+  forked_process holder = hold(file, line);
+  holder.stop();
+  const embedded_client client(file.path());
+  const auto claim = client.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  EXPECT_FALSE(wakeup->is_woken(a_while));
+  EXPECT_EQ(client.renew(claim).state, hold_state::waiting);
+  holder.kill();
+  ASSERT_TRUE(wakeup->is_woken());
+  EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
+}
+
+TEST(sqlite_life, a_killed_waiter_is_passed_over_by_the_release) {
+  // Broken: the lock is handed to a dead process.
+  const embedded_file file;
+  const telephone line;
+  const telephone first;
+  forked_process holder([&] {
+    const embedded_client client(file.path());
+    const auto claim = client.fair_claim();
+    client.acquire(claim);
+    line.say_back('h');
+    static_cast<void>(line.hear_back());
+    client.leave(claim);
+  });
+  ASSERT_EQ(line.hear(), 'h');
+  forked_process dead([&] {
+    const embedded_client client(file.path());
+    client.attempt(client.fair_claim());
+    first.say_back('q');
+    for (;;) ::pause();
+  });
+  ASSERT_EQ(first.hear(), 'q');
+  const embedded_client client(file.path());
+  const auto claim = client.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  dead.kill();
+  line.say('g');
+  ASSERT_TRUE(wakeup->is_woken());
+  client.acquire(claim, wakeup);
+  EXPECT_EQ(holder.wait(), 0);
+}
+
+TEST(sqlite_life, the_last_of_several_readers_that_dies_lets_the_writer_in) {
+  // Broken: a writer is let in too early, or watches only one of those it waits for.
+  const embedded_file file;
+  std::vector<telephone> lines(3);
+  std::vector<forked_process> readers;
+  for (auto& line : lines) {
+    readers.emplace_back([&] {
+      const embedded_client client(file.path());
+      auto claim = client.claim();
+      claim->mode = spi::mode::shared;
+      client.acquire(claim);
+      line.say_back('r');
+      for (;;) ::pause();
+    });
+    ASSERT_EQ(line.hear(), 'r');
+  }
+  const embedded_client client(file.path());
+  const auto claim = client.claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  readers[1].kill();
+  ASSERT_TRUE(wakeup->is_woken());
+  wakeup->listen();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  readers[0].kill();
+  ASSERT_TRUE(wakeup->is_woken());
+  wakeup->listen();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  readers[2].kill();
+  ASSERT_TRUE(wakeup->is_woken());
+  EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
+}
+
+TEST(sqlite_life, a_program_started_by_the_holder_does_not_keep_its_lock) {
+  // Broken: a surviving child of a killed holder keeps the lock.
+  const embedded_file file;
+  const telephone line;
+  forked_process holder([&] {
+    const embedded_client client(file.path());
+    client.acquire(client.claim());
+    // A program that outlives us, started as most programs start others.
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      ::execlp("sleep", "sleep", "30", nullptr);
+      ::_exit(127);
+    }
+    if (child < 0) throw std::runtime_error("vfork");
+    line.say_back('h');
+    for (;;) ::pause();
+  });
+  ASSERT_EQ(line.hear(), 'h');
+  holder.kill();
+  const embedded_client client(file.path());
+  auto claim = client.claim();
+  claim->queued = false;
+  EXPECT_TRUE(granted(client.attempt(claim)));
+}
+
+TEST(sqlite_life, a_forked_child_of_the_holder_does_not_keep_its_lock) {
+  // Broken: the same for a child that was forked and runs on without exec.
+  const embedded_file file;
+  const telephone line;
+  const telephone orphan;
+  forked_process holder([&] {
+    const embedded_client client(file.path());
+    client.acquire(client.claim());
+    if (::fork() == 0) {
+      orphan.say_back('o');
+      static_cast<void>(orphan.hear_back());
+      ::_exit(0);
+    }
+    line.say_back('h');
+    for (;;) ::pause();
+  });
+  ASSERT_EQ(line.hear(), 'h');
+  ASSERT_EQ(orphan.hear(), 'o');
+  const embedded_client client(file.path());
+  const auto claim = client.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  holder.kill();
+  ASSERT_TRUE(wakeup->is_woken());
+  EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
+  orphan.say('e');
+}
+
+TEST(sqlite_life, a_child_that_inherits_the_life_descriptor_keeps_the_lock_until_it_ends) {
+  // Broken: `holdfast run` is killed and its command works on beside the next holder; or the end of
+  // the command is noticed late.
+  const embedded_file file;
+  const telephone line;
+  const telephone command;
+  forked_process holder([&] {
+    const embedded_client client(file.path());
+    client.acquire(client.claim());
+    const int inherited = client.store().life_descriptor();
+    if (inherited < 0) throw std::runtime_error("no descriptor");
+    if (::fork() == 0) {
+      command.say_back('c');
+      static_cast<void>(command.hear_back());
+      ::_exit(0);
+    }
+    ::close(inherited);
+    line.say_back('h');
+    for (;;) ::pause();
+  });
+  ASSERT_EQ(line.hear(), 'h');
+  ASSERT_EQ(command.hear(), 'c');
+  const embedded_client client(file.path());
+  const auto claim = client.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  holder.kill();
+  EXPECT_FALSE(wakeup->is_woken(a_while));
+  ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
+  const auto ended = clock::now();
+  command.say('e');
+  ASSERT_TRUE(wakeup->is_woken());
+  EXPECT_LT(clock::now() - ended, 500ms);
+  EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,249 @@
+// Files and places that the embedded store refuses, each with a reason and nothing changed.
+#include "integration/sqlite_harness.hpp"
+#include "support/forked_process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/fuse.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+error opening(const std::string& path) {
+  const auto reactor = spi::make_reactor();
+  const auto opened = sqlite::sqlite_store::open(reactor, {.path = path});
+  return opened ? error{errc::busy, "it was opened"} : opened.error();
+}
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(sqlite_refusal, of_a_folder_or_a_path_that_leads_nowhere) {
+  // Broken: a typing error makes files, or a message that does not help.
+  const embedded_file file;
+  EXPECT_EQ(opening(file.folder().string()), errc::name_conflict);
+  EXPECT_EQ(opening(file.folder().string() + "/"), errc::name_conflict);
+  EXPECT_EQ(opening((file.folder() / "missing" / "locks.db").string()), errc::denied);
+  EXPECT_EQ(opening(""), errc::invalid);
+  EXPECT_EQ(opening("/dev/null"), errc::name_conflict);
+  EXPECT_FALSE(fs::exists(file.folder() / "missing"));
+}
+
+TEST(sqlite_refusal, of_a_text_file_leaves_it_as_it_is) {
+  // Broken: somebody's notes become a database.
+  const embedded_file file;
+  const std::string notes(3000, 'n');
+  for (const std::string& text : {std::string("a line\n"), notes}) {
+    std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << text;
+    const error refused = opening(file.path());
+    EXPECT_EQ(refused, errc::name_conflict) << refused.message();
+    EXPECT_EQ(content(file.path()), text);
+  }
+}
+
+TEST(sqlite_refusal, of_another_programs_database_leaves_it_as_it_is) {
+  // Broken: our tables appear in somebody's data.
+  const embedded_file file;
+  sqlite3* other = nullptr;
+  sqlite3_open(file.path().c_str(), &other);
+  sqlite3_exec(other, "CREATE TABLE orders (id); INSERT INTO orders VALUES (1)", nullptr, nullptr,
+               nullptr);
+  sqlite3_close(other);
+  const std::string before = content(file.path());
+  EXPECT_EQ(opening(file.path()), errc::name_conflict);
+  EXPECT_EQ(content(file.path()), before);
+}
+
+TEST(sqlite_refusal, of_a_newer_format_says_so) {
+  // Broken: an old program works on a format that it does not know.
+  const embedded_file file;
+  { const embedded_client client(file.path()); }
+  sqlite3* other = nullptr;
+  sqlite3_open(file.path().c_str(), &other);
+  sqlite3_exec(other, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
+  sqlite3_close(other);
+  const error refused = opening(file.path());
+  EXPECT_EQ(refused, errc::unsupported);
+  EXPECT_NE(refused.detail.find("newer"), std::string::npos) << refused.detail;
+}
+
+TEST(sqlite_refusal, of_hard_links) {
+  // Broken: one file, two folders of signs of life.
+  const embedded_file file;
+  { const embedded_client client(file.path()); }
+  fs::create_hard_link(file.path(), file.folder() / "other.db");
+  EXPECT_EQ(opening((file.folder() / "other.db").string()), errc::unsupported);
+}
+
+// As somebody who may not write everywhere, which root may.
+int as_nobody(const std::function<void()>& part) {
+  forked_process process([&] {
+    if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) {
+      throw std::runtime_error("setresuid");
+    }
+    part();
+  });
+  return process.wait();
+}
+
+void expect(bool condition, const error& seen) {
+  if (!condition) throw std::runtime_error(seen.message());
+}
+
+TEST(sqlite_refusal, of_a_read_only_file_or_folder) {
+  // Broken: a half-made store, or an error that does not say what to do.
+  const embedded_file file;
+  { const embedded_client client(file.path()); }
+  ::chmod(file.folder().c_str(), 0755);
+  ::chmod(file.path().c_str(), 0444);
+  EXPECT_EQ(as_nobody([&] {
+              const error refused = opening(file.path());
+              expect(refused == errc::denied, refused);
+              expect(refused.detail.find("writable") != std::string::npos, refused);
+            }),
+            0);
+  ::chmod(file.path().c_str(), 0666);
+  EXPECT_EQ(as_nobody([&] {
+              const error refused = opening(file.path());
+              expect(refused == errc::denied, refused);
+            }),
+            0)
+      << "the folder beside it is another user's";
+  const fs::path closed = file.folder() / "closed";
+  fs::create_directory(closed);
+  ::chmod(closed.c_str(), 0555);
+  EXPECT_EQ(as_nobody([&] {
+              const error refused = opening((closed / "locks.db").string());
+              expect(refused == errc::denied, refused);
+            }),
+            0);
+  ::chmod(closed.c_str(), 0755);
+}
+
+// Mounts are made in a namespace of the child's own and end with it.
+void enter_own_mounts() {
+  const int flags = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
+  if (::unshare(flags) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    throw std::runtime_error("a mount namespace of our own");
+  }
+}
+
+// A file system in user space with nothing in it: answers only what opening asks.
+void serve_empty_file_system(int device) {
+  std::array<char, FUSE_MIN_READ_BUFFER + 4096> request{};
+  for (;;) {
+    if (::read(device, request.data(), request.size()) <
+        static_cast<ssize_t>(sizeof(fuse_in_header))) {
+      return;
+    }
+    fuse_in_header head{};
+    std::memcpy(&head, request.data(), sizeof head);
+    std::array<char, 256> answer{};
+    fuse_out_header out{};
+    out.unique = head.unique;
+    std::size_t size = sizeof out;
+    if (head.opcode == FUSE_INIT) {
+      fuse_init_out init{};
+      init.major = FUSE_KERNEL_VERSION;
+      init.minor = FUSE_KERNEL_MINOR_VERSION;
+      init.max_write = 4096;
+      std::memcpy(answer.data() + size, &init, sizeof init);
+      size += sizeof init;
+    } else if (head.opcode == FUSE_STATFS) {
+      size += sizeof(fuse_statfs_out);
+    } else if (head.opcode == FUSE_GETATTR) {
+      fuse_attr_out attributes{};
+      attributes.attr.ino = 1;
+      attributes.attr.mode = S_IFDIR | 0777;
+      attributes.attr.nlink = 2;
+      std::memcpy(answer.data() + size, &attributes, sizeof attributes);
+      size += sizeof attributes;
+    } else {
+      out.error = -ENOENT;
+    }
+    out.len = static_cast<std::uint32_t>(size);
+    std::memcpy(answer.data(), &out, sizeof out);
+    if (::write(device, answer.data(), size) < 0) return;
+  }
+}
+
+TEST(sqlite_refusal, of_file_systems_that_machines_may_share) {
+  // Broken: two machines on one file, each sure of its locks.
+  for (const long magic : {0x6969L, 0x517bL, 0xff534d42L, 0x01021997L, 0x65735546L, 0x00c36400L}) {
+    EXPECT_TRUE(sqlite::shared_file_system(magic)) << magic;
+  }
+  EXPECT_FALSE(sqlite::shared_file_system(0xef53));      // ext4
+  EXPECT_FALSE(sqlite::shared_file_system(0x01021994));  // tmpfs
+  const embedded_file file;
+  forked_process mounted([&] {
+    enter_own_mounts();
+    const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (device < 0) return;  // no such device here: the table above stands alone
+    const std::string data =
+        "fd=" + std::to_string(device) + ",rootmode=40000,user_id=0,group_id=0";
+    if (::mount("fuse", file.folder().c_str(), "fuse", 0, data.c_str()) != 0) return;
+    std::thread([device] { serve_empty_file_system(device); }).detach();
+    const error refused = opening((file.folder() / "locks.db").string());
+    expect(refused == errc::unsupported, refused);
+    expect(refused.detail.find("fuse") != std::string::npos, refused);
+  });
+  EXPECT_EQ(mounted.wait(), 0);
+}
+
+// Writes until nothing fits any more.
+void fill(const fs::path& folder) {
+  const int ballast = ::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  const std::string block(512, 'b');
+  while (::write(ballast, block.data(), block.size()) > 0) {
+  }
+  ::close(ballast);
+}
+
+TEST(sqlite_default_path, is_in_the_users_state_folder_and_private) {
+  // Broken: locks of one user in another's hands, or in a surprising place.
+  const embedded_file file;
+  forked_process process([&] {
+    const auto check = [](bool fine, const char* what) {
+      if (!fine) throw std::runtime_error(what);
+    };
+    ::unsetenv("XDG_STATE_HOME");
+    ::setenv("HOME", file.folder().c_str(), 1);
+    const auto by_home = sqlite::default_path();
+    check(by_home == (file.folder() / ".local/state/holdfast/holdfast.db").string(), "HOME");
+    ::setenv("XDG_STATE_HOME", (file.folder() / "state").c_str(), 1);
+    const auto by_state = sqlite::default_path();
+    check(by_state == (file.folder() / "state/holdfast/holdfast.db").string(), "XDG_STATE_HOME");
+    struct stat status {};
+    ::stat((file.folder() / "state/holdfast").c_str(), &status);
+    check((status.st_mode & 0777U) == 0700, "folder 0700");
+    ::umask(0);
+    { const embedded_client client(*by_state); }
+    ::stat(by_state->c_str(), &status);
+    check((status.st_mode & 0777U) == 0600, "file 0600");
+    ::stat((*by_state + ".d").c_str(), &status);
+    check((status.st_mode & 0777U) == 0700, "folder beside 0700");
+    ::unsetenv("XDG_STATE_HOME");
+    ::unsetenv("HOME");
+    const auto nowhere = sqlite::default_path();
+    check(!nowhere && nowhere.error().detail.find("--url") != std::string::npos, "names --url");
+  });
+  EXPECT_EQ(process.wait(), 0);
+}
+
+}  // namespace
+}  // namespace holdfast::test

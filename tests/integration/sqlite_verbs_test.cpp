@@ -1,0 +1,384 @@
+// The embedded store's verbs, on a real file, among the clients of one process.
+#include "integration/sqlite_harness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace holdfast::test {
+namespace {
+
+TEST(sqlite_verbs, a_free_lock_is_granted_and_a_held_one_is_waited_for) {
+  // Broken: no exclusion at all, or a release that lets nobody in.
+  const embedded_file file;
+  const embedded_client first(file.path());
+  const embedded_client second(file.path());
+  const auto mine = first.claim();
+  const auto theirs = second.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  const auto taken = first.attempt(mine);
+  ASSERT_TRUE(granted(taken));
+  EXPECT_EQ(std::get<spi::granted>(*taken).ttl, forever);
+  EXPECT_FALSE(std::get<spi::granted>(*taken).offer);
+  const auto waits = second.attempt(theirs, wakeup);
+  ASSERT_TRUE(queued(waits));
+  EXPECT_EQ(std::get<spi::blocked>(*waits).blocker, "host:1:test");
+  EXPECT_EQ(first.leave(mine).value(), departure::was_holder);
+  ASSERT_TRUE(wakeup->is_granted());
+  EXPECT_GT(wakeup->grant()->fence.value(), fence(taken));
+  EXPECT_EQ(wakeup->grant()->ttl, forever);
+  EXPECT_EQ(second.renew(theirs).state, hold_state::renewed);
+  EXPECT_EQ(second.leave(theirs).value(), departure::was_holder);
+}
+
+TEST(sqlite_verbs, a_repeated_attempt_answers_where_the_claim_stands) {
+  // Broken: an attempt that is repeated after a lost answer queues behind itself, or gets a fence
+  // of its own.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto first = client.claim();
+  const auto second = client.claim();
+  const auto taken = client.attempt(first);
+  EXPECT_EQ(fence(client.attempt(first)), fence(taken));
+  ASSERT_TRUE(queued(client.attempt(second)));
+  ASSERT_TRUE(queued(client.attempt(second)));
+  EXPECT_EQ(client.inspect().waiters.size(), 1U);
+  EXPECT_EQ(client.leave(second).value(), departure::was_waiting);
+  EXPECT_EQ(client.leave(second).value(), departure::gone);
+  EXPECT_EQ(client.leave(first).value(), departure::was_holder);
+  EXPECT_EQ(client.leave(first).value(), departure::gone);
+}
+
+TEST(sqlite_verbs, a_try_is_never_queued) {
+  // Broken: who only tried is granted later, and nobody releases it.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  auto attempt = client.claim();
+  attempt->queued = false;
+  ASSERT_TRUE(granted(client.attempt(holder)));
+  const auto answer = client.attempt(attempt);
+  ASSERT_TRUE(answer);
+  EXPECT_FALSE(granted(answer));
+  EXPECT_FALSE(queued(answer));
+  EXPECT_TRUE(client.inspect().waiters.empty());
+  EXPECT_EQ(client.leave(holder).value(), departure::was_holder);
+  EXPECT_TRUE(client.inspect().holders.empty());
+}
+
+TEST(sqlite_verbs, the_holder_is_told_when_the_first_waits) {
+  // Broken: local hand-over goes on although another process waits.
+  const embedded_file file;
+  const embedded_client first(file.path());
+  const embedded_client second(file.path());
+  const auto holder = first.claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  const auto taken = first.attempt(holder, wakeup);
+  EXPECT_FALSE(std::get<spi::granted>(*taken).wanted);
+  const auto waiter = second.claim();
+  ASSERT_TRUE(queued(second.attempt(waiter)));
+  EXPECT_TRUE(wakeup->is_wanted());
+  EXPECT_TRUE(first.renew(holder).grant.wanted);
+}
+
+TEST(sqlite_verbs, an_unfair_newcomer_takes_what_is_free_but_not_past_a_fair_waiter) {
+  // Broken: a fair queue that is overtaken, or a free lock that is not given to who asks for it.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  const auto waiter = client.fair_claim();
+  auto passer = client.claim();
+  passer->queued = false;
+  ASSERT_TRUE(granted(client.attempt(holder)));
+  ASSERT_TRUE(queued(client.attempt(waiter)));
+  client.leave(holder);
+  EXPECT_FALSE(granted(client.attempt(passer)));
+  client.leave(waiter);
+  EXPECT_TRUE(granted(client.attempt(passer)));
+}
+
+TEST(sqlite_verbs, readers_share_and_a_writer_keeps_later_readers_out) {
+  // Broken: readers exclude each other, or starve a writer.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto reader = [&] {
+    auto made = client.fair_claim();
+    made->mode = spi::mode::shared;
+    return made;
+  };
+  const auto first = reader();
+  const auto second = reader();
+  const auto late = reader();
+  const auto later = reader();
+  const auto writer = client.fair_claim();
+  const auto write = std::make_shared<noting_wakeup>();
+  const auto read = std::make_shared<noting_wakeup>();
+  const auto read_too = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(client.attempt(first)));
+  ASSERT_TRUE(granted(client.attempt(second)));
+  ASSERT_TRUE(queued(client.attempt(writer, write)));
+  ASSERT_TRUE(queued(client.attempt(late, read)));
+  ASSERT_TRUE(queued(client.attempt(later, read_too)));
+  client.leave(first);
+  EXPECT_FALSE(write->grant());
+  client.leave(second);
+  ASSERT_TRUE(write->is_granted());
+  EXPECT_FALSE(read->grant());
+  client.leave(writer);
+  EXPECT_TRUE(read->is_granted());
+  EXPECT_TRUE(read_too->is_granted());
+}
+
+TEST(sqlite_verbs, downgrade_lets_readers_in_and_no_writer_between) {
+  // Broken: a writer that becomes a reader is overtaken by another writer, or readers sleep on.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  auto reader = client.claim();
+  reader->mode = spi::mode::shared;
+  const auto read = std::make_shared<noting_wakeup>();
+  const auto write = std::make_shared<noting_wakeup>();
+  const auto writer = client.fair_claim();
+  const auto taken = client.attempt(holder);
+  ASSERT_TRUE(queued(client.attempt(reader, read)));
+  ASSERT_TRUE(queued(client.attempt(writer, write)));
+  const auto changed = client.change(holder, spi::mode::shared);
+  ASSERT_TRUE(changed) << changed.error().message();
+  EXPECT_GT(changed->fence.value(), fence(taken));
+  EXPECT_TRUE(read->is_granted());
+  EXPECT_FALSE(write->grant());
+  EXPECT_EQ(client.change(holder, spi::mode::shared)->fence, changed->fence);
+  EXPECT_EQ(client.change(holder, spi::mode::exclusive).error(), errc::would_deadlock);
+  client.leave(reader);
+  EXPECT_TRUE(client.change(holder, spi::mode::exclusive));
+  client.leave(holder);
+  EXPECT_TRUE(write->is_granted());
+}
+
+TEST(sqlite_verbs, permits_are_never_given_twice) {
+  // Broken: a semaphore of two with three inside, or a large claim that small ones starve.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto permits = [&](std::uint32_t count, std::uint32_t max = 3) {
+    auto made = client.fair_claim();
+    made->mode = spi::mode::permit;
+    made->permits = count;
+    made->max = max;
+    return made;
+  };
+  const auto one = permits(1);
+  const auto two = permits(2);
+  const auto three = permits(3);
+  const auto all = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(client.attempt(one)));
+  ASSERT_TRUE(granted(client.attempt(two)));
+  ASSERT_TRUE(queued(client.attempt(three, all)));
+  EXPECT_EQ(client.attempt(permits(1, 4)).error(), errc::conflict);
+  EXPECT_EQ(client.attempt(permits(4)).error(), errc::invalid);
+  EXPECT_EQ(client.attempt(client.claim()).error(), errc::name_conflict);
+  client.leave(one);
+  EXPECT_FALSE(all->grant());
+  client.leave(two);
+  EXPECT_TRUE(all->is_granted());
+  client.leave(three);
+  EXPECT_TRUE(granted(client.attempt(permits(1, 4))));
+}
+
+TEST(sqlite_verbs, a_lease_that_is_not_renewed_ends_by_time) {
+  // Broken: --no-renew holds for ever, or its end lets nobody in.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  auto once = client.claim();
+  once->renewed = false;
+  once->ttl = 150ms;
+  const auto begun = clock::now();
+  const auto taken = client.attempt(once);
+  ASSERT_TRUE(granted(taken));
+  EXPECT_LE(std::get<spi::granted>(*taken).ttl, 150ms);
+  EXPECT_EQ(client.renew(once).state, hold_state::held);
+  const auto next = client.claim();
+  const auto waits = client.attempt(next);
+  ASSERT_TRUE(queued(waits));
+  EXPECT_LE(std::get<spi::blocked>(*waits).recheck_after, 150ms);
+  client.acquire(next);
+  EXPECT_GE(clock::now() - begun, 150ms);
+  EXPECT_EQ(client.renew(once).state, hold_state::lost);
+  EXPECT_EQ(client.leave(once).value(), departure::gone);
+}
+
+TEST(sqlite_verbs, after_an_abnormal_end_the_lock_stays_shut_for_its_delay) {
+  // Broken: --lock-delay, on which resources without fences rely.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  auto once = client.claim();
+  once->renewed = false;
+  once->ttl = 100ms;
+  once->lock_delay = 200ms;
+  const auto begun = clock::now();
+  ASSERT_TRUE(granted(client.attempt(once)));
+  client.acquire(client.claim());
+  EXPECT_GE(clock::now() - begun, 300ms);
+}
+
+TEST(sqlite_verbs, a_forced_release_tells_the_holder_and_lets_the_next_in) {
+  // Broken: break-glass frees nothing, or the holder never learns.
+  const embedded_file file;
+  const embedded_client first(file.path());
+  const embedded_client second(file.path());
+  const auto holder = first.claim();
+  const auto waiter = second.fair_claim();
+  const auto losing = std::make_shared<noting_wakeup>();
+  const auto getting = std::make_shared<noting_wakeup>();
+  const auto taken = first.attempt(holder, losing);
+  ASSERT_TRUE(queued(second.attempt(waiter, getting)));
+  EXPECT_TRUE(second.revoke(spi::revocation::force, "0123456789abcdef")->empty());
+  const auto revoked = second.revoke(spi::revocation::force, spi::public_id(holder->id));
+  ASSERT_EQ(revoked->size(), 1U);
+  EXPECT_EQ(revoked->front().fence->value(), fence(taken));
+  EXPECT_TRUE(losing->is_gone());
+  EXPECT_TRUE(getting->is_granted());
+  EXPECT_GT(getting->grant()->fence.value(), fence(taken));
+  EXPECT_EQ(first.renew(holder).state, hold_state::lost);
+  EXPECT_EQ(first.leave(holder).value(), departure::gone);
+}
+
+TEST(sqlite_verbs, a_safe_revocation_lets_nobody_in_before_the_lease_has_ended) {
+  // Broken: two holders after a revocation that was meant to be safe.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  auto holder = client.claim();
+  holder->ttl = 300ms;
+  const auto losing = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(client.attempt(holder, losing)));
+  const auto waiter = client.claim();
+  ASSERT_TRUE(queued(client.attempt(waiter)));
+  const auto begun = clock::now();
+  ASSERT_EQ(client.revoke(spi::revocation::safe)->size(), 1U);
+  EXPECT_TRUE(losing->is_gone());
+  EXPECT_EQ(client.renew(holder).state, hold_state::held);
+  client.acquire(waiter);
+  EXPECT_GE(clock::now() - begun, 300ms);
+}
+
+TEST(sqlite_verbs, a_grant_reserves_fences_for_local_hand_overs) {
+  // Broken: a fence that was used inside one process is given to another.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  auto many = client.claim();
+  many->fence_block = 33;
+  const auto first = client.attempt(many);
+  client.leave(many);
+  EXPECT_GE(fence(client.attempt(client.claim())), fence(first) + 33);
+}
+
+TEST(sqlite_verbs, names_are_bytes_and_namespaces_never_meet) {
+  // Broken: two locks that are one, by collation, padding, prefix or a NUL.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const std::vector<spi::resource_id> all = {
+      {"", "a"},
+      {"", "A"},
+      {"", "a "},
+      {"", "a/b"},
+      {"a", "b"},
+      {"", "ab"},
+      {"", "\u00e4"},
+      {"", "a\u0308"},
+      {"", std::string(512, 'x')},
+      {"", "'; DROP TABLE claims"},
+  };
+  for (const auto& resource : all) {
+    auto claim = client.claim();
+    claim->resource = resource;
+    EXPECT_TRUE(granted(client.attempt(claim))) << resource.space << " " << resource.name;
+  }
+  for (const auto& resource : all) {
+    auto claim = client.claim();
+    claim->resource = resource;
+    claim->queued = false;
+    EXPECT_FALSE(granted(client.attempt(claim))) << resource.space << " " << resource.name;
+  }
+  EXPECT_EQ(client.list("a").size(), 5U);
+  EXPECT_EQ(client.list("", "a").size(), 1U);
+}
+
+TEST(sqlite_verbs, show_and_ls_tell_who_holds_and_who_waits_in_order) {
+  // Broken: `holdfast show` and `ls` lie.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  std::vector<spi::claim_ptr> line;
+  client.attempt(holder);
+  for (int i = 0; i < 5; ++i) {
+    line.push_back(client.fair_claim());
+    client.attempt(line.back());
+  }
+  const auto state = client.inspect();
+  ASSERT_EQ(state.holders.size(), 1U);
+  EXPECT_EQ(state.holders.front().claim, spi::public_id(holder->id));
+  EXPECT_FALSE(state.holders.front().remaining.has_value());
+  ASSERT_EQ(state.waiters.size(), line.size());
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    EXPECT_EQ(state.waiters[i].claim, spi::public_id(line[i]->id));
+  }
+  const auto all = client.list();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.front().holders, 1U);
+  EXPECT_EQ(all.front().waiters, 5U);
+}
+
+TEST(sqlite_verbs, a_verb_on_the_reactors_own_thread_is_answered_from_another) {
+  // Broken: a transaction blocks the thread that owns the timers, or its answer never comes.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto claim = client.claim();
+  std::promise<bool> answered;
+  client.reactor().post([&] {
+    client.store().attempt(claim, std::make_shared<noting_wakeup>(),
+                           embedded_client::within(generous), [&](result<spi::outcome> answer) {
+                             EXPECT_TRUE(granted(answer));
+                             answered.set_value(client.reactor().on_own_thread());
+                           });
+  });
+  EXPECT_FALSE(answered.get_future().get());
+  EXPECT_EQ(client.leave(claim).value(), departure::was_holder);
+}
+
+TEST(sqlite_verbs, verbs_of_one_claim_keep_their_order_across_threads) {
+  // Broken: a leave overtakes its attempt, and a claim is left that nobody will ever release.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  for (int i = 0; i < 200; ++i) {
+    const auto claim = client.claim();
+    std::promise<void> posted;
+    client.reactor().post([&] {
+      client.store().attempt(claim, std::make_shared<noting_wakeup>(),
+                             embedded_client::within(generous), [](const auto&) {});
+      posted.set_value();
+    });
+    posted.get_future().wait();
+    client.leave(claim);
+  }
+  EXPECT_TRUE(client.list().empty());
+}
+
+TEST(sqlite_verbs, a_closed_store_leaves_nothing_and_lets_the_next_in) {
+  // Broken: a client that goes blocks those that stay.
+  const embedded_file file;
+  const embedded_client stays(file.path());
+  embedded_client goes(file.path());
+  const auto holder = goes.claim();
+  const auto waiter = stays.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(goes.attempt(holder)));
+  ASSERT_TRUE(queued(stays.attempt(waiter, wakeup)));
+  goes.close();
+  EXPECT_TRUE(wakeup->is_granted());
+  EXPECT_EQ(goes.attempt(goes.claim()).error(), errc::cancelled);
+  // The gate, and this client's file and socket.
+  const auto files = std::distance(std::filesystem::directory_iterator(file.beside()), {});
+  EXPECT_EQ(files, 3);
+}
+
+}  // namespace
+}  // namespace holdfast::test
