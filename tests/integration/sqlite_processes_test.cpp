@@ -99,26 +99,6 @@ struct killing {
   std::atomic<bool> enough{false};
 };
 
-std::int64_t nanoseconds() { return clock::now().time_since_epoch().count(); }
-
-void work_until_killed(const embedded_file& file, const file_counter& counter, killing& shared,
-                       int slot) {
-  const embedded_client client(file.path());
-  while (!shared.enough.load()) {
-    const auto claim = client.fair_claim();
-    const auto grant = client.acquire(claim);
-    if (grant.fence.value() <= shared.last_fence.exchange(grant.fence.value())) ++shared.disorders;
-    if (const std::int64_t killed = shared.killed_at.exchange(0); killed != 0) {
-      const auto index = static_cast<std::size_t>(shared.kills++) % shared.took.size();
-      shared.took[index] = nanoseconds() - killed;
-    }
-    shared.inside[static_cast<std::size_t>(slot)] = true;
-    counter.add_one();
-    ++shared.steps[static_cast<std::size_t>(slot)];
-    shared.inside[static_cast<std::size_t>(slot)] = false;
-    client.leave(claim);
-  }
-}
 
 TEST(sqlite_processes, fifty_waiting_processes_are_served_in_order_and_killed_ones_skipped) {
   // Broken: fairness, or a dead waiter that stalls the line.

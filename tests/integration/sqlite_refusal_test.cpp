@@ -205,15 +205,6 @@ TEST(sqlite_refusal, of_file_systems_that_machines_may_share) {
   EXPECT_EQ(mounted.wait(), 0);
 }
 
-// Writes until nothing fits any more.
-void fill(const fs::path& folder) {
-  const int ballast = ::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  const std::string block(512, 'b');
-  while (::write(ballast, block.data(), block.size()) > 0) {
-  }
-  ::close(ballast);
-}
-
 TEST(sqlite_default_path, is_in_the_users_state_folder_and_private) {
   // Broken: locks of one user in another's hands, or in a surprising place.
   const embedded_file file;
