@@ -16,7 +16,8 @@ demo: build ## show what holdfast does
 	scripts/demo
 
 test: packages-test build ## build everything and run all tests
-	ctest --preset dev -j $(JOBS)
+	ctest --preset dev -j $(JOBS) --output-junit tests.xml
+	scripts/check-coverage build/tests.xml
 
 check: packages-tools build ## format, clang-tidy and the project's own rules
 	scripts/check-format
