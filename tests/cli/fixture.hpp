@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 namespace holdfast::cli_test {
@@ -19,16 +20,16 @@ class command_line : public ::testing::Test {
   process hold(const std::string& name, const words& options = {}) {
     words line{"run"};
     line.insert(line.end(), options.begin(), options.end());
-    // "cat" on a pipe that never ends would need a pipe; a long sleep is replaced by a signal.
     line.insert(line.end(), {name, "--", "sh", "-c", "echo held $$; exec sleep 1000"});
     process holder = begin(line);
-    EXPECT_TRUE(holder.says("held")) << holder.err();
+    if (!holder.says("held")) throw std::runtime_error("no holder: " + holder.err());
     return holder;
   }
   // The process id that a script of ours printed after the word.
   static pid_t pid_after(const std::string& word, const std::string& text) {
     const auto at = text.find(word + " ");
-    return at == std::string::npos ? -1 : std::stoi(text.substr(at + word.size() + 1));
+    if (at == std::string::npos) throw std::runtime_error("no " + word + " in: " + text);
+    return std::stoi(text.substr(at + word.size() + 1));
   }
   // Waits until so many wait in line for the name.
   bool waiters(const std::string& name, int count) {

@@ -72,7 +72,7 @@ TEST_F(lost, grandchildren_that_ignore_sigterm_are_killed_too) {
 TEST_F(lost, a_stopped_command_is_ended_too) {
   process job = hold("x");
   const pid_t command = pid_after("held", job.out());
-  ASSERT_EQ(::kill(command, SIGSTOP), 0);
+  signal_one(command, SIGSTOP);
   take_away("x");
   EXPECT_EQ(job.end().code, 123);
   EXPECT_FALSE(alive(command));

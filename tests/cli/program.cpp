@@ -49,7 +49,13 @@ process::~process() {
   }
 }
 
-void process::send(int signal) const { ::kill(pid_, signal); }
+// Never to -1: that is everybody.
+void signal_one(pid_t pid, int number) {
+  if (pid <= 1) throw std::runtime_error("no such process");
+  ::kill(pid, number);
+}
+
+void process::send(int signal) const { signal_one(pid_, signal); }
 
 bool process::running() {
   if (status_) return false;
@@ -127,6 +133,7 @@ process shell::start(const words& command) {
       ::open(input.empty() ? "/dev/null" : (base + ".in").c_str(), O_RDONLY | O_CLOEXEC),
       ::open(out.c_str(), mode, 0600), ::open(err.c_str(), mode, 0600)};
   const pid_t pid = ::fork();
+  if (pid < 0) throw std::runtime_error("fork");
   if (pid == 0) become(command, environment, started_in.empty() ? home_.path() : started_in, files);
   for (const int file : files) ::close(file);
   return {pid, out, err};

@@ -92,6 +92,8 @@ class shell {
 
 // build/holdfast
 std::string program_path();
+// Throws where the process is none that a test may have started.
+void signal_one(pid_t pid, int number);
 // Does the process exist and is no zombie?
 bool alive(pid_t pid);
 
