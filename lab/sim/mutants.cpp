@@ -79,8 +79,11 @@ static_assert(table.size() == static_cast<std::size_t>(mutant::offer_never_compl
 
 const named& entry_of(mutant which) noexcept { return table[static_cast<std::size_t>(which) - 1]; }
 
-// So many failing seeds tell which checkers see a mutant, and which do not.
+// So many failing seeds tell which checkers see a mutant, and which do not; at most so many more
+// seeds are run to find them.
 constexpr std::uint64_t enough_failures = 20;
+constexpr std::uint64_t fewest_seeds = 2'000;
+constexpr std::uint64_t more_seeds = 8;
 
 }  // namespace
 
@@ -112,19 +115,23 @@ void activate([[maybe_unused]] core::mutant mutant) noexcept {
 
 mutant_verdict judge(core::mutant mutant, std::uint32_t threads) {
   activate(mutant);
-  campaign_settings settings;
-  settings.seeds = mutant_seeds;
-  settings.threads = threads;
-  settings.failures = enough_failures;
-  const campaign_result result = run_campaign(settings);
-  activate(core::mutant::none);
   mutant_verdict verdict;
   verdict.mutant = mutant;
-  verdict.tried = result.seeds;
-  if (!result.failed.empty()) verdict.seeds = result.failed.front().seed - settings.first + 1;
-  for (const failed_seed& failed : result.failed) {
-    for (const violation& each : failed.violations) ++verdict.checkers[each.checker];
+  campaign_settings settings;
+  settings.threads = threads;
+  settings.seeds = mutant_seeds;
+  settings.failures = 1;
+  const campaign_result first = run_campaign(settings);
+  verdict.tried = first.seeds;
+  if (!first.failed.empty()) {
+    verdict.seeds = first.failed.front().seed - settings.first + 1;
+    settings.seeds = std::min(mutant_seeds, std::max(fewest_seeds, *verdict.seeds * more_seeds));
+    settings.failures = enough_failures;
+    for (const failed_seed& failed : run_campaign(settings).failed) {
+      for (const violation& each : failed.violations) ++verdict.checkers[each.checker];
+    }
   }
+  activate(core::mutant::none);
   return verdict;
 }
 

@@ -49,7 +49,7 @@ void socket_stream::queue(std::string_view bytes) {
 }
 
 void socket_stream::flush() noexcept {
-  if (guard_.forked()) return;
+  if (unsent() == 0 || guard_.forked()) return;
   mutex_lock lock(mutex_);
   if (!blocked_) write(lock);
 }
@@ -96,9 +96,9 @@ void socket_stream::receive(stream_user& user) {
     const ssize_t got = ::recv(socket_.get(), incoming_.data(), incoming_.size(), 0);
     if (got > 0) {
       user.received({incoming_.data(), static_cast<std::size_t>(got)});
+      if (static_cast<std::size_t>(got) < incoming_.size()) return;
       const std::scoped_lock lock(mutex_);
       if (closed_) return;
-      if (static_cast<std::size_t>(got) < incoming_.size()) return;
     } else if (got == 0) {
       return end(&user, {errc::unavailable, where_ + ": closed by the server"});
     } else if (errno == EAGAIN) {

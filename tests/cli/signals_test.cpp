@@ -3,6 +3,11 @@
 
 #include <signal.h>
 
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
 namespace holdfast::cli_test {
 namespace {
 
@@ -150,10 +155,26 @@ TEST_F(signals, the_command_is_in_a_group_of_its_own) {
   EXPECT_EQ(std::stoi(job.out()), pid_after("held", job.out()));
 }
 
+// Signals 32 and 33 belong to the C library, which takes them for its threads in every program that
+// has some: what they were before cannot be passed on.
+std::vector<std::uint64_t> masks_without_the_librarys_own(const std::string& status) {
+  constexpr std::uint64_t librarys_own = 3ULL << 31U;
+  std::vector<std::uint64_t> masks;
+  std::istringstream lines(status);
+  for (std::string name, mask; lines >> name >> mask;) {
+    masks.push_back(std::stoull(mask, nullptr, 16) & ~librarys_own);
+  }
+  return masks;
+}
+
 TEST_F(signals, the_commands_own_signal_settings_are_those_we_were_started_with) {
   // Broken: a pipe's writer that never learns that its reader has gone.
   const std::string script = "grep -E 'Sig(Blk|Ign)' /proc/self/status";
-  EXPECT_EQ(type({"run", "x", "--", "sh", "-c", script}).out, shell_.run({"sh", "-c", script}).out);
+  const auto ours =
+      masks_without_the_librarys_own(type({"run", "x", "--", "sh", "-c", script}).out);
+  const auto plain = masks_without_the_librarys_own(shell_.run({"sh", "-c", script}).out);
+  ASSERT_EQ(plain.size(), 2U);
+  EXPECT_EQ(ours, plain);
 }
 
 }  // namespace

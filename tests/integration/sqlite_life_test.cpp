@@ -5,11 +5,14 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <stdexcept>
 
 namespace holdfast::test {
 namespace {
@@ -136,6 +139,47 @@ TEST(sqlite_life, the_last_of_several_readers_that_dies_lets_the_writer_in) {
   readers[2].kill();
   ASSERT_TRUE(wakeup->is_woken());
   EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
+}
+
+// Runs `part` as the first process of a pid namespace of its own, where it has pid 1. Ends with the
+// process that called it.
+void as_pid_one(const std::function<void()>& part) {
+  const int flags = CLONE_NEWPID | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
+  if (::unshare(flags) != 0) throw std::runtime_error("a pid namespace of our own");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getpid() != 1) ::_exit(97);
+    part();
+    ::_exit(0);
+  }
+  for (;;) ::pause();
+}
+
+TEST(sqlite_life, a_pid_that_is_used_again_is_not_taken_for_its_former_owner) {
+  // Broken: a dead holder is believed alive because a stranger has its pid.
+  const embedded_file file;
+  const telephone first;
+  const telephone second;
+  const auto open_as_pid_one = [&](const telephone& line, bool takes) {
+    return forked_process([&file, &line, takes] {
+      as_pid_one([&] {
+        const embedded_client client(file.path());
+        if (takes) client.acquire(client.claim());
+        line.say_back('r');
+        for (;;) ::pause();
+      });
+    });
+  };
+  forked_process holder = open_as_pid_one(first, true);
+  ASSERT_EQ(first.hear(), 'r');
+  holder.kill();
+  const forked_process stranger = open_as_pid_one(second, false);
+  ASSERT_EQ(second.hear(), 'r');
+  const embedded_client client(file.path());
+  const auto claim = client.claim();
+  client.acquire(claim);
+  EXPECT_EQ(client.leave(claim).value(), departure::was_holder);
 }
 
 TEST(sqlite_life, a_program_started_by_the_holder_does_not_keep_its_lock) {

@@ -255,7 +255,6 @@ TEST(sqlite_verbs, a_safe_revocation_lets_nobody_in_before_the_lease_has_ended) 
   const auto begun = clock::now();
   ASSERT_EQ(client.revoke(spi::revocation::safe)->size(), 1U);
   EXPECT_TRUE(losing->is_gone());
-  EXPECT_EQ(client.renew(holder).state, hold_state::held);
   client.acquire(waiter);
   EXPECT_GE(clock::now() - begun, 300ms);
 }

@@ -23,7 +23,12 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
   answer.queued = queued;
   answer.at = spi::server_time(duration(step.now));
   answer.recheck_after = ledger_limits::recheck;
-  const auto before = queued ? roster_.before(at, row.place) : std::nullopt;
+  auto before = queued ? roster_.before(at, row.place) : std::nullopt;
+  while (before && step.dead.contains(before->client)) {
+    roster_.remove_waiter(at, *before);
+    note(step, at, spi::event_kind::withdrawn, *before, false);
+    before = roster_.before(at, row.place);
+  }
   if (before) {
     step.out.blockers = {before->client};
     answer.blocker = before->payload;

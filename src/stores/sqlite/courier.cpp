@@ -131,6 +131,7 @@ bool courier::deliver(const effects& out, time_point deadline) {
 bool courier::carry(const push& what) { return send(what.client, message_of(what)); }
 
 bool courier::send(std::int64_t client, const message& what) {
+  if (!mailbox_) return false;  // opening failed: others look by themselves
   if (client == self_.number) {
     hand_over(what);
     return false;
@@ -160,6 +161,8 @@ void courier::hand_over(const message& what) {
     case message::kind::wanted:
       return wakeup->wanted();
     case message::kind::gone:
+      // Nobody leaves what is gone. Struck before the call, in which it may be enlisted anew.
+      roll_->strike(what.claim);
       return wakeup->gone({errc::lost, what.text});
     default:
       return;

@@ -58,7 +58,10 @@ void ledger::promote(const moment& step, resource_row& at) {
     // Asked once: a release that lets in one reader lets in all up to the next writer.
     handing_over = handing_over || hands_over(step, at, *next);
     if (!handing_over) {
-      wake_head(step, at);
+      if (!std::exchange(at.head_told, true)) {
+        at.dirty = true;
+        wake_head(step, at);
+      }
       break;
     }
     roster_.remove_waiter(at, *next);
@@ -115,6 +118,7 @@ claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
   at.last += std::max(row.fence_block, 1U);
   row.since = step.now;
   row.ends = row.renewed ? never : after(step.now, duration(row.ttl));
+  at.head_told = false;
   roster_.add_holder(at, row);
   note(step, at, spi::event_kind::granted, row, true);
   return row;

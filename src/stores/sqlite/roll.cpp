@@ -33,14 +33,6 @@ std::vector<spi::claim_ptr> roll::claims() const {
   return all;
 }
 
-std::vector<roll::wakeup_ptr> roll::wakeups() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<wakeup_ptr> all;
-  all.reserve(entries_.size());
-  for (const auto& [id, of] : entries_) all.push_back(of.wake);
-  return all;
-}
-
 std::int64_t roll::place(const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);

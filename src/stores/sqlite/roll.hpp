@@ -23,7 +23,6 @@ class roll {
   void strike(const spi::claim_id& id);
   [[nodiscard]] bool empty() const;
   [[nodiscard]] std::vector<spi::claim_ptr> claims() const;
-  [[nodiscard]] std::vector<wakeup_ptr> wakeups() const;
 
   // 0: nowhere, as far as this client knows.
   [[nodiscard]] std::int64_t place(const spi::claim_id& id) const;

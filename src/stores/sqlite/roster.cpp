@@ -221,6 +221,7 @@ void roster::add_waiter(resource_row& at, const claim_row& row) {
 
 void roster::remove_waiter(resource_row& at, const claim_row& row) {
   erase(at, standing::waits, row.place);
+  at.head_told = false;  // it may have been the head
   --at.waiting;
   if (row.fair) --at.waiting_fair;
   if (row.mode == spi::mode::exclusive) --at.waiting_exclusive;

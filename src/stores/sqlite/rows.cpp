@@ -36,14 +36,14 @@ struct packed_resource {
   std::uint8_t kind;
   std::uint8_t observed;
   std::uint8_t seated;
-  std::uint8_t reserved;
+  std::uint8_t head_told;
   std::uint32_t max;
   std::uint32_t holders;
   std::uint32_t exclusive;
   std::uint32_t waiting;
   std::uint32_t waiting_fair;
   std::uint32_t waiting_exclusive;
-  std::uint32_t reserved_too;
+  std::uint32_t reserved;
   std::uint64_t permits;
   std::int64_t next_end;
   std::int64_t shut_until;
@@ -139,6 +139,7 @@ std::string encode(const resource_row& row) {
   packed.kind = static_cast<std::uint8_t>(row.kind);
   packed.observed = row.observed ? 1 : 0;
   packed.seated = row.seat ? 1 : 0;
+  packed.head_told = row.head_told ? 1 : 0;
   packed.max = row.max;
   packed.holders = row.holders;
   packed.exclusive = row.exclusive;
@@ -159,6 +160,7 @@ void decode_resource(std::string_view body, resource_row& row) {
   const auto packed = unpack<packed_resource>(body);
   row.kind = static_cast<kind>(packed.kind);
   row.observed = packed.observed != 0;
+  row.head_told = packed.head_told != 0;
   row.max = packed.max;
   row.holders = packed.holders;
   row.exclusive = packed.exclusive;

@@ -64,6 +64,7 @@ struct resource_row {
   std::uint32_t waiting = 0;
   std::uint32_t waiting_fair = 0;
   std::uint32_t waiting_exclusive = 0;
+  bool head_told = false;     // that it is free, since it was last taken
   std::uint64_t permits = 0;  // of all holders
   instant next_end = never;   // no hold ends before; of a latch: its end
   instant shut_until = 0;     // after an abnormal end

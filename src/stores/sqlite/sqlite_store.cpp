@@ -90,7 +90,7 @@ sqlite_store::~sqlite_store() {
   [[maybe_unused]] const auto* thread = worker_.release();
 }
 
-result<void> sqlite_store::begin_verb() {
+result<void> sqlite_store::begin_verb() const {
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
   const std::lock_guard lock(mutex_);
   if (closed_) return failure(errc::cancelled, "sqlite, the store is closed");
@@ -98,7 +98,7 @@ result<void> sqlite_store::begin_verb() {
   return {};
 }
 
-void sqlite_store::end_verb() noexcept {
+void sqlite_store::end_verb() const noexcept {
   const std::lock_guard lock(mutex_);
   if (--verbs_ == 0 && closed_) idle_.notify_all();
 }
@@ -144,11 +144,12 @@ void sqlite_store::hop(const spi::claim_id* id, const spi::op_context& context,
 
 void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
-  roll_->enlist(claim, std::move(wakeup));
   const spi::claim_id& id = claim->id;
-  perform(&id, context, std::move(done), [claim](sqlite_store& self, time_point deadline) {
-    return self.do_attempt(*claim, deadline);
-  });
+  perform(&id, context, std::move(done),
+          [claim, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
+            self.roll_->enlist(claim, wakeup);
+            return self.do_attempt(*claim, deadline);
+          });
 }
 
 // Whoever would wait is queued here; who only tries may ask again.
@@ -232,7 +233,13 @@ void sqlite_store::probe(const spi::op_context& context,
 // connections tell waiters at once when the last process that has it ends. Both are in flight in
 // the queue of the socket that is given away, and stay there as long as it is open anywhere.
 int sqlite_store::life_descriptor() const noexcept {
-  if (born_ != fork_generation() || !life_) return -1;
+  if (!begin_verb()) return -1;
+  const int made = parcel_of_life();
+  end_verb();
+  return made;
+}
+
+int sqlite_store::parcel_of_life() const noexcept {
   std::array<int, 2> ends{-1, -1};
   const std::array<int, 2> files{life_->share(), courier_->share()};
   bool packed = files[0] >= 0 && files[1] >= 0 &&

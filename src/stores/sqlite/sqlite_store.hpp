@@ -97,9 +97,10 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   template <class T, class Verb>
   void hop(const spi::claim_id* id, const spi::op_context& context, spi::completion<T> done,
            Verb verb);
-  result<void> begin_verb();
-  void end_verb() noexcept;
+  result<void> begin_verb() const;
+  void end_verb() const noexcept;
   void leave_database() noexcept;
+  [[nodiscard]] int parcel_of_life() const noexcept;
 
   // verbs.cpp
   template <class Work>
@@ -127,6 +128,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   // upkeep.cpp
   void schedule_upkeep();
   void keep_up();
+  void look_after();
   void mark_broken(const error& why);
   [[nodiscard]] bool broken() const;
   void repay();
@@ -149,9 +151,9 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   std::unique_ptr<worker> worker_;
 
   mutable std::mutex mutex_;
-  std::condition_variable idle_;
+  mutable std::condition_variable idle_;
   bool closed_ = false;            // guarded by mutex_
-  int verbs_ = 0;                  // guarded by mutex_; under way
+  mutable int verbs_ = 0;          // guarded by mutex_; under way
   bool broken_ = false;            // guarded by mutex_: the file is not the one that was opened
   bool upkeep_scheduled_ = false;  // guarded by mutex_
 };

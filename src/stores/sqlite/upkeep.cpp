@@ -26,12 +26,19 @@ void sqlite_store::schedule_upkeep() {
 
 // On the reactor's thread: looks at files, runs no transaction.
 void sqlite_store::keep_up() {
+  if (!begin_verb()) return;
   {
     const std::lock_guard lock(mutex_);
     upkeep_scheduled_ = false;
-    if (closed_ || broken_) return;
   }
-  if (roll_->empty() && audience_->empty()) return;
+  if (!broken() && (!roll_->empty() || !audience_->empty())) {
+    look_after();
+    schedule_upkeep();
+  }
+  end_verb();
+}
+
+void sqlite_store::look_after() {
   auto fine = session_->in_place();
   if (fine && life_->deleted()) {
     fine = failure(errc::unavailable,
@@ -47,7 +54,6 @@ void sqlite_store::keep_up() {
         },
         [] {});
   }
-  schedule_upkeep();
 }
 
 bool sqlite_store::broken() const {
@@ -62,7 +68,11 @@ void sqlite_store::mark_broken(const error& why) {
     if (std::exchange(broken_, true)) return;
   }
   const error lost{errc::lost, why.detail};
-  for (const auto& wakeup : roll_->wakeups()) wakeup->gone(lost);
+  for (const spi::claim_ptr& claim : roll_->claims()) {
+    const auto wakeup = roll_->wakeup(claim->id);
+    roll_->strike(claim->id);
+    if (wakeup) wakeup->gone(lost);
+  }
 }
 
 void sqlite_store::repay() {

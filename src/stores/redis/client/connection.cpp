@@ -2,6 +2,9 @@
 #include "stores/redis/client/connection.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::redis {
@@ -45,10 +48,7 @@ void connection::send(const command& what, time_point deadline, spi::completion<
   in_flight_.push_back(std::move(rest));
   link_->queue(what.bytes());
   watch_deadline(deadline);
-  if (delivering_ == std::this_thread::get_id()) {
-    held_back_ = true;
-    return;
-  }
+  if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   const std::shared_ptr<link> out = link_;
   lock.unlock();
   out->flush();
@@ -121,37 +121,37 @@ void connection::opened(link& which, const server_info& server) {
 }
 
 void connection::received(link& which, std::vector<reply>& replies) {
-  mutex_lock lock(mutex_);
-  if (&which != link_.get()) return;
+  // A lone caller's answer needs no memory.
+  std::array<std::byte, 2'048> nearby;
+  std::pmr::monotonic_buffer_resource memory(nearby.data(), nearby.size());
+  std::pmr::vector<answered> finished(&memory);
+  finished.reserve(replies.size());
   const bool demoted =
       options_->wanted == server_options::role::master &&
       std::ranges::any_of(replies, [](const reply& one) { return one.is_error("READONLY"); });
-  std::vector<answered> finished;
-  finished.reserve(replies.size());
+  mutex_lock lock(mutex_);
+  if (&which != link_.get()) return;
   std::size_t taken = 0;
   while (taken < replies.size() && !in_flight_.empty()) match(replies[taken++], finished);
   const bool unasked = taken < replies.size();
-  delivering_ = std::this_thread::get_id();
   lock.unlock();
 
+  delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   for (answered& one : finished) one.done(std::move(one.answer));
+  delivering_.store({}, std::memory_order_relaxed);
 
+  if (!unasked && !demoted) return which.flush();
   lock.lock();
-  delivering_ = {};
-  const bool held_back = std::exchange(held_back_, false);
   if (&which != link_.get()) return;
-  const std::string where = "redis " + options_->where.text();
-  if (unasked || demoted) {
-    const std::string why =
-        unasked ? ": protocol error: an answer to no question" : ": became a replica";
-    return drop_link(lock, {errc::unavailable, where + why}, net_.reactor->now());
-  }
-  lock.unlock();
-  if (held_back) which.flush();
+  drop_link(lock,
+            {errc::unavailable,
+             "redis " + options_->where.text() +
+                 (unasked ? ": protocol error: an answer to no question" : ": became a replica")},
+            net_.reactor->now());
 }
 
 // Called with the mutex held; in_flight_ is not empty.
-void connection::match(reply& answer, std::vector<answered>& into) {
+void connection::match(reply& answer, std::pmr::vector<answered>& into) {
   pending& first = in_flight_.front();
   if (first.replies > 1 || !first.gathered.empty()) {
     first.gathered.push_back(std::move(answer));
@@ -212,10 +212,10 @@ void connection::check_deadlines() {
   alarm_at_ = time_point::max();
 
   std::string reason;
-  if (state_ == state::connecting) {
-    reason = std::string(" (") + link_->progress() + ")";
-  } else if (last_failure_) {
+  if (last_failure_) {
     reason = " (" + last_failure_->detail + ")";
+  } else if (state_ == state::connecting) {
+    reason = std::string(" (") + link_->progress() + ")";
   }
   const error late{errc::unavailable,
                    "redis " + options_->where.text() + ": not connected in time" + reason};

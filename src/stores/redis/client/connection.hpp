@@ -15,11 +15,13 @@
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -101,7 +103,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void send_later(mutex_lock& lock, const command& what, pending rest, time_point now);
   void connect(mutex_lock& lock);
   void rest_or_idle();
-  void match(reply& answer, std::vector<answered>& into);
+  void match(reply& answer, std::pmr::vector<answered>& into);
   void watch_deadline(time_point deadline);
   void check_deadlines();
   void drop_link(mutex_lock& lock, const error& why, time_point now);
@@ -111,6 +113,9 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const events tell_;
+  // Who runs completions now: the commands that they send go out together afterwards. Each thread
+  // only looks whether it is itself.
+  std::atomic<std::thread::id> delivering_{};
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
@@ -118,8 +123,6 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   std::shared_ptr<link> link_;
   std::deque<pending> in_flight_;
   std::deque<waiting> waiting_;
-  std::thread::id delivering_;  // who runs completions now: its commands go out together afterwards
-  bool held_back_ = false;      // it queued some
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;
   spi::runtime::timer_id rest_timer_ = 0;
