@@ -293,6 +293,27 @@ TEST_F(checkers_test, a_claim_that_nobody_left_is_seen) {
   EXPECT_NE(broken("no leak"), "");
 }
 
+TEST_F(checkers_test, a_hold_that_ran_out_and_was_not_left_is_seen) {
+  say(what::attempt_sent, 1, 0, 0, 10s);
+  hold(1, 0, 1);
+  say(what::belief_ended, 1, 0);
+  say(what::lost_told, 1, 0);
+  EXPECT_NE(broken("no leak"), "");
+}
+
+TEST_F(checkers_test, a_hold_with_a_lock_delay_that_was_lost_with_its_notice_runs_out_by_itself) {
+  say(what::attempt_sent, 1, 0, 0, 10s);
+  record line = about(1, 0);
+  line.kind = what::acquire_granted;
+  line.shut = 5s;
+  add(1ms, line);
+  line.kind = what::belief_ended;
+  line.until = loop.now() + 3s;  // the notice
+  add(1ms, line);
+  say(what::release_invoked, 1, 0);  // before it was told
+  EXPECT_EQ(broken("no leak"), "");
+}
+
 TEST_F(checkers_test, who_waits_for_itself_is_seen) {
   record line = about(1, 0);
   line.kind = what::server_granted;

@@ -207,6 +207,20 @@ TEST(claim_machine_held, notice_comes_before_the_end_and_the_lock_is_kept_until_
   EXPECT_EQ(said(machine.tick(end_of_thirty)), "leave");
 }
 
+TEST(claim_machine_held, with_a_lock_delay_a_lease_that_was_lost_is_let_run_out) {
+  // Broken: a leave tells the engine of a clean release, and the lock does not stay shut.
+  for (const duration notice : {duration(0s), duration(5s)}) {
+    auto settings = usual_settings();
+    settings.lock_delay = 15s;
+    settings.notice = notice;
+    claim_machine machine = held_claim(settings);
+    machine.tick(at(10s));  // carried out, perhaps; its answer is read after the end
+    EXPECT_EQ(said(machine.refreshed(end_of_thirty - notice, at(10s), renewed(7))), "lose:lost");
+    EXPECT_EQ(machine.where(), phase::ended);
+    EXPECT_EQ(said(machine.release(end_of_thirty)), "released:lost");
+  }
+}
+
 TEST(claim_machine_held, after_the_notice_nothing_is_renewed) {
   // Broken: a lock that its holder has given up is kept.
   auto settings = usual_settings();

@@ -48,12 +48,16 @@ void leak::see(const record& line) {
     case what::renewal_answered:
       if (line.number == static_cast<int>(spi::hold_state::lost)) claims_[line.claim].absent = true;
       return;
+    case what::acquire_granted:
+      claims_[line.claim].stays_shut = line.shut > duration{0};
+      return;
     case what::belief_ended:
-      // Ran out: the server ends it by itself, and with a lock delay it must.
-      if (line.until <= line.at) claims_[line.claim].absent = true;
+      // Also one that ended with its notice, before it ran out, and before its holder was told.
+      if (claims_[line.claim].stays_shut) claims_[line.claim].absent = true;
       return;
     case what::lost_told:
-      claims_[line.claim].absent = true;
+      // By its own clock it had not run out: this was the engine's word.
+      if (line.number != 0) claims_[line.claim].absent = true;
       return;
     case what::leave_sent:
       claims_[line.claim].leaving = std::max(line.at, moment(1));

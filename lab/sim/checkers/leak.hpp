@@ -23,7 +23,9 @@ class leak final : public checker {
     std::int32_t process = nobody;
     bool attempted = false;
     bool unanswered = false;  // some attempt was
-    bool absent = false;      // the engine has said that it has no such claim
+    // The engine has said that it has no such claim, or must end it by itself.
+    bool absent = false;
+    bool stays_shut = false;  // with a lock delay: a hold that was lost is let run out
     bool left = false;        // answered
     bool forgotten = false;   // the server lost its state, or its clock was set
     moment leaving{};         // when a leave was last sent
