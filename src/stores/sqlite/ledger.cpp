@@ -72,11 +72,12 @@ spi::holder described(const moment& step, const claim_row& row) {
 
 result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim,
                                      std::int64_t& place) {
+  const std::string key = key_of(claim.resource);
   if (claim.mode == spi::mode::permit && (claim.permits == 0 || claim.permits > claim.max)) {
+    settle(step, key);  // as every attempt does
     return failure(errc::invalid,
                    std::to_string(claim.permits) + " permits of " + std::to_string(claim.max));
   }
-  const std::string key = key_of(claim.resource);
   auto found = roster_.find(key);
   resource_row at = found ? std::move(*found) : roster_.make(key, step.now);
   end_latch(step, at);
@@ -192,8 +193,10 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
 result<spi::granted> ledger::change(const moment& step, const spi::claim& claim, std::int64_t place,
                                     spi::mode to) {
   auto found = roster_.find(key_of(claim.resource));
-  if (found) drop_ended(step, *found);
+  // Who may come in comes in first: an upgrade does not pass a reader that could be granted.
+  if (found) promote(step, *found);
   const auto held = found ? roster_.holder(*found, place, claim.id) : std::nullopt;
+  if (found) save(step, *found);
   if (!held) return failure(errc::lost, "not held any more");
   resource_row& at = *found;
   if (to == spi::mode::permit || held->mode == spi::mode::permit) {

@@ -135,7 +135,7 @@ result<spi::granted> sqlite_store::do_change(const spi::claim& claim, spi::mode 
   result<spi::granted> answer;
   for (int round = 0; round < burial_rounds; ++round) {
     effects out;
-    auto done = write(deadline, out, &claim.id, [&](ledger& book, const moment& step) {
+    auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
       answer = book.change(step, claim, roll_->place(claim.id), to);
     });
     if (!done) return tl::unexpected(std::move(done.error()));
