@@ -1,6 +1,7 @@
 // Each check of `doctor` can fail, and says what to do.
 #include "integration/sqlite_harness.hpp"
 #include "stores/sqlite/checks.hpp"
+#include "stores/sqlite/format.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
 
@@ -91,7 +92,7 @@ TEST(sqlite_doctor, judges_every_fact) {
   using namespace sqlite;
   EXPECT_EQ(check_file(failure(errc::unavailable, "replaced"), "f").state, status::fail);
   EXPECT_EQ(check_format(0, 1).state, status::fail);
-  EXPECT_EQ(check_format(session::application, session::version + 1).state, status::fail);
+  EXPECT_EQ(check_format(format::application, format::version + 1).state, status::fail);
   EXPECT_EQ(check_file_system(0x6969).state, status::fail);
   EXPECT_EQ(check_space(1000).state, status::fail);
   EXPECT_EQ(check_space(2 << 20).state, status::warn);

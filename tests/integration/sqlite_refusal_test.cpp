@@ -36,6 +36,18 @@ std::string content(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Also those whose names begin with a dot.
+std::ptrdiff_t files_in(const fs::path& folder) {
+  return std::distance(fs::directory_iterator(folder), {});
+}
+
+void execute(const std::string& path, const char* sql) {
+  sqlite3* other = nullptr;
+  sqlite3_open(path.c_str(), &other);
+  EXPECT_EQ(sqlite3_exec(other, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+  sqlite3_close(other);
+}
+
 TEST(sqlite_refusal, of_a_folder_or_a_path_that_leads_nowhere) {
   // Broken: a typing error makes files, or a message that does not help.
   const embedded_file file;
@@ -56,33 +68,59 @@ TEST(sqlite_refusal, of_a_text_file_leaves_it_as_it_is) {
     const error refused = opening(file.path());
     EXPECT_EQ(refused, errc::name_conflict) << refused.message();
     EXPECT_EQ(content(file.path()), text);
+    EXPECT_EQ(files_in(file.folder()), 1) << "nothing beside it";
   }
 }
 
 TEST(sqlite_refusal, of_another_programs_database_leaves_it_as_it_is) {
-  // Broken: our tables appear in somebody's data.
+  // Broken: our tables appear in somebody's data, or our files beside it.
+  for (const char* journal : {"PRAGMA journal_mode = DELETE", "PRAGMA journal_mode = WAL"}) {
+    const embedded_file file;
+    execute(file.path(), journal);
+    execute(file.path(), "CREATE TABLE orders (id); INSERT INTO orders VALUES (1)");
+    const std::string before = content(file.path());
+    EXPECT_EQ(opening(file.path()), errc::name_conflict);
+    EXPECT_EQ(content(file.path()), before);
+    EXPECT_EQ(files_in(file.folder()), 1) << "nothing beside it, " << journal;
+  }
+}
+
+TEST(sqlite_refusal, of_a_database_whose_content_is_still_in_its_log_leaves_no_folder) {
+  // Broken: as above, where the file itself does not show yet that it is another program's.
   const embedded_file file;
   sqlite3* other = nullptr;
   sqlite3_open(file.path().c_str(), &other);
-  sqlite3_exec(other, "CREATE TABLE orders (id); INSERT INTO orders VALUES (1)", nullptr, nullptr,
+  sqlite3_exec(other, "PRAGMA journal_mode = WAL; CREATE TABLE orders (id)", nullptr, nullptr,
                nullptr);
-  sqlite3_close(other);
-  const std::string before = content(file.path());
   EXPECT_EQ(opening(file.path()), errc::name_conflict);
-  EXPECT_EQ(content(file.path()), before);
+  EXPECT_FALSE(fs::exists(file.beside()));
+  EXPECT_EQ(sqlite3_exec(other, "INSERT INTO orders VALUES (1)", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(other);
 }
 
 TEST(sqlite_refusal, of_a_newer_format_says_so) {
   // Broken: an old program works on a format that it does not know.
   const embedded_file file;
   { const embedded_client client(file.path()); }
-  sqlite3* other = nullptr;
-  sqlite3_open(file.path().c_str(), &other);
-  sqlite3_exec(other, "PRAGMA user_version = 99", nullptr, nullptr, nullptr);
-  sqlite3_close(other);
+  execute(file.path(), "PRAGMA user_version = 99");
+  fs::remove_all(file.beside());
   const error refused = opening(file.path());
   EXPECT_EQ(refused, errc::unsupported);
   EXPECT_NE(refused.detail.find("newer"), std::string::npos) << refused.detail;
+  EXPECT_FALSE(fs::exists(file.beside()));
+}
+
+TEST(sqlite_refusal, is_for_the_file_that_was_named_whatever_its_name) {
+  // Broken: a name with a URI's special characters leads to another file.
+  const embedded_file file;
+  for (const char* name : {"100%20.db", "what?.db", "no#1.db", "what?immutable=0"}) {
+    const std::string path = (file.folder() / name).string();
+    { const embedded_client client(path); }
+    EXPECT_TRUE(fs::exists(path + ".d")) << name;
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << "a line\n";
+    EXPECT_EQ(opening(path), errc::name_conflict) << name;
+  }
 }
 
 TEST(sqlite_refusal, of_hard_links) {
@@ -204,6 +242,70 @@ TEST(sqlite_refusal, of_file_systems_that_machines_may_share) {
     const error refused = opening((file.folder() / "locks.db").string());
     expect(refused == errc::unsupported, refused);
     expect(refused.detail.find("fuse") != std::string::npos, refused);
+  });
+  EXPECT_EQ(mounted.wait(), 0);
+}
+
+// Writes until nothing fits any more.
+void fill(const fs::path& folder) {
+  const int ballast = ::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  const std::string block(512, 'b');
+  while (::write(ballast, block.data(), block.size()) > 0) {
+  }
+  ::close(ballast);
+}
+
+void check_full_disk(const embedded_file& file) {
+  const auto check = [](bool fine, const std::string& what) {
+    if (!fine) throw std::runtime_error(what);
+  };
+  const embedded_client client(file.path());
+  const embedded_client other(file.path());
+  std::vector<spi::claim_ptr> held;
+  for (int i = 0; i < 20; ++i) {
+    held.push_back(client.claim("held/" + std::to_string(i)));
+    check(granted(client.attempt(held.back())), "taken");
+  }
+  fill(file.folder());
+  for (const auto& claim : held) {
+    const auto left = client.leave(claim);
+    check(left.has_value(), left ? "" : left.error().message());
+    check(*left == departure::was_holder, "given back on a full disk");
+  }
+  // Known names go on for as long as nothing grows.
+  for (int i = 0; i < 3000; ++i) {
+    const auto claim = client.claim("held/1");
+    const auto taken = client.attempt(claim);
+    check(granted(taken), taken ? "blocked" : taken.error().message());
+    const auto left = client.leave(claim);
+    check(left.has_value(), left ? "" : std::to_string(i) + " " + left.error().message());
+  }
+  // New names make the file grow until there is a clear answer.
+  const auto kept = client.claim("kept");
+  check(granted(client.attempt(kept)), "taken");
+  std::optional<error> refused;
+  for (int i = 0; i < 100'000 && !refused; ++i) {
+    const auto answer = client.attempt(client.claim("new/" + std::to_string(i)));
+    if (!answer) refused = answer.error();
+  }
+  check(refused && *refused == errc::unavailable, "full is said");
+  check(refused->detail.find("full") != std::string::npos, refused->message());
+  // Now at the latest a release may fail. It is said, and made good when there is room.
+  const auto left = client.leave(kept, 1s);
+  check(left || left.error() == errc::unavailable, "a definite answer");
+  fs::remove(file.folder() / "ballast");
+  other.acquire(other.claim("kept"));
+}
+
+TEST(sqlite_full_disk, can_still_give_back_what_is_held_and_recovers) {
+  // Broken: a full disk holds all locks until their processes end.
+  const embedded_file file;
+  forked_process mounted([&] {
+    enter_own_mounts();
+    if (::mount("none", file.folder().c_str(), "tmpfs", 0, "size=1m") != 0) {
+      throw std::runtime_error("mount");
+    }
+    check_full_disk(file);
   });
   EXPECT_EQ(mounted.wait(), 0);
 }

@@ -1,7 +1,7 @@
 #include "stores/sqlite/checks.hpp"
 
+#include "stores/sqlite/format.hpp"
 #include "stores/sqlite/location.hpp"
-#include "stores/sqlite/session.hpp"
 
 #include <array>
 #include <cstdio>
@@ -59,10 +59,10 @@ spi::check check_file(const result<void>& in_place, const std::string& path) {
 
 spi::check check_format(std::int64_t application, std::int64_t version) {
   const std::string detail = "format " + std::to_string(version);
-  if (application == session::application && version == session::version) {
+  if (application == format::application && version == format::version) {
     return verdict("format", status::ok, detail);
   }
-  return verdict("format", status::fail, detail + ", expected " + std::to_string(session::version),
+  return verdict("format", status::fail, detail + ", expected " + std::to_string(format::version),
                  "another program changed it: name another file");
 }
 

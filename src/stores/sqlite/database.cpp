@@ -43,7 +43,35 @@ std::string advice_of(int result) {
   }
 }
 
+// As SQLite reads a URI's path: what could end it is written by its number.
+std::string uri_of(const std::string& path) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string uri = "file:";
+  for (const char each : path) {
+    if (each != '%' && each != '?' && each != '#') {
+      uri += each;
+      continue;
+    }
+    const auto value = static_cast<unsigned char>(each);
+    uri += {'%', digits[value >> 4U], digits[value & 15U]};
+  }
+  return uri;
+}
+
 }  // namespace
+
+// Not by open() and read(): to close a descriptor of a file that this process has open as a
+// database drops SQLite's locks on it. SQLite itself knows of both.
+result<std::unique_ptr<database>> database::open_to_look(const std::string& path) {
+  std::unique_ptr<database> made(new database(path));
+  const std::string uri = uri_of(path) + "?immutable=1";
+  const int opened =
+      sqlite3_open_v2(uri.c_str(), &made->handle_,
+                      SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
+  if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
+  sqlite3_extended_result_codes(made->handle_, 1);
+  return made;
+}
 
 result<std::unique_ptr<database>> database::open(const std::string& path) {
   std::unique_ptr<database> made(new database(path));
@@ -57,6 +85,8 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
   sqlite3_db_config(made->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   int keep = 1;
   sqlite3_file_control(made->handle_, nullptr, SQLITE_FCNTL_PERSIST_WAL, &keep);
+  int chunk = growth;
+  sqlite3_file_control(made->handle_, nullptr, SQLITE_FCNTL_CHUNK_SIZE, &chunk);
   return made;
 }
 

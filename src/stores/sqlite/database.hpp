@@ -29,9 +29,15 @@ using bytes = std::string_view;
 // One connection. Not thread-safe; belongs to whoever has the session's turn.
 class database {
  public:
+  // The file grows by this much at a time, so that there is room in it for what the log holds when
+  // the disk is full.
+  static constexpr int growth = 64 * 1024;
+
   // Opens the file, which must exist, with this store's settings. denied, name_conflict (not a
   // database), unavailable.
   static result<std::unique_ptr<database>> open(const std::string& path);
+  // To read what is in the file itself, and nothing else: takes no lock, makes no file, sees no log.
+  static result<std::unique_ptr<database>> open_to_look(const std::string& path);
 
   database(const database&) = delete;
   database& operator=(const database&) = delete;

@@ -1,5 +1,7 @@
 #include "stores/sqlite/location.hpp"
 
+#include "stores/sqlite/format.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -119,8 +121,9 @@ result<struct stat> check_file(const std::string& database) {
   return status;
 }
 
-result<void> make_folder(const location& at) {
+result<void> make_folder(location& at) {
   if (::mkdir(at.folder.c_str(), at.folder_mode) == 0) {
+    at.made_folder = true;
     // Both past the umask. The group of another is not ours to give: then the folder keeps ours.
     if (::chown(at.folder.c_str(), static_cast<uid_t>(-1), at.group) != 0) errno = 0;
     if (::chmod(at.folder.c_str(), at.folder_mode) != 0) return refusal_by_system(at.folder, errno);
@@ -165,8 +168,15 @@ result<location> locate(const std::string& path) {
   at.file_mode = status->st_mode & 0666U;
   at.folder_mode = at.file_mode | (at.file_mode & 0444U) >> 2U;  // who may read may enter
   at.group = status->st_gid;
+  if (auto ours = format::look(at.database); !ours) return tl::unexpected(std::move(ours.error()));
   if (auto made = make_folder(at); !made) return tl::unexpected(std::move(made.error()));
   return at;
+}
+
+void forsake(const location& at) noexcept {
+  if (!at.made_folder) return;
+  ::unlink((at.folder + "/gate").c_str());
+  ::rmdir(at.folder.c_str());
 }
 
 result<std::string> default_path() {

@@ -21,12 +21,15 @@ struct location {
   mode_t file_mode = 0600;
   mode_t folder_mode = 0700;
   gid_t group = 0;
+  bool made_folder = false;  // just now
 };
 
 // Makes the database's file (empty, 0600) and the folder where they are missing.
-// name_conflict: something that is no regular file is there. denied: may not be read or written.
-// unsupported: network file system, hard links. invalid: no path at all.
+// name_conflict: something that is no regular file or not ours is there. denied: may not be read or written.
+// unsupported: network file system, hard links, a newer format. invalid: no path at all.
 result<location> locate(const std::string& path);
+// The folder again, where it was made in vain: nothing of ours is left beside a file that is not.
+void forsake(const location& at) noexcept;
 
 // The name of a file system that several machines may share, by its statfs magic. Locks and shared
 // memory of two machines do not meet there.

@@ -1,5 +1,7 @@
 #include "stores/sqlite/session.hpp"
 
+#include "stores/sqlite/format.hpp"
+
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -59,7 +61,7 @@ result<std::unique_ptr<session>> session::open(const location& at, gate_file gat
 void session::set_up() {
   // Before anything is written: on a new file only these two settings take effect.
   database_->execute("PRAGMA page_size = " + std::to_string(page_size));
-  check_format();
+  format::check(*database_, location_.database);
   if (database_->pragma_text("journal_mode = WAL") != "wal") {
     throw failed{{errc::unsupported, "sqlite, open " + location_.database +
                                          ", the file system cannot hold a write-ahead log"}};
@@ -67,33 +69,10 @@ void session::set_up() {
   database_->execute(
       "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = " +
       std::to_string(checkpoint_pages));
-  if (database_->pragma_number("application_id") == application) return;
+  if (database_->pragma_number("application_id") == format::application) return;
   database_->execute("BEGIN IMMEDIATE;" + std::string(schema) +
-                     "PRAGMA application_id = " + std::to_string(application) +
-                     "; PRAGMA user_version = " + std::to_string(version) + "; COMMIT");
-}
-
-void session::check_format() {
-  const auto refuse = [this](errc code, const std::string& why) {
-    throw failed{{code, "sqlite, open " + location_.database + ", " + why}};
-  };
-  // The first look at the file: not a database shows here.
-  const std::int64_t found = database_->pragma_number("application_id");
-  const std::int64_t written = database_->pragma_number("user_version");
-  if (found == application) {
-    if (written > version) {
-      refuse(errc::unsupported, "written by a newer holdfast (format " + std::to_string(written) +
-                                    ", this one knows " + std::to_string(version) +
-                                    "): update this program, or name another file");
-    }
-    return;
-  }
-  statement asked(*database_, "SELECT count(*) FROM sqlite_master");
-  query tables(asked);
-  const bool empty = tables.next() && tables.number(0) == 0 && found == 0 && written == 0;
-  if (!empty) {
-    refuse(errc::name_conflict, "another program's database; name another file");
-  }
+                     "PRAGMA application_id = " + std::to_string(format::application) +
+                     "; PRAGMA user_version = " + std::to_string(format::version) + "; COMMIT");
 }
 
 result<void> session::begin_read(time_point deadline) {
@@ -134,6 +113,13 @@ result<void> session::in_place() const {
 }
 
 void session::reserve_log() noexcept {
+  // A new file's tables are still in the log. Copied back they take the file's first blocks; on a
+  // full disk they could not, and the log, which only that empties, would end.
+  struct stat status {};
+  if (::stat(location_.database.c_str(), &status) == 0 && status.st_size < database::growth) {
+    sqlite3_wal_checkpoint_v2(database_->get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
+                              nullptr);
+  }
   // Not the database itself: closing a descriptor of that would drop SQLite's locks.
   const std::string log = location_.database + "-wal";
   const int file = ::open(log.c_str(), O_RDWR | O_CLOEXEC);

@@ -27,9 +27,6 @@ namespace holdfast::sqlite {
 
 class session {
  public:
-  static constexpr std::int64_t application = 0x486f6c64;  // "Hold"
-  static constexpr std::int64_t version = 1;
-
   // Opens the database, and makes its tables where it is new. name_conflict: not a database, or
   // another program's. unsupported: written by a newer version. denied, unavailable.
   static result<std::unique_ptr<session>> open(const location& at, gate_file gate,
@@ -111,7 +108,6 @@ class session {
   result<void> begin_write(time_point deadline);
   static tl::unexpected<error> gate_closed();
   void set_up();
-  void check_format();
 
   const location location_;
   const identity identity_;

@@ -60,7 +60,11 @@ result<void> sqlite_store::start(const open_options& options) {
   auto gate = gate_file::open(folder_->get(), folder_->path(), folder_->file_mode());
   if (!gate) return tl::unexpected(std::move(gate.error()));
   auto opened = session::open(*at, std::move(*gate), deadline);
-  if (!opened) return tl::unexpected(std::move(opened.error()));
+  if (!opened) {
+    const error& why = opened.error();
+    if (why == errc::name_conflict || why == errc::unsupported) forsake(*at);
+    return tl::unexpected(std::move(opened.error()));
+  }
   session_ = std::move(*opened);
   auto joined = join(*session_, *folder_, *here, new_token(*reactor_), deadline);
   if (!joined) return tl::unexpected(std::move(joined.error()));
