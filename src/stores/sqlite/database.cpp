@@ -1,15 +1,21 @@
 #include "stores/sqlite/database.hpp"
 
-#include "stores/sqlite/descriptor.hpp"
+#include "stores/sqlite/inheritance.hpp"
 
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <mutex>
 #include <thread>
 
 namespace holdfast::sqlite {
 
 namespace {
+
+// All connections of this process, so that a child can close what it inherits. A thread is inside
+// SQLite where it changes them, so that a child finds them whole.
+constinit std::mutex list_mutex;
+constinit database* first = nullptr;  // guarded by list_mutex
 
 constexpr duration foreigner_pause = std::chrono::milliseconds(1);
 
@@ -60,10 +66,41 @@ std::string uri_of(const std::string& path) {
 
 }  // namespace
 
+database::database(std::string path) : path_(std::move(path)) {
+  const inside_sqlite inside;
+  const std::lock_guard lock(list_mutex);
+  next_ = std::exchange(first, this);
+}
+
+result<std::unique_ptr<database>> database::prepare(const std::string& path) {
+  if (auto whole = inheritance::check(); !whole) return tl::unexpected(std::move(whole.error()));
+  close_inherited();
+  return std::unique_ptr<database>(new database(path));
+}
+
+// Closing acts on no lock of the parent's: POSIX locks belong to the process that took them, and
+// nothing is copied back from the log (see open()).
+void database::close_inherited() noexcept {
+  const std::lock_guard lock(list_mutex);
+  for (database** at = &first; *at != nullptr;) {
+    database& each = **at;
+    if (!each.inherited()) {
+      at = &each.next_;
+      continue;
+    }
+    *at = each.next_;
+    while (sqlite3_stmt* left = sqlite3_next_stmt(each.handle_, nullptr)) sqlite3_finalize(left);
+    sqlite3_close(std::exchange(each.handle_, nullptr));
+  }
+}
+
 // Not by open() and read(): to close a descriptor of a file that this process has open as a
 // database drops SQLite's locks on it. SQLite itself knows of both.
 result<std::unique_ptr<database>> database::open_to_look(const std::string& path) {
-  std::unique_ptr<database> made(new database(path));
+  const inside_sqlite inside;
+  auto prepared = prepare(path);
+  if (!prepared) return prepared;
+  std::unique_ptr<database> made = std::move(*prepared);
   const std::string uri = uri_of(path) + "?immutable=1";
   const int opened =
       sqlite3_open_v2(uri.c_str(), &made->handle_,
@@ -74,7 +111,10 @@ result<std::unique_ptr<database>> database::open_to_look(const std::string& path
 }
 
 result<std::unique_ptr<database>> database::open(const std::string& path) {
-  std::unique_ptr<database> made(new database(path));
+  const inside_sqlite inside;
+  auto prepared = prepare(path);
+  if (!prepared) return prepared;
+  std::unique_ptr<database> made = std::move(*prepared);
   // No mutex: the session's turn keeps threads apart.
   const int opened = sqlite3_open_v2(path.c_str(), &made->handle_,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -91,6 +131,14 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
 }
 
 database::~database() {
+  const inside_sqlite inside;
+  {
+    const std::lock_guard lock(list_mutex);
+    database** at = &first;
+    while (*at != nullptr && *at != this) at = &(*at)->next_;
+    if (*at == this) *at = next_;
+  }
+  if (inherited()) return;
   // Statements are gone by now: they are members of who owns this.
   sqlite3_close_v2(handle_);
 }
@@ -147,7 +195,11 @@ sqlite3_stmt* statement::prepared() {
   return handle_;
 }
 
-statement::~statement() { sqlite3_finalize(handle_); }
+statement::~statement() {
+  if (handle_ == nullptr || owner_.inherited()) return;
+  const inside_sqlite inside;
+  sqlite3_finalize(handle_);
+}
 
 query::~query() { sqlite3_reset(handle_); }
 

@@ -5,6 +5,8 @@
 // session.cpp: it never leaves this folder.
 #pragma once
 
+#include "stores/sqlite/descriptor.hpp"
+
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/claim.hpp>
@@ -26,7 +28,8 @@ struct failed {
 // The rest of what is bound and read is integers and bytes.
 using bytes = std::string_view;
 
-// One connection. Not thread-safe; belongs to whoever has the session's turn.
+// One connection. Not thread-safe; belongs to whoever has the session's turn. In a forked child it
+// is dead: the first that the child opens itself closes all that it inherited.
 class database {
  public:
   // The file grows by this much at a time, so that there is room in it for what the log holds when
@@ -41,7 +44,6 @@ class database {
 
   database(const database&) = delete;
   database& operator=(const database&) = delete;
-  // Closes it; in a forked child it is left alone, since closing would act on the parent's locks.
   ~database();
 
   // A foreign program may hold a write transaction; SQLite can only be asked again and again. This
@@ -59,18 +61,23 @@ class database {
 
   [[nodiscard]] std::int64_t last_row() const noexcept;
   [[nodiscard]] sqlite3* get() const noexcept { return handle_; }
+  [[nodiscard]] bool inherited() const noexcept { return born_ != fork_generation(); }
 
   // What the last failure was.
   [[nodiscard]] error last_error() const;
 
  private:
-  explicit database(std::string path) : path_(std::move(path)) {}
+  explicit database(std::string path);
 
+  static result<std::unique_ptr<database>> prepare(const std::string& path);
+  static void close_inherited() noexcept;
   static int wait_for_foreigner(void* self, int times) noexcept;
 
   const std::string path_;
   sqlite3* handle_ = nullptr;
   time_point deadline_{};
+  const std::uint64_t born_ = fork_generation();
+  database* next_ = nullptr;  // of all in this process
 };
 
 // Prepared at its first use, run often, by `query` and `run`. The text must outlive it.

@@ -1,5 +1,7 @@
 #include "stores/sqlite/descriptor.hpp"
 
+#include "stores/sqlite/inheritance.hpp"
+
 #include <pthread.h>
 #include <unistd.h>
 
@@ -32,13 +34,21 @@ void close_all_in_child() noexcept {
   generation.fetch_add(1, std::memory_order_relaxed);
 }
 
-// At load time, not at first use: see above.
-[[maybe_unused]] const int registered =
-    ::pthread_atfork([] { fork_mutex.lock(); }, [] { fork_mutex.unlock(); },
-                     [] {
-                       close_all_in_child();
-                       fork_mutex.unlock();
-                     });
+// At load time, not at first use: see above. SQLite first, since who is inside makes descriptors.
+[[maybe_unused]] const int registered = ::pthread_atfork(
+    [] {
+      inheritance::before_fork();
+      fork_mutex.lock();
+    },
+    [] {
+      fork_mutex.unlock();
+      inheritance::after_fork_in_parent();
+    },
+    [] {
+      close_all_in_child();
+      fork_mutex.unlock();
+      inheritance::after_fork_in_child();
+    });
 
 std::uint64_t& word_of(int number) noexcept {
   return tracked[static_cast<std::size_t>(number) / 64];

@@ -1,5 +1,7 @@
 #include "stores/sqlite/format.hpp"
 
+#include "stores/sqlite/inheritance.hpp"
+
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -28,6 +30,7 @@ void format::check(database& opened, const std::string& path) {
 }
 
 result<void> format::look(const std::string& path) {
+  const inside_sqlite inside;
   auto opened = database::open_to_look(path);
   if (!opened) return {};  // who opens it in earnest says why
   try {

@@ -113,6 +113,7 @@ result<void> session::in_place() const {
 }
 
 void session::reserve_log() noexcept {
+  const inside_sqlite inside;
   // A new file's tables are still in the log. Copied back they take the file's first blocks; on a
   // full disk they could not, and the log, which only that empties, would end.
   struct stat status {};

@@ -8,6 +8,7 @@
 
 #include "stores/sqlite/database.hpp"
 #include "stores/sqlite/gate_file.hpp"
+#include "stores/sqlite/inheritance.hpp"
 #include "stores/sqlite/ledger.hpp"
 #include "stores/sqlite/location.hpp"
 #include "stores/sqlite/statements.hpp"
@@ -91,6 +92,7 @@ class session {
 
   template <class Work>
   result<void> attempt(Work&& work) {
+    const inside_sqlite inside;
     try {
       work();
       return {};
