@@ -107,7 +107,10 @@ bool is_word(const std::string& text) {
 outcome<void> sort_rest(const CLI::App& app, const std::vector<std::string>& head,
                         raw_arguments& into) {
   for (const std::string& one : app.remaining(true)) {
-    if (!one.starts_with('-') || one == "-") {
+    // "-1" is a number out of range, which the command tells better.
+    const bool negative = into.command == "latch" && one.size() > 1 && one[0] == '-' &&
+                          one[1] >= '0' && one[1] <= '9';
+    if (!one.starts_with('-') || one == "-" || negative) {
       into.words.push_back(one);
       continue;
     }
@@ -151,6 +154,8 @@ outcome<raw_arguments> take_apart(std::vector<std::string> head) {
     return usage(option.starts_with("--") ? option + " stands once, with one value"
                                           : "an option stands once, with one value",
                  chosen(app));
+  } catch (const CLI::ConversionError&) {
+    return usage("an option that is switched on takes no value", chosen(app));
   } catch (const CLI::ParseError&) {
     return usage("the command line cannot be understood", chosen(app));
   }

@@ -15,8 +15,10 @@ namespace holdfast::cli {
 
 namespace {
 
-int nobody(const std::string& name, const std::string& engine) {
-  tell("nobody holds '" + name + "' (" + engine + ", revoke, no holder)");
+int nobody(const look_arguments& what, const std::string& engine) {
+  tell(what.claim.empty() ? "nobody holds '" + what.name + "' (" + engine + ", revoke, no holder)"
+                          : "no holder of '" + what.name + "' has that claim; show lists them (" +
+                                engine + ", revoke, no such holder)");
   return exit_code::no;
 }
 
@@ -39,7 +41,7 @@ int ask_first(const client& client, const look_arguments& what, const std::strin
   const auto state = client.inspect(what.name);
   if (!state) return tell(from_engine("cannot look at it", engine, "inspect", state.error()));
   const auto holders = chosen(*state, what.claim);
-  if (holders.empty()) return nobody(what.name, engine);
+  if (holders.empty()) return nobody(what, engine);
   if (confirmed(holders)) return exit_code::ok;
   tell("nothing was released (asked, answered no)");
   return exit_code::no;
@@ -66,7 +68,7 @@ int break_glass(const context& context, const look_arguments& what, spi::revocat
   if (!taken) {
     return tell(from_engine("cannot take it away", to->engine, "revoke", taken.error()));
   }
-  if (taken->empty()) return nobody(what.name, to->engine);
+  if (taken->empty()) return nobody(what, to->engine);
   note(afterwards);  // first: it is done, whether or not the answer can be printed
   return print_all(holder_table(*taken, std::chrono::system_clock::now()));
 }

@@ -42,11 +42,12 @@ result<void> check_name(std::string_view name) {
   for (std::size_t at = 0; at < name.size();) {
     const code_point next = decode(name, at);
     if (next.length == 0) {
-      return failure(errc::invalid, "a name must be UTF-8; byte " + std::to_string(at) + " is not");
+      return failure(errc::invalid,
+                     "a name must be UTF-8; byte " + std::to_string(at + 1) + " is not");
     }
     if (is_control(next.value)) {
       return failure(errc::invalid, "a name must not have control characters; byte " +
-                                        std::to_string(at) + " is one");
+                                        std::to_string(at + 1) + " is one");
     }
     at += next.length;
   }

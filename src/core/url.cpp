@@ -149,7 +149,7 @@ result<url> parse_url(std::string_view text) {
   };
   if (colon == std::string_view::npos || colon == 0 ||
       !std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon), lower)) {
-    return failure(errc::invalid, "URL: begins with a scheme such as redis:// or sqlite:");
+    return failure(errc::invalid, "URL: it must begin with a scheme such as redis:// or sqlite:");
   }
   url parsed;
   parsed.scheme = text.substr(0, colon);

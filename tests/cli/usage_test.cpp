@@ -192,6 +192,24 @@ TEST_F(usage, without_a_home_the_error_names_the_way_out) {
   EXPECT_NE(got.err.find("--url"), std::string::npos) << got.err;
 }
 
+TEST_F(usage, what_is_wrong_is_said_in_words_that_help) {
+  // Broken: the user learns that something is wrong, and has to guess what.
+  const std::vector<std::pair<words, std::string>> cases{
+      {{"latch", "x", "set", "-1"}, "from 1 to 1000000"},
+      {{"run", "--fair=maybe", "x", "--", "true"}, "takes no value"},
+      {{"run", "x\ny", "--", "true"}, "byte 2 "},
+      {{"--url", "locks.db", "ls"}, "must begin with a scheme"},
+      {{"run", "--wait", "5", "x", "--", "true"}, "needs a unit"},
+      {{"run", std::string(10'000, 'x'), "--", "true"}, "at most 512 bytes, this one 10000"},
+      {{"--url", "sqlite:locks.db?frob=1", "ls"}, "unknown option 'frob'"},
+  };
+  for (const auto& [line, told] : cases) {
+    const answer got = shell_.holdfast(line);
+    EXPECT_EQ(got.code, 2);
+    EXPECT_NE(got.err.find(told), std::string::npos) << got.err;
+  }
+}
+
 TEST_F(usage, a_value_in_the_wrong_place_is_never_repeated) {
   // Broken: a password typed as an option that does not exist would stand in a log.
   for (const words& line :

@@ -42,7 +42,9 @@ spi::blocked ledger::blocked_at(const moment& step, const resource& at,
   answer.queued = at.line.find(id) != nullptr;
   answer.recheck_after = recheck_after(step, at, id);
   answer.at = step.now;
-  if (!at.holders.empty()) {
+  if (at.is_shut(step.now)) {
+    answer.blocker = "the lock delay of one that ended abnormally";
+  } else if (!at.holders.empty()) {
     answer.blocker = at.holders.begin()->second.value.claim->payload;
   } else if (!at.line.empty() && at.line.begin()->second.value.claim->id != id) {
     answer.blocker = at.line.begin()->second.value.claim->payload;

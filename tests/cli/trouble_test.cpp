@@ -1,0 +1,100 @@
+// Trouble of the embedded file and of holders, as the user meets it: what is said, and with which
+// exit code.
+#include "cli/fixture.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+namespace holdfast::cli_test {
+namespace {
+
+class trouble : public command_line {
+ protected:
+  std::string database() const { return home_ / "own/locks.db"; }
+  std::string url() const { return "sqlite:" + database(); }
+  void make_folder() const { std::filesystem::create_directory(home_ / "own"); }
+  static unsigned mode_of(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) throw std::runtime_error("no " + path);
+    return status.st_mode & 07777U;
+  }
+};
+
+TEST_F(trouble, the_default_file_is_private) {
+  // Broken: another user of the machine could see or take locks.
+  ASSERT_EQ(type({"run", "x", "--", "true"}).code, 0);
+  const std::string state = home_ / ".local/state/holdfast";
+  EXPECT_EQ(mode_of(state), 0700U);
+  EXPECT_EQ(mode_of(state + "/holdfast.db"), 0600U);
+}
+
+TEST_F(trouble, a_lock_delay_keeps_the_lock_shut_after_a_kill_and_says_so) {
+  // Broken: the next one starts beside what a killed holder still has under way; or the user
+  // searches for a holder that is not there.
+  process holder = hold("x", {"--lock-delay", "1h"});
+  holder.send(SIGKILL);
+  holder.end();
+  ASSERT_TRUE(is_free("x"));
+  const answer refused = type({"run", "--wait", "0s", "x", "--", "true"});
+  EXPECT_EQ(refused.code, 124);
+  EXPECT_NE(refused.err.find("lock delay"), std::string::npos) << refused.err;
+}
+
+TEST_F(trouble, a_lock_delay_ends_by_itself_and_does_not_follow_a_normal_end) {
+  // Broken: every job with a lock delay delays the next one; or the lock stays shut for ever.
+  EXPECT_EQ(type({"run", "--lock-delay", "1h", "y", "--", "false"}).code, 1);
+  EXPECT_EQ(type({"run", "--wait", "0s", "y", "--", "true"}).code, 0);
+  process holder = hold("x", {"--lock-delay", "300ms"});
+  holder.send(SIGKILL);
+  holder.end();
+  EXPECT_EQ(type({"run", "--wait", "1m", "x", "--", "true"}).code, 0);
+}
+
+TEST_F(trouble, a_release_that_fails_is_a_warning_and_the_commands_own_code) {
+  // Broken: a job that did its work is reported as failed.
+  make_folder();
+  const answer got = type({"--url", url(), "run", "x", "--", "sh", "-c", "rm -r own; exit 5"});
+  EXPECT_EQ(got.code, 5);
+  EXPECT_NE(got.err.find("warning: the release of 'x' failed"), std::string::npos) << got.err;
+}
+
+TEST_F(trouble, a_file_replaced_under_a_holder_is_a_lost_lock) {
+  // Broken: two hold the same name, one in the old file and one in the new, and nobody is told.
+  make_folder();
+  process job =
+      begin({"--url", url(), "run", "x", "--", "sh", "-c", "echo held $$; exec sleep 1000"});
+  ASSERT_TRUE(job.says("held"));
+  std::filesystem::remove_all(home_ / "own");
+  make_folder();
+  ASSERT_EQ(type({"--url", url(), "run", "y", "--", "true"}).code, 0);
+  const answer got = job.end();
+  EXPECT_EQ(got.code, 123);
+  EXPECT_NE(got.err.find("its locks are lost"), std::string::npos) << got.err;
+  EXPECT_FALSE(alive(pid_after("held", got.out)));
+}
+
+TEST_F(trouble, what_the_file_says_is_122_in_one_line) {
+  // Broken: a script takes a broken set-up for a busy lock or for its own mistake.
+  make_folder();
+  write_file(home_ / "text", "not a database, but long enough to be looked at as one\n");
+  for (const std::string& path :
+       {home_ / "own", home_ / "text", home_ / "nowhere/locks.db", std::string("/dev/null")}) {
+    for (const words& tail :
+         {words{"run", "x", "--", "true"}, words{"elect", "x", "--", "true"},
+          words{"multi", "run", "x", "y", "--", "true"}, words{"latch", "x", "count"}, words{"ls"},
+          words{"show", "x", "--json"}, words{"watch"}, words{"revoke", "x"}}) {
+      words line{"--url", "sqlite:" + path};
+      line.insert(line.end(), tail.begin(), tail.end());
+      const answer got = type(line);
+      EXPECT_EQ(got.code, 122) << path << ": " << got.err;
+      EXPECT_EQ(got.out, "");
+      EXPECT_EQ(lines(got.err), 1) << got.err;
+    }
+  }
+  EXPECT_EQ(read_file(home_ / "text"), "not a database, but long enough to be looked at as one\n");
+}
+
+}  // namespace
+}  // namespace holdfast::cli_test
