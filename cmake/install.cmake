@@ -32,6 +32,7 @@ if(TARGET holdfast)
   install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake"
                 "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
                 "${PROJECT_SOURCE_DIR}/cmake/FindHiredis.cmake"
+                "${PROJECT_SOURCE_DIR}/cmake/FindLibPQ.cmake"
     DESTINATION "${config_folder}" COMPONENT development)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
     COMPONENT development)

@@ -25,18 +25,22 @@ function(holdfast_needs property)
   set_property(GLOBAL PROPERTY ${property} ${known})
 endfunction()
 
-# holdfast_engine(<NAME> <folder under src/stores> [NET] PACKAGE <find_package name>...
+# holdfast_engine(<NAME> <folder under src/stores> [NET] ALSO <shared folder>... PACKAGE <find_package name>...
 #                 TARGET <imported target>... PKGCONFIG <module>... DEBIAN <development package>...)
 # Adds the option HOLDFAST_<NAME>, on by default. An engine that is on brings its sources, the
 # definition HOLDFAST_WITH_<NAME>=1, its client library, and what a consumer of the static library needs.
-# NET: it uses src/net, the sockets and TLS of all stores.
+# NET: it uses src/net, the sockets and TLS of all stores. ALSO: folders that it shares with others.
 function(holdfast_engine name folder)
-  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "PACKAGE;TARGET;PKGCONFIG;DEBIAN")
+  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "ALSO;PACKAGE;TARGET;PKGCONFIG;DEBIAN")
   option(HOLDFAST_${name} "Build the ${folder} store" ON)
   holdfast_sources(engine_sources src/stores/${folder})
   if(NOT HOLDFAST_${name} OR NOT engine_sources)
     return()
   endif()
+  foreach(folder IN LISTS engine_ALSO)
+    holdfast_sources(shared_sources src/stores/${folder})
+    list(APPEND engine_sources ${shared_sources})
+  endforeach()
   if(engine_NET)
     holdfast_sources(net_sources src/net)
     list(APPEND engine_sources ${net_sources})
@@ -64,3 +68,5 @@ holdfast_engine(SQLITE sqlite
   PACKAGE SQLite3 TARGET SQLite::SQLite3 PKGCONFIG sqlite3 DEBIAN libsqlite3-dev)
 holdfast_engine(REDIS redis NET
   PACKAGE Hiredis TARGET Hiredis::hiredis PKGCONFIG hiredis DEBIAN libhiredis-dev)
+holdfast_engine(POSTGRESQL postgresql NET ALSO sql
+  PACKAGE LibPQ TARGET LibPQ::LibPQ PKGCONFIG libpq DEBIAN libpq-dev)

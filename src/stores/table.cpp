@@ -3,6 +3,9 @@
 #include "stores/table.hpp"
 
 #include "stores/memory/memory_store.hpp"
+#ifdef HOLDFAST_WITH_POSTGRESQL
+#include "stores/postgresql/postgresql_store.hpp"
+#endif
 #ifdef HOLDFAST_WITH_SQLITE
 #include "stores/sqlite/sqlite_store.hpp"
 #endif
@@ -37,19 +40,21 @@ opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& run
 constexpr opener open_sqlite = nullptr;
 #endif
 
+#ifdef HOLDFAST_WITH_POSTGRESQL
+opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  return postgresql::open_postgresql(url, runtime);
+}
+#else
+constexpr opener open_postgresql = nullptr;
+#endif
+
 constexpr std::array engines{
-    engine{"memory", open_memory},
-    engine{"sqlite", open_sqlite},
-    engine{"redis", nullptr, true},
-    engine{"rediss", nullptr, true},
-    engine{"redis+sentinel", nullptr, true},
-    engine{"redis+cluster", nullptr, true},
-    engine{"redlock", nullptr, true},
-    engine{"zookeeper", nullptr, true},
-    engine{"postgresql"},
-    engine{"mariadb", nullptr, true},
-    engine{"mysql", nullptr, true},
-    engine{"etcd", nullptr, true},
+    engine{"memory", open_memory},           engine{"sqlite", open_sqlite},
+    engine{"redis", nullptr, true},          engine{"rediss", nullptr, true},
+    engine{"redis+sentinel", nullptr, true}, engine{"redis+cluster", nullptr, true},
+    engine{"redlock", nullptr, true},        engine{"zookeeper", nullptr, true},
+    engine{"postgresql", open_postgresql},   engine{"mariadb", nullptr, true},
+    engine{"mysql", nullptr, true},          engine{"etcd", nullptr, true},
 };
 
 std::string known_schemes() {

@@ -1,5 +1,6 @@
 #include "contract/stores.hpp"
 
+#include "support/postgresql_server.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -26,6 +27,13 @@ fresh_engine sqlite_engine() {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_POSTGRESQL
+fresh_engine postgresql_engine() {
+  auto schema = std::make_shared<borrowed_schema>();
+  return {schema->url(), schema};
+}
+#endif
+
 }  // namespace
 
 const std::vector<store_setup>& store_setups() {
@@ -33,6 +41,9 @@ const std::vector<store_setup>& store_setups() {
       {"memory", memory_engine},
 #ifdef HOLDFAST_WITH_SQLITE
       {"sqlite", sqlite_engine},
+#endif
+#ifdef HOLDFAST_WITH_POSTGRESQL
+      {"postgresql", postgresql_engine},
 #endif
   };
   return all;

@@ -1,0 +1,279 @@
+// See the header.
+#include "stores/postgresql/connection.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace holdfast::postgresql {
+
+namespace {
+
+// Trying again at once would be answered alike.
+bool definite(const error& why) noexcept {
+  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
+}
+
+}  // namespace
+
+connection::connection(net::network net, std::shared_ptr<const server_options> options,
+                       std::string channel, events tell)
+    : net_(std::move(net)),
+      options_(std::move(options)),
+      channel_(std::move(channel)),
+      where_(options_->text()),
+      tell_(std::move(tell)),
+      backoff_(options_->backoff) {}
+
+std::shared_ptr<connection> connection::make(net::network net,
+                                             std::shared_ptr<const server_options> options,
+                                             std::string channel, events tell) {
+  return std::shared_ptr<connection>(
+      new connection(std::move(net), std::move(options), std::move(channel), std::move(tell)));
+}
+
+connection::~connection() {
+  if (!guard_.forked()) close();
+}
+
+void connection::send(statement which, arguments with, time_point deadline,
+                      spi::completion<sql::rows> done) {
+  if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
+  const time_point now = net_.reactor->now();
+  pending rest{std::move(done), deadline, now};
+  mutex_lock lock(mutex_);
+  if (state_ != state::open || deadline <= now) {
+    return send_later(lock, {which, std::move(with), std::move(rest)}, now);
+  }
+  if (in_flight_.size() >= call_limit) {
+    lock.unlock();
+    return rest.done(failure(errc::overloaded, where_ + ": too many calls at once"));
+  }
+  if (!link_->send(which, with)) {
+    const std::shared_ptr<link> broken = link_;
+    lock.unlock();
+    ended(*broken, {errc::unavailable, where_ + ": the connection takes no more"});
+    broken->close();
+    return rest.done(failure(errc::unavailable, where_ + ": the connection takes no more"));
+  }
+  in_flight_.push_back(std::move(rest));
+  watch_deadline(deadline);
+}
+
+// The way of a call that finds no open link. Called with the mutex held, which it releases.
+void connection::send_later(mutex_lock& lock, waiting call, time_point now) {
+  const std::string where = where_ + ", " + name_of(call.which);
+  std::optional<error> refusal;
+  if (state_ == state::closed) {
+    refusal = error{errc::cancelled, "closed"};
+  } else if (call.rest.deadline <= now) {
+    refusal = error{errc::unavailable, where + ": no time left"};
+  } else if (waiting_.size() >= call_limit) {
+    refusal = error{errc::overloaded, where + ": too many calls wait for a connection"};
+  } else if (state_ == state::idle && now < not_before_ && last_failure_ &&
+             definite(*last_failure_)) {
+    refusal = last_failure_;
+  }
+  if (refusal) {
+    lock.unlock();
+    return call.rest.done(tl::unexpected(*refusal));
+  }
+  watch_deadline(call.rest.deadline);
+  waiting_.push_back(std::move(call));
+  if (state_ != state::idle) return;
+  if (now >= not_before_) return connect(lock);
+  rest_or_idle(now);
+}
+
+void connection::start() {
+  if (guard_.forked()) return;
+  mutex_lock lock(mutex_);
+  if (std::exchange(started_, true) || state_ != state::idle) return;
+  connect(lock);
+}
+
+// Releases the mutex.
+void connection::connect(mutex_lock& lock) {
+  state_ = state::connecting;
+  auto made = std::make_shared<link>(net_, options_, weak_from_this(), channel_, turn_);
+  link_ = made;
+  lock.unlock();
+  made->start();
+}
+
+void connection::rest_or_idle(time_point now) {
+  if (!needed()) {
+    state_ = state::idle;
+    return;
+  }
+  state_ = state::resting;
+  rest_timer_ = net_.reactor->at(std::max(not_before_, now), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    mutex_lock lock(self->mutex_);
+    if (self->state_ != state::resting) return;
+    if (self->needed()) return self->connect(lock);
+    self->state_ = state::idle;
+  });
+}
+
+void connection::opened(link& which) {
+  std::vector<pending> late;
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ != state::connecting || link_.get() != &which) return;
+    state_ = state::open;
+    opened_at_ = net_.reactor->now();
+    last_failure_.reset();
+    for (; !waiting_.empty(); waiting_.pop_front()) {
+      waiting& next = waiting_.front();
+      next.rest.sent = opened_at_;
+      if (next.rest.deadline <= opened_at_ || !link_->send(next.which, next.with)) {
+        late.push_back(std::move(next.rest));
+      } else {
+        in_flight_.push_back(std::move(next.rest));
+      }
+    }
+  }
+  refuse(std::move(late), {errc::unavailable, where_ + ": connected too late"});
+  if (tell_.opened) tell_.opened();
+}
+
+void connection::received(link& which, std::vector<result<sql::rows>>& answers) {
+  std::vector<spi::completion<sql::rows>> asked;
+  asked.reserve(answers.size());
+  {
+    const mutex_lock lock(mutex_);
+    if (link_.get() != &which) return;
+    for (std::size_t i = 0; i < answers.size() && !in_flight_.empty(); ++i) {
+      asked.push_back(std::move(in_flight_.front().done));
+      in_flight_.pop_front();
+    }
+    // The server is at work: who is next in line has been waiting for it, not for silence.
+    const time_point now = net_.reactor->now();
+    if (!in_flight_.empty()) in_flight_.front().sent = now;
+  }
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i]) asked[i](std::move(answers[i]));
+  }
+}
+
+void connection::notified(link&, std::string_view payload) {
+  if (tell_.notified) tell_.notified(payload);
+}
+
+void connection::ended(link& which, const error& why) {
+  std::vector<pending> those;
+  std::shared_ptr<link> over;  // destroyed under no lock
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ == state::closed || link_.get() != &which) return;
+    const time_point now = net_.reactor->now();
+    if (state_ == state::open) backoff_.succeeded(now - opened_at_);
+    over = std::move(link_);
+    last_failure_ = why;
+    ++turn_;
+    not_before_ = now + backoff_.next(net_.reactor->random());
+    std::move(in_flight_.begin(), in_flight_.end(), std::back_inserter(those));
+    in_flight_.clear();
+    if (definite(why)) {
+      for (waiting& each : waiting_) those.push_back(std::move(each.rest));
+      waiting_.clear();
+    }
+    rest_or_idle(now);
+  }
+  refuse(std::move(those), why);
+}
+
+void connection::refuse(std::vector<pending> those, const error& why) {
+  for (pending& each : those) {
+    if (each.done) each.done(tl::unexpected(why));
+  }
+}
+
+// Under the mutex.
+void connection::watch_deadline(time_point deadline) {
+  if (deadline >= alarm_at_) return;
+  if (alarm_ != 0) net_.reactor->cancel(alarm_);
+  alarm_at_ = deadline;
+  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->check_deadlines();
+  });
+}
+
+void connection::check_deadlines() {
+  std::vector<pending> late;
+  std::shared_ptr<link> silent;
+  std::string why = where_ + ": no answer in time";
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ == state::closed) return;
+    const time_point now = net_.reactor->now();
+    alarm_at_ = time_point::max();
+    alarm_ = 0;
+    time_point next = time_point::max();
+    for (pending& each : in_flight_) {
+      if (!each.done) continue;
+      if (each.deadline <= now) {
+        late.push_back({std::exchange(each.done, nullptr), each.deadline, each.sent});
+      } else {
+        next = std::min(next, each.deadline);
+      }
+    }
+    const auto overdue = [&](const waiting& each) { return each.rest.deadline <= now; };
+    for (waiting& each : waiting_) {
+      if (overdue(each)) {
+        late.push_back(std::move(each.rest));
+        late.back().deadline = now;
+        each.rest.deadline = time_point::min();
+      } else {
+        next = std::min(next, each.rest.deadline);
+      }
+    }
+    std::erase_if(waiting_, overdue);
+    if (!in_flight_.empty()) {
+      const time_point limit = in_flight_.front().sent + silence_limit;
+      if (limit <= now) silent = link_;
+      next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
+    }
+    if (state_ == state::connecting) why += std::string(" (") + link_->progress() + ")";
+    if (last_failure_ && state_ != state::open) why += "; last: " + last_failure_->detail;
+    if (next != time_point::max()) watch_deadline(next);
+  }
+  refuse(std::move(late), {errc::unavailable, why});
+  if (silent != nullptr) {
+    ended(*silent, {errc::unavailable, where_ + ": the server is silent"});
+    silent->close();
+  }
+}
+
+bool connection::is_open() const {
+  const mutex_lock lock(mutex_);
+  return state_ == state::open;
+}
+
+std::optional<error> connection::last_failure() const {
+  const mutex_lock lock(mutex_);
+  return last_failure_;
+}
+
+void connection::close() noexcept {
+  if (guard_.forked()) return;
+  std::vector<pending> those;
+  std::shared_ptr<link> over;
+  {
+    const mutex_lock lock(mutex_);
+    if (std::exchange(state_, state::closed) == state::closed) return;
+    over = std::move(link_);
+    std::move(in_flight_.begin(), in_flight_.end(), std::back_inserter(those));
+    in_flight_.clear();
+    for (waiting& each : waiting_) those.push_back(std::move(each.rest));
+    waiting_.clear();
+    if (alarm_ != 0) net_.reactor->cancel(alarm_);
+    if (rest_timer_ != 0) net_.reactor->cancel(rest_timer_);
+  }
+  if (over != nullptr) over->close();
+  refuse(std::move(those), {errc::unavailable, where_ + ": closed"});
+}
+
+}  // namespace holdfast::postgresql

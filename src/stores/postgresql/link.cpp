@@ -1,0 +1,199 @@
+// One life of a connection: its socket, its answers, its end. How it begins: link_connect.cpp.
+#include "stores/postgresql/link.hpp"
+
+#include "stores/postgresql/server_error.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace holdfast::postgresql {
+
+link::link(net::network net, std::shared_ptr<const server_options> options,
+           std::weak_ptr<link_user> user, std::string channel, std::size_t turn)
+    : net_(std::move(net)),
+      options_(std::move(options)),
+      user_(std::move(user)),
+      channel_(std::move(channel)),
+      turn_(turn),
+      where_(options_->text()) {}
+
+link::~link() {
+  if (!guard_.forked()) {
+    close();
+    return;
+  }
+  // PQfinish would say goodbye in the parent's name; only our copy of its socket ends.
+  if (connection_ != nullptr && PQsocket(connection_) >= 0) ::close(PQsocket(connection_));
+}
+
+bool link::send(statement which, const arguments& with) {
+  const arguments::view all = with.all();
+  const std::lock_guard lock(mutex_);
+  if (phase_ != phase::open) return false;
+  if (PQsendQueryPrepared(connection_, name_of(which), static_cast<int>(all.values.size()),
+                          all.values.data(), all.lengths.data(), all.formats.data(), 0) != 1 ||
+      PQpipelineSync(connection_) != 1) {
+    return false;
+  }
+  in_flight_.push_back(which);
+  flush();
+  return true;
+}
+
+// What the socket does not take now goes out when it is writable. Errors show when it is read.
+void link::flush() {
+  const bool more = PQflush(connection_) == 1;
+  if (more != writing_) watch(true, more);
+}
+
+void link::watch(bool readable, bool writable) {
+  writing_ = writable;
+  if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
+  watched_ = true;
+  watch_ = net_.reactor->watch(PQsocket(connection_), readable, writable,
+                               [weak = weak_from_this()](spi::readiness) {
+                                 if (const auto self = weak.lock()) self->ready();
+                               });
+}
+
+void link::unwatch_within() noexcept {
+  if (std::exchange(watched_, false)) net_.reactor->unwatch(watch_);
+}
+
+void link::ready() {
+  harvest got;
+  {
+    const std::lock_guard lock(mutex_);
+    switch (phase_) {
+      case phase::over:
+      case phase::resolving:
+        return;
+      case phase::connecting:
+        poll(got);
+        break;
+      case phase::open:
+        read(got);
+        break;
+      default:
+        set_up(got);
+    }
+  }
+  deliver(got);
+}
+
+void link::deliver(harvest& what) {
+  const auto self = shared_from_this();
+  const auto user = user_.lock();
+  if (user != nullptr) {
+    if (what.opened) user->opened(*this);
+    if (!what.answers.empty()) user->received(*this, what.answers);
+    for (const std::string& note : what.notes) user->notified(*this, note);
+  }
+  if (what.end) fail(*what.end);
+}
+
+void link::read(harvest& into) {
+  const bool fine = PQconsumeInput(connection_) == 1;
+  // What has arrived counts, also where the connection broke behind it.
+  int nothings = 0;  // two in a row: libpq has no more to say
+  while (!in_flight_.empty() && nothings < 2 && PQisBusy(connection_) == 0) {
+    PGresult* answer = PQgetResult(connection_);
+    nothings = answer == nullptr ? nothings + 1 : 0;
+    if (answer == nullptr) continue;
+    take(answer, into);
+    PQclear(answer);
+  }
+  static_cast<void>(PQisBusy(connection_));  // reads notifications where nothing was asked
+  while (PGnotify* note = PQnotifies(connection_)) {
+    into.notes.emplace_back(note->extra);
+    PQfreemem(note);
+  }
+  if (!fine || PQstatus(connection_) == CONNECTION_BAD) {
+    into.end = error{errc::unavailable, where_ + ": " + first_line(PQerrorMessage(connection_))};
+  } else if (broken_) {
+    into.end = error{errc::unavailable, where_ + ": connected anew after an error"};
+  } else {
+    flush();
+  }
+}
+
+void link::take(PGresult* answer, harvest& into) {
+  switch (PQresultStatus(answer)) {
+    case PGRES_TUPLES_OK:
+      for (int row = 0; row < PQntuples(answer); ++row) {
+        rows_.emplace_back(PQgetvalue(answer, row, 0));
+      }
+      return;
+    case PGRES_COMMAND_OK:
+    case PGRES_PIPELINE_ABORTED:
+      return;
+    case PGRES_PIPELINE_SYNC:
+      in_flight_.pop_front();
+      if (trouble_) {
+        into.answers.emplace_back(tl::unexpected(*std::exchange(trouble_, std::nullopt)));
+        rows_.clear();
+      } else {
+        into.answers.emplace_back(std::exchange(rows_, {}));
+      }
+      return;
+    default: {
+      server_error failed = to_error(answer, where_, name_of(in_flight_.front()));
+      broken_ = broken_ || failed.ends_link;
+      if (!trouble_) trouble_ = std::move(failed.what);
+    }
+  }
+}
+
+void link::fail(const error& why) noexcept {
+  const auto self = shared_from_this();
+  PGconn* ended = nullptr;
+  spi::runtime::timer_id timer = 0;
+  bool watched = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(phase_, phase::over) == phase::over) return;
+    ended = std::exchange(connection_, nullptr);
+    watched = std::exchange(watched_, false);
+    timer = timer_;
+  }
+  net_.reactor->cancel(timer);
+  if (watched) net_.reactor->unwatch(watch_);
+  PQfinish(ended);
+  if (const auto user = user_.lock()) user->ended(*this, why);
+}
+
+void link::close() noexcept {
+  PGconn* ended = nullptr;
+  spi::runtime::timer_id timer = 0;
+  bool watched = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(phase_, phase::over) == phase::over) return;
+    ended = std::exchange(connection_, nullptr);
+    watched = std::exchange(watched_, false);
+    timer = timer_;
+  }
+  net_.reactor->cancel(timer);
+  if (watched) net_.reactor->unwatch(watch_);
+  PQfinish(ended);
+}
+
+const char* link::progress() {
+  const std::lock_guard lock(mutex_);
+  switch (phase_) {
+    case phase::resolving:
+      return "resolving the name";
+    case phase::connecting:
+      return "connecting";
+    case phase::installing:
+      return "making the schema";
+    case phase::open:
+    case phase::over:
+      return "connected";
+    default:
+      return "setting up the session";
+  }
+}
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,28 @@
+// What an error of the server or of libpq means: is it worth trying again, is it about us?
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <libpq-fe.h>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::postgresql {
+
+struct server_error {
+  error what;
+  bool ends_link = false;  // nothing good comes on this connection any more
+};
+
+// An error result. unavailable: it may go better next time; every error rolls its statement back.
+// denied: says what to grant. `during`: the verb.
+server_error to_error(const PGresult* failed, std::string_view where, std::string_view during);
+
+// Why no connection could be made: libpq has only words for it, in the server's language.
+error connect_error(std::string_view message, std::string_view where);
+
+// The first line of a message, without the endings that libpq adds.
+std::string first_line(std::string_view message);
+
+}  // namespace holdfast::postgresql

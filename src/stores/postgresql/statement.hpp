@@ -1,0 +1,62 @@
+// The calls of the stored functions: which one, with which arguments.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::postgresql {
+
+enum class statement : std::uint8_t {
+  attempt,
+  leave,
+  renew,
+  change,
+  inspect,
+  list,
+  revoke,
+  change_latch,
+  read_latch,
+  listen,
+  ignore,
+  examine,
+};
+inline constexpr std::size_t statement_count = 12;
+
+// For messages: "attempt".
+const char* name_of(statement which) noexcept;
+// As it is prepared, once per connection; "@." is still to be replaced by the schema.
+const char* text_of(statement which) noexcept;
+
+// "@." in the text becomes the schema's name.
+std::string in_schema(std::string_view text, std::string_view schema);
+
+// The arguments of one call: any bytes, nothing is ever put into the text of a statement.
+class arguments {
+ public:
+  arguments& bytes(std::string_view value);
+  arguments& text(std::string_view value);
+  arguments& number(std::int64_t value);
+  arguments& flag(bool value);
+  arguments& list(const std::vector<std::string>& values);  // of bytes
+
+  struct view {
+    std::vector<const char*> values;
+    std::vector<int> lengths;
+    std::vector<int> formats;
+  };
+  // Valid as long as this object is neither changed nor moved.
+  [[nodiscard]] view all() const;
+
+ private:
+  struct one {
+    std::string value;
+    bool binary;
+  };
+  std::vector<one> values_;
+};
+
+}  // namespace holdfast::postgresql

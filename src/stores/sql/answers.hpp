@@ -1,0 +1,46 @@
+// What the stored functions answer and push, as words: "g FENCE TTL AT OFFER WANTED". Read here, for
+// all engines that have those functions; docs/formats/sql.md has the list. Times on the wire are
+// microseconds.
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sql {
+
+// The rows of an answer, each a line of words.
+using rows = std::vector<std::string>;
+
+// Microseconds, rounded up: what is waited for must not come early.
+std::int64_t microseconds(duration time) noexcept;
+
+// Each: unavailable where the words are not what was expected (another version, a foreign function).
+result<spi::outcome> to_outcome(const rows& answer);
+result<spi::granted> to_granted(const rows& answer);
+result<spi::departure> to_departure(const rows& answer);
+result<std::vector<spi::renewal>> to_renewals(const rows& answer, std::size_t count);
+result<spi::resource_state> to_state(const rows& answer);
+result<std::vector<spi::holder>> to_holders(const rows& answer);
+result<std::vector<spi::resource_summary>> to_summaries(const rows& answer);
+result<spi::latch_state> to_latch(const rows& answer);
+
+struct push {
+  enum class kind : std::uint8_t { granted, freed, wanted, gone, event, latch };
+  kind what = kind::freed;
+  spi::claim_id claim{};
+  std::optional<spi::granted> grant;
+  error why;
+  std::string key;  // of an event or a latch
+  spi::store_event event;
+};
+
+// Nothing: not one of ours.
+std::optional<push> to_push(std::string_view message);
+
+}  // namespace holdfast::sql

@@ -1,0 +1,150 @@
+// See the header.
+#include "stores/sql/audience.hpp"
+
+#include "stores/sql/names.hpp"
+
+#include <utility>
+
+namespace holdfast::sql {
+
+struct audience::listener {
+  std::string key;
+  spi::function<void(const spi::store_event&)> sink;
+  spi::latch_watch on_change;
+
+  // Held across the call, which "no call after the end" demands of whoever ends it; recursive, since
+  // a listener may end itself.
+  std::recursive_mutex mutex;
+  bool ended = false;  // guarded by mutex
+
+  void tell(const spi::store_event* event) {
+    const std::lock_guard lock(mutex);
+    if (ended) return;
+    if (event != nullptr) return sink(*event);
+    on_change();
+  }
+  void end() {
+    const std::lock_guard lock(mutex);
+    ended = true;
+  }
+};
+
+class audience::seat : public spi::subscription {
+ public:
+  seat(std::weak_ptr<audience> of, std::shared_ptr<listener> who)
+      : audience_(std::move(of)), listener_(std::move(who)) {}
+  ~seat() override {
+    listener_->end();
+    if (const auto of = audience_.lock()) of->leave(listener_);
+  }
+  seat(const seat&) = delete;
+  seat& operator=(const seat&) = delete;
+
+ private:
+  const std::weak_ptr<audience> audience_;
+  const std::shared_ptr<listener> listener_;
+};
+
+std::unique_ptr<spi::subscription> audience::observe(
+    std::string key, spi::function<void(const spi::store_event&)> sink) {
+  auto who = std::make_shared<listener>();
+  who->key = std::move(key);
+  who->sink = std::move(sink);
+  {
+    const std::lock_guard lock(mutex_);
+    observers_.emplace(who->key, who);
+  }
+  return std::make_unique<seat>(weak_from_this(), std::move(who));
+}
+
+std::unique_ptr<spi::subscription> audience::watch_latch(std::string key,
+                                                         spi::latch_watch on_change) {
+  auto who = std::make_shared<listener>();
+  who->key = std::move(key);
+  who->on_change = std::move(on_change);
+  {
+    const std::lock_guard lock(mutex_);
+    watchers_.emplace(who->key, who);
+  }
+  return std::make_unique<seat>(weak_from_this(), std::move(who));
+}
+
+void audience::leave(const std::shared_ptr<listener>& who) {
+  wishes over;
+  {
+    const std::lock_guard lock(mutex_);
+    table& in = who->sink ? observers_ : watchers_;
+    auto [from, to] = in.equal_range(who->key);
+    for (; from != to; ++from) {
+      if (from->second != who) continue;
+      in.erase(from);
+      break;
+    }
+    if (!closed_ && !in.contains(who->key)) {
+      (who->sink ? over.events : over.latches).push_back(who->key);
+    }
+  }
+  if (!over.empty()) ended_(over);
+}
+
+void audience::collect(const table& from, const std::string& key,
+                       std::vector<std::shared_ptr<listener>>& into) {
+  const auto [first, last] = from.equal_range(key);
+  for (auto at = first; at != last; ++at) into.push_back(at->second);
+}
+
+void audience::tell(const std::string& key, const spi::store_event& event) {
+  std::vector<std::shared_ptr<listener>> found;
+  {
+    const std::lock_guard lock(mutex_);
+    collect(observers_, key, found);
+    collect(observers_, space_of(key), found);
+  }
+  for (const auto& who : found) who->tell(&event);
+}
+
+void audience::tell_latch(const std::string& key) {
+  std::vector<std::shared_ptr<listener>> found;
+  {
+    const std::lock_guard lock(mutex_);
+    collect(watchers_, key, found);
+  }
+  for (const auto& who : found) who->tell(nullptr);
+}
+
+void audience::tell_all_latches() {
+  std::vector<std::shared_ptr<listener>> found;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, who] : watchers_) found.push_back(who);
+  }
+  for (const auto& who : found) who->tell(nullptr);
+}
+
+audience::wishes audience::all() const {
+  wishes known;
+  const std::lock_guard lock(mutex_);
+  for (auto at = observers_.begin(); at != observers_.end();
+       at = observers_.upper_bound(at->first)) {
+    known.events.push_back(at->first);
+  }
+  for (auto at = watchers_.begin(); at != watchers_.end(); at = watchers_.upper_bound(at->first)) {
+    known.latches.push_back(at->first);
+  }
+  return known;
+}
+
+void audience::close() noexcept {
+  table observers;
+  table watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    observers.swap(observers_);
+    watchers.swap(watchers_);
+  }
+  for (const auto& [key, who] : observers) who->end();
+  for (const auto& [key, who] : watchers) who->end();
+}
+
+}  // namespace holdfast::sql

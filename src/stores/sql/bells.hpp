@@ -1,0 +1,32 @@
+// How the claims of this client are reached: which wake-up belongs to which claim.
+#pragma once
+
+#include "stores/sql/answers.hpp"
+
+#include <holdfast/spi/store.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace holdfast::sql {
+
+// Thread-safe. Wake-ups are called under no lock.
+class bells {
+ public:
+  // Before the attempt is sent: the push may overtake its answer.
+  void hang(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup);
+  void remove(const spi::claim_id& claim) noexcept;
+  void clear() noexcept;
+
+  // A push for a claim that is not here any more is for nobody.
+  void ring(const push& what);
+  // Pushes may have been missed: whoever waits asks again.
+  void ring_all();
+
+ private:
+  std::mutex mutex_;
+  std::map<spi::claim_id, std::shared_ptr<spi::wakeup>> bells_;  // guarded by mutex_
+};
+
+}  // namespace holdfast::sql

@@ -1,0 +1,69 @@
+// See the header.
+#include "stores/sql/names.hpp"
+
+#include <algorithm>
+
+namespace holdfast::sql {
+
+namespace {
+
+constexpr std::string_view digits = "0123456789abcdef";
+
+}  // namespace
+
+std::string key_of(const spi::resource_id& resource) {
+  std::string key;
+  key.reserve(resource.space.size() + 1 + resource.name.size());
+  key += resource.space;
+  key += '/';
+  key += resource.name;
+  return key;
+}
+
+spi::resource_id resource_of(std::string_view key) {
+  const std::size_t slash = std::min(key.find('/'), key.size());
+  return {std::string(key.substr(0, slash)),
+          std::string(key.substr(std::min(slash + 1, key.size())))};
+}
+
+std::string space_of(std::string_view key) {
+  return std::string(key.substr(0, std::min(key.find('/') + 1, key.size())));
+}
+
+std::string_view bytes_of(const spi::claim_id& id) noexcept {
+  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const char each : bytes) {
+    const auto byte = static_cast<unsigned char>(each);
+    text += digits[byte >> 4U];
+    text += digits[byte & 15U];
+  }
+  return text;
+}
+
+std::optional<std::string> from_hex(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(text.size() / 2);
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const std::size_t high = digits.find(text[i]);
+    const std::size_t low = digits.find(text[i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+    bytes += static_cast<char>(high << 4U | low);
+  }
+  return bytes;
+}
+
+std::optional<spi::claim_id> claim_from_hex(std::string_view text) {
+  const auto bytes = from_hex(text);
+  spi::claim_id id;
+  if (!bytes || bytes->size() != id.bytes.size()) return std::nullopt;
+  std::copy(bytes->begin(), bytes->end(), id.bytes.begin());
+  return id;
+}
+
+}  // namespace holdfast::sql

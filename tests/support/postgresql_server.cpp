@@ -1,0 +1,201 @@
+// See the header.
+#include "support/postgresql_server.hpp"
+
+#include "support/eventually.hpp"
+#include "support/free_port.hpp"
+
+#include <dirent.h>
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::test {
+
+namespace {
+
+// Debian keeps the server's programs beside the version, not in PATH. The newest.
+std::string program(const std::string& name) {
+  std::vector<std::filesystem::path> found;
+  std::error_code none;
+  for (const auto& each : std::filesystem::directory_iterator("/usr/lib/postgresql", none)) {
+    if (std::filesystem::exists(each.path() / "bin" / name)) found.push_back(each.path());
+  }
+  if (found.empty()) return name;
+  std::sort(found.begin(), found.end(), [](const auto& left, const auto& right) {
+    return std::stoi(left.filename()) < std::stoi(right.filename());
+  });
+  return found.back() / "bin" / name;
+}
+
+// Whom the server may run as where we are root.
+const passwd* unprivileged() {
+  const passwd* entry = ::getpwnam("postgres");
+  return entry != nullptr ? entry : ::getpwnam("nobody");
+}
+
+}  // namespace
+
+postgresql_server::postgresql_server(postgresql_options options) : options_(std::move(options)) {
+  initialise();
+  constexpr int attempts = 5;  // somebody may take the port before the server does
+  for (int left = attempts; left > 0; --left) {
+    port_ = free_port();
+    launch();
+    if (eventually([this] { return answers() || !process_.alive(); }) && process_.alive()) return;
+  }
+  throw std::runtime_error("postgres does not start: " + log());
+}
+
+postgresql_server::~postgresql_server() {
+  // So that no child outlives it: immediate ends them all.
+  if (process_.alive()) stop(shutdown::immediate);
+}
+
+std::vector<std::string> postgresql_server::as_user(std::vector<std::string> words) const {
+  if (::geteuid() != 0) return words;
+  std::vector<std::string> all{"setpriv", "--reuid", unprivileged()->pw_name, "--regid",
+                               std::to_string(unprivileged()->pw_gid), "--clear-groups",
+                               // Changing the user clears what child_process has asked for.
+                               "--pdeathsig", "KILL", "--"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+void postgresql_server::initialise() {
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+  if (::geteuid() == 0 &&
+      ::chown(folder_.path().c_str(), unprivileged()->pw_uid, unprivileged()->pw_gid) != 0) {
+    throw std::runtime_error("chown: " + folder_.path().string());
+  }
+  run_program(as_user({program("initdb"), "--pgdata", folder_.path() / "data", "--username",
+                       "tester", "--auth", "trust", "--no-sync", "--no-instructions", "--encoding",
+                       "UTF8", "--locale", "C"}));
+  if (options_.access.empty()) return;
+  std::ofstream access(folder_.path() / "data" / "pg_hba.conf");
+  access << "local all tester trust\n";
+  for (const std::string& line : options_.access) access << line << "\n";
+}
+
+void postgresql_server::launch() {
+  std::vector<std::string> words{program("postgres"), "-D", folder_.path() / "data"};
+  const auto set = [&](const std::string& setting) { words.insert(words.end(), {"-c", setting}); };
+  set("port=" + std::to_string(port_));
+  set("listen_addresses=127.0.0.1");
+  set("unix_socket_directories=" + folder_.path().string());
+  for (const char* each : {"fsync=off", "shared_buffers=16MB", "max_connections=200",
+                           "wal_level=minimal", "max_wal_senders=0", "log_min_messages=fatal"}) {
+    set(each);
+  }
+  for (const std::string& each : options_.settings) set(each);
+  process_ = child_process(as_user(std::move(words)), folder_.path() / "log");
+}
+
+std::string postgresql_server::log() const {
+  std::ifstream file(folder_.path() / "log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool postgresql_server::answers() const {
+  try {
+    return sql("SELECT 1") == "1";
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+std::string postgresql_server::url(const std::string& schema, const std::string& extra) const {
+  return "postgresql://tester@127.0.0.1:" + std::to_string(port_) + "/postgres?schema=" + schema +
+         extra;
+}
+
+void postgresql_server::stop(shutdown how) {
+  switch (how) {
+    case shutdown::smart:
+      return process_.end(SIGTERM);
+    case shutdown::fast:
+      return process_.end(SIGINT);
+    case shutdown::immediate:
+      return process_.end(SIGQUIT);
+  }
+}
+
+void postgresql_server::kill() { process_.end(SIGKILL); }
+
+void postgresql_server::await_start() {
+  if (!eventually([this] { return answers() || !process_.alive(); }) || !process_.alive()) {
+    throw std::runtime_error("postgres does not start again: " + log());
+  }
+}
+
+void postgresql_server::start() {
+  launch();
+  await_start();
+}
+
+void postgresql_server::restart(shutdown how) {
+  stop(how);
+  start();
+}
+
+void postgresql_server::pause() { process_.signal(SIGSTOP); }
+void postgresql_server::resume() { process_.signal(SIGCONT); }
+
+std::string postgresql_server::sql(const std::string& statement) const {
+  std::string output =
+      run_program({"psql", "--host", folder_.path(), "--port", std::to_string(port_), "--username",
+                   "tester", "--dbname", "postgres", "--no-psqlrc", "--quiet", "--tuples-only",
+                   "--no-align", "--set", "ON_ERROR_STOP=1", "--command", statement});
+  while (!output.empty() && output.back() == '\n') output.pop_back();
+  return output;
+}
+
+postgresql_server& shared_postgresql() {
+  static postgresql_server server;
+  return server;
+}
+
+std::string fresh_schema() {
+  static std::atomic<int> count{0};
+  return "test_" + std::to_string(::getpid()) + "_" + std::to_string(++count);
+}
+
+namespace {
+
+std::vector<std::string>& free_schemas() {
+  static std::vector<std::string> names;
+  return names;
+}
+
+}  // namespace
+
+borrowed_schema::borrowed_schema() {
+  auto& names = free_schemas();
+  if (names.empty()) {
+    name_ = fresh_schema();
+    return;
+  }
+  name_ = std::move(names.back());
+  names.pop_back();
+  std::string tables;
+  for (const char* each : {"claims", "resources", "tombstones", "silent", "observers",
+                           "latch_watchers", "latch_changes"}) {
+    tables += (tables.empty() ? "" : ", ") + name_ + "." + each;
+  }
+  // Not where a test never came to make it, or broke it.
+  try {
+    shared_postgresql().sql("TRUNCATE " + tables);
+  } catch (const std::runtime_error&) {
+    name_ = fresh_schema();
+  }
+}
+
+borrowed_schema::~borrowed_schema() { free_schemas().push_back(name_); }
+
+}  // namespace holdfast::test
