@@ -34,8 +34,9 @@ sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core, c
 	cmake --build build/tsan -j $(JOBS)
 	ctest --preset tsan -j $(JOBS) -L '^(unit|contract|fault|sim)$$'
 
-sim: build ## run the simulator: SEEDS=1000000
+sim: build ## run the simulator: SEEDS=1000000; then search for every mutant from seed 1 on
 	build/sim --seeds $(SEEDS) --jobs $(JOBS)
+	build/sim_mutants --jobs $(JOBS)
 
 bench: packages-tools build/release/build.ninja ## run the benchmarks, release build
 	cmake --build build/release -j $(JOBS)

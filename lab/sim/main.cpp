@@ -1,11 +1,13 @@
 // The program `sim`: runs worlds by the thousand, or one of them with its timeline. Compiled with
 // HOLDFAST_MUTANTS it is `sim_mutants`, which shows that the checkers see what they are there for.
 #include "sim/campaign.hpp"
-#include "sim/mutants.hpp"
+#include "sim/mutant_page.hpp"
 
 #include <charconv>
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,13 +21,13 @@ namespace {
 constexpr int clean = 0;
 constexpr int broken = 1;
 constexpr int misused = 2;
-// Checkers that must be the only one to see some mutant: fewer would mean that some are idle.
-constexpr std::size_t fewest_sole_catchers = 6;
 
 constexpr std::string_view usage =
     "usage: sim [--seeds N] [--first S] [--jobs T] [--time SECONDS] [--failures N]\n"
     "       sim --seed S [--trace]\n"
-    "       sim_mutants [--mutant NAME] [--all]\n"
+    "       sim_mutants [--write PAGE | --page PAGE]   all mutants: search, or check "
+    "docs/mutants.md\n"
+    "       sim_mutants --mutant NAME [as sim]\n"
     "Parts of a world can be left out: --clients, --actors, --rounds, --resources,\n"
     "--disturbances N (at most), --only TROUBLE,TROUBLE,...\n";
 
@@ -33,7 +35,8 @@ struct command {
   campaign_settings campaign;
   std::optional<std::uint64_t> seed;
   bool trace = false;
-  bool all_mutants = false;
+  std::string page;  // docs/mutants.md
+  bool write_page = false;
   core::mutant mutant = core::mutant::none;
 };
 
@@ -84,6 +87,11 @@ bool take_word(std::string_view option, std::string_view word, command& made) {
     made.mutant = mutant.value_or(core::mutant::none);
     return mutant.has_value();
   }
+  if (option == "--page" || option == "--write") {
+    made.page = word;
+    made.write_page = option == "--write";
+    return true;
+  }
   return false;
 }
 
@@ -94,8 +102,6 @@ std::optional<command> parse(int count, char** words) {
     const std::string_view word = words[i];
     if (word == "--trace") {
       made.trace = true;
-    } else if (word == "--all" || word == "--all-mutants") {
-      made.all_mutants = true;
     } else if (i + 1 < count) {
       const std::string_view next = words[++i];
       std::uint64_t value = 0;
@@ -135,7 +141,13 @@ int show_campaign(const command& asked, const std::string& program) {
 }
 
 #ifdef HOLDFAST_MUTANTS
-int show_mutants(const command& asked) {
+std::optional<std::string> text_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+int search_mutants(const command& asked) {
   std::vector<mutant_verdict> verdicts;
   bool all_caught = true;
   for (const core::mutant each : all_mutants()) {
@@ -145,14 +157,29 @@ int show_mutants(const command& asked) {
     std::fprintf(stderr, "%-30s %s\n", std::string(name_of(each)).c_str(),
                  verdict.seeds ? std::to_string(*verdict.seeds).c_str() : "NOT CAUGHT");
   }
-  std::fputs(to_markdown(verdicts).c_str(), stdout);
-  const auto alone = sole_catchers(verdicts);
-  std::printf("\nCheckers that were the only one to see some mutant: %zu (", alone.size());
-  for (std::size_t i = 0; i < alone.size(); ++i) {
-    std::printf("%s%s", i == 0 ? "" : ", ", std::string(alone[i]).c_str());
+  const std::string table = to_table(verdicts);
+  std::fputs(table.c_str(), stdout);
+  if (asked.write_page) {
+    const auto before = text_of(asked.page);
+    std::ofstream page(asked.page, std::ios::trunc);
+    page << with_table(before.value_or(""), table) << std::flush;
+    if (!page) return misused;
   }
-  std::puts(").");
-  return all_caught && alone.size() >= fewest_sole_catchers ? clean : broken;
+  return all_caught && sole_catchers(verdicts).size() >= fewest_sole_catchers ? clean : broken;
+}
+
+int check_mutants(const command& asked) {
+  const auto page = text_of(asked.page);
+  if (!page) {
+    std::fprintf(stderr, "cannot read %s\n", asked.page.c_str());
+    return misused;
+  }
+  const page_check check = check_page(*page, asked.campaign.threads);
+  for (const std::string& each : check.notes) std::printf("note: %s\n", each.c_str());
+  for (const std::string& each : check.errors) std::printf("%s\n", each.c_str());
+  std::printf("%zu mutants, %zu checkers that alone see some: %s\n", all_mutants().size(),
+              check.sole_catchers.size(), check.errors.empty() ? "all caught" : "FAILED");
+  return check.errors.empty() ? clean : broken;
 }
 #endif
 
@@ -165,14 +192,17 @@ int run(int count, char** words) {
     return misused;
   }
 #ifdef HOLDFAST_MUTANTS
-  if (asked->all_mutants) return show_mutants(*asked);
+  if (asked->mutant == core::mutant::none && !asked->seed) {
+    const bool check = !asked->page.empty() && !asked->write_page;
+    return check ? check_mutants(*asked) : search_mutants(*asked);
+  }
   activate(asked->mutant);
   std::string program = "build/sim_mutants";
   if (asked->mutant != core::mutant::none) {
     program.append(" --mutant ").append(name_of(asked->mutant));
   }
 #else
-  if (asked->all_mutants || asked->mutant != core::mutant::none) {
+  if (!asked->page.empty() || asked->mutant != core::mutant::none) {
     std::fputs("this program has no mutants: build/sim_mutants has\n", stderr);
     return misused;
   }

@@ -84,6 +84,26 @@ const named& entry_of(mutant which) noexcept { return table[static_cast<std::siz
 constexpr std::uint64_t enough_failures = 20;
 constexpr std::uint64_t fewest_seeds = 2'000;
 constexpr std::uint64_t more_seeds = 8;
+// The short look around a seed that is known to show it.
+constexpr std::uint64_t seeds_near = 256;
+
+// The seeds in which the mutant was caught: who fails without it too says nothing of it.
+std::vector<failed_seed> run_mutated(core::mutant mutant, const campaign_settings& settings,
+                                     std::uint64_t& tried) {
+  activate(mutant);
+  campaign_result result = run_campaign(settings);
+  activate(core::mutant::none);
+  tried += result.seeds;
+  std::erase_if(result.failed,
+                [](const failed_seed& each) { return !run_seed(each.seed).violations.empty(); });
+  return std::move(result.failed);
+}
+
+void count(const std::vector<failed_seed>& caught, mutant_verdict& verdict) {
+  for (const failed_seed& seed : caught) {
+    for (const violation& each : seed.violations) ++verdict.checkers[each.checker];
+  }
+}
 
 }  // namespace
 
@@ -100,6 +120,8 @@ std::string_view name_of(core::mutant mutant) noexcept {
   return mutant == core::mutant::none ? "none" : entry_of(mutant).name;
 }
 
+std::string_view defect_of(core::mutant mutant) noexcept { return entry_of(mutant).defect; }
+
 std::optional<core::mutant> mutant_named(std::string_view name) noexcept {
   for (const named& each : table) {
     if (each.name == name) return each.which;
@@ -114,48 +136,37 @@ void activate([[maybe_unused]] core::mutant mutant) noexcept {
 }
 
 mutant_verdict judge(core::mutant mutant, std::uint32_t threads) {
-  activate(mutant);
   mutant_verdict verdict;
   verdict.mutant = mutant;
   campaign_settings settings;
   settings.threads = threads;
-  settings.seeds = mutant_seeds;
   settings.failures = 1;
-  const campaign_result first = run_campaign(settings);
-  verdict.tried = first.seeds;
-  if (!first.failed.empty()) {
-    verdict.seeds = first.failed.front().seed - settings.first + 1;
-    settings.seeds = std::min(mutant_seeds, std::max(fewest_seeds, *verdict.seeds * more_seeds));
-    settings.failures = enough_failures;
-    for (const failed_seed& failed : run_campaign(settings).failed) {
-      for (const violation& each : failed.violations) ++verdict.checkers[each.checker];
-    }
+  while (verdict.tried < mutant_seeds && !verdict.seeds) {
+    settings.first = 1 + verdict.tried;
+    settings.seeds = mutant_seeds - verdict.tried;
+    const auto caught = run_mutated(mutant, settings, verdict.tried);
+    if (!caught.empty()) verdict.seeds = caught.front().seed;
   }
-  activate(core::mutant::none);
+  if (!verdict.seeds) return verdict;
+  settings.first = 1;
+  settings.seeds = std::min(mutant_seeds, std::max(fewest_seeds, *verdict.seeds * more_seeds));
+  settings.failures = enough_failures;
+  count(run_mutated(mutant, settings, verdict.tried), verdict);
   return verdict;
 }
 
-std::string to_markdown(const std::vector<mutant_verdict>& verdicts) {
-  std::string text = "| mutant | what is wrong | seeds needed | caught by |\n|---|---|---|---|\n";
-  for (const mutant_verdict& each : verdicts) {
-    const named& known = entry_of(each.mutant);
-    text.append("| ").append(known.name).append(" | ").append(known.defect).append(" | ");
-    text +=
-        each.seeds ? std::to_string(*each.seeds) : "not caught in " + std::to_string(each.tried);
-    text += " | ";
-    std::vector<std::pair<std::string_view, std::uint64_t>> seen(each.checkers.begin(),
-                                                                 each.checkers.end());
-    std::stable_sort(seen.begin(), seen.end(), [](const auto& left, const auto& right) {
-      return left.second > right.second;
-    });
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (i > 0) text += ", ";
-      const bool only = seen.size() == 1;
-      text.append(only ? "**" : "").append(seen[i].first).append(only ? "**" : "");
-    }
-    text += " |\n";
-  }
-  return text;
+mutant_verdict judge_near(core::mutant mutant, std::uint64_t seed, std::uint32_t threads) {
+  mutant_verdict verdict;
+  verdict.mutant = mutant;
+  campaign_settings settings;
+  settings.threads = threads;
+  settings.first = seed;
+  settings.seeds = seeds_near;
+  settings.failures = enough_failures;
+  const auto caught = run_mutated(mutant, settings, verdict.tried);
+  if (!caught.empty()) verdict.seeds = caught.front().seed;
+  count(caught, verdict);
+  return verdict;
 }
 
 std::vector<std::string_view> sole_catchers(const std::vector<mutant_verdict>& verdicts) {

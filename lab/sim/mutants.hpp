@@ -16,6 +16,7 @@ namespace holdfast::sim {
 // All but `none`, in the order of the enumeration.
 const std::vector<core::mutant>& all_mutants();
 std::string_view name_of(core::mutant mutant) noexcept;
+std::string_view defect_of(core::mutant mutant) noexcept;  // not of none
 std::optional<core::mutant> mutant_named(std::string_view name) noexcept;
 
 // The worlds to come have this defect. Before any of them starts.
@@ -31,13 +32,16 @@ struct mutant_verdict {
   std::map<std::string_view, std::uint64_t> checkers;  // how many seeds each saw it in
 };
 
-// Runs seeds until enough of them have failed to tell who sees it.
+// Runs seeds from the first on until enough of them have failed to tell who sees it.
 mutant_verdict judge(core::mutant mutant, std::uint32_t threads);
 
-// The table of docs/mutants.md.
-std::string to_markdown(const std::vector<mutant_verdict>& verdicts);
+// Runs only a few seeds, from one on that is known to show it; `seeds` is then the one that did.
+mutant_verdict judge_near(core::mutant mutant, std::uint64_t seed, std::uint32_t threads);
 
 // Checkers without which some mutant would have gone unseen.
 std::vector<std::string_view> sole_catchers(const std::vector<mutant_verdict>& verdicts);
+
+// So many there must be: fewer would mean that some checkers are idle.
+inline constexpr std::size_t fewest_sole_catchers = 6;
 
 }  // namespace holdfast::sim

@@ -46,15 +46,21 @@ class reentry {
     *mine = {thread, 1, std::move(granted)};
   }
 
-  // One exit. The hold if it was the last; null otherwise, also for a thread that is not inside.
-  std::shared_ptr<hold> exit(std::uint64_t thread) noexcept {
+  struct departure {
+    bool was_inside = false;
+    std::shared_ptr<hold> last;  // the hold, if this was its last exit
+  };
+
+  // One exit. Nothing changes for a thread that is not inside.
+  departure exit(std::uint64_t thread) noexcept {
     const std::lock_guard lock(mutex_);
     stay* mine = find(thread);
-    if (mine == nullptr || --mine->depth > 0) return nullptr;
-    std::shared_ptr<hold> last = std::move(mine->granted);
+    if (mine == nullptr) return {};
+    if (--mine->depth > 0) return {.was_inside = true, .last = nullptr};
+    departure done{.was_inside = true, .last = std::move(mine->granted)};
     *mine = std::move(stays_.back());
     stays_.pop_back();
-    return last;
+    return done;
   }
 
   [[nodiscard]] bool inside(std::uint64_t thread) const {

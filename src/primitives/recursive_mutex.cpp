@@ -59,14 +59,9 @@ bool recursive_mutex::lock_within(duration wait) {
 
 void recursive_mutex::unlock() noexcept {
   if (detail::forked(seeker_)) return;
-  core::reentry& reentry = seeker_.in().gate->reentry();
-  const std::uint64_t thread = core::thread_token();
-  const auto last = reentry.exit(thread);
-  if (last) {
-    last->release();
-  } else if (!reentry.inside(thread)) {
-    not_inside("unlock");
-  }
+  const auto left = seeker_.in().gate->reentry().exit(core::thread_token());
+  if (!left.was_inside) not_inside("unlock");
+  if (left.last) left.last->release();
 }
 
 fence_token recursive_mutex::fence() const { return held_here(seeker_, "fence")->fence(); }

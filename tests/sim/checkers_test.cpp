@@ -195,6 +195,38 @@ TEST_F(checkers_test, a_loss_without_a_cause_is_seen) {
   EXPECT_NE(broken("no needless loss"), "");
 }
 
+TEST_F(checkers_test, a_hold_that_the_server_has_not_and_that_goes_on_is_seen) {
+  hold(1, 0, 1);
+  say(what::renewal_sent, 1, 0);
+  say(what::renewal_answered, 1, 0, static_cast<int>(spi::hold_state::lost));
+  EXPECT_EQ(broken("no silent loss"), "");
+  say(what::trouble_ended, 9, 0, 0, 5ms);
+  EXPECT_NE(broken("no silent loss"), "");
+}
+
+TEST_F(checkers_test, a_renewal_that_was_sent_before_the_grant_says_nothing_of_the_hold) {
+  say(what::renewal_sent, 1, 0);
+  hold(1, 0, 1);
+  say(what::renewal_answered, 1, 0, static_cast<int>(spi::hold_state::lost));
+  say(what::trouble_ended, 9, 0, 0, 5ms);
+  EXPECT_EQ(broken("no silent loss"), "");
+}
+
+TEST_F(checkers_test, a_renewal_without_an_answer_that_is_not_repeated_is_seen) {
+  record line = about(1, 0);
+  line.kind = what::acquire_granted;
+  line.number = 1;  // renews itself
+  line.until = 10s;
+  add(1ms, line);
+  say(what::renewal_sent, 1, 0);
+  say(what::renewal_answered, 1, 0, static_cast<int>(spi::hold_state::unknown));
+  say(what::renewal_sent, 1, 0, 0, 1s);
+  say(what::renewal_answered, 1, 0, static_cast<int>(spi::hold_state::unknown));
+  EXPECT_EQ(broken("no needless loss"), "");
+  say(what::trouble_ended, 9, 0, 0, 2s);
+  EXPECT_NE(broken("no needless loss"), "");
+}
+
 TEST_F(checkers_test, a_lock_that_opens_before_its_delay_is_over_is_seen) {
   hold(1, 0, 1);
   record line = about(1, 0);
@@ -209,6 +241,21 @@ TEST_F(checkers_test, a_lock_that_opens_before_its_delay_is_over_is_seen) {
   say(what::trouble_ended, 9, 0, 0, 4s);
   grant(2, 0, 2);
   EXPECT_NE(broken("lock delay"), "");
+}
+
+TEST_F(checkers_test, a_client_killed_after_its_hold_ran_out_shuts_the_lock_from_then_on) {
+  grant(1, 0, 1);
+  record line = about(1, 0);
+  line.kind = what::acquire_granted;
+  line.shut = 5s;
+  add(0ms, line);
+  line.kind = what::belief_began;
+  add(0ms, line);
+  say(what::belief_ended, 1, 0);  // it stands still, and is not told
+  say(what::killed, 1, 0, 0, 3s);
+  say(what::trouble_ended, 9, 0, 0, 3s);
+  grant(2, 0, 2);
+  EXPECT_EQ(broken("lock delay"), "");
 }
 
 TEST_F(checkers_test, a_free_lock_with_a_waiter_is_seen) {
@@ -226,6 +273,33 @@ TEST_F(checkers_test, a_lock_that_is_taken_over_in_time_is_fine) {
   say(what::trouble_ended, 9, 0, 0, 9ms);
   grant(2, 0, 2);
   EXPECT_EQ(broken("no lost wake-up"), "");
+}
+
+TEST_F(checkers_test, who_is_granted_and_does_not_learn_it_is_seen) {
+  say(what::acquire_invoked, 1, 0, 1);
+  grant(1, 0, 1);
+  say(what::acquire_granted, 1, 0, 1, 9ms);
+  EXPECT_EQ(broken("no lost wake-up"), "");
+  say(what::acquire_invoked, 2, 1, 1);
+  grant(2, 1, 1);
+  say(what::acquire_granted, 2, 1, 1, 11ms);
+  EXPECT_NE(broken("no lost wake-up"), "");
+}
+
+TEST_F(checkers_test, who_waits_for_its_own_client_which_the_server_forgot_is_not_kept_waiting) {
+  hold(1, 0, 1);
+  record line = about(1, 0);
+  line.kind = what::acquire_invoked;
+  line.acquisition = 5;  // of the same client
+  line.number = 1;
+  add(1ms, line);
+  say(what::state_lost, nobody, nobody);
+  grant(2, 0, 2);
+  say(what::server_left, 2, 0, static_cast<int>(spi::departure::was_holder));
+  say(what::trouble_ended, 9, 0, 0, 5s);
+  EXPECT_EQ(broken("no lost wake-up"), "");
+  say(what::trouble_ended, 9, 0, 0, 10s);
+  EXPECT_NE(broken("no lost wake-up"), "");
 }
 
 TEST_F(checkers_test, who_overtakes_in_a_fair_line_is_seen) {

@@ -44,10 +44,10 @@ using server_time = server_clock::time_point;
 
 struct granted {
   fence_token fence;
-  duration ttl{};       // from this answer or push on; `forever`: does not end by time
-  server_time at{};     // the server's clock when it decided
-  bool offer = false;   // pushed: ttl is only the offer, a renewal makes it the full lease
-  bool wanted = false;  // another claim waits for the resource
+  duration ttl{};         // from this answer or push on; `forever`: does not end by time
+  server_time at{};       // the server's clock when it decided
+  bool offer = false;     // pushed: ttl is only the offer, a renewal makes it the full lease
+  bool wanted = false;    // another claim waits for the resource
   bool degraded = false;  // given by a stand-in, not by the engine itself
 };
 

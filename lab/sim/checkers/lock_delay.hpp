@@ -34,7 +34,9 @@ class lock_delay final : public checker {
         return;
       case what::killed:
         for (const auto& [number, each] : holds_) {
-          if (each.process == line.process && each.believed) shut(each, line.at);
+          if (each.process != line.process || !each.believed) continue;
+          // It may have stood still until its hold had run out.
+          shut(each, each.ended == moment{} ? line.at : each.ended);
         }
         return;
       case what::server_granted:

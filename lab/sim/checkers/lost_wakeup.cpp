@@ -17,13 +17,36 @@ void lost_wakeup::look(place& at, std::int32_t resource, moment now) {
       world().calm && left ? world().round_trip : world().recheck + world().round_trip;
   for (const auto& [acquisition, each] : waiters_) {
     if (each.resource != resource || paused_.contains(each.process)) continue;
-    const moment since = std::max({free_since, each.since, calm_since_});
+    moment since = std::max({free_since, each.since, calm_since_});
+    // Its own client still believes in what the server forgot, and hands over inside.
+    const auto forgotten = at.forgotten.find(each.process);
+    if (forgotten != at.forgotten.end()) since = std::max(since, forgotten->second);
     if (now - since <= bound) continue;
     fail(now, "resource " + std::to_string(resource) + " was free for " +
                   std::to_string((now - since) / std::chrono::microseconds(1)) +
                   " us while acquisition " + std::to_string(acquisition) + " of client " +
                   std::to_string(each.process) + " waited");
   }
+}
+
+void lost_wakeup::forget(place& at) {
+  for (const auto& [claim, each] : at.holders) {
+    moment& until = at.forgotten[each.process];
+    until = std::max(until, each.until);
+  }
+  at.holders.clear();
+}
+
+void lost_wakeup::told(const record& line) {
+  const auto found = granted_.find(line.acquisition);
+  if (found == granted_.end()) return;
+  const duration took = line.at - found->second;
+  if (line.kind == what::acquire_granted && took > world().round_trip) {
+    fail(line.at, "acquisition " + std::to_string(line.acquisition) + " was granted " +
+                      std::to_string(took / std::chrono::microseconds(1)) +
+                      " us before it knew, although nothing was disturbed");
+  }
+  granted_.erase(found);
 }
 
 void lost_wakeup::see(const record& line) {
@@ -36,13 +59,20 @@ void lost_wakeup::see(const record& line) {
     case what::cancel_invoked:
       look(places_[line.resource], line.resource, line.at);
       waiters_.erase(line.acquisition);
+      told(line);
       return;
     case what::server_granted:
     case what::server_changed:
     case what::server_prolonged: {
       place& at = places_[line.resource];
-      if (line.kind == what::server_granted) look(at, line.resource, line.at);
-      at.holders[line.claim] = {line.until, line.shut};
+      if (line.kind == what::server_granted) {
+        look(at, line.resource, line.at);
+        // One that waits no longer is being left; one that nobody knows has no acquisition.
+        if (world().calm && waiters_.contains(line.acquisition)) {
+          granted_.try_emplace(line.acquisition, line.at);
+        }
+      }
+      at.holders[line.claim] = {line.process, line.until, line.shut};
       return;
     }
     case what::server_left:
@@ -78,7 +108,7 @@ void lost_wakeup::see(const record& line) {
       if (--troubles_ == 0) calm_since_ = line.at + world().recovery;
       return;
     case what::state_lost:
-      for (auto& [resource, at] : places_) at.holders.clear();
+      for (auto& [resource, at] : places_) forget(at);
       return;
     case what::clock_jumped:
       for (auto& [resource, at] : places_) at.certain = false;

@@ -1,6 +1,7 @@
 // No lost wake-up: with a free resource and a live waiter, somebody gets in within the time of a
 // push, or of a re-check where pushes were disturbed. Not the time waited counts, which contention
-// may make long, but the time it is free while somebody waits.
+// may make long, but the time it is free while somebody waits. And where nothing is disturbed, who was
+// granted knows it within the same time, whether by an answer or by a push that overtook it.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -20,11 +21,13 @@ class lost_wakeup final : public checker {
 
  private:
   struct holder {
+    std::int32_t process = nobody;
     moment until{};
     duration shut{};
   };
   struct place {
-    std::map<std::int32_t, holder> holders;  // by claim
+    std::map<std::int32_t, holder> holders;    // by claim
+    std::map<std::int32_t, moment> forgotten;  // by process: until when it may believe all the same
     moment free_since{};
     bool left = true;     // the last end was a release, which pushes at once
     bool certain = true;  // false: the server's clock was set, ends are not known
@@ -35,10 +38,13 @@ class lost_wakeup final : public checker {
     moment since{};
   };
 
+  static void forget(place& at);
+  void told(const record& line);
   void look(place& at, std::int32_t resource, moment now);
 
   std::map<std::int32_t, place> places_;
   std::map<std::int32_t, waiter> waiters_;  // by acquisition
+  std::map<std::int32_t, moment> granted_;  // by acquisition: when, in a calm world
   std::set<std::int32_t> paused_;
   int troubles_ = 0;
   moment calm_since_{};

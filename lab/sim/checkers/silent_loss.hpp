@@ -1,8 +1,10 @@
 // No silent loss: whoever stops holding without having asked for it is told, at the latest when its
-// validity ends, by a local timer and whatever the network does. And what was lost stays lost.
+// validity ends, by a local timer and whatever the network does, and at once when the server answers a
+// renewal with "not yours". And what was lost stays lost.
 #pragma once
 
 #include "sim/checker.hpp"
+#include "sim/checkers/renewals.hpp"
 
 #include <map>
 #include <set>
@@ -16,6 +18,10 @@ class silent_loss final : public checker {
 
   void see(const record& line) override {
     overdue(line.at);
+    const auto answered = renewals_.see(line);
+    if (answered && answered->state == spi::hold_state::lost) {
+      untold_.try_emplace(answered->hold, waiting{line.process, line.at + world().lateness});
+    }
     switch (line.kind) {
       case what::belief_began:
         if (told_.contains(line.hold)) {
@@ -69,6 +75,7 @@ class silent_loss final : public checker {
     }
   }
 
+  renewals renewals_;
   std::map<std::int32_t, waiting> untold_;
   std::set<std::int32_t> told_;
   std::set<std::int32_t> paused_;

@@ -24,7 +24,7 @@ struct sale_result {
   duration p99{};
   double per_second = 0;
   std::string trouble{};  // of the engine, if any
-  int ended_by = 0;     // a signal that ended it early
+  int ended_by = 0;       // a signal that ended it early
 
   [[nodiscard]] std::int64_t sold() const { return stock - left; }
   [[nodiscard]] std::int64_t oversold() const { return orders - sold(); }
