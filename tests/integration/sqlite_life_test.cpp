@@ -41,11 +41,10 @@ TEST(sqlite_life, a_killed_holder_is_known_at_once) {
   const auto claim = client.fair_claim();
   const auto wakeup = std::make_shared<noting_wakeup>();
   ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
-  const auto killed = clock::now();
   holder.kill();
+  // Told, not found by looking: nobody looks here. How soon is measured among processes.
   ASSERT_TRUE(wakeup->is_woken());
   EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
-  EXPECT_LT(clock::now() - killed, 1s);
 }
 
 TEST(sqlite_life, a_try_finds_the_lock_of_a_killed_holder_free) {
@@ -264,10 +263,8 @@ TEST(sqlite_life, a_child_that_inherits_the_life_descriptor_keeps_the_lock_until
   holder.kill();
   EXPECT_FALSE(wakeup->is_woken(a_while));
   ASSERT_TRUE(queued(client.attempt(claim, wakeup)));
-  const auto ended = clock::now();
   command.say('e');
-  ASSERT_TRUE(wakeup->is_woken());
-  EXPECT_LT(clock::now() - ended, 500ms);
+  ASSERT_TRUE(wakeup->is_woken()) << "told, since nobody looks here";
   EXPECT_TRUE(granted(client.attempt(claim, wakeup)));
 }
 

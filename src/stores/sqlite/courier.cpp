@@ -68,6 +68,7 @@ spi::store_event event_of(const message& what) {
 
 std::vector<std::int64_t> concerned(const effects& out) {
   std::vector<std::int64_t> clients;
+  clients.reserve(out.pushes.size());
   for (const push& each : out.pushes) clients.push_back(each.client);
   for (const news& each : out.news) {
     clients.insert(clients.end(), each.observers.begin(), each.observers.end());

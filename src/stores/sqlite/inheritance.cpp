@@ -9,9 +9,9 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// A transaction takes microseconds, unless a foreign program has the file locked. Then fork() does
-// not wait for that, and only the child's own clients suffer.
-constexpr auto fork_patience = std::chrono::milliseconds(500);
+// A transaction takes microseconds, a stalled disk longer; but a foreign program may have the file
+// locked. fork() does not wait for that, and only the child's own clients suffer.
+constexpr auto fork_patience = std::chrono::seconds(2);
 
 // Globals because SQLite's own lists are a property of the process.
 constinit std::mutex door;             // held over a fork, and for a moment by who comes in

@@ -103,6 +103,7 @@ void roll::owe(const spi::claim_id& id) {
 std::vector<spi::claim_ptr> roll::owed() const {
   const std::lock_guard lock(mutex_);
   std::vector<spi::claim_ptr> all;
+  all.reserve(owed_.size());
   for (const spi::claim_id& id : owed_) all.push_back(entries_.at(id).claim);
   return all;
 }

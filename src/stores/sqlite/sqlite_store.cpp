@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -89,8 +90,10 @@ sqlite_store::~sqlite_store() {
   // In a forked child: the parent's locks, sockets and threads are the parent's. Left alone, as
   // they may be in the middle of anything.
   if (worker_) worker_->abandon();
-  [[maybe_unused]] const auto* database = new std::shared_ptr<session>(std::move(session_));
-  [[maybe_unused]] const auto* post = new std::shared_ptr<courier>(std::move(courier_));
+  [[maybe_unused]] const auto* database =
+      new (std::nothrow) std::shared_ptr<session>(std::move(session_));
+  [[maybe_unused]] const auto* post =
+      new (std::nothrow) std::shared_ptr<courier>(std::move(courier_));
   [[maybe_unused]] const auto* thread = worker_.release();
 }
 
