@@ -15,7 +15,9 @@ target_include_directories(holdfast
   PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(holdfast PUBLIC tl::expected Threads::Threads)
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  # None: static and shared objects are the same, and the compiler cache knows both.
+  DEFINE_SYMBOL "")
 
 # What several engines need is taken once.
 function(holdfast_needs property)
