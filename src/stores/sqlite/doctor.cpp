@@ -61,7 +61,7 @@ result<std::vector<spi::check>> sqlite_store::do_probe(time_point deadline) {
   if (done) {
     courier_->deliver(out, deadline);
     remove_files(*folder_, cleared.buried);
-    checks.push_back(check_clients(cleared.alive, cleared.buried.size()));
+    checks.push_back(check_clients(cleared.alive, cleared_.exchange(0) + cleared.buried.size()));
   }
   checks.push_back(check_life(alive(*folder_, self_), life_->deleted()));
   checks.push_back(check_wake_ups(courier_->reachable()));

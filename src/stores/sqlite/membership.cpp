@@ -222,7 +222,7 @@ result<membership> join(session& at, const folder& beside, const host& here,
     return tl::unexpected(std::move(done.error()));
   }
   remove_files(beside, cleared.buried);
-  return membership{std::move(self), std::move(*sign), std::move(caused)};
+  return membership{std::move(self), std::move(*sign), std::move(caused), cleared.buried.size()};
 }
 
 }  // namespace holdfast::sqlite

@@ -23,6 +23,7 @@ struct membership {
   sqlite::life life;
   // Who is let in where a dead client was: to be delivered.
   effects caused;
+  std::size_t cleared = 0;  // dead clients
 };
 
 // unsupported: the file is in use from another machine, or from another time namespace.

@@ -71,6 +71,7 @@ result<void> sqlite_store::start(const open_options& options) {
   if (!joined) return tl::unexpected(std::move(joined.error()));
   self_ = std::move(joined->self);
   life_.emplace(std::move(joined->life));
+  cleared_ = joined->cleared;
   session_->reserve_log();
   audience_ = std::make_shared<audience>([weak = weak_from_this()](const std::string& key) {
     if (const auto self = weak.lock()) self->forget_observer(key);

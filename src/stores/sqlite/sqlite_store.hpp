@@ -146,6 +146,8 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   std::shared_ptr<session> session_;
   peer self_;
   std::optional<life> life_;
+  // Dead clients that were found at the opening and that no probe has reported yet.
+  std::atomic<std::size_t> cleared_{0};
   std::shared_ptr<audience> audience_;
   std::shared_ptr<courier> courier_;
   std::unique_ptr<worker> worker_;
