@@ -68,6 +68,8 @@ endfunction()
 
 holdfast_engine(SQLITE sqlite
   PACKAGE SQLite3 TARGET SQLite::SQLite3 PKGCONFIG sqlite3 DEBIAN libsqlite3-dev)
+holdfast_scripts("${PROJECT_BINARY_DIR}/generated/redis_scripts.inc"
+  "${PROJECT_SOURCE_DIR}/src/stores/redis/scripts")
 holdfast_engine(REDIS redis NET
   PACKAGE Hiredis TARGET Hiredis::hiredis PKGCONFIG hiredis DEBIAN libhiredis-dev)
 holdfast_engine(POSTGRESQL postgresql NET ALSO sql

@@ -6,6 +6,9 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 #include "stores/postgresql/postgresql_store.hpp"
 #endif
+#ifdef HOLDFAST_WITH_REDIS
+#include "stores/redis/open_redis.hpp"
+#endif
 #ifdef HOLDFAST_WITH_SQLITE
 #include "stores/sqlite/sqlite_store.hpp"
 #endif
@@ -40,6 +43,14 @@ opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& run
 constexpr opener open_sqlite = nullptr;
 #endif
 
+#ifdef HOLDFAST_WITH_REDIS
+opened open_redis(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  return redis::open_redis(url, runtime);
+}
+#else
+constexpr opener open_redis = nullptr;
+#endif
+
 #ifdef HOLDFAST_WITH_POSTGRESQL
 opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
   return postgresql::open_postgresql(url, runtime);
@@ -50,7 +61,7 @@ constexpr opener open_postgresql = nullptr;
 
 constexpr std::array engines{
     engine{"memory", open_memory},           engine{"sqlite", open_sqlite},
-    engine{"redis", nullptr, true},          engine{"rediss", nullptr, true},
+    engine{"redis", open_redis, true},       engine{"rediss", open_redis, true},
     engine{"redis+sentinel", nullptr, true}, engine{"redis+cluster", nullptr, true},
     engine{"redlock", nullptr, true},        engine{"zookeeper", nullptr, true},
     engine{"postgresql", open_postgresql},   engine{"mariadb", nullptr, true},

@@ -1,6 +1,7 @@
 #include "contract/stores.hpp"
 
 #include "support/postgresql_server.hpp"
+#include "support/redis_server.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <gtest/gtest.h>
@@ -34,6 +35,15 @@ fresh_engine postgresql_engine() {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_REDIS
+// One server for all tests of the program, emptied for each.
+fresh_engine redis_engine() {
+  static const auto server = std::make_shared<const redis_server>();
+  server->cli({"FLUSHALL"});
+  return {"redis://127.0.0.1:" + std::to_string(server->port()), server};
+}
+#endif
+
 }  // namespace
 
 const std::vector<store_setup>& store_setups() {
@@ -44,6 +54,9 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_POSTGRESQL
       {"postgresql", postgresql_engine},
+#endif
+#ifdef HOLDFAST_WITH_REDIS
+      {"redis", redis_engine},
 #endif
   };
   return all;

@@ -1,0 +1,232 @@
+// See the header.
+#include "stores/redis/doctor.hpp"
+
+#include "stores/redis/checks.hpp"
+#include "stores/redis/client/server_error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+constexpr lane tried_lane = 0;
+// What is asked beside the trials, first in the list.
+enum question : std::size_t { ask_info, ask_fsync, ask_time, ask_script };
+
+// The examinations of several nodes, put together.
+struct round {
+  spi::completion<doctor::checks> done;
+  std::vector<std::shared_ptr<node>> left;
+  doctor::checks all;
+};
+
+// Everything that the scripts call, on keys of ours that are deleted or end within a second.
+std::vector<std::vector<std::string>> commands_needed() {
+  const std::string at = lane_prefix(tried_lane) + "doctor:";
+  const std::string s = at + "string";
+  const std::string h = at + "hash";
+  const std::string z = at + "sorted";
+  const std::string m = at + "set";
+  const std::string far = "4102444800000";
+  return {{"SET", s, "1", "PX", "1000"},
+          {"GET", s},
+          {"MGET", s},
+          {"EXISTS", s},
+          {"TYPE", s},
+          {"PEXPIRE", s, "1000"},
+          {"HSET", h, "f", "1"},
+          {"HGET", h, "f"},
+          {"HMGET", h, "f"},
+          {"HEXISTS", h, "f"},
+          {"HLEN", h},
+          {"HKEYS", h},
+          {"HVALS", h},
+          {"HSCAN", h, "0"},
+          {"HDEL", h, "f"},
+          {"ZADD", z, "1", "m"},
+          {"ZRANGE", z, "0", "0"},
+          {"ZRANGEBYSCORE", z, "-inf", "0"},
+          {"ZCARD", z},
+          {"ZRANK", z, "m"},
+          {"ZSCORE", z, "m"},
+          {"ZREMRANGEBYSCORE", z, "-inf", "0"},
+          {"PEXPIREAT", z, far},
+          {"ZREM", z, "m"},
+          {"SADD", m, "m"},
+          {"SISMEMBER", m, "m"},
+          {"SREM", m, "m"},
+          {"DEL", s, h, z, m},
+          {"SCAN", "0", "MATCH", at + "*"},
+          {"PUBSUB", "NUMSUB", at + "channel"},
+          {"PUBLISH", at + "channel", ""}};
+}
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  std::ranges::transform(made, made.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
+  return made;
+}
+
+std::string grant_for(const reply& refusal, const std::string& command_grant) {
+  if (refusal.text.find("channel") != std::string::npos) return "&holdfast:*";
+  if (refusal.text.find("key") != std::string::npos) return "~holdfast:*";
+  return command_grant;
+}
+
+duration ahead_of_us(const reply& time) {
+  std::array<std::int64_t, 2> parts{};
+  for (std::size_t i = 0; i < 2 && i < time.elements.size(); ++i) {
+    const std::string_view text = time.elements[i].words();
+    std::from_chars(text.data(), text.data() + text.size(), parts[i]);
+  }
+  const auto theirs = std::chrono::seconds(parts[0]) + std::chrono::microseconds(parts[1]);
+  return theirs - std::chrono::system_clock::now().time_since_epoch();
+}
+
+}  // namespace
+
+doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
+               time_point deadline, spi::completion<checks> done)
+    : runtime_(std::move(runtime)),
+      node_(std::move(patient)),
+      deadline_(deadline),
+      done_(std::move(done)) {
+  trials_.push_back({command{"INFO"}, "+info"});
+  trials_.push_back({command{"CONFIG", "GET", "appendfsync"}, ""});
+  trials_.push_back({command{"TIME"}, "+time"});
+  trials_.push_back({command{"EVAL", "return 1", "0"}, "+eval +evalsha"});
+  for (const auto& words : commands_needed()) {
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    trials_.push_back({command(views), "+" + lower(words.front())});
+  }
+  answers_.resize(trials_.size());
+  missing_ = trials_.size() + 1;
+}
+
+void doctor::start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
+                   time_point deadline, spi::completion<checks> done) {
+  auto all = std::make_shared<round>(round{std::move(done), servers->nodes(), {}});
+  if (all->left.empty()) {
+    return all->done(failure(errc::unavailable, servers->where() + ": no node is known"));
+  }
+  // Each node in turn.
+  struct next {
+    static void node(const std::shared_ptr<round>& all, std::shared_ptr<spi::runtime> runtime,
+                     time_point deadline) {
+      const auto patient = all->left.back();
+      all->left.pop_back();
+      const std::shared_ptr<doctor> made(
+          new doctor(runtime, patient, deadline, [all, runtime, deadline](result<checks> found) {
+            if (!found) return all->done(tl::unexpected(std::move(found.error())));
+            std::ranges::move(*found, std::back_inserter(all->all));
+            if (all->left.empty()) return all->done(std::move(all->all));
+            next::node(all, runtime, deadline);
+          }));
+      made->begin();
+    }
+  };
+  next::node(all, std::move(runtime), deadline);
+}
+
+void doctor::begin() {
+  const std::string channel = lane_prefix(tried_lane) + "c:doctor";
+  auto made = node_->listen({channel_id::flavour::classic, channel}, weak_from_this());
+  {
+    const std::lock_guard lock(mutex_);
+    keep_ = shared_from_this();
+    if (made) subscription_ = std::move(*made);
+    timer_ = runtime_->at(deadline_, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self != nullptr) self->take_channels(error{errc::unavailable, "no answer in time"});
+    });
+  }
+  if (!made) take_channels(made.error());
+  for (std::size_t i = 0; i < trials_.size(); ++i) ask(i);
+}
+
+void doctor::ask(std::size_t index) {
+  node_->send(trials_[index].what, deadline_,
+              [self = shared_from_this(), index](const result<reply>& answer) {
+                self->take(index, answer);
+              });
+}
+
+void doctor::take(std::size_t index, const result<reply>& answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    answers_[index] = answer;
+  }
+  // Without a connection no subscription is confirmed either.
+  if (!answer) take_channels(answer.error());
+  arrived();
+}
+
+void doctor::confirmed() { take_channels(std::nullopt); }
+void doctor::interrupted(const error& why) { take_channels(why); }
+
+void doctor::take_channels(std::optional<error> refusal) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(channels_known_, true)) return;
+    channels_refusal_ = std::move(refusal);
+  }
+  arrived();
+}
+
+void doctor::arrived() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (--missing_ > 0) return;
+  }
+  conclude();
+}
+
+// All has been answered: nobody else touches the members any more.
+void doctor::conclude() {
+  const std::shared_ptr<doctor> keep = std::move(keep_);
+  runtime_->cancel(timer_);
+  subscription_.reset();
+  for (const auto& answer : answers_) {
+    if (!*answer) return done_(tl::unexpected(answer->error()));
+  }
+  const auto reply_to = [this](std::size_t index) -> const reply& { return **answers_[index]; };
+  std::vector<std::string> refused;
+  for (std::size_t i = 0; i < answers_.size(); ++i) {
+    if (trials_[i].grant.empty() || classify(reply_to(i)) != trouble::denied ||
+        !reply_to(i).is_error()) {
+      continue;
+    }
+    const std::string grant = grant_for(reply_to(i), trials_[i].grant);
+    if (std::ranges::find(refused, grant) == refused.end()) refused.push_back(grant);
+  }
+  std::optional<error> no_scripts;
+  if (reply_to(ask_script).is_error())
+    no_scripts = to_error(reply_to(ask_script), "EVAL", node_->where());
+  std::optional<std::string> sync;
+  if (const reply& answer = reply_to(ask_fsync); answer.elements.size() == 2) {
+    sync = std::string(answer.elements[1].words());
+  }
+  const std::string_view facts = reply_to(ask_info).words();
+  const server_options& options = node_->options();
+  checks found;
+  found.push_back(check_server(node_->server().value_or(server_info{}), node_->where()));
+  found.push_back(check_eviction(facts));
+  found.push_back(check_memory(facts));
+  found.push_back(check_persistence(facts, sync));
+  found.push_back(check_replicas(facts));
+  found.push_back(check_permissions(refused, options.user));
+  found.push_back(check_channels(channels_refusal_));
+  found.push_back(check_scripts(no_scripts));
+  if (!reply_to(ask_time).is_error()) found.push_back(check_clock(ahead_of_us(reply_to(ask_time))));
+  found.push_back(check_transport(options));
+  found.push_back(check_access(options));
+  done_(std::move(found));
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,65 @@
+// Gathers the facts that `doctor` judges: every node is asked, and everything that the store needs
+// is tried out, on keys that end by themselves.
+#pragma once
+
+#include "stores/redis/topology.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::redis {
+
+// One examination of one node; keeps itself until it is answered.
+class doctor : public channel_listener, public std::enable_shared_from_this<doctor> {
+ public:
+  using checks = std::vector<spi::check>;
+  static void start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
+                    time_point deadline, spi::completion<checks> done);
+
+  // From the subscription that is tried out.
+  void confirmed() override;
+  void message(std::string_view) override {}
+  void interrupted(const error& why) override;
+
+ private:
+  doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient, time_point deadline,
+         spi::completion<checks> done);
+
+  // One thing that is tried: what to grant if it is refused.
+  struct trial {
+    command what;
+    std::string grant;
+  };
+
+  void begin();
+  void ask(std::size_t index);
+  void take(std::size_t index, const result<reply>& answer);
+  void take_channels(std::optional<error> refusal);
+  void arrived();
+  void conclude();
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<node> node_;
+  const time_point deadline_;
+  std::vector<trial> trials_;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  spi::completion<checks> done_;
+  std::vector<std::optional<result<reply>>> answers_;
+  std::size_t missing_ = 0;
+  bool channels_known_ = false;
+  std::optional<error> channels_refusal_;
+  std::unique_ptr<spi::subscription> subscription_;
+  spi::runtime::timer_id timer_ = 0;  // for the subscription
+  std::shared_ptr<doctor> keep_;      // ourselves, until all is answered
+};
+
+}  // namespace holdfast::redis

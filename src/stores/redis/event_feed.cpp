@@ -1,0 +1,209 @@
+// See the header.
+#include "stores/redis/event_feed.hpp"
+
+#include "stores/redis/wire.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace holdfast::redis {
+
+namespace {
+
+// Calls of somebody's code that end with end(): none runs afterwards, but one that ended itself.
+class calls {
+ public:
+  template <class Call>
+  void make(Call&& call) {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return !running_ || runner_ == std::this_thread::get_id(); });
+    if (ended_ || running_) return;
+    running_ = true;
+    runner_ = std::this_thread::get_id();
+    lock.unlock();
+    std::forward<Call>(call)();
+    lock.lock();
+    running_ = false;
+    idle_.notify_all();
+  }
+  void end() noexcept {
+    std::unique_lock lock(mutex_);
+    ended_ = true;
+    idle_.wait(lock, [this] { return !running_ || runner_ == std::this_thread::get_id(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  bool ended_ = false;      // guarded by mutex_
+  bool running_ = false;    // guarded by mutex_
+  std::thread::id runner_;  // guarded by mutex_
+};
+
+// One observer: listens on one lane or on all, and keeps the marks there.
+class observing final : public channel_listener, public std::enable_shared_from_this<observing> {
+ public:
+  observing(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
+            spi::resource_id resource, spi::function<void(const spi::store_event&)> sink)
+      : runtime_(std::move(runtime)),
+        topology_(std::move(servers)),
+        resource_(std::move(resource)),
+        sink_(std::move(sink)) {
+    if (!resource_.name.empty()) {
+      lanes_.push_back(lane_of(resource_));
+    } else {
+      for (std::size_t i = 0; i < lane_count; ++i) lanes_.push_back(static_cast<lane>(i));
+    }
+    missing_ = 2 * lanes_.size();
+  }
+
+  result<void> start() {
+    for (const lane each : lanes_) {
+      auto made = topology_->listen(each, event_channel(each), weak_from_this());
+      if (!made) return tl::unexpected(made.error());
+      subscriptions_.push_back(std::move(*made));
+    }
+    mark();
+    return {};
+  }
+
+  // The marks are set and the channels confirmed, or it took too long.
+  void wait(duration at_most) {
+    const auto timer = runtime_->at(runtime_->now() + at_most, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->wake();
+    });
+    runtime_->wait(ready_);
+    runtime_->cancel(timer);
+  }
+
+  void end() noexcept {
+    calls_.end();
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    runtime_->cancel(timer_);
+  }
+
+  void confirmed() override { arrived(); }
+  void interrupted(const error&) override {}
+  void message(std::string_view payload) override {
+    const auto found = events_of(payload);
+    if (!found || found->resource.space != resource_.space) return;
+    if (!resource_.name.empty() && found->resource.name != resource_.name) return;
+    calls_.make([&] {
+      for (const spi::store_event& event : found->events) sink_(event);
+    });
+  }
+
+ private:
+  void mark() {
+    const time_point now = runtime_->now();
+    const auto life = std::chrono::duration_cast<std::chrono::milliseconds>(event_feed::mark_life);
+    const std::string text = std::to_string(life.count());
+    for (const lane each : lanes_) {
+      const std::string key = observed_key(each);
+      topology_->send(each, command{"SET", key, "1", "PX", text}, now + event_feed::mark_again,
+                      [weak = weak_from_this()](const result<reply>& answer) {
+                        const auto self = weak.lock();
+                        if (self != nullptr && answer && !answer->is_error()) self->arrived();
+                      });
+    }
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    timer_ = runtime_->at(now + event_feed::mark_again, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->mark();
+    });
+  }
+
+  void arrived() {
+    if (missing_.load() > 0 && missing_.fetch_sub(1) == 1) wake();
+  }
+  void wake() {
+    ready_.store(true, std::memory_order_release);
+    runtime_->wake(ready_);
+  }
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<topology> topology_;
+  const spi::resource_id resource_;
+  spi::function<void(const spi::store_event&)> sink_;
+  calls calls_;
+  std::vector<lane> lanes_;
+  std::vector<std::unique_ptr<spi::subscription>> subscriptions_;
+  std::atomic<std::size_t> missing_{0};
+  std::atomic<bool> ready_{false};
+
+  std::mutex mutex_;
+  bool ended_ = false;                // guarded by mutex_
+  spi::runtime::timer_id timer_ = 0;  // guarded by mutex_
+};
+
+// Who waits for a latch: told of changes, and of every time at which one may have been missed.
+class latch_watching final : public channel_listener {
+ public:
+  latch_watching(std::string tail, spi::latch_watch on_change)
+      : tail_(std::move(tail)), on_change_(std::move(on_change)) {}
+
+  void confirmed() override {
+    calls_.make([this] { on_change_(); });
+  }
+  void interrupted(const error&) override {}
+  void message(std::string_view payload) override {
+    if (payload == tail_) confirmed();
+  }
+  void end() noexcept { calls_.end(); }
+
+  std::unique_ptr<spi::subscription> subscription;
+
+ private:
+  const std::string tail_;
+  spi::latch_watch on_change_;
+  calls calls_;
+};
+
+// Ends what it keeps, unless this is a forked child.
+template <class Kept>
+class ending final : public spi::subscription {
+ public:
+  ending(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<Kept> kept)
+      : runtime_(std::move(runtime)), kept_(std::move(kept)) {}
+  ~ending() override {
+    if (!runtime_->forked()) kept_->end();
+  }
+  ending(const ending&) = delete;
+  ending& operator=(const ending&) = delete;
+
+ private:
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<Kept> kept_;
+};
+
+}  // namespace
+
+event_feed::event_feed(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers)
+    : runtime_(std::move(runtime)), topology_(std::move(servers)) {}
+
+result<std::unique_ptr<spi::subscription>> event_feed::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  auto made = std::make_shared<observing>(runtime_, topology_, resource, std::move(sink));
+  if (auto started = made->start(); !started) return tl::unexpected(std::move(started.error()));
+  if (!runtime_->on_own_thread()) made->wait(patience);
+  return std::make_unique<ending<observing>>(runtime_, std::move(made));
+}
+
+result<std::unique_ptr<spi::subscription>> event_feed::watch_latch(const spi::resource_id& resource,
+                                                                   spi::latch_watch on_change) {
+  const place where = place_of(resource);
+  const auto parsed = parse_state(where.state);
+  auto made = std::make_shared<latch_watching>(std::string(parsed->tail), std::move(on_change));
+  auto listening = topology_->listen(where.lane, latch_channel(where.lane), made);
+  if (!listening) return tl::unexpected(std::move(listening.error()));
+  made->subscription = std::move(*listening);
+  return std::make_unique<ending<latch_watching>>(runtime_, std::move(made));
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,157 @@
+// See the header.
+#include "stores/redis/layout.hpp"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <stdexcept>
+
+namespace holdfast::redis {
+
+namespace {
+
+// Encoded names up to this length are keys as they are; longer ones begin with it.
+constexpr std::size_t readable = 200;
+// Stands in no encoded name.
+constexpr char hash_mark = '~';
+constexpr std::string_view digits = "0123456789abcdef";
+
+bool plain(unsigned char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+void encode(std::string_view text, std::string& into) {
+  for (const char each : text) {
+    const auto c = static_cast<unsigned char>(each);
+    if (plain(c)) {
+      into += each;
+    } else {
+      into += '%';
+      into += digits[c >> 4U];
+      into += digits[c & 15U];
+    }
+  }
+}
+
+// No '/' in a namespace: the first one separates.
+std::string encoded(const std::string& space, const std::string& name) {
+  std::string text;
+  text.reserve(space.size() + 3 + name.size() + 16);
+  encode(space, text);
+  text += "%2f";
+  encode(name, text);
+  return text;
+}
+
+int digit(char c) noexcept {
+  const auto at = digits.find(c);
+  return at == std::string_view::npos ? -1 : static_cast<int>(at);
+}
+
+std::optional<std::string> decoded(std::string_view text) {
+  std::string plain_text;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      plain_text += text[i];
+      continue;
+    }
+    const int high = i + 2 < text.size() ? digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return std::nullopt;
+    plain_text += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return plain_text;
+}
+
+std::string digest_of(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned int size = 0;
+  if (::EVP_Digest(text.data(), text.size(), digest.data(), &size, ::EVP_sha256(), nullptr) != 1) {
+    throw std::runtime_error("OpenSSL has no SHA-256");
+  }
+  std::string hex;
+  for (unsigned int i = 0; i < size; ++i) {
+    hex += digits[digest[i] >> 4U];
+    hex += digits[digest[i] & 15U];
+  }
+  return hex;
+}
+
+std::string tail_of(const std::string& full) {
+  if (full.size() <= readable) return full;
+  return full.substr(0, readable) + hash_mark + digest_of(full);
+}
+
+}  // namespace
+
+// FNV-1a: the same in every version of holdfast, since it decides where a lock is looked for.
+lane lane_of(const spi::resource_id& resource) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  const auto take = [&hash](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  };
+  take(resource.space);
+  take("/");
+  take(resource.name);
+  hash ^= hash >> 32U;
+  hash ^= hash >> 16U;
+  hash ^= hash >> 8U;
+  return static_cast<lane>(hash & 255U);
+}
+
+std::string lane_prefix(lane which) { return "holdfast:{" + std::to_string(which) + "}:"; }
+
+place place_of(const spi::resource_id& resource) {
+  place found;
+  found.lane = lane_of(resource);
+  const std::string full = encoded(resource.space, resource.name);
+  found.state = lane_prefix(found.lane) + "s:" + tail_of(full);
+  if (full.size() > readable) found.written = resource.space + "/" + resource.name;
+  return found;
+}
+
+std::string observed_key(lane which) { return lane_prefix(which) + "o"; }
+
+std::string process_channel(lane which, std::string_view process) {
+  return lane_prefix(which) + "c:" + std::string(process);
+}
+
+std::string event_channel(lane which) { return lane_prefix(which) + "e"; }
+std::string latch_channel(lane which) { return lane_prefix(which) + "l"; }
+
+std::string state_pattern(const std::string& space, const std::string& prefix) {
+  return "holdfast:{*}:s:" + encoded(space, prefix).substr(0, readable) + "*";
+}
+
+std::optional<parsed_state> parse_state(std::string_view key) noexcept {
+  constexpr std::string_view start = "holdfast:{";
+  constexpr std::string_view middle = "}:s:";
+  if (!key.starts_with(start)) return std::nullopt;
+  key.remove_prefix(start.size());
+  parsed_state parsed;
+  const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), parsed.lane);
+  if (problem != std::errc{}) return std::nullopt;
+  key.remove_prefix(static_cast<std::size_t>(end - key.data()));
+  if (!key.starts_with(middle)) return std::nullopt;
+  parsed.tail = key.substr(middle.size());
+  return parsed;
+}
+
+std::optional<spi::resource_id> resource_of(std::string_view tail, std::string_view written) {
+  std::string text(written);
+  if (text.empty()) {
+    auto found = decoded(tail);
+    if (!found) return std::nullopt;
+    text = *std::move(found);
+  }
+  const auto slash = text.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  return spi::resource_id{text.substr(0, slash), text.substr(slash + 1)};
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,32 @@
+// How the native store runs a script of one resource: the template that its two .cpp files share.
+#pragma once
+
+#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/native_store.hpp"
+
+#include <array>
+#include <utility>
+
+namespace holdfast::redis {
+
+template <class T, class Read>
+void native_store::ask(const place& where, const script& what, const fields& arguments,
+                       const char* verb, time_point deadline, spi::completion<T> done, Read read) {
+  const std::string mark = observed_key(where.lane);
+  const std::array<std::string_view, 2> keys{where.state, mark};
+  const time_point sent = runtime_->now();
+  topology_->run(where.lane, what, keys, arguments, deadline,
+                 [self = shared_from_this(), verb, sent, done = std::move(done),
+                  read = std::move(read)](result<reply> answer) mutable {
+                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                   if (answer->is_error()) {
+                     return done(tl::unexpected(self->refused(*answer, verb)));
+                   }
+                   const auto found = answer_of(*answer);
+                   if (!found) return done(tl::unexpected(found.error()));
+                   self->times_.learn(sent, self->runtime_->now(), found->at);
+                   done(read(*found));
+                 });
+}
+
+}  // namespace holdfast::redis

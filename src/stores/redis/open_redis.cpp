@@ -1,0 +1,142 @@
+// See the header.
+#include "stores/redis/open_redis.hpp"
+
+#include "stores/redis/native_store.hpp"
+#include "stores/redis/simple_store.hpp"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+constexpr std::uint16_t default_port = 6379;
+
+std::optional<std::string> option(const spi::url& url, const std::string& name) {
+  const auto found = url.options.find(name);
+  if (found == url.options.end()) return std::nullopt;
+  return found->second;
+}
+
+// "250ms", "2s".
+result<duration> time_option(const spi::url& url, const std::string& name, duration otherwise,
+                             duration least, duration most) {
+  const auto text = option(url, name);
+  if (!text) return otherwise;
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
+  const bool written = problem == std::errc{} && number >= 0 && number <= 86'400'000 &&
+                       (unit == "ms" || unit == "s");
+  const duration value = unit == "s" ? duration(std::chrono::seconds(number))
+                                     : duration(std::chrono::milliseconds(number));
+  if (!written || value < least || value > most) {
+    return failure(errc::invalid, "URL: " + name + " is written 250ms or 2s, from " +
+                                      std::to_string(least / std::chrono::milliseconds(1)) +
+                                      "ms to " + std::to_string(most / std::chrono::seconds(1)) +
+                                      "s");
+  }
+  return value;
+}
+
+result<std::uint32_t> database_of(const spi::url& url) {
+  std::string_view path = url.path;
+  if (path.starts_with('/')) path.remove_prefix(1);
+  if (path.empty()) return 0U;
+  std::uint32_t number = 0;
+  const auto [end, problem] = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (problem != std::errc{} || end != path.data() + path.size()) {
+    return failure(errc::invalid, "URL: the database is a number, as in redis://host/0");
+  }
+  return number;
+}
+
+result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool secured) {
+  constexpr std::string_view names[] = {"ca", "cert", "key", "sni", "verify"};
+  if (!secured) {
+    for (const std::string_view name : names) {
+      if (url.options.contains(std::string(name))) {
+        return failure(errc::invalid, "URL: " + std::string(name) + " is for TLS; write rediss://");
+      }
+    }
+    return std::shared_ptr<const net::tls_context>();
+  }
+  net::tls_options options;
+  options.ca = option(url, "ca").value_or("");
+  options.cert = option(url, "cert").value_or("");
+  options.key = option(url, "key").value_or("");
+  options.sni = option(url, "sni").value_or("");
+  const std::string verify = option(url, "verify").value_or("full");
+  if (verify != "full" && verify != "none") {
+    return failure(errc::invalid, "URL: verify is full or none");
+  }
+  if (verify == "none") options.verify = net::tls_options::verification::none;
+  return net::tls_context::make(options);
+}
+
+}  // namespace
+
+result<server_options> server_options_of(const spi::url& url, std::size_t host) {
+  server_options options;
+  const spi::endpoint& where = url.hosts.at(host);
+  options.where = {where.host, where.port == 0 ? default_port : where.port,
+                   option(url, "socket").value_or("")};
+  options.user = url.user;
+  options.password = url.password;
+  if (!url.user.empty() && url.password.empty()) {
+    return failure(errc::invalid,
+                   "URL: a user without a password; give it in the URL, in "
+                   "$HOLDFAST_PASSWORD or by --password-file");
+  }
+  auto tls = tls_of(url, url.scheme == "rediss" || option(url, "tls") == "yes");
+  if (!tls) return tl::unexpected(std::move(tls.error()));
+  options.tls = *std::move(tls);
+  options.name = "holdfast";
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  const auto limit =
+      time_option(url, "connect_timeout", options.connect_limit, milliseconds(1), seconds(60));
+  if (!limit) return tl::unexpected(limit.error());
+  options.connect_limit = *limit;
+  return options;
+}
+
+result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
+                                               const std::shared_ptr<spi::reactor>& reactor) {
+  if (auto known = spi::check_options(url, {"dialect", "offer", "connect_timeout", "socket", "ca",
+                                            "cert", "key", "sni", "verify"});
+      !known) {
+    return tl::unexpected(std::move(known.error()));
+  }
+  if (url.hosts.size() != 1) {
+    return failure(errc::invalid,
+                   "URL: one host; several are written redis+sentinel:// or "
+                   "redis+cluster:// or redlock://");
+  }
+  auto options = server_options_of(url, 0);
+  if (!options) return tl::unexpected(std::move(options.error()));
+  const auto database = database_of(url);
+  if (!database) return tl::unexpected(database.error());
+  options->database = *database;
+  native_store::settings settings;
+  using std::chrono::milliseconds;
+  const auto offer =
+      time_option(url, "offer", settings.offer, milliseconds(100), std::chrono::seconds(60));
+  if (!offer) return tl::unexpected(offer.error());
+  settings.offer = *offer;
+  const std::string dialect = option(url, "dialect").value_or("native");
+  if (dialect != "native" && dialect != "simple") {
+    return failure(errc::invalid, "URL: dialect is native or simple");
+  }
+  auto servers =
+      std::make_shared<single_server>(std::make_shared<node>(net::make_network(reactor), *options));
+  if (dialect == "simple") {
+    return std::make_shared<simple_store>(reactor, std::move(servers));
+  }
+  return std::make_shared<native_store>(reactor, std::move(servers), settings);
+}
+
+}  // namespace holdfast::redis

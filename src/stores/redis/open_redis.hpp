@@ -1,0 +1,23 @@
+// From a URL to a Redis store.
+#pragma once
+
+#include "stores/redis/client/options.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <memory>
+
+namespace holdfast::redis {
+
+// What a URL says of servers, users and TLS, for its i-th host. For topologies too.
+result<server_options> server_options_of(const spi::url& url, std::size_t host);
+
+// redis://[user[:password]@]host[:6379][/db] and rediss://. Connects when it is first used. invalid:
+// what is wrong with the URL, or with a file that it names.
+result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
+                                               const std::shared_ptr<spi::reactor>& reactor);
+
+}  // namespace holdfast::redis

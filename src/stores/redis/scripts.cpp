@@ -1,0 +1,45 @@
+// See the header.
+#include "stores/redis/scripts.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+struct source {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr source sources[] = {
+#include "redis_scripts.inc"
+};
+
+script made(std::string_view name, channel_id::flavour how) {
+  const auto* const found = std::ranges::find(sources, name, &source::name);
+  if (found == std::end(sources)) throw std::logic_error("no script " + std::string(name));
+  std::string text(found->text);
+  constexpr std::string_view classic = "local sharded = false";
+  const auto at = text.find(classic);
+  if (how == channel_id::flavour::sharded && at != std::string::npos) {
+    text.replace(at, classic.size(), "local sharded = true");
+  }
+  return script(std::move(text));
+}
+
+}  // namespace
+
+std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
+  return std::make_shared<const scripts>(
+      scripts{made("attempt", how), made("leave", how), made("renew", how), made("change", how),
+              made("revoke", how), made("inspect", how), made("list", how), made("latch", how),
+              made("simple_attempt", how), made("simple_leave", how), made("simple_renew", how),
+              made("simple_inspect", how)});
+}
+
+}  // namespace holdfast::redis

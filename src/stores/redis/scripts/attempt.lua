@@ -1,0 +1,109 @@
+-- Places a claim if it is new, answers where it stands if not.
+-- KEYS: state, observed marker. ARGV: claim, name (empty where the key tells it).
+-- {1, now, fence, ttl, flags}: granted; {0, now, queued, recheck after, blocker}: blocked;
+-- {-1, now, why, number}: refused.
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+local state, observed = found[1], found[2]
+local raw = ARGV[1]
+
+-- The common case, without what the others need: nobody holds, nobody waits, nobody watches.
+if not observed and (not state or string.sub(state, 1, 4) == 'hf1i') then
+  local not_after, ttl, _, _, block, _, _, mode = struct.unpack('>ddddI4I4I4B', raw, 33)
+  if mode == 0 and (not_after == 0 or now <= not_after) then
+    local fence = now
+    if state then
+      local last = struct.unpack('>d', state, 5)
+      if last >= now then fence = last + 1 end
+    end
+    local name = ARGV[2]
+    local bytes = struct.pack('>c4dI2c0dddI4', 'hf1x', fence + math.max(block, 1) - 1, #name, name,
+      fence, now + ttl, now, 0) .. raw
+    local life = 86400000 + math.ceil(ttl / 1000)
+    if state then
+      redis.call('SET', KEYS[1], bytes, 'PX', life)
+      return { 1, now, fence, ttl, 0 }
+    elseif redis.call('SET', KEYS[1], bytes, 'PX', life, 'NX') then
+      return { 1, now, fence, ttl, 0 }
+    end
+    return { -1, now, 8, 0 } -- a foreign value, which MGET does not show
+  end
+end
+
+--@shared
+
+local why = load(KEYS[1], state, ARGV[2])
+if why then return refusal(why) end
+local claim = claim_of(raw)
+heard(claim.process)
+speaker = claim.id
+if S.latch > now then return refusal(IN_USE_AS_LATCH) end
+promote()
+
+local h = find_holder(claim.id)
+if h then
+  local ttl, flags = prolong(h)
+  why = commit()
+  if why then return refusal(why) end
+  return { 1, now, h.fence, ttl, flags }
+end
+
+local function blocked(w)
+  -- Asked before the writing: reading what was written would show it twice.
+  local answer = { 0, now, w and 1 or 0, recheck_after(claim), blocker_of(claim) }
+  why = commit(w and w == joined)
+  if why then return refusal(why) end
+  return answer
+end
+
+local w = find_waiter(claim.id)
+if w then
+  keep_place(w)
+  tell_wanted()
+  return blocked(w)
+end
+
+local function refuse(reason, number)
+  why = commit()
+  return refusal(why or reason, number)
+end
+
+if S.tomb > now then
+  local till = call('ZSCORE', side('t'), claim.id)
+  if till and tonumber(till) > now then return refuse(LEFT_BEFORE) end
+end
+if claim.not_after > 0 and now > claim.not_after then return refuse(TOO_LATE) end
+if claim.mode == PERMIT and (claim.permits == 0 or claim.permits > claim.max) then
+  return refuse(BAD_PERMITS)
+end
+local max = claim.mode == PERMIT and claim.max or 0
+if H or S.held > 0 or S.waiting > 0 then
+  if (max == 0) ~= (S.max == 0) then return refuse(OTHER_KIND) end
+  if max ~= S.max then return refuse(OTHER_MAX, S.max) end
+else
+  S.max = max
+end
+if math.max(S.held, S.waiting) >= limit.claims then return refuse(TOO_MANY) end
+
+if may_take(claim) then
+  h = grant(claim)
+  why = commit(true)
+  if why then return refusal(why) end
+  local ttl, flags = grant_of(h)
+  return { 1, now, h.fence, ttl, flags }
+end
+if not claim.queued then return blocked(nil) end
+join(claim)
+note(QUEUED, claim)
+tell_wanted()
+-- With one more in line, somebody who was only told that it is free may now be handed it.
+promote()
+h = find_holder(claim.id)
+if h then
+  why = commit(true)
+  if why then return refusal(why) end
+  local ttl, flags = grant_of(h)
+  return { 1, now, h.fence, ttl, flags }
+end
+return blocked(joined)

@@ -1,0 +1,42 @@
+-- Who holds and who waits.
+-- KEYS: state, observed marker. {0, now, {holders}, {waiters, in order}}, each as it is stored, a
+-- waiter with its id before it; at most 10,000 of each.
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+local state, observed = found[1], found[2]
+
+--@shared
+
+if not state then
+  if redis.call('EXISTS', KEYS[1]) == 1 then return refusal(FOREIGN) end
+  return { 0, now, {}, {} }
+end
+local why = load(KEYS[1], state, '')
+if why then return refusal(why) end
+promote()
+why = commit()
+if why then return refusal(why) end
+
+local holding = {}
+local waiting = {}
+if H then holding[1] = bytes_of(H) end
+if S.held > 0 then
+  local ids = call('ZRANGE', side('e'), 0, 9999)
+  for from = 1, #ids, 1000 do
+    local page = call('HMGET', side('h'), unpack(ids, from, math.min(#ids, from + 999)))
+    for _, bytes in ipairs(page) do
+      if bytes then holding[#holding + 1] = bytes end
+    end
+  end
+end
+if S.waiting > 0 then
+  local ids = call('ZRANGE', side('w'), 0, 9999)
+  for from = 1, #ids, 1000 do
+    local page = call('HMGET', side('q'), unpack(ids, from, math.min(#ids, from + 999)))
+    for _, bytes in ipairs(page) do
+      if bytes then waiting[#waiting + 1] = bytes end
+    end
+  end
+end
+return { 0, now, holding, waiting }

@@ -1,0 +1,55 @@
+-- Release and withdrawal, one verb, since a waiter may have become the holder meanwhile.
+-- KEYS: state, observed marker. ARGV: claim, remember ('1': keep a tombstone), name.
+-- {departure, now}: 0 was waiting, 1 was the holder, 2 gone; {-1, now, why}: refused.
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local found = redis.call('MGET', KEYS[1], KEYS[2])
+local state, observed = found[1], found[2]
+local raw = ARGV[1]
+
+-- The common case: it holds, nobody waits, nobody watches.
+if state and not observed and ARGV[2] == '0' and string.sub(state, 1, 4) == 'hf1x' then
+  local last, name, _, fin, _, _, id, at = struct.unpack('>dI2c0dddI4c16', state, 5)
+  if fin > now and id == string.sub(raw, 1, 16) then
+    local bytes = struct.pack('>c4dI2c0', 'hf1i', last, #name, name)
+    local done = redis.pcall('SET', KEYS[1], bytes, 'PX', 86400000)
+    if type(done) == 'table' and done.err then
+      if not string.find(done.err, 'OOM', 1, true) then return done end
+      -- Out of memory: once a script has written, the server lets it write on.
+      redis.call('PEXPIRE', KEYS[1], 86400000)
+      redis.call('SET', KEYS[1], bytes, 'PX', 86400000)
+    end
+    return { 1, now }
+  end
+end
+
+--@shared
+
+if not state and ARGV[2] == '0' then return { 2, now } end
+local why = load(KEYS[1], state, ARGV[3])
+if why then return refusal(why) end
+local claim = claim_of(raw)
+heard(claim.process)
+if ARGV[2] == '1' then
+  local till = now + claim.ttl + tombstone_extra
+  S.tomb = math.max(S.tomb, till)
+  tombstone = { claim.id, till }
+end
+-- Not promoted yet: who leaves must not be granted on its way out.
+drop_ended()
+local left = 2
+local w = find_waiter(claim.id)
+local h = not w and find_holder(claim.id)
+if w then
+  cut_waiter(w)
+  note(WITHDRAWN, w.claim)
+  left = 0
+elseif h then
+  remove_holder(h)
+  note(RELEASED, h.claim, h)
+  left = 1
+end
+promote()
+why = commit()
+if why then return refusal(why) end
+return { left, now }

@@ -1,0 +1,10 @@
+-- dialect=simple: who holds. KEYS: the name, fence. {0, now, value or '', ms left or -1, fence}
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' and held.err then
+  if string.find(held.err, 'WRONGTYPE', 1, true) then return { -1, now, 8, 0 } end
+  return held
+end
+local fence = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+return { 0, now, held or '', held and redis.call('PTTL', KEYS[1]) or 0, fence }

@@ -1,0 +1,63 @@
+// What is known of the server's clock: how late it can be there by now, so that a request can carry
+// a time after which it must not be executed.
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+namespace holdfast::redis {
+
+// Thread-safe.
+class server_times {
+ public:
+  // A request sent at `sent` was answered at `received` by a server whose clock said `at`.
+  void learn(time_point sent, time_point received, spi::server_time at) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (known_) check(sent, received, at);
+    known_ = moment{sent, received, at};
+  }
+
+  // Not before the server's clock shows at `when`, with room for clocks that run at other rates.
+  [[nodiscard]] std::optional<spi::server_time> latest(time_point when) const noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!known_) return std::nullopt;
+    const duration passed = when - known_->sent;
+    return known_->at + passed + passed / rate + slack;
+  }
+
+  // How often the server's clock went other than ours, beyond rates and travel times.
+  [[nodiscard]] std::uint64_t jumps() const noexcept {
+    return jumps_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr duration::rep rate = 100;  // 1 %
+  static constexpr duration slack = std::chrono::milliseconds(50);
+
+  struct moment {
+    time_point sent;
+    time_point received;
+    spi::server_time at;
+  };
+
+  // Answers overtake each other among threads: only what no order can explain is a jump.
+  void check(time_point sent, time_point received, spi::server_time at) noexcept {
+    const duration passed = at - known_->at;
+    const duration most = received - known_->sent;
+    const duration least = sent - known_->received;
+    if (passed > most + most / rate + slack || passed < least - least / rate - slack) {
+      jumps_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::optional<moment> known_;  // guarded by mutex_
+  std::atomic<std::uint64_t> jumps_{0};
+};
+
+}  // namespace holdfast::redis

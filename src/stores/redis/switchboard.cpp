@@ -1,0 +1,193 @@
+// See the header.
+#include "stores/redis/switchboard.hpp"
+
+#include "stores/redis/wire.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::redis {
+
+// One lane's listener; the switchboard may end first.
+class switchboard::line final : public channel_listener {
+ public:
+  line(std::weak_ptr<switchboard> of, lane which) : of_(std::move(of)), lane_(which) {}
+
+  void confirmed() override {
+    if (const auto owner = of_.lock()) owner->confirmed(lane_);
+  }
+  void message(std::string_view payload) override {
+    if (const auto owner = of_.lock()) owner->message(lane_, payload);
+  }
+  void interrupted(const error& why) override {
+    if (const auto owner = of_.lock()) owner->interrupted(lane_, why);
+  }
+
+ private:
+  const std::weak_ptr<switchboard> of_;
+  const lane lane_;
+};
+
+switchboard::switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
+                         std::string process)
+    : runtime_(std::move(runtime)), topology_(std::move(servers)), process_(std::move(process)) {}
+
+switchboard::~switchboard() = default;
+
+void switchboard::connect(lane which, const spi::claim_id& id,
+                          std::shared_ptr<spi::wakeup> wakeup) {
+  std::shared_ptr<line> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    state& mine = lanes_[which];
+    mine.bells[id] = std::move(wakeup);
+    if (mine.listener != nullptr) return;
+    mine.listener = std::make_shared<line>(weak_from_this(), which);
+    listener = mine.listener;
+  }
+  auto made = topology_->listen(which, process_channel(which, process_), listener);
+  const std::lock_guard lock(mutex_);
+  state& mine = lanes_[which];
+  if (made) {
+    mine.subscription = std::move(*made);
+  } else {
+    mine.refusal = made.error();
+    mine.listener = nullptr;  // the next one asks again
+  }
+}
+
+void switchboard::disconnect(lane which, const spi::claim_id& id) noexcept {
+  std::shared_ptr<spi::wakeup> gone;  // ends under no lock
+  const std::lock_guard lock(mutex_);
+  const auto found = lanes_[which].bells.find(id);
+  if (found == lanes_[which].bells.end()) return;
+  gone = std::move(found->second);
+  lanes_[which].bells.erase(found);
+}
+
+bool switchboard::connected(lane which, const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  return lanes_[which].bells.contains(id);
+}
+
+bool switchboard::open(lane which) const {
+  const std::lock_guard lock(mutex_);
+  return lanes_[which].open;
+}
+
+void switchboard::when_open(lane which, time_point deadline, spi::completion<void> done) {
+  std::unique_lock lock(mutex_);
+  state& mine = lanes_[which];
+  result<void> answer;
+  if (closed_) {
+    answer = failure(errc::cancelled, "closed");
+  } else if (mine.refusal && *mine.refusal == errc::denied) {
+    answer = tl::unexpected(*mine.refusal);
+  } else if (!mine.open) {
+    const std::uint64_t number = next_number_++;
+    const auto timer = runtime_->at(deadline, [weak = weak_from_this(), which, number] {
+      if (const auto self = weak.lock()) self->expire(which, number);
+    });
+    mine.waiting.push_back({number, timer, std::move(done)});
+    return;
+  }
+  lock.unlock();
+  done(std::move(answer));
+}
+
+void switchboard::expire(lane which, std::uint64_t number) {
+  std::unique_lock lock(mutex_);
+  auto& those = lanes_[which].waiting;
+  const auto found = std::ranges::find(those, number, &caller::number);
+  if (found == those.end()) return;
+  auto done = std::move(found->done);
+  those.erase(found);
+  const std::string why =
+      lanes_[which].refusal ? lanes_[which].refusal->detail : "no subscription in time";
+  lock.unlock();
+  done(failure(errc::unavailable, topology_->where() + ", SUBSCRIBE: " + why));
+}
+
+void switchboard::finish(std::vector<caller> those, spi::runtime& runtime,
+                         const result<void>& how) {
+  for (caller& one : those) {
+    runtime.cancel(one.timer);
+    one.done(how);
+  }
+}
+
+void switchboard::confirmed(lane which) {
+  std::vector<std::shared_ptr<spi::wakeup>> bells;
+  std::vector<caller> those;
+  {
+    const std::lock_guard lock(mutex_);
+    state& mine = lanes_[which];
+    if (closed_ || mine.open) return;
+    mine.open = true;
+    mine.refusal.reset();
+    those = std::exchange(mine.waiting, {});
+    // A grant may have been pushed while nobody listened. Not the first time: until now, nobody
+    // queued here.
+    if (std::exchange(mine.opened_before, true)) {
+      for (const auto& [id, bell] : mine.bells) bells.push_back(bell);
+    }
+  }
+  finish(std::move(those), *runtime_, {});
+  for (const auto& bell : bells) bell->notify(std::nullopt);
+}
+
+void switchboard::interrupted(lane which, const error& why) {
+  std::vector<caller> those;
+  {
+    const std::lock_guard lock(mutex_);
+    state& mine = lanes_[which];
+    mine.open = false;
+    mine.refusal = why;
+    if (why == errc::denied) those = std::exchange(mine.waiting, {});
+  }
+  finish(std::move(those), *runtime_, tl::unexpected(why));
+}
+
+void switchboard::message(lane which, std::string_view payload) {
+  for (const push& one : pushes_of(payload)) {
+    std::shared_ptr<spi::wakeup> bell;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      const auto& bells = lanes_[which].bells;
+      const auto found = bells.find(one.claim);
+      if (found == bells.end()) continue;
+      bell = found->second;
+    }
+    switch (one.what) {
+      case push::kind::granted:
+        bell->notify(one.grant);
+        break;
+      case push::kind::freed:
+        bell->notify(std::nullopt);
+        break;
+      case push::kind::wanted:
+        bell->wanted();
+        break;
+      case push::kind::gone:
+        bell->gone(
+            {errc::lost, one.forced ? "released by force" : "revoked: not renewed any more"});
+        break;
+    }
+  }
+}
+
+void switchboard::close() noexcept {
+  std::array<state, lane_count> ended;  // under no lock
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    std::swap(ended, lanes_);
+  }
+  for (state& one : ended) {
+    finish(std::move(one.waiting), *runtime_, failure(errc::cancelled, "closed"));
+  }
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,85 @@
+// How the server reaches claims: one channel per lane in which this process has claims, and a bell
+// for each claim.
+#pragma once
+
+#include "stores/redis/client/subscriber.hpp"
+#include "stores/redis/topology.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::redis {
+
+// Thread-safe. Wake-ups are called under no lock.
+//
+// A lane's states:
+//   unused      nobody asked for it
+//   asked       subscribed, not yet confirmed, or interrupted: grants may be missed
+//   open        confirmed: whoever queues is reached
+class switchboard : public std::enable_shared_from_this<switchboard> {
+ public:
+  // `process`: the name of this client in its channels.
+  switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
+              std::string process);
+  ~switchboard();
+  switchboard(const switchboard&) = delete;
+  switchboard& operator=(const switchboard&) = delete;
+
+  // Listens on the lane from now on, and rings this claim's bell.
+  void connect(lane which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
+  void disconnect(lane which, const spi::claim_id& id) noexcept;
+
+  [[nodiscard]] bool connected(lane which, const spi::claim_id& id) const;
+  [[nodiscard]] bool open(lane which) const;
+  // Once the lane is open: ok. denied, or unavailable at the deadline.
+  void when_open(lane which, time_point deadline, spi::completion<void> done);
+
+  // No bell rings afterwards; who waits for a lane is answered.
+  void close() noexcept;
+
+ private:
+  class line;
+  struct caller {
+    std::uint64_t number = 0;
+    spi::runtime::timer_id timer = 0;
+    spi::completion<void> done;
+  };
+  struct state {
+    std::shared_ptr<line> listener;
+    std::unique_ptr<spi::subscription> subscription;
+    bool open = false;
+    bool opened_before = false;
+    std::optional<error> refusal;
+    std::map<spi::claim_id, std::shared_ptr<spi::wakeup>> bells;
+    std::vector<caller> waiting;
+  };
+
+  void confirmed(lane which);
+  void interrupted(lane which, const error& why);
+  void message(lane which, std::string_view payload);
+  void expire(lane which, std::uint64_t number);
+  static void finish(std::vector<caller> those, spi::runtime& runtime, const result<void>& how);
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<topology> topology_;
+  const std::string process_;
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::array<state, lane_count> lanes_;
+  std::uint64_t next_number_ = 1;
+  bool closed_ = false;
+};
+
+}  // namespace holdfast::redis

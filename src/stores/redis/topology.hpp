@@ -1,0 +1,80 @@
+// How the scripts and channels of a lane reach the server that has it. The store knows lanes only;
+// which node has one, and what to do when that changes, is decided behind this interface: a single
+// server has all, Sentinel finds the master, a cluster has them on several.
+#pragma once
+
+#include "stores/redis/client/subscriber.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/node.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::redis {
+
+// Thread-safe. Completions are called exactly once, by the deadline, under no lock.
+class topology {
+ public:
+  virtual ~topology() = default;
+
+  // Sends the script to the lane's node. Errors about the topology itself (MOVED, ASK, READONLY)
+  // are dealt with here; others are replies. Scripts of one lane are executed in the order of the
+  // calls, unless one was answered with unavailable.
+  virtual void run(lane which, const script& what, std::span<const std::string_view> keys,
+                   std::span<const std::string_view> arguments, time_point deadline,
+                   spi::completion<reply> done) = 0;
+  // One command to the lane's node; its keys, if any, are the lane's.
+  virtual void send(lane which, const command& what, time_point deadline,
+                    spi::completion<reply> done) = 0;
+  // Listens at the lane's node, whichever that becomes: a change is an interruption and a new
+  // confirmation.
+  virtual result<std::unique_ptr<spi::subscription>> listen(
+      lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) = 0;
+
+  // What the channels are; fixed for the topology's life.
+  [[nodiscard]] virtual channel_id::flavour flavour() const noexcept = 0;
+  // The nodes that have lanes now, each once: for listing, and for the doctor.
+  [[nodiscard]] virtual std::vector<std::shared_ptr<node>> nodes() = 0;
+  // For messages: "redis db.example:6379".
+  [[nodiscard]] virtual std::string where() const = 0;
+
+  // Every command has been answered and no listener is called afterwards.
+  virtual void close() noexcept = 0;
+};
+
+// All lanes on one server.
+class single_server final : public topology {
+ public:
+  explicit single_server(std::shared_ptr<node> only) : node_(std::move(only)) {}
+
+  void run(lane, const script& what, std::span<const std::string_view> keys,
+           std::span<const std::string_view> arguments, time_point deadline,
+           spi::completion<reply> done) override {
+    node_->run(what, keys, arguments, deadline, std::move(done));
+  }
+  void send(lane, const command& what, time_point deadline, spi::completion<reply> done) override {
+    node_->send(what, deadline, std::move(done));
+  }
+  result<std::unique_ptr<spi::subscription>> listen(
+      lane, const std::string& channel, std::weak_ptr<channel_listener> listener) override {
+    return node_->listen({channel_id::flavour::classic, channel}, std::move(listener));
+  }
+  [[nodiscard]] channel_id::flavour flavour() const noexcept override {
+    return channel_id::flavour::classic;
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<node>> nodes() override { return {node_}; }
+  [[nodiscard]] std::string where() const override { return node_->where(); }
+  void close() noexcept override { node_->close(); }
+
+ private:
+  const std::shared_ptr<node> node_;
+};
+
+}  // namespace holdfast::redis

@@ -1,0 +1,321 @@
+// The scripts against the ledger: the same verbs at the same times, in random order, must be
+// answered alike. The ledger gets the time that the server answered.
+#include "redis_scripts_harness.hpp"
+#include "stores/memory/ledger.hpp"
+#include "stores/redis/layout.hpp"
+
+#include <random>
+#include <set>
+#include <thread>
+
+namespace holdfast::test {
+
+namespace {
+
+using memory::process_id;
+
+constexpr duration offer = 8ms;
+constexpr short_scripts::times times{60ms, 100ms};
+
+memory::rules short_rules() {
+  memory::rules rules;
+  rules.offer = offer;
+  rules.waiter_lease = times.waiter_lease;
+  rules.tombstone_extra = times.tombstone_extra;
+  return rules;
+}
+
+std::string text_of(const spi::granted& grant) {
+  return "granted for " + std::to_string(grant.ttl / 1us) + (grant.offer ? " as an offer" : "") +
+         (grant.wanted ? ", wanted" : "");
+}
+
+std::string text_of(const result<spi::outcome>& answer) {
+  if (!answer) return std::string(describe(answer.error().code));
+  if (const auto* grant = std::get_if<spi::granted>(&*answer)) return text_of(*grant);
+  return std::get<spi::blocked>(*answer).queued ? "blocked in line" : "blocked";
+}
+
+std::string text_of(const spi::renewal& renewal) {
+  const std::string state = std::to_string(static_cast<int>(renewal.state));
+  const bool holds =
+      renewal.state == spi::hold_state::renewed || renewal.state == spi::hold_state::held;
+  return "renewal " + state + (holds ? ", " + text_of(renewal.grant) : "");
+}
+
+// One resource, several processes.
+class world {
+ public:
+  world(std::uint16_t port, std::uint64_t seed)
+      : caller_(port, times),
+        random_(seed),
+        resource_{"conformance", "seed " + std::to_string(seed)},
+        place_(redis::place_of(resource_)),
+        ledger_(short_rules(), [this](process_id who) { return !deaf_.contains(who); }) {
+    for (process_id who = 0; who < processes; ++who) hear(who);
+    semaphore_ = seed % 4 == 3;
+  }
+
+  void run(int steps) {
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
+      SCOPED_TRACE(resource_.name + " step " + std::to_string(i));
+      if (pick(12) == 0) std::this_thread::sleep_for(std::chrono::microseconds(pick(20'000)));
+      if (pick(25) == 0) toggle(pick(processes));
+      floor_ = greatest_;
+      act(pick(processes));
+      compare_pushes();
+    }
+  }
+
+ private:
+  static constexpr process_id processes = 4;
+  static constexpr std::size_t claims_at_most = 14;
+
+  struct known_claim {
+    spi::claim_ptr claim;
+    process_id process;
+  };
+
+  std::uint64_t pick(std::uint64_t below) { return random_() % below; }
+
+  void hear(process_id who) {
+    ears_[who] = std::make_shared<ear>();
+    subscriptions_[who] = caller_.listen(place_.lane, process_name(who), ears_[who]);
+  }
+  void toggle(process_id who) {
+    if (deaf_.erase(who) > 0) return hear(who);
+    deaf_.insert(who);
+    subscriptions_[who].reset();
+    ASSERT_TRUE(caller_.deaf(place_.lane, process_name(who)));
+    ears_[who] = std::make_shared<ear>();
+  }
+
+  known_claim newcomer(process_id who) {
+    spi::claim claim;
+    claim.id.bytes[0] = static_cast<std::uint8_t>(++numbers_ >> 8U);
+    claim.id.bytes[1] = static_cast<std::uint8_t>(numbers_);
+    claim.resource = resource_;
+    claim.ttl = std::chrono::milliseconds(5 + pick(40));
+    claim.fair = pick(2) == 0;
+    claim.queued = pick(6) != 0;
+    claim.renewed = pick(5) != 0;
+    claim.lock_delay = pick(8) == 0 ? duration(3ms) : duration{0};
+    claim.fence_block = static_cast<std::uint32_t>(1 + pick(3));
+    if (semaphore_ && pick(20) != 0) {
+      claim.mode = spi::mode::permit;
+      claim.max = pick(20) == 0 ? 4 : 3;
+      claim.permits = static_cast<std::uint32_t>(1 + pick(3));
+    } else if (pick(2) == 0) {
+      claim.mode = spi::mode::shared;
+    }
+    return {std::make_shared<const spi::claim>(std::move(claim)), who};
+  }
+
+  redis::sender from(process_id who) { return {process_name(who), offer}; }
+  std::vector<std::string> keys() { return {place_.state, redis::observed_key(place_.lane)}; }
+  std::string bytes(const known_claim& one, std::optional<spi::server_time> not_after = {}) {
+    return redis::claim_bytes(*one.claim, from(one.process), redis::queueing::allowed, not_after);
+  }
+
+  void act(process_id who) {
+    if (pick(60) == 0) return revoke();
+    if (pick(30) == 0) return inspect();
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < claims_.size(); ++i) {
+      if (claims_[i].process == who) own.push_back(i);
+    }
+    if (own.empty() || (pick(3) == 0 && claims_.size() < claims_at_most)) {
+      claims_.push_back(newcomer(who));
+      return attempt(claims_.back());
+    }
+    const std::size_t index = own[pick(own.size())];
+    const known_claim one = claims_[index];
+    switch (pick(8)) {
+      case 0:
+      case 1:
+        return attempt(one);
+      case 2:
+      case 3:
+        return renew(one);
+      case 4:
+        return change(one, pick(2) == 0 ? spi::mode::exclusive : spi::mode::shared);
+      default:
+        // Now and then its id is remembered, and it is attempted again.
+        if (pick(6) != 0) claims_.erase(claims_.begin() + static_cast<std::ptrdiff_t>(index));
+        return leave(one);
+    }
+  }
+
+  void attempt(const known_claim& one) {
+    // Some come too late.
+    std::optional<spi::server_time> not_after;
+    if (pick(10) == 0 && last_ != spi::server_time{})
+      not_after = last_ + (pick(2) == 0 ? duration(-1ms) : duration(1min));
+    const reply raw =
+        caller_.run(caller_.scripts().attempt, keys(), {bytes(one, not_after), place_.written});
+    const auto answer = redis::answer_of(raw);
+    ASSERT_TRUE(answer) << raw.text;
+    last_ = answer->at;
+    const auto theirs = redis::outcome_of(*answer, *one.claim);
+    const auto ours = ledger_.attempt(answer->at, one.claim, one.process, not_after, out_);
+    log("attempt", one, text_of(theirs));
+    ASSERT_EQ(text_of(theirs), text_of(ours)) << history_;
+    if (theirs && std::holds_alternative<spi::granted>(*theirs)) {
+      check_fence(std::get<spi::granted>(*theirs).fence, one.claim->id);
+    }
+  }
+
+  // A new grant has a greater fence than all before it; the same grant has its own.
+  void check_fence(fence_token fence, const spi::claim_id& id) {
+    if (fence <= fences_[id]) return;  // a push may be overtaken by a later answer
+    EXPECT_GT(fence.value(), floor_) << spi::public_id(id) << history_;
+    greatest_ = std::max(greatest_, fence.value());
+    fences_[id] = fence;
+  }
+  void log(const std::string& what, const known_claim& one, const std::string& answer) {
+    history_ += "\n" + what + " " + spi::public_id(one.claim->id) + " of " +
+                std::to_string(one.process) + ": " + answer;
+    if (history_.size() > 4'000) history_.erase(0, 1'000);
+  }
+
+  void leave(const known_claim& one) {
+    const bool remember = pick(3) == 0;
+    const reply raw = caller_.run(caller_.scripts().leave, keys(),
+                                  {bytes(one), remember ? "1" : "0", place_.written});
+    const auto answer = redis::answer_of(raw);
+    ASSERT_TRUE(answer) << raw.text;
+    last_ = answer->at;
+    const auto ours =
+        ledger_.leave(answer->at, *one.claim, one.process,
+                      remember ? memory::on_leave::remember : memory::on_leave::forget, out_);
+    log("leave", one, std::to_string(answer->kind));
+    ASSERT_EQ(answer->kind, static_cast<int>(ours)) << history_;
+  }
+
+  void renew(const known_claim& one) {
+    const reply raw = caller_.run(caller_.scripts().renew, keys(), {bytes(one)});
+    ASSERT_EQ(raw.elements.size(), 6U) << raw.text;
+    last_ = redis::to_server_time(raw.elements[0].integer);
+    const auto theirs = redis::renewal_of(raw.elements, 1, last_);
+    const auto ours = ledger_.renew(last_, *one.claim, one.process, out_);
+    log("renew", one, text_of(theirs));
+    ASSERT_EQ(text_of(theirs), text_of(ours)) << history_;
+    if (theirs.grant.fence != fence_token{}) check_fence(theirs.grant.fence, one.claim->id);
+  }
+
+  void change(const known_claim& one, spi::mode to) {
+    const reply raw = caller_.run(caller_.scripts().change, keys(),
+                                  {bytes(one), std::to_string(static_cast<int>(to))});
+    const auto answer = redis::answer_of(raw);
+    ASSERT_TRUE(answer) << raw.text;
+    last_ = answer->at;
+    const auto ours = ledger_.change(answer->at, *one.claim, to, one.process, out_);
+    const std::string theirs =
+        answer->kind < 0 ? std::string(describe(redis::refusal_of(*answer, one.claim.get()).code))
+                         : text_of(redis::granted_of(*answer, 2));
+    log("change", one, theirs);
+    ASSERT_EQ(theirs, ours ? text_of(*ours) : std::string(describe(ours.error().code))) << history_;
+    if (answer->kind > 0) check_fence(redis::granted_of(*answer, 2).fence, one.claim->id);
+  }
+
+  void revoke() {
+    const bool force = pick(2) == 0;
+    const reply raw = caller_.run(caller_.scripts().revoke, keys(), {force ? "1" : "0"});
+    const auto answer = redis::answer_of(raw);
+    ASSERT_TRUE(answer) << raw.text;
+    last_ = answer->at;
+    const auto ours = ledger_.revoke(
+        answer->at, resource_, force ? spi::revocation::force : spi::revocation::safe, "", out_);
+    ASSERT_EQ(raw.elements.size() - 2, ours.size()) << "revoke";
+  }
+
+  void inspect() {
+    const reply raw = caller_.run(caller_.scripts().inspect, keys(), {});
+    const auto answer = redis::answer_of(raw);
+    ASSERT_TRUE(answer) << raw.text;
+    last_ = answer->at;
+    const auto ours = ledger_.inspect(answer->at, resource_, out_);
+    std::vector<std::string> there;
+    std::vector<std::string> here;
+    for (const reply& each : raw.elements.at(2).elements) {
+      const auto holder = redis::holder_of(each.words(), last_);
+      there.push_back(holder->shown.claim + " " + std::to_string(*holder->shown.remaining / 1us));
+    }
+    for (const spi::holder& each : ours.holders) {
+      here.push_back(each.claim + " " + std::to_string(*each.remaining / 1us));
+    }
+    EXPECT_THAT(there, testing::UnorderedElementsAreArray(here));
+    ASSERT_EQ(raw.elements.at(3).elements.size(), ours.waiters.size());
+    for (std::size_t i = 0; i < ours.waiters.size(); ++i) {
+      EXPECT_EQ(redis::waiter_of(raw.elements[3].elements[i].words(), last_)->claim,
+                ours.waiters[i].claim);
+    }
+  }
+
+  // Grants and losses reach the same processes. That a lock is wanted or free is only a hint.
+  void compare_pushes() {
+    std::map<process_id, std::vector<std::string>> expected;
+    for (const memory::push& each : out_.pushes) {
+      if (deaf_.contains(each.process)) continue;
+      if (each.what == memory::push::kind::granted) {
+        expected[each.process].push_back(spi::public_id(each.claim) + text_of(*each.grant));
+      } else if (each.what == memory::push::kind::gone) {
+        expected[each.process].push_back(spi::public_id(each.claim) + "gone");
+      }
+    }
+    out_ = {};
+    for (process_id who = 0; who < processes; ++who) {
+      if (deaf_.contains(who)) continue;
+      std::vector<std::string> heard;
+      const auto collect = [&] {
+        for (const redis::push& each : ears_[who]->take()) {
+          if (each.what == redis::push::kind::granted) {
+            heard.push_back(spi::public_id(each.claim) + text_of(each.grant));
+            history_ += "\npushed " + heard.back();
+            check_fence(each.grant.fence, each.claim);
+          } else if (each.what == redis::push::kind::gone) {
+            heard.push_back(spi::public_id(each.claim) + "gone");
+          }
+        }
+        return heard.size() >= expected[who].size();
+      };
+      if (!expected[who].empty()) {
+        EXPECT_TRUE(eventually(collect));
+      }
+      collect();
+      EXPECT_THAT(heard, testing::UnorderedElementsAreArray(expected[who])) << "pushes" << history_;
+    }
+  }
+
+  script_caller caller_;
+  std::mt19937_64 random_;
+  const spi::resource_id resource_;
+  const redis::place place_;
+  std::set<process_id> deaf_;
+  memory::ledger ledger_;
+  memory::effects out_;
+  std::map<process_id, std::shared_ptr<ear>> ears_;
+  std::map<process_id, std::unique_ptr<spi::subscription>> subscriptions_;
+  std::vector<known_claim> claims_;
+  std::map<spi::claim_id, fence_token> fences_;
+  std::uint64_t greatest_ = 0;
+  std::uint64_t floor_ = 0;  // the greatest before this step
+  std::uint16_t numbers_ = 0;
+  std::string history_;  // the last verbs, for messages
+  spi::server_time last_{};
+  bool semaphore_ = false;
+};
+
+}  // namespace
+
+// The scripts would grant, refuse, order or end claims by other rules than every other store.
+TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
+  const redis_server server;
+  const char* extra = std::getenv("HOLDFAST_CONFORMANCE_SEEDS");
+  const std::uint64_t seeds = extra != nullptr ? std::stoull(extra) : 12;
+  for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
+    world(server.port(), seed).run(300);
+  }
+}
+
+}  // namespace holdfast::test

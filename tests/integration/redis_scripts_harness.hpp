@@ -1,0 +1,150 @@
+// What the tests of the scripts share: the scripts themselves on a real server, called one by one,
+// by processes that may or may not be subscribed.
+#pragma once
+
+#include "redis_client_harness.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/node.hpp"
+#include "stores/redis/scripts.hpp"
+#include "stores/redis/wire.hpp"
+#include "support/redis_server.hpp"
+
+#include <holdfast/spi/store.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+
+// The name of a process in the scripts: 16 characters.
+inline std::string process_name(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+// One process's ear: what was pushed to it, in order.
+class ear final : public redis::channel_listener {
+ public:
+  void confirmed() override { confirmed_.store(true); }
+  void interrupted(const error&) override { confirmed_.store(false); }
+  void message(std::string_view payload) override {
+    const std::lock_guard lock(mutex_);
+    for (const redis::push& one : redis::pushes_of(payload)) heard_.push_back(one);
+  }
+  [[nodiscard]] bool is_confirmed() const { return confirmed_.load(); }
+  [[nodiscard]] std::size_t count() const {
+    const std::lock_guard lock(mutex_);
+    return heard_.size();
+  }
+  std::vector<redis::push> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(heard_, {});
+  }
+
+ private:
+  std::atomic<bool> confirmed_{false};
+  mutable std::mutex mutex_;
+  std::vector<redis::push> heard_;  // guarded by mutex_
+};
+
+// The scripts with other limits of time, so that a test need not wait for the real ones.
+class short_scripts {
+ public:
+  struct times {
+    duration waiter_lease = 30s;
+    duration tombstone_extra = 60s;
+  };
+  explicit short_scripts(const times& how)
+      : made_(redis::scripts::make(redis::channel_id::flavour::classic)),
+        attempt(changed(made_->attempt, how)),
+        leave(changed(made_->leave, how)),
+        renew(changed(made_->renew, how)),
+        change(changed(made_->change, how)),
+        revoke(changed(made_->revoke, how)),
+        inspect(changed(made_->inspect, how)) {}
+
+ private:
+  static void put(std::string& text, const std::string& name, duration value) {
+    const std::string start = "local " + name + " = ";
+    const auto at = text.find(start);
+    if (at == std::string::npos) throw std::logic_error("no " + name);
+    const auto end = text.find('\n', at);
+    text.replace(at, end - at, start + std::to_string(value / std::chrono::microseconds(1)));
+  }
+  static redis::script changed(const redis::script& from, const times& how) {
+    std::string text = from.text();
+    put(text, "waiter_lease", how.waiter_lease);
+    put(text, "tombstone_extra", how.tombstone_extra);
+    return redis::script(std::move(text));
+  }
+
+  const std::shared_ptr<const redis::scripts> made_;
+
+ public:
+  const redis::script attempt, leave, renew, change, revoke, inspect;
+};
+
+// A client that calls scripts and waits for their answers.
+class script_caller {
+ public:
+  script_caller(std::uint16_t port, const short_scripts::times& how)
+      : reactor_(spi::make_reactor()),
+        node_(std::make_shared<redis::node>(net::make_network(reactor_), options_for(port))),
+        scripts_(how) {}
+  ~script_caller() { node_->close(); }
+  script_caller(const script_caller&) = delete;
+  script_caller& operator=(const script_caller&) = delete;
+
+  [[nodiscard]] const short_scripts& scripts() const noexcept { return scripts_; }
+  redis::node& node() { return *node_; }
+
+  reply run(const redis::script& what, const std::vector<std::string>& keys,
+            const std::vector<std::string>& arguments) {
+    const awaited answer(reactor_);
+    const std::vector<std::string_view> key_words(keys.begin(), keys.end());
+    const std::vector<std::string_view> words(arguments.begin(), arguments.end());
+    node_->run(what, key_words, words, clock::now() + ample, answer.completion());
+    if (!answer.get()) throw std::runtime_error(answer.get().error().message());
+    return *answer.get();
+  }
+
+  reply send(const command& what) {
+    const awaited answer(reactor_);
+    node_->send(what, clock::now() + ample, answer.completion());
+    if (!answer.get()) throw std::runtime_error(answer.get().error().message());
+    return *answer.get();
+  }
+
+  // Subscribes the process to its channel of the lane; confirmed when it returns.
+  std::unique_ptr<spi::subscription> listen(redis::lane which, const std::string& process,
+                                            const std::shared_ptr<ear>& listener) {
+    auto made = node_->listen(
+        {redis::channel_id::flavour::classic, redis::process_channel(which, process)}, listener);
+    if (!made) throw std::runtime_error(made.error().message());
+    if (!eventually([&] { return listener->is_confirmed(); })) throw std::runtime_error("silent");
+    return std::move(*made);
+  }
+  // True once the server counts nobody there.
+  bool deaf(redis::lane which, const std::string& process) {
+    const std::string channel = redis::process_channel(which, process);
+    return eventually([&] {
+      return send(command{"PUBSUB", "NUMSUB", channel}).elements.at(1).integer == 0;
+    });
+  }
+
+ private:
+  const std::shared_ptr<spi::reactor> reactor_;
+  const std::shared_ptr<redis::node> node_;
+  const short_scripts scripts_;
+};
+
+}  // namespace holdfast::test
