@@ -1,6 +1,8 @@
 // See the header.
 #include "stores/redis/client/connection.hpp"
 
+#include "stores/redis/client/script.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -34,19 +36,22 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(const command& what, time_point deadline, spi::completion<reply> done) {
+void connection::send(const command& what, const script* runs, time_point deadline,
+                      spi::completion<reply> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
   const time_point now = net_.reactor->now();
   pending rest{std::move(done), deadline, what.replies(), {}};
   mutex_lock lock(mutex_);
-  if (state_ != state::open || deadline <= now) return send_later(lock, what, std::move(rest), now);
+  if (state_ != state::open || deadline <= now) {
+    return send_later(lock, what, runs, std::move(rest), now);
+  }
   if (in_flight_.size() >= command_limit || link_->unsent() >= net::stream::unsent_limit) {
     lock.unlock();
     return rest.done(failure(errc::overloaded,
                              "redis " + options_->where.text() + ": too many commands at once"));
   }
   in_flight_.push_back(std::move(rest));
-  link_->queue(what.bytes());
+  queue(what, runs);
   watch_deadline(deadline);
   if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   const std::shared_ptr<link> out = link_;
@@ -54,8 +59,18 @@ void connection::send(const command& what, time_point deadline, spi::completion<
   out->flush();
 }
 
+// Called with the mutex held and the link open.
+void connection::queue(const command& what, const script* runs) {
+  if (runs == nullptr || std::ranges::find(known_, runs) != known_.end()) {
+    return link_->queue(what.bytes());
+  }
+  link_->queue(runs->in_full(what).bytes());
+  known_.push_back(runs);
+}
+
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
-void connection::send_later(mutex_lock& lock, const command& what, pending rest, time_point now) {
+void connection::send_later(mutex_lock& lock, const command& what, const script* runs, pending rest,
+                            time_point now) {
   const std::string where = "redis " + options_->where.text() + ", " + what.verb();
   std::optional<error> refusal;
   if (state_ == state::closed) {
@@ -73,7 +88,7 @@ void connection::send_later(mutex_lock& lock, const command& what, pending rest,
     return rest.done(tl::unexpected(*refusal));
   }
   watch_deadline(rest.deadline);
-  waiting_.push_back({what, std::move(rest)});
+  waiting_.push_back({what, runs, std::move(rest)});
   if (state_ != state::idle) return;
   if (now >= not_before_) return connect(lock);
   rest_or_idle();
@@ -110,8 +125,9 @@ void connection::opened(link& which, const server_info& server) {
   opened_at_ = net_.reactor->now();
   last_failure_.reset();
   server_ = server;
+  known_.clear();
   for (waiting& one : waiting_) {
-    link_->queue(one.what.bytes());
+    queue(one.what, one.runs);
     in_flight_.push_back(std::move(one.rest));
   }
   waiting_.clear();
@@ -132,7 +148,10 @@ void connection::received(link& which, std::vector<reply>& replies) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
   std::size_t taken = 0;
-  while (taken < replies.size() && !in_flight_.empty()) match(replies[taken++], finished);
+  while (taken < replies.size() && !in_flight_.empty()) {
+    if (replies[taken].is_error("NOSCRIPT")) known_.clear();
+    match(replies[taken++], finished);
+  }
   const bool unasked = taken < replies.size();
   lock.unlock();
 

@@ -30,6 +30,8 @@
 
 namespace holdfast::redis {
 
+class script;
+
 // Thread-safe. Completions are called exactly once, by the command's deadline, under no lock.
 //
 //   state       means                           changes to
@@ -45,6 +47,9 @@ namespace holdfast::redis {
 //  2. in_flight_ has the commands of the current link in the order in which their bytes were
 //     queued.
 //  3. No I/O and no call to others under the mutex; queueing bytes is neither.
+//  4. Commands are executed in the order in which they were sent, unless one was answered with
+//     unavailable. So a script goes in full the first time on a link: sent by a hash that the server
+//     does not know, it would be overtaken by what was sent behind it.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:
   // In flight, or waiting for a link; then overloaded.
@@ -65,7 +70,15 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // Writes on the calling thread if the link is open. Error replies of the server are replies.
   // unavailable: no answer in time, or the link broke; the command may have been executed. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(const command& what, time_point deadline, spi::completion<reply> done);
+  void send(const command& what, time_point deadline, spi::completion<reply> done) {
+    send(what, nullptr, deadline, std::move(done));
+  }
+  // A command that script::by_hash() made. The script lives at least until `done` is called.
+  // NOSCRIPT: nothing was executed; from then on all scripts go in full once more.
+  void run(const script& what, const command& by_hash, time_point deadline,
+           spi::completion<reply> done) {
+    send(by_hash, &what, deadline, std::move(done));
+  }
 
   // Afterwards every completion has been called, with unavailable. Not from within a lock that
   // completions take.
@@ -90,6 +103,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   };
   struct waiting {
     command what;
+    const script* runs;  // or null
     pending rest;
   };
   struct answered {
@@ -100,7 +114,11 @@ class connection final : public link_user, public std::enable_shared_from_this<c
 
   connection(net::network net, server_options options, events tell);
 
-  void send_later(mutex_lock& lock, const command& what, pending rest, time_point now);
+  void send(const command& what, const script* runs, time_point deadline,
+            spi::completion<reply> done);
+  void send_later(mutex_lock& lock, const command& what, const script* runs, pending rest,
+                  time_point now);
+  void queue(const command& what, const script* runs);
   void connect(mutex_lock& lock);
   void rest_or_idle();
   void match(reply& answer, std::pmr::vector<answered>& into);
@@ -123,6 +141,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   std::shared_ptr<link> link_;
   std::deque<pending> in_flight_;
   std::deque<waiting> waiting_;
+  std::vector<const script*> known_;         // were sent in full on this link
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;
   spi::runtime::timer_id rest_timer_ = 0;

@@ -57,14 +57,14 @@ void run_script(const std::shared_ptr<connection>& with, const script& what,
       std::make_unique<call_state>(call_state{what.by_hash(keys, arguments), std::move(done)});
   const command& sent = kept->sent;
   // Not the connection itself, which keeps this until it is answered.
-  with->send(sent, deadline,
-             [weak = std::weak_ptr(with), &what, deadline,
-              state = std::move(kept)](result<reply> answer) mutable {
-               if (!answer || !answer->is_error("NOSCRIPT")) return state->done(std::move(answer));
-               const std::shared_ptr<connection> again = weak.lock();
-               if (again == nullptr) return state->done(failure(errc::unavailable, "closed"));
-               again->send(what.in_full(state->sent), deadline, std::move(state->done));
-             });
+  with->run(what, sent, deadline,
+            [weak = std::weak_ptr(with), &what, deadline,
+             state = std::move(kept)](result<reply> answer) mutable {
+              if (!answer || !answer->is_error("NOSCRIPT")) return state->done(std::move(answer));
+              const std::shared_ptr<connection> again = weak.lock();
+              if (again == nullptr) return state->done(failure(errc::unavailable, "closed"));
+              again->run(what, state->sent, deadline, std::move(state->done));
+            });
 }
 
 }  // namespace holdfast::redis

@@ -1,5 +1,5 @@
-// A Lua script, called by its hash and sent in full only where the server does not know it: after a
-// restart, a failover, a moved slot, SCRIPT FLUSH.
+// A Lua script, sent in full once per connection and called by its hash from then on; in full again
+// where the server does not know it any more (SCRIPT FLUSH).
 #pragma once
 
 #include "stores/redis/client/command.hpp"
@@ -36,8 +36,8 @@ class script {
   std::string hash_;
 };
 
-// Calls it by hash, and once more in full if the server answers NOSCRIPT, which means that nothing
-// was executed. As connection::send() otherwise. The script lives at least until `done` is called.
+// Calls it, and once more in full if the server answers NOSCRIPT, which means that nothing was
+// executed. As connection::send() otherwise. The script lives at least until `done` is called.
 void run_script(const std::shared_ptr<connection>& with, const script& what,
                 std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
                 time_point deadline, spi::completion<reply> done);
