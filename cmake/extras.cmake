@@ -23,6 +23,7 @@ if(HOLDFAST_BENCH)
     # Servers to measure against are started by the tests' own helpers.
     add_library(bench_support STATIC
       "${PROJECT_SOURCE_DIR}/tests/support/child_process.cpp"
+      "${PROJECT_SOURCE_DIR}/tests/support/forked_process.cpp"
       "${PROJECT_SOURCE_DIR}/tests/support/free_port.cpp"
       "${PROJECT_SOURCE_DIR}/tests/support/redis_server.cpp")
     target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests")
