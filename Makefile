@@ -12,7 +12,8 @@ SEEDS ?= 1000000
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
 
-demo: build ## show what holdfast does
+demo: packages build/build.ninja ## show what holdfast does; builds the program only
+	cmake --build build -j $(JOBS) --target holdfast_cli
 	scripts/demo
 
 test: packages-test build ## build everything and run all tests
