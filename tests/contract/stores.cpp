@@ -10,8 +10,7 @@ namespace holdfast::test {
 
 namespace {
 
-// A name of the test's own: it must find nothing of another, and a repetition of it nothing of the
-// run before.
+// A name of the test's own: it must find nothing of another. A repetition needs a process of its own.
 fresh_engine memory_engine() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   std::string name = std::string(test->test_suite_name()) + "." + test->name();
