@@ -290,6 +290,9 @@ void check_full_disk(const embedded_file& file) {
   }
   check(refused && *refused == errc::unavailable, "full is said");
   check(refused->detail.find("full") != std::string::npos, refused->message());
+  // Who comes now is let in, or told.
+  const error newcomer = opening(file.path());
+  check(newcomer == errc::busy || newcomer == errc::unavailable, newcomer.message());
   // Now at the latest a release may fail. It is said, and made good when there is room.
   const auto left = client.leave(kept, 1s);
   check(left || left.error() == errc::unavailable, "a definite answer");
