@@ -1,6 +1,7 @@
 // Trouble of the embedded file and of holders, as the user meets it: what is said, and with which
 // exit code.
 #include "cli/fixture.hpp"
+#include "support/free_port.hpp"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -95,6 +96,21 @@ TEST_F(trouble, what_the_file_says_is_122_in_one_line) {
   }
   EXPECT_EQ(read_file(home_ / "text"), "not a database, but long enough to be looked at as one\n");
 }
+
+#ifdef HOLDFAST_WITH_REDIS
+TEST_F(trouble, an_engine_that_is_not_there_is_122_and_not_waited_for) {
+  // Broken: with a wrong host in the URL a cron job waits for ever, and says nothing.
+  const std::string nowhere = "redis://127.0.0.1:" + std::to_string(test::free_port());
+  for (const words& line : {words{"run", "x", "--", "true"}, words{"elect", "x", "--", "true"}}) {
+    words whole{"--url", nowhere};
+    whole.insert(whole.end(), line.begin(), line.end());
+    const answer got = type(whole);
+    EXPECT_EQ(got.code, 122);
+    EXPECT_EQ(lines(got.err), 1) << got.err;
+    EXPECT_NE(got.err.find("refused"), std::string::npos) << got.err;
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace holdfast::cli_test
