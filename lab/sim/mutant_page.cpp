@@ -120,7 +120,7 @@ std::vector<std::string> differences(const std::vector<page_row>& rows) {
       found.push_back(row->mutant + ": described otherwise than in the sources");
     }
   }
-  if (rows.size() > all_mutants().size()) found.push_back("some mutant is on the page twice");
+  if (rows.size() > all_mutants().size()) found.emplace_back("some mutant is on the page twice");
   return found;
 }
 
