@@ -40,7 +40,7 @@ void connection::send(const command& what, const script* runs, time_point deadli
                       spi::completion<reply> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
   const time_point now = net_.reactor->now();
-  pending rest{std::move(done), deadline, what.replies(), {}};
+  pending rest{std::move(done), deadline, what.replies(), {}, std::nullopt, runs};
   mutex_lock lock(mutex_);
   if (state_ != state::open || deadline <= now) {
     return send_later(lock, what, runs, std::move(rest), now);
@@ -50,6 +50,7 @@ void connection::send(const command& what, const script* runs, time_point deadli
     return rest.done(failure(errc::overloaded,
                              "redis " + options_->where.text() + ": too many commands at once"));
   }
+  if (now - heard_at_ >= quiet) rest.again = what;
   in_flight_.push_back(std::move(rest));
   queue(what, runs);
   watch_deadline(deadline);
@@ -123,6 +124,7 @@ void connection::opened(link& which, const server_info& server) {
   if (&which != link_.get()) return;
   state_ = state::open;
   opened_at_ = net_.reactor->now();
+  heard_at_ = opened_at_;
   last_failure_.reset();
   server_ = server;
   known_.clear();
@@ -147,6 +149,7 @@ void connection::received(link& which, std::vector<reply>& replies) {
       std::ranges::any_of(replies, [](const reply& one) { return one.is_error("READONLY"); });
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
+  heard_at_ = net_.reactor->now();
   std::size_t taken = 0;
   while (taken < replies.size() && !in_flight_.empty()) {
     if (replies[taken].is_error("NOSCRIPT")) known_.clear();
@@ -186,6 +189,16 @@ void connection::match(reply& answer, std::pmr::vector<answered>& into) {
 void connection::ended(link& which, const error& why) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
+  // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
+  if (state_ == state::open && !in_flight_.empty() && in_flight_.front().again) {
+    for (pending& one : in_flight_) {
+      if (!one.again) break;
+      command what = *std::exchange(one.again, std::nullopt);
+      const script* const runs = one.runs;
+      waiting_.push_back({std::move(what), runs, std::move(one)});
+    }
+    std::erase_if(in_flight_, [](const pending& one) { return !one.done; });
+  }
   drop_link(lock, why, net_.reactor->now());
 }
 

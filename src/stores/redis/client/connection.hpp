@@ -95,11 +95,17 @@ class connection final : public link_user, public std::enable_shared_from_this<c
  private:
   enum class state : std::uint8_t { idle, connecting, open, resting, closed };
 
+  // After a quiet time, a link that ends without a word had ended before: what was sent on it goes
+  // out once more on a fresh one. Everything that the store sends may be executed twice.
+  static constexpr duration quiet = std::chrono::seconds(1);
+
   struct pending {
     spi::completion<reply> done;
     time_point deadline;
-    std::uint32_t replies;        // still to come
-    std::vector<reply> gathered;  // of a command with several
+    std::uint32_t replies;         // still to come
+    std::vector<reply> gathered;   // of a command with several
+    std::optional<command> again;  // sent after a quiet time: may be sent once more
+    const script* runs = nullptr;
   };
   struct waiting {
     command what;
@@ -148,6 +154,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   net::backoff backoff_;
   time_point not_before_{};  // the next attempt
   time_point opened_at_{};
+  time_point heard_at_{};  // the link's last sign of life
   std::optional<error> last_failure_;
   std::optional<server_info> server_;
 };
