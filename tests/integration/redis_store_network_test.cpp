@@ -1,0 +1,125 @@
+// The Redis store on a network that loses, delays and cuts.
+#include "integration/redis_store_harness.hpp"
+
+namespace holdfast::test {
+namespace {
+
+using way = tcp_gate::way;
+
+class redis_store_network : public redis_store_test {
+ protected:
+  mutex lock{through, "stock", {.ttl = 1s}};
+
+  // So that the next bytes are those of the verb in question.
+  void warm_up() {
+    auto first = lock.acquire();
+    ASSERT_TRUE(first) << first.error().message();
+    ASSERT_EQ(told(first->release()), "ok");
+  }
+};
+
+TEST_F(redis_store_network, an_acquire_whose_answer_is_lost_is_one_grant) {
+  // Broken (H14, H15): the retry would wait for its own orphan, or be a second grant.
+  warm_up();
+  gate.swallow(way::to_client, 1);
+  auto lease = lock.acquire({.wait = patience});
+  ASSERT_TRUE(lease) << lease.error().message();
+  const auto state = past.inspect("stock");
+  ASSERT_TRUE(state);
+  ASSERT_EQ(state->holders.size(), 1U);
+  EXPECT_EQ(state->holders[0].fence, lease->fence());
+  EXPECT_EQ(told(lease->release()), "ok");
+  EXPECT_TRUE(is_free(past, "stock"));
+}
+
+TEST_F(redis_store_network, a_release_whose_answer_is_lost_frees_and_is_not_called_lost) {
+  // Broken (H16): a release that was executed would be reported as a loss.
+  warm_up();
+  auto lease = lock.acquire();
+  ASSERT_TRUE(lease);
+  gate.swallow(way::to_client, 1);
+  EXPECT_NE(told(lease->release()), std::string(describe(errc::lost)));
+  EXPECT_TRUE(is_free(past, "stock"));
+}
+
+TEST_F(redis_store_network, a_release_that_never_arrives_is_repeated) {
+  // Broken (H17): the lock would stay taken for its whole ttl although its holder gave it back.
+  mutex patient(through, "shelf", {.ttl = 20s});
+  auto lease = patient.acquire();
+  ASSERT_TRUE(lease);
+  gate.lose(way::to_server);
+  auto released = in_thread([&] { return lease->release(); });
+  EXPECT_EQ(told(released.get()), std::string(describe(errc::unavailable)));
+  gate.pass();
+  EXPECT_TRUE(is_free(past, "shelf"));
+}
+
+TEST_F(redis_store_network, a_request_that_arrives_after_its_claim_was_given_up_revives_nothing) {
+  // Broken (H18): the server executes bytes after the connection that sent them is gone, and the
+  // lock would be held by nobody until its ttl ends.
+  mutex patient(through, "shelf", {.ttl = 20s});
+  warm_up();
+  gate.hold(way::to_server);
+  EXPECT_NE(told(patient.acquire({.wait = 300ms})), "ok");
+  gate.pass();
+  EXPECT_TRUE(is_free(past, "shelf"));
+  mutex other(past, "shelf");
+  auto free = other.acquire({.wait = patience});
+  EXPECT_TRUE(free);
+}
+
+TEST_F(redis_store_network, a_waiter_whose_subscription_was_cut_gets_the_lock) {
+  // Broken (H22): the grant would be pushed into the void, and the waiter sleep out the ttl.
+  mutex held(past, "stock", {.ttl = 30s});
+  auto first = held.acquire();
+  ASSERT_TRUE(first);
+  auto waiting = waits_for(through, "stock");
+  for (int i = 0; i < 3; ++i) server.cli({"CLIENT", "KILL", "TYPE", "pubsub"});
+  EXPECT_EQ(told(first->release()), "ok");
+  ASSERT_TRUE(arrives(waiting, 15s));
+  EXPECT_EQ(told(waiting.get()), "ok");
+}
+
+TEST_F(redis_store_network, a_waiter_whose_push_comes_late_gets_the_lock) {
+  // Broken (G6.1): a slow network would cost a waiter its turn.
+  mutex held(past, "stock", {.ttl = 30s});
+  auto first = held.acquire();
+  ASSERT_TRUE(first);
+  auto waiting = waits_for(through, "stock");
+  gate.delay(way::to_client, 300ms);
+  EXPECT_EQ(told(first->release()), "ok");
+  ASSERT_TRUE(arrives(waiting, 15s));
+  EXPECT_EQ(told(waiting.get()), "ok");
+}
+
+TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer) {
+  // Broken (G6.3): a lock offered to a process that cannot hear would be gone for its whole ttl.
+  mutex held(past, "stock", {.ttl = 30s, .fair = true});
+  auto first = held.acquire();
+  ASSERT_TRUE(first);
+  const client third = open_client(redis_url(server.port()));
+  auto cut_off = in_thread([&] {
+    mutex deaf(through, "stock", {.ttl = 30s, .fair = true});
+    return deaf.acquire({.wait = 20s});
+  });
+  EXPECT_TRUE(eventually([&] { return line_length(past, "stock") == 1; }));
+  auto next = in_thread([&] {
+    mutex behind(third, "stock", {.ttl = 30s, .fair = true});
+    return behind.acquire({.wait = patience});
+  });
+  EXPECT_TRUE(eventually([&] { return line_length(past, "stock") == 2; }));
+  gate.lose(way::to_client);
+  gate.lose(way::to_server);
+  const time_point freed = clock::now();
+  EXPECT_EQ(told(first->release()), "ok");
+  ASSERT_TRUE(arrives(next, 15s));
+  auto lease = next.get();
+  ASSERT_TRUE(lease) << lease.error().message();
+  EXPECT_LT(clock::now() - freed, 8s);  // an offer of 2 s, a re-check of 1 s, and a slow machine
+  EXPECT_EQ(told(lease->release()), "ok");
+  gate.pass();
+  EXPECT_EQ(told(cut_off.get()), "ok");
+}
+
+}  // namespace
+}  // namespace holdfast::test

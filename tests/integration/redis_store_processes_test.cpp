@@ -1,0 +1,190 @@
+// The Redis store among processes: exclusion while the server is killed, killed and paused waiters,
+// holders that are paused past their lease.
+#include "integration/redis_store_harness.hpp"
+#include "support/forked_process.hpp"
+#include "support/shared_page.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+const redis_options durable{false, {"--appendonly", "yes", "--appendfsync", "always"}, {}};
+
+struct counting {
+  static constexpr int processes = 16;
+  static constexpr int kills = 10;
+
+  std::atomic<bool> enough{false};
+  std::atomic<std::int64_t> counter{0};  // read, then written: wrong as soon as two do it at once
+  std::atomic<std::int64_t> done{0};
+  std::atomic<std::uint64_t> last_fence{0};
+  std::atomic<int> disorders{0};
+  std::atomic<int> inside{0};
+  std::atomic<int> meetings{0};
+};
+
+void count_under_the_lock(const std::string& url, counting& shared) {
+  const client mine = open_client(url);
+  mutex lock(mine, "counter", {.ttl = 20s});
+  while (!shared.enough.load()) {
+    const auto lease = lock.acquire({.wait = 60s});
+    if (!lease) throw lock_error(lease.error());
+    if (shared.inside.fetch_add(1) != 0) ++shared.meetings;
+    if (lease->fence().value() <= shared.last_fence.exchange(lease->fence().value())) {
+      ++shared.disorders;
+    }
+    const std::int64_t value = shared.counter.load();
+    std::this_thread::yield();
+    shared.counter.store(value + 1);
+    ++shared.done;
+    shared.inside.fetch_sub(1);
+  }
+}
+
+TEST(redis_store_processes, sixteen_processes_count_exactly_while_the_server_is_killed_ten_times) {
+  // Broken: exclusion, the order of fences, or somebody stuck, when a durable server crashes.
+  redis_server server(durable);
+  const shared_page<counting> shared;
+  std::vector<forked_process> processes;
+  for (int i = 0; i < counting::processes; ++i) {
+    processes.emplace_back([&] { count_under_the_lock(redis_url(server.port()), *shared); });
+  }
+  for (int kill = 0; kill < counting::kills; ++kill) {
+    const std::int64_t before = shared->done.load();
+    ASSERT_TRUE(eventually([&] { return shared->done.load() >= before + 50; })) << "stuck";
+    server.kill();
+    server.start();
+  }
+  const std::int64_t before = shared->done.load();
+  EXPECT_TRUE(eventually([&] { return shared->done.load() >= before + 50; })) << "stuck";
+  shared->enough = true;
+  for (auto& each : processes) EXPECT_EQ(each.wait(), 0);
+  EXPECT_EQ(shared->counter.load(), shared->done.load());
+  EXPECT_EQ(shared->meetings, 0);
+  EXPECT_EQ(shared->disorders, 0);
+}
+
+struct talk {
+  std::atomic<int> in_line{0};
+  std::atomic<int> holding{0};
+  std::atomic<std::uint64_t> fence{0};
+  std::atomic<bool> lost{false};
+  std::atomic<bool> valid{true};
+  std::atomic<bool> go_on{false};
+};
+
+// Acquires, says so, and sits there.
+forked_process waiter(const std::string& url, talk& shared) {
+  return forked_process([&shared, url] {
+    while (!shared.go_on.load()) std::this_thread::yield();
+    const client mine = open_client(url);
+    mutex lock(mine, "stock", {.ttl = 60s, .fair = true});
+    const auto lease = lock.acquire({.wait = 60s});
+    if (lease) ++shared.holding;
+    while (true) ::pause();
+  });
+}
+
+TEST(redis_store_processes, a_killed_waiter_is_skipped_at_once_and_a_paused_one_costs_one_offer) {
+  // Broken (G6.3, G7.4): the lock would be given to the dead, and lie there for its whole ttl.
+  const redis_server server;
+  const shared_page<talk> shared;
+  const std::string url = redis_url(server.port());
+  std::vector<forked_process> children;
+  for (int i = 0; i < 4; ++i) children.push_back(waiter(url, *shared));
+  const client own = open_client(url);
+  mutex lock(own, "stock", {.ttl = 30s, .fair = true});
+  auto first = lock.acquire({.wait = patience});
+  ASSERT_TRUE(first);
+  shared->go_on = true;
+  ASSERT_TRUE(eventually([&] { return line_length(own, "stock") == 4; }));
+  children[0].kill();
+  children[1].kill();
+  children[2].kill();
+  children[3].stop();
+  auto next = in_thread([&] { return lock.acquire({.wait = patience}); });
+  ASSERT_TRUE(eventually([&] { return line_length(own, "stock") == 5; }));
+  const time_point freed = clock::now();
+  EXPECT_EQ(told(first->release()), "ok");
+  ASSERT_TRUE(arrives(next));
+  const auto lease = next.get();
+  ASSERT_TRUE(lease) << lease.error().message();
+  EXPECT_LT(clock::now() - freed, 8s);  // one offer of 2 s, a re-check of 1 s, and a slow machine
+}
+
+TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_goes_on) {
+  // Broken (H01): it would write beside the next holder, and nobody could tell.
+  const redis_server server;
+  const shared_page<talk> shared;
+  const std::string url = redis_url(server.port());
+  forked_process holder([&] {
+    const client mine = open_client(url);
+    mutex lock(mine, "stock", {.ttl = 1s});
+    const auto lease = lock.acquire();
+    shared->fence = lease->fence().value();
+    shared->holding = 1;
+    while (!shared->go_on.load()) std::this_thread::yield();
+    shared->valid = lease->valid();
+    shared->lost = eventually([&] { return lease->lost().stop_requested(); }, 5s);
+  });
+  ASSERT_TRUE(eventually([&] { return shared->holding.load() == 1; }));
+  holder.stop();
+  const client own = open_client(url);
+  mutex lock(own, "stock", {.ttl = 10s});
+  const auto lease = lock.acquire({.wait = patience});
+  ASSERT_TRUE(lease) << lease.error().message();
+  EXPECT_GT(lease->fence().value(), shared->fence.load());
+  shared->go_on = true;
+  holder.signal(SIGCONT);
+  EXPECT_EQ(holder.wait(), 0);
+  EXPECT_FALSE(shared->valid.load());
+  EXPECT_TRUE(shared->lost.load());
+}
+
+TEST(redis_store_processes, nothing_is_left_of_processes_that_died_but_states_that_end) {
+  // Broken (G8): keys of the dead would pile up for ever.
+  redis_server server;
+  const std::string url = redis_url(server.port(), "?offer=200ms");
+  {
+    const shared_page<talk> shared;
+    std::vector<forked_process> children;
+    for (int i = 0; i < 6; ++i) {
+      children.emplace_back([&] {
+        const client mine = open_client(url);
+        mutex plain(mine, "plain", {.ttl = 1s});
+        shared_mutex both(mine, "both", {.ttl = 1s});
+        semaphore some(mine, "some", {.max = 2, .lock = {.ttl = 1s}});
+        const auto one = plain.acquire({.wait = 0s});
+        const auto two = both.acquire_shared({.wait = 0s});
+        const auto three = some.acquire({.wait = 0s});
+        ++shared->in_line;
+        const auto four = both.acquire({.wait = 60s});
+      });
+    }
+    ASSERT_TRUE(eventually([&] { return shared->in_line.load() == 6; }));
+    for (auto& each : children) each.kill();
+  }
+  const client own = open_client(url);
+  EXPECT_TRUE(eventually([&] {
+    const auto list = own.list("");
+    return list && std::ranges::none_of(*list, [](const auto& one) { return one.holders > 0; });
+  }));
+  const std::string keys = server.cli({"KEYS", "*"});
+  std::istringstream lines(keys);
+  for (std::string key; std::getline(lines, key);) {
+    EXPECT_GT(std::stol(server.cli({"PTTL", key})), 0) << key << " never ends";
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
