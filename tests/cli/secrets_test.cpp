@@ -19,7 +19,7 @@ TEST_F(secrets, are_gone_from_arguments_and_environment_of_a_running_program) {
   shell_.environment["HOLDFAST_URL"] = "redis://user:hunter1@localhost/1?password=hunter3";
   shell_.environment["HOLDFAST_PASSWORD"] = "hunter2";
   process job = begin({"--url", "sqlite:" + (home_ / "x.db"), "run", "x", "--", "sh", "-c",
-                       "echo held; env; exec sleep 1000"});
+                       "env; echo held; exec sleep 1000"});
   ASSERT_TRUE(job.says("held"));
   EXPECT_EQ(visible(job.pid()).find("hunter"), std::string::npos);
   job.send(SIGTERM);

@@ -76,11 +76,12 @@ TEST_P(loss, a_lease_is_renewed_while_it_lives) {
   options.observer = seen;
   const client a = open(options);
   const client b = open();
-  const auto held = make(a, "stock/42", {.ttl = 150ms})->acquire();
+  // Long enough for a machine that has other things to do.
+  const auto held = make(a, "stock/42", {.ttl = 1s})->acquire();
   ASSERT_THAT(held, succeeds());
   const fence_token before = held->fence();
   if (a.caps().expires) {
-    EXPECT_TRUE(seen->sees(event_kind::renewed, 6));
+    EXPECT_TRUE(seen->sees(event_kind::renewed, 4));
   }
   EXPECT_THAT(make(b)->acquire({.wait = 400ms}), fails_with(errc::timed_out));
   EXPECT_TRUE(held->valid());
@@ -92,7 +93,7 @@ TEST_P(loss, notice_is_given_before_the_end) {
   // Broken: no time is left to stop in an orderly way.
   if (!supported()) return;
   const client a = open();
-  const lock_options options{.ttl = 500ms, .renew = renew::never, .notice = 200ms};
+  const lock_options options{.ttl = 2s, .renew = renew::never, .notice = 900ms};
   const auto held = make(a, "stock/42", options)->acquire();
   ASSERT_THAT(held, succeeds());
   flag told;
@@ -153,8 +154,8 @@ TEST_P(loss, a_slow_listener_delays_neither_renewals_nor_the_truth) {
   if (!supported()) return;
   client a = open();
   const client b = open();
-  auto first = make(a, "first", {.ttl = 200ms})->acquire();
-  auto second = make(a, "second", {.ttl = 200ms})->acquire();
+  auto first = make(a, "first", {.ttl = 1s})->acquire();
+  auto second = make(a, "second", {.ttl = 1s})->acquire();
   ASSERT_THAT(first, succeeds());
   ASSERT_THAT(second, succeeds());
   flag entered;
@@ -165,7 +166,7 @@ TEST_P(loss, a_slow_listener_delays_neither_renewals_nor_the_truth) {
   });
   ASSERT_THAT(a.revoke("first", spi::revocation::force), succeeds());
   ASSERT_TRUE(entered.wait());
-  EXPECT_THAT(make(b, "second")->acquire({.wait = 500ms}), fails_with(errc::timed_out));
+  EXPECT_THAT(make(b, "second")->acquire({.wait = 1200ms}), fails_with(errc::timed_out));
   EXPECT_TRUE(second->valid());
   ASSERT_THAT(client(b).revoke("second", spi::revocation::force), succeeds());
   EXPECT_TRUE(eventually([&] { return !second->valid(); }));
