@@ -17,7 +17,8 @@ demo: packages build/build.ninja ## show what holdfast does; builds the program 
 	scripts/demo
 
 test: packages-test build ## build everything and run all tests
-	ctest --preset dev -j $(JOBS)
+	ctest --preset dev -j $(JOBS) --output-junit tests.xml
+	@scripts/check-coverage build/tests.xml
 
 check: packages-tools build ## format, clang-tidy and the project's own rules
 	scripts/check-format
