@@ -114,7 +114,7 @@ TEST_P(outage, the_holder_gives_up_before_the_engine_does) {
 TEST_P(outage, one_missed_renewal_is_not_a_loss) {
   // Broken: a hiccup of the network costs the lock.
   if (!disturbed().caps().expires) return;
-  mutex stock(disturbed(), "stock", {.ttl = 600ms});
+  mutex stock(disturbed(), "stock", {.ttl = 2s});
   const auto held = stock.acquire();
   ASSERT_THAT(held, succeeds());
   way().set(trouble::no_request, 1);
