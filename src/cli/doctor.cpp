@@ -37,8 +37,16 @@ std::string text_of(const spi::check& check) {
   line.resize(6, ' ');
   line += plain(check.name);
   if (!check.detail.empty()) line += ": " + plain(check.detail);
-  if (!check.remedy.empty()) line += "; " + plain(check.remedy);
-  return line + "\n";
+  // A remedy of several lines is something to run: as it is, below.
+  const std::size_t end = std::min(check.remedy.find('\n'), check.remedy.size());
+  if (!check.remedy.empty()) line += "; " + plain(check.remedy.substr(0, end));
+  line += "\n";
+  for (std::size_t from = end + 1; from < check.remedy.size();) {
+    const std::size_t to = std::min(check.remedy.find('\n', from), check.remedy.size());
+    line += plain(check.remedy.substr(from, to - from)) + "\n";
+    from = to + 1;
+  }
+  return line;
 }
 
 }  // namespace

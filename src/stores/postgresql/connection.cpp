@@ -183,6 +183,7 @@ void connection::ended(link& which, const error& why) {
     rest_or_idle(now);
   }
   refuse(std::move(those), why);
+  if (tell_.ended) tell_.ended(why);
 }
 
 void connection::refuse(std::vector<pending> those, const error& why) {
@@ -232,7 +233,8 @@ void connection::check_deadlines() {
     }
     std::erase_if(waiting_, overdue);
     if (!in_flight_.empty()) {
-      const time_point limit = in_flight_.front().sent + silence_limit;
+      const pending& oldest = in_flight_.front();
+      const time_point limit = std::max(oldest.deadline, oldest.sent + silence_limit);
       if (limit <= now) silent = link_;
       next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
     }

@@ -40,18 +40,20 @@ namespace holdfast::postgresql {
 // What must hold:
 //  1. in_flight_ has the calls of the current link in the order in which they were sent. One whose
 //     deadline has passed stays as a blank, so that its late answer is not taken for another's.
-//  2. A link that has answered nothing for silence_limit is given up.
+//  2. A link is given up when a call's deadline has passed and nothing at all was answered since it
+//     was sent, for at least silence_limit.
 //  3. No call to others under the mutex, except link::send, which returns at once.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:
   // In flight, or waiting for a link; then overloaded.
   static constexpr std::size_t call_limit = 200'000;
-  static constexpr duration silence_limit = std::chrono::seconds(5);
+  static constexpr duration silence_limit = std::chrono::seconds(1);
 
   // Told on the reactor's threads.
   struct events {
     std::function<void()> opened;
     std::function<void(std::string_view)> notified;
+    std::function<void(const error&)> ended;
   };
 
   // `channel`: not empty for the connection that listens; it takes no calls, and once started stays

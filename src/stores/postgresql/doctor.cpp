@@ -1,4 +1,6 @@
-// What `doctor` asks of the server, and what it says to the answers.
+// See the header.
+#include "stores/postgresql/doctor.hpp"
+
 #include "stores/postgresql/postgresql_store.hpp"
 #include "stores/postgresql/schema.hpp"
 
@@ -81,7 +83,11 @@ spi::check room(const facts& known, std::size_t wanted) {
   return check;
 }
 
-std::vector<spi::check> examined(const facts& known, const server_options& options, bool hears) {
+}  // namespace
+
+std::vector<spi::check> examined(const sql::rows& answer, const server_options& options,
+                                 bool hears) {
+  const facts known = read(answer);
   std::vector<spi::check> checks;
   checks.push_back({"server", status::ok, "PostgreSQL " + text(known, "version"), ""});
   checks.push_back({"schema", status::ok,
@@ -127,8 +133,6 @@ std::vector<spi::check> refused(const error& why, const server_options& options)
   return {std::move(check)};
 }
 
-}  // namespace
-
 void postgresql_store::probe(const spi::op_context& context,
                              spi::completion<std::vector<spi::check>> done) {
   if (!usable()) return done(failure(errc::cancelled, "postgresql: closed or forked"));
@@ -140,7 +144,7 @@ void postgresql_store::probe(const spi::op_context& context,
         statement::examine, {}, deadline,
         [self, hears = open.has_value(), done = std::move(done)](result<sql::rows> rows) mutable {
           if (!rows) return done(refused(rows.error(), *self->options_));
-          done(examined(read(*rows), *self->options_, hears));
+          done(examined(*rows, *self->options_, hears));
         });
   });
 }

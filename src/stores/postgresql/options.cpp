@@ -36,7 +36,7 @@ bool is_near(const std::string& host) {
 // Where no root certificates were named: the user's own as libpq looks for them, else the system's.
 std::string root_certificates() {
   if (const char* home = std::getenv("HOME"); home != nullptr) {
-    const std::string own = std::string(home) + "/.postgresql/root.crt";
+    std::string own = std::string(home) + "/.postgresql/root.crt";
     if (::access(own.c_str(), R_OK) == 0) return own;
   }
   constexpr const char* system = "/etc/ssl/certs/ca-certificates.crt";

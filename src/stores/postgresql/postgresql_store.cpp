@@ -64,7 +64,7 @@ connection& postgresql_store::road(const std::string& key) const {
 }
 
 template <class T, class Convert>
-void postgresql_store::call(statement which, const std::string& key, arguments with,
+void postgresql_store::call(statement which, const std::string& key, arguments&& with,
                             const spi::op_context& context, spi::completion<T> done,
                             Convert convert) {
   if (!usable()) return done(refusal());

@@ -77,8 +77,8 @@ class postgresql_store final : public spi::store,
 
   // One call, its rows turned into an answer by `convert`.
   template <class T, class Convert>
-  void call(statement which, const std::string& key, arguments with, const spi::op_context& context,
-            spi::completion<T> done, Convert convert);
+  void call(statement which, const std::string& key, arguments&& with,
+            const spi::op_context& context, spi::completion<T> done, Convert convert);
   connection& road(const std::string& key) const;
   [[nodiscard]] bool usable() const noexcept;
 

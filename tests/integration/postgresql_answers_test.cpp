@@ -1,0 +1,62 @@
+// Requests and answers that are lost, late or cut on the way: the n-th of each, for every n.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "integration/postgresql_harness.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+namespace {
+
+using way = tcp_gate::way;
+
+TEST(postgresql_answers, whatever_answer_is_lost_nothing_is_left_behind) {
+  // Broken: an orphan that blocks everybody until its ttl ends, or a lock given twice.
+  const borrowed_schema schema;
+  const client witness = open_client(schema.url());
+  ASSERT_THAT(mutex(witness, "stock").acquire(), succeeds());
+  for (std::size_t nth = 1; nth <= 12; ++nth) {
+    SCOPED_TRACE("answer " + std::to_string(nth));
+    tcp_gate gate(shared_postgresql().port());
+    client a = open_client(by_port(schema.url("&connections=1"), gate.port()));
+    gate.swallow(nth % 2 == 0 ? way::to_client : way::to_server, (nth + 1) / 2);
+    {
+      mutex stock(a, "stock", {.ttl = 1s});
+      const auto held = stock.acquire({.wait = patience});
+      EXPECT_THAT(held, succeeds());
+    }
+    a.close();
+    EXPECT_TRUE(becomes_free(witness, "stock"));
+  }
+}
+
+TEST(postgresql_answers, a_request_that_arrives_late_revives_nothing) {
+  // Broken: a claim that was given up holds the lock after all, for a whole ttl.
+  const borrowed_schema schema;
+  const client witness = open_client(schema.url());
+  tcp_gate gate(shared_postgresql().port());
+  client a = open_client(by_port(schema.url("&connections=1"), gate.port()));
+  mutex stock(a, "stock", {.ttl = 30s});
+  ASSERT_THAT(stock.acquire(), succeeds());
+  ASSERT_TRUE(becomes_free(witness, "stock"));
+  gate.hold(way::to_server);
+  EXPECT_THAT(stock.acquire({.wait = 200ms}), fails_with(errc::unavailable));
+  gate.pass();
+  // What was held arrives now, then the withdrawal.
+  EXPECT_TRUE(becomes_free(witness, "stock"));
+  EXPECT_THAT(mutex(witness, "stock").acquire({.wait = 0s}), succeeds());
+}
+
+TEST(postgresql_answers, answers_in_single_bytes_are_answers) {
+  // Broken: a reader that takes a part for the whole.
+  const borrowed_schema schema;
+  tcp_gate gate(shared_postgresql().port());
+  gate.drip(way::to_client);
+  const client a = open_client(by_port(schema.url("&connections=1"), gate.port()));
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif

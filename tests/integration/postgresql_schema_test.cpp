@@ -1,0 +1,154 @@
+// How the tables come into the server, who may, and what else may be there.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "integration/postgresql_harness.hpp"
+#include "stores/postgresql/schema.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+TEST(postgresql_schema, fifty_first_clients_make_it_once) {
+  // Broken: the first start of a fleet fails with "already exists" (a race of CREATE IF NOT EXISTS).
+  const std::string url = shared_postgresql().url(fresh_schema(), "&connections=1");
+  std::atomic<int> granted{0};
+  {
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 50; ++i) {
+      all.emplace_back([&, i] {
+        const client own = open_client(url);
+        if (mutex(own, "stock/" + std::to_string(i)).acquire({.wait = patience})) ++granted;
+      });
+    }
+  }
+  EXPECT_EQ(granted, 50);
+}
+
+TEST(postgresql_schema, who_may_not_create_is_told_what_to_grant_and_then_may) {
+  // Broken: locks need the rights of an administrator.
+  const std::string schema = fresh_schema();
+  auto admin = admin_of(shared_postgresql());
+  admin.run(
+      "DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN; "
+      "REVOKE CREATE ON DATABASE postgres FROM PUBLIC");
+  const std::string url =
+      "postgresql://plain@127.0.0.1:" + std::to_string(shared_postgresql().port()) +
+      "/postgres?schema=" + schema;
+  {
+    const client a = open_client(url);
+    const auto refused = mutex(a, "stock").acquire({.wait = 2s});
+    EXPECT_THAT(refused, fails_with(errc::denied));
+    EXPECT_THAT(refused.error().detail, testing::HasSubstr("holdfast doctor"));
+  }
+  admin.run(postgresql::installation_for(schema, "plain"));
+  const client a = open_client(url);
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  latch start(a, "start");
+  EXPECT_THAT(start.set(2), succeeds());
+  EXPECT_THAT(start.count_down(), succeeds());
+  EXPECT_THAT(a.list(), succeeds());
+  EXPECT_THAT(a.observe("stock", [](const spi::store_event&) {}), succeeds());
+}
+
+TEST(postgresql_schema, a_newer_format_is_refused) {
+  // Broken: an old client writes into tables that it does not understand.
+  const std::string schema = fresh_schema();
+  auto admin = admin_of(shared_postgresql());
+  admin.run(postgresql::installation(schema));
+  admin.run("UPDATE " + schema + ".meta SET format = 2");
+  const client a = open_client(shared_postgresql().url(schema));
+  const auto refused = mutex(a, "stock").acquire({.wait = 2s});
+  EXPECT_THAT(refused, fails_with(errc::unsupported));
+  EXPECT_THAT(refused.error().detail, testing::HasSubstr("format 2"));
+}
+
+TEST(postgresql_schema, what_the_role_has_set_does_not_matter) {
+  // Broken: a role's own settings break locks: another isolation, time-outs, a search path (H76).
+  const std::string schema = fresh_schema();
+  auto admin = admin_of(shared_postgresql());
+  admin.run(
+      "DROP ROLE IF EXISTS odd; CREATE ROLE odd LOGIN SUPERUSER; "
+      "ALTER ROLE odd SET default_transaction_isolation = 'serializable'; "
+      "ALTER ROLE odd SET statement_timeout = '1s'; "
+      "ALTER ROLE odd SET idle_session_timeout = '300ms'; "
+      "ALTER ROLE odd SET search_path = 'nowhere'; "
+      "ALTER ROLE odd SET bytea_output = 'escape'; "
+      "ALTER ROLE odd SET client_min_messages = 'debug5'; "
+      "ALTER ROLE odd SET standard_conforming_strings = off; "
+      "ALTER ROLE odd SET extra_float_digits = 0");
+  const std::string url =
+      "postgresql://odd@127.0.0.1:" + std::to_string(shared_postgresql().port()) +
+      "/postgres?schema=" + schema;
+  const client a = open_client(url);
+  const client b = open_client(url);
+  auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(waits.future.get(), succeeds());
+  EXPECT_EQ(admin
+                .ask("SELECT count(*) FROM pg_stat_activity WHERE usename = 'odd' AND "
+                     "state LIKE 'idle in%'")
+                .front(),
+            "0");
+}
+
+TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {
+  // Broken: a table that grows with every order's lock, for ever.
+  const std::string schema = fresh_schema();
+  auto admin = admin_of(shared_postgresql());
+  admin.run(postgresql::installation(schema));
+  const auto attempt = [&](int i) {
+    const std::string number = std::to_string(i);
+    admin.ask("SELECT " + schema + ".attempt_1(convert_to('/order/" + number +
+              "', 'UTF8'), decode(lpad('" + number +
+              "', 32, '0'), 'hex'), 'public', 'p1', 0::int2, 1, 1, false, true, true, 1000000, 0, "
+              "1, ''::bytea)");
+  };
+  for (int i = 1000; i < 1200; ++i) attempt(i);
+  EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".resources").front(), "200");
+  // Two days later.
+  admin.run("CREATE OR REPLACE FUNCTION " + schema +
+            ".clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT (extract(epoch FROM "
+            "clock_timestamp() + interval '2 days') * 1000000)::bigint $$");
+  for (int i = 2000; i < 2040; ++i) attempt(i);
+  EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".resources").front(), "40");
+}
+
+TEST(postgresql_schema, a_wrong_password_is_denied_and_not_repeated) {
+  // Broken: a secret in a log (S1).
+  postgresql_options options;
+  options.access = {"host all all 127.0.0.1/32 scram-sha-256"};
+  const postgresql_server server(options);
+  server.sql("CREATE ROLE shop LOGIN SUPERUSER PASSWORD 'right-one'");
+  const std::string rest =
+      "@127.0.0.1:" + std::to_string(server.port()) + "/postgres?connections=1";
+  const client wrong = open_client("postgresql://shop:wr0ng-one" + rest);
+  const auto refused = mutex(wrong, "stock").acquire({.wait = 2s});
+  EXPECT_THAT(refused, fails_with(errc::denied));
+  EXPECT_THAT(refused.error().message(), testing::Not(testing::HasSubstr("wr0ng-one")));
+  const client right = open_client("postgresql://shop:right-one" + rest);
+  EXPECT_THAT(mutex(right, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST(postgresql_schema, a_url_is_read_strictly) {
+  // Broken: a misspelt option that is ignored, and locks in the wrong place.
+  for (const char* bad : {"postgresql://h/d?schmea=x", "postgresql://h/d?schema=Bad",
+                          "postgresql://h/d?schema=a;b", "postgresql://h/d?connections=0",
+                          "postgresql://h/d?connections=65", "postgresql://h/d?pooler=transaction",
+                          "postgresql://h/d?strategy=luck", "postgresql://h/d?host=relative"}) {
+    EXPECT_THAT(client::open(bad), fails_with(errc::invalid)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
