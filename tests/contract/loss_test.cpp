@@ -109,7 +109,7 @@ TEST_P(loss, after_a_release_no_loss_is_told) {
   // Broken: work that ended well is reported as lost.
   if (!supported()) return;
   client a = open();
-  auto held = make(a, "stock/42", {.ttl = 100ms})->acquire();
+  auto held = make(a, "stock/42", {.ttl = 600ms})->acquire();
   ASSERT_THAT(held, succeeds());
   const std::stop_token lost = held->lost();
   ASSERT_THAT(held->release(), succeeds());

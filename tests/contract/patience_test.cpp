@@ -38,6 +38,7 @@ TEST_P(waiting, a_wait_ends_when_its_time_is_over) {
   const client b = open();
   const auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
+  EXPECT_EQ(holders(b, "stock/42"), 1U);  // connected: what is timed is no handshake
   const time_point before = clock::now();
   EXPECT_THAT(make(b)->acquire({.wait = 80ms}), fails_with(errc::timed_out));
   EXPECT_GE(clock::now() - before, 80ms);

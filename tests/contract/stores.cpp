@@ -30,7 +30,7 @@ fresh_engine sqlite_engine() {
 #ifdef HOLDFAST_WITH_POSTGRESQL
 fresh_engine postgresql_engine() {
   auto schema = std::make_shared<borrowed_schema>();
-  return {schema->url(), schema};
+  return {schema->url("&connections=1"), schema};
 }
 #endif
 

@@ -70,8 +70,8 @@ void connection::send_later(mutex_lock& lock, waiting call, time_point now) {
     refusal = error{errc::unavailable, where + ": no time left"};
   } else if (waiting_.size() >= call_limit) {
     refusal = error{errc::overloaded, where + ": too many calls wait for a connection"};
-  } else if (state_ == state::idle && now < not_before_ && last_failure_ &&
-             definite(*last_failure_)) {
+  } else if ((state_ == state::idle || state_ == state::resting) && now < not_before_ &&
+             last_failure_ && definite(*last_failure_)) {
     refusal = last_failure_;
   }
   if (refusal) {

@@ -56,8 +56,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     std::function<void(const error&)> ended;
   };
 
-  // `channel`: not empty for the connection that listens; it takes no calls, and once started stays
-  // connected without being asked.
+  // `channel`: not empty for the connection that listens; it takes no calls.
   static std::shared_ptr<connection> make(net::network net,
                                           std::shared_ptr<const server_options> options,
                                           std::string channel = {}, events tell = {});
@@ -69,7 +68,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
   void send(statement which, arguments with, time_point deadline, spi::completion<sql::rows> done);
 
-  // Of a connection that listens: begins, once.
+  // Connects, and from now on stays connected without being asked.
   void start();
   [[nodiscard]] bool is_open() const;
   // Why it is not open, if it was tried.

@@ -82,7 +82,6 @@ result<std::unique_ptr<spi::subscription>> postgresql_store::watch_latch(
   if (!usable()) return failure(errc::cancelled, "postgresql: closed or forked");
   const std::string key = sql::key_of(resource);
   auto made = audience_->watch_latch(key, std::move(on_change));
-  ear_->start();
   // What changes before the server knows of us is found by looking again once it does.
   tell_wishes({{}, {key}}, reactor_->now() + wish_limit,
               [audience = audience_, key](const result<void>& told) {

@@ -48,6 +48,9 @@ std::shared_ptr<postgresql_store> postgresql_store::make(std::shared_ptr<spi::re
   for (std::size_t i = 0; i < made->options_->connections; ++i) {
     made->connections_.push_back(connection::make(made->net_, made->options_));
   }
+  // The first lock must not wait for a handshake that could have been made before.
+  made->connections_.front()->start();
+  made->ear_->start();
   return made;
 }
 
@@ -80,7 +83,6 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
   bells_->hang(claim->id, std::move(wakeup));
-  ear_->start();
   road(key).send(
       statement::attempt, attempt_arguments(key, *claim, ear_->process()), context.deadline,
       [bells = bells_, id = claim->id, done = std::move(done)](result<sql::rows> rows) mutable {

@@ -24,7 +24,7 @@
 
 namespace holdfast::postgresql {
 
-// Thread-safe. Connects when it is first needed. All calls that concern one name go over the same
+// Thread-safe. Connects in the background, from the beginning. All calls that concern one name go over the same
 // connection, so that they are executed in the order in which they were made.
 //
 // Shutdown: verbs are refused; calls under way are answered; nothing is heard any more.
