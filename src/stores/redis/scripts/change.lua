@@ -33,6 +33,7 @@ if h.mode ~= to then
   h.mode = to
   h.fence = next_fence(h.claim.block)
   add_holder(h)
+  moved = claim.id
   note(GRANTED, h.claim, h)
   promote()
 end

@@ -20,13 +20,20 @@ if why then return refusal(why) end
 
 local holding = {}
 local waiting = {}
-if H then holding[1] = bytes_of(H) end
+local granted = {}
+if H then
+  holding[1] = bytes_of(H)
+  granted[H.claim.id] = true
+end
 if S.held > 0 then
   local ids = call('ZRANGE', side('e'), 0, 9999)
   for from = 1, #ids, 1000 do
     local page = call('HMGET', side('h'), unpack(ids, from, math.min(#ids, from + 999)))
     for _, bytes in ipairs(page) do
-      if bytes then holding[#holding + 1] = bytes end
+      if bytes then
+        holding[#holding + 1] = bytes
+        granted[sub(bytes, 29, 44)] = true
+      end
     end
   end
 end
@@ -35,7 +42,7 @@ if S.waiting > 0 then
   for from = 1, #ids, 1000 do
     local page = call('HMGET', side('q'), unpack(ids, from, math.min(#ids, from + 999)))
     for _, bytes in ipairs(page) do
-      if bytes then waiting[#waiting + 1] = bytes end
+      if bytes and not granted[sub(bytes, 9, 24)] then waiting[#waiting + 1] = bytes end
     end
   end
 end

@@ -38,16 +38,16 @@ end
 -- Not promoted yet: who leaves must not be granted on its way out.
 drop_ended()
 local left = 2
+local h = find_holder(claim.id)
 local w = find_waiter(claim.id)
-local h = not w and find_holder(claim.id)
-if w then
-  cut_waiter(w)
-  note(WITHDRAWN, w.claim)
-  left = 0
-elseif h then
+if w then cut_waiter(w) end -- beside a hold: what a failure left there
+if h then
   remove_holder(h)
   note(RELEASED, h.claim, h)
   left = 1
+elseif w then
+  note(WITHDRAWN, w.claim)
+  left = 0
 end
 promote()
 why = commit()

@@ -3,9 +3,9 @@
 -- one go.
 --
 -- What must hold:
---  1. Every check comes before the first write; the first write is the state, the rest follows it.
---     A script is not rolled back: whatever fails before the state is written changed nothing, and
---     what fails after it is put right by the next script (held and waiting are counted again).
+--  1. Every check comes before the first write. A script is not rolled back: if a write fails, what
+--     is stored is as before or as after, since the state only sums up what the keys beside it have,
+--     and is put right when it differs from them.
 --  2. Publishing comes last, and its failure fails nothing.
 --  3. Numbers become text by struct.pack or as arguments of redis.call, never by Lua's own
 --     conversion, which rounds microseconds to 14 digits.
@@ -38,6 +38,7 @@ local S -- its state
 local H -- its exclusive holder, or nil
 local held_before, waiting_before
 local dropped -- what has ended is out
+local moved -- the id of a hold that change.lua moves between the state and the hash
 local holders, holder_writes -- by id: of shared and permit holders
 local waiters, line, line_read, line_done, joined -- by id; in order
 local hush -- by process: passed over until heard again?
@@ -88,7 +89,7 @@ local function load(which, bytes, name)
   holders, holder_writes, waiters, line, hush, reach = {}, {}, {}, {}, {}, {}
   line_read, line_done, joined = 0, false, nil
   dirty, put_waiters, cut_waiters, beats, put_hush, cut_hush = false, {}, {}, {}, {}, {}
-  tombstone = nil
+  tombstone, moved = nil, nil
   letters, letters_order, events = {}, {}, {}
   speaker, speaker_process = nil, nil
   if bytes then

@@ -14,6 +14,8 @@ local function check_held()
     if not h.told then S.untold = S.untold + 1 end
   end
   held_before = S.held
+  S.waiting = call('ZCARD', side('w')) -- who was to be granted is in line still
+  waiting_before = S.waiting
 end
 
 local function find_holder(id)

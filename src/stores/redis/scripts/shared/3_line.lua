@@ -39,29 +39,27 @@ local function read_line()
     local records = call('HMGET', side('q'), unpack(ids))
     for i, id in ipairs(ids) do
       local w = waiter_of(id, records[i])
-      if w then
+      if w and not find_holder(id) then
         line[#line + 1] = w
-      else
-        cut_waiters[#cut_waiters + 1] = id -- its record is gone
+      elseif not w or not w.gone then
+        cut_waiters[#cut_waiters + 1] = id -- its record is gone, or it was granted
+        waiters[id] = nil
         S.waiting = math.max(0, S.waiting - 1)
         dirty = true
       end
     end
     line_read = line_read + #ids
   end
-  if #ids < page then
-    line_done = true
-    if line_read < limit.line then
-      local alive = 0
-      for _, w in ipairs(line) do
-        if not w.gone then alive = alive + 1 end
-      end
-      if joined then
-        line[#line + 1] = joined
-        alive = alive + 1
-      end
-      if alive ~= S.waiting then S.waiting, dirty = alive, true end
-    end
+  local alive = 0
+  for _, w in ipairs(line) do
+    if not w.gone then alive = alive + 1 end
+  end
+  if joined then alive = alive + 1 end
+  if #ids < page then line_done = true end
+  if line_done and joined and line_read < limit.line then line[#line + 1] = joined end
+  -- The state only counts what the set has.
+  if alive > S.waiting or (line_done and line_read < limit.line and alive < S.waiting) then
+    S.waiting, dirty = alive, true
   end
   return #line > 0
 end

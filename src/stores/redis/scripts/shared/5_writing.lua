@@ -31,50 +31,74 @@ local function save(bytes, life, grows)
 end
 
 -- Lua hands over only so many arguments at once.
-local function call_paged(verb, where, list)
+local function paged(how, verb, where, list)
   local page = 1000
   for from = 1, #list, page do
-    call(verb, where, unpack(list, from, math.min(#list, from + page - 1)))
+    how(verb, where, unpack(list, from, math.min(#list, from + page - 1)))
   end
 end
+local function call_paged(verb, where, list) paged(call, verb, where, list) end
 
-local function write_holders(till)
-  local gone, puts, ends = {}, {}, {}
+-- Of what the state no longer counts: if it stays, it is recognised and taken out later.
+local function drop_paged(verb, where, list) paged(redis.pcall, verb, where, list) end
+
+-- Before the state: it takes no memory, and if it fails nothing was changed. If the state then
+-- fails, the holders are counted again.
+local function cut_holders()
+  local gone = {}
+  for id, h in pairs(holder_writes) do
+    if not h and id ~= moved then gone[#gone + 1] = id end
+  end
+  if #gone > 0 then call_paged('HDEL', side('h'), gone) end
+  return gone
+end
+
+-- A hold that moves between the state and the hash is in both meanwhile, never in neither.
+local function add_moved()
+  local h = moved and holder_writes[moved]
+  if not h then return end
+  call('ZADD', side('e'), h.fin, moved)
+  call('HSET', side('h'), moved, bytes_of(h))
+end
+
+local function cut_moved()
+  if not moved or holder_writes[moved] then return end
+  redis.pcall('HDEL', side('h'), moved)
+  redis.pcall('ZREM', side('e'), moved)
+end
+
+local function write_holders(gone, till)
+  local puts, ends = {}, {}
   for id, h in pairs(holder_writes) do
     if h then
       puts[#puts + 1] = id
       puts[#puts + 1] = bytes_of(h)
       ends[#ends + 1] = h.fin
       ends[#ends + 1] = id
-    else
-      gone[#gone + 1] = id
     end
   end
-  if #gone > 0 then
-    call_paged('HDEL', side('h'), gone)
-    call_paged('ZREM', side('e'), gone)
-  end
-  if #puts > 0 then
-    call_paged('HSET', side('h'), puts)
-    call_paged('ZADD', side('e'), ends)
-    if till then
-      call('PEXPIREAT', side('h'), till)
-      call('PEXPIREAT', side('e'), till)
-    end
+  if #gone > 0 then drop_paged('ZREM', side('e'), gone) end
+  if #puts == 0 then return end
+  -- An end without a holder is dropped when it comes; a holder without an end would never end.
+  call_paged('ZADD', side('e'), ends)
+  call_paged('HSET', side('h'), puts)
+  if till then
+    call('PEXPIREAT', side('h'), till)
+    call('PEXPIREAT', side('e'), till)
   end
 end
 
 local function write_line(till)
   if #cut_waiters > 0 then
-    call_paged('ZREM', side('w'), cut_waiters)
-    call_paged('ZREM', side('d'), cut_waiters)
-    call_paged('HDEL', side('q'), cut_waiters)
+    drop_paged('ZREM', side('w'), cut_waiters)
+    drop_paged('ZREM', side('d'), cut_waiters)
+    drop_paged('HDEL', side('q'), cut_waiters)
   end
   if S.waiting == 0 then
-    if waiting_before > 0 then call('DEL', side('q'), side('w'), side('d')) end
+    if waiting_before > 0 then redis.pcall('DEL', side('q'), side('w'), side('d')) end
     return
   end
-  if #cut_hush > 0 then call('HDEL', side('q'), unpack(cut_hush)) end
+  if #cut_hush > 0 then redis.pcall('HDEL', side('q'), unpack(cut_hush)) end
   for field, value in pairs(put_hush) do call('HSET', side('q'), field, value) end
   for id, w in pairs(put_waiters) do
     call('ZADD', side('w'), w.seq, id)
@@ -140,13 +164,16 @@ end
 local function commit(grows)
   if S.waiting == 0 then S.silent = 0 end
   local holders_till, line_till = holders_end(), line_end()
+  local gone = cut_holders()
+  add_moved()
   if dirty or tombstone then
     local last = math.max(now, S.shut, S.tomb, S.latch, S.side, S.line_side,
       H and H.fin or 0)
     local problem = save(shape(), state_life + math.ceil((last - now) / 1000), grows)
     if problem then return problem end
   end
-  write_holders(holders_till)
+  cut_moved()
+  write_holders(gone, holders_till)
   if dirty or #beats > 0 then write_line(line_till) end
   if tombstone then
     local key_of_tombstones = side('t')

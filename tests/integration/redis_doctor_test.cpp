@@ -1,0 +1,121 @@
+// What `doctor` says of a Redis server: each check on a set-up that is broken in that way.
+#include "integration/redis_store_harness.hpp"
+#include "stores/redis/checks.hpp"
+
+#include <filesystem>
+
+namespace holdfast::test {
+namespace {
+
+using status = spi::check::status;
+
+class redis_doctor : public testing::Test {
+ protected:
+  redis_server server;
+
+  [[nodiscard]] spi::check check(const std::string& name, const std::string& credentials = {}) {
+    const client mine =
+        open_client("redis://" + credentials + "127.0.0.1:" + std::to_string(server.port()));
+    const auto checks = mine.probe();
+    if (!checks) throw lock_error(checks.error());
+    for (const spi::check& each : *checks) {
+      if (each.name == name) return each;
+    }
+    throw std::runtime_error("no check " + name);
+  }
+};
+
+TEST_F(redis_doctor, a_healthy_server_fails_in_nothing) {
+  // Broken: false alarms, and nobody reads the right ones.
+  server.cli({"CONFIG", "SET", "appendonly", "yes"});
+  const client mine = open_client(redis_url(server.port()));
+  const auto checks = mine.probe();
+  ASSERT_TRUE(checks) << checks.error().message();
+  for (const spi::check& each : *checks) {
+    EXPECT_EQ(each.state, status::ok) << each.name << ": " << each.detail;
+  }
+  EXPECT_GE(checks->size(), 10U);
+  EXPECT_EQ(server.cli({"KEYS", "*"}), "");  // nothing of its trials is left
+}
+
+TEST_F(redis_doctor, eviction_fails) {
+  // Broken (H33): locks would be deleted by a full server, and nobody was warned.
+  server.cli({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+  EXPECT_EQ(check("eviction").state, status::warn);
+  server.cli({"CONFIG", "SET", "maxmemory", "100mb"});
+  const spi::check found = check("eviction");
+  EXPECT_EQ(found.state, status::fail);
+  EXPECT_THAT(found.remedy, testing::HasSubstr("noeviction"));
+}
+
+TEST_F(redis_doctor, memory_that_runs_out_is_told) {
+  // Broken (H34): the first lock that cannot be taken would be the first sign.
+  const long used = server.info("used_memory");
+  server.cli({"CONFIG", "SET", "maxmemory", std::to_string(used + used / 20)});
+  EXPECT_NE(check("memory").state, status::ok);
+  EXPECT_THAT(check("memory").detail, testing::HasSubstr("%"));
+}
+
+TEST_F(redis_doctor, persistence_that_is_off_or_failing_is_told) {
+  // Broken: a restart would forget all locks, to everybody's surprise.
+  EXPECT_EQ(check("persistence").state, status::warn);
+  server.cli({"CONFIG", "SET", "appendonly", "yes"});
+  server.cli({"CONFIG", "SET", "appendfsync", "always"});
+  EXPECT_EQ(check("persistence").state, status::ok);
+  std::filesystem::create_directory(server.folder() / "dump.rdb");
+  EXPECT_TRUE(eventually([&] { return server.info("aof_rewrite_in_progress") == 0; }));
+  server.cli({"BGSAVE"});
+  EXPECT_TRUE(eventually([&] { return check("persistence").state == status::fail; }));
+}
+
+TEST_F(redis_doctor, replicas_are_told) {
+  // Broken (H44): that a failover may forget locks would be learned in one.
+  const redis_server replica(
+      {false, {"--replicaof", "127.0.0.1 " + std::to_string(server.port())}, {}});
+  EXPECT_TRUE(eventually([&] { return check("replicas").state == status::warn; }));
+}
+
+TEST_F(redis_doctor, permissions_that_are_missing_are_named) {
+  // Broken: the first writer in line would find out.
+  server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish",
+              "~holdfast:*", "&holdfast:*"});
+  const spi::check commands = check("permissions", "shop:secret@");
+  EXPECT_EQ(commands.state, status::fail);
+  EXPECT_THAT(commands.remedy, testing::HasSubstr("ACL SETUSER shop"));
+  EXPECT_THAT(commands.remedy, testing::HasSubstr("+hset"));
+  EXPECT_THAT(commands.remedy, testing::HasSubstr("+publish"));
+  server.cli({"ACL", "SETUSER", "other", "on", ">secret", "+@all", "~other:*", "&*"});
+  EXPECT_THAT(check("permissions", "other:secret@").remedy, testing::HasSubstr("~holdfast:*"));
+  server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});
+  EXPECT_EQ(check("channels", "deaf:secret@").state, status::fail);
+  EXPECT_THAT(check("channels", "deaf:secret@").remedy, testing::HasSubstr("&holdfast:*"));
+  server.cli({"ACL", "SETUSER", "mute", "on", ">secret", "+@all", "-eval", "-evalsha", "~*", "&*"});
+  EXPECT_EQ(check("scripts", "mute:secret@").state, status::fail);
+}
+
+TEST_F(redis_doctor, a_server_that_does_not_answer_is_an_error) {
+  // Broken: doctor would hang, or call a dead server healthy.
+  const client mine = open_client(redis_url(server.port()));
+  server.kill();
+  EXPECT_EQ(told(mine.probe()), std::string(describe(errc::unavailable)));
+}
+
+// What needs another machine, another clock or a cluster is judged from facts.
+TEST(redis_checks, judge_what_cannot_be_built_here) {
+  using redis::server_options;
+  server_options far;
+  far.where = {"db.example", 6379, ""};
+  EXPECT_EQ(redis::check_transport(far).state, status::warn);
+  EXPECT_EQ(redis::check_access(far).state, status::warn);
+  far.password = spi::secret("secret");
+  EXPECT_EQ(redis::check_transport(far).state, status::warn);
+  EXPECT_THAT(redis::check_transport(far).detail, testing::HasSubstr("password"));
+  EXPECT_EQ(redis::check_access(far).state, status::ok);
+  EXPECT_EQ(redis::check_clock(1s).state, status::ok);
+  EXPECT_EQ(redis::check_clock(-1min).state, status::warn);
+  EXPECT_EQ(redis::check_clock(1min).state, status::warn);
+  EXPECT_EQ(redis::check_eviction("").state, status::warn);
+}
+
+}  // namespace
+}  // namespace holdfast::test
