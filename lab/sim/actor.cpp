@@ -182,7 +182,7 @@ void actor::end_round() {
 
 void actor::keep(std::shared_ptr<core::hold> hold) {
   const std::int32_t number = world_.next_hold();
-  holding_.emplace();
+  holding_ = holding{};
   holding_->number = number;
   holding_->claim = world_.book().of(hold->claim(), process_.index()).number;
   holding_->hold = std::move(hold);

@@ -62,7 +62,7 @@ world_outcome world::run() {
   }
   const duration one_round = plan_.longest_hold + plan_.ttl + plan_.lock_delay +
                              plan_.server.rules.offer + plan_.longest_wait + facts_.recovery;
-  const auto rounds = static_cast<duration::rep>(plan_.clients * plan_.actors * plan_.rounds);
+  const auto rounds = static_cast<duration::rep>(plan_.clients) * plan_.actors * plan_.rounds;
   const bool finished = run_until(plan_.healed + seconds(30) + one_round * rounds, true);
   if (finished) come_to_rest();
   history_.finish();
