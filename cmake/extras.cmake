@@ -26,10 +26,18 @@ if(HOLDFAST_BENCH)
       "${PROJECT_SOURCE_DIR}/tests/support/forked_process.cpp"
       "${PROJECT_SOURCE_DIR}/tests/support/free_port.cpp"
       "${PROJECT_SOURCE_DIR}/tests/support/redis_server.cpp")
+    if(TARGET LibPQ::LibPQ)
+      target_sources(bench_support PRIVATE
+        "${PROJECT_SOURCE_DIR}/tests/support/postgresql_server.cpp")
+    endif()
     target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests")
-    target_link_libraries(bench_support PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast>)
+    target_link_libraries(bench_support PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast>
+      $<TARGET_NAME_IF_EXISTS:LibPQ::LibPQ>)
     if(NOT HOLDFAST_REDIS)
       list(FILTER benches EXCLUDE REGEX "/redis_[^/]*$")
+    endif()
+    if(NOT HOLDFAST_POSTGRESQL)
+      list(FILTER benches EXCLUDE REGEX "/postgresql[^/]*$")
     endif()
   endif()
   foreach(source IN LISTS benches)
