@@ -74,3 +74,5 @@ holdfast_engine(REDIS redis NET
   PACKAGE Hiredis TARGET Hiredis::hiredis PKGCONFIG hiredis DEBIAN libhiredis-dev)
 holdfast_engine(POSTGRESQL postgresql NET ALSO sql
   PACKAGE LibPQ TARGET LibPQ::LibPQ PKGCONFIG libpq DEBIAN libpq-dev)
+# The wire is our own: docs/decisions says why.
+holdfast_engine(ZOOKEEPER zookeeper NET)

@@ -63,6 +63,7 @@ void acquisition::pursue() {
   claim->id = engine_->new_claim_id();
   claim->resource = request_.resource;
   claim->mode = request_.mode;
+  claim->role = request_.role;
   claim->permits = request_.permits;
   claim->max = request_.max;
   claim->fair = request_.lock.fair;

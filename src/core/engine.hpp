@@ -36,6 +36,7 @@ class hold;
 struct request {
   spi::resource_id resource;
   spi::mode mode = spi::mode::exclusive;
+  spi::role role = spi::role::lock;
   std::uint32_t permits = 1;
   std::uint32_t max = 1;
   lock_options lock;

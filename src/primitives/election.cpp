@@ -39,7 +39,8 @@ election::election(const client& client, std::string name, std::string id,
                    const lock_options& options)
     : client_(client),
       id_(checked(id.empty() ? client.inside()->options.payload : std::move(id))),
-      seeker_(client, std::move(name), fair_where_possible(client, options), {.payload = id_}) {}
+      seeker_(client, std::move(name), fair_where_possible(client, options),
+              {.payload = id_, .role = spi::role::leader}) {}
 
 result<lease> election::campaign(const acquire_options& options, std::stop_token token) {
   return seeker_.acquire(options, std::move(token));

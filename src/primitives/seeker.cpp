@@ -15,6 +15,7 @@ namespace holdfast::detail {
 core::request seeker::inside::wish(const acquire_options& how) const {
   return {.resource = resource,
           .mode = terms.mode,
+          .role = terms.role,
           .permits = terms.permits,
           .max = terms.max,
           .lock = options,

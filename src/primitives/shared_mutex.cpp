@@ -25,7 +25,7 @@ result<void> change_mode(const detail::seeker& seeker, const lease& held, spi::m
 }  // namespace
 
 shared_mutex::shared_mutex(const client& client, std::string name, const lock_options& options)
-    : writer_(client, name, options),
+    : writer_(client, name, options, {.role = spi::role::writer}),
       reader_(client, std::move(name), options, {.mode = spi::mode::shared}) {}
 
 shared_mutex::~shared_mutex() {

@@ -12,6 +12,9 @@
 #ifdef HOLDFAST_WITH_SQLITE
 #include "stores/sqlite/sqlite_store.hpp"
 #endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+#include "stores/zookeeper/zookeeper_store.hpp"
+#endif
 
 #include <algorithm>
 #include <array>
@@ -59,11 +62,19 @@ opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>&
 constexpr opener open_postgresql = nullptr;
 #endif
 
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+opened open_zookeeper(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  return zookeeper::open_zookeeper(url, runtime);
+}
+#else
+constexpr opener open_zookeeper = nullptr;
+#endif
+
 constexpr std::array engines{
     engine{"memory", open_memory},           engine{"sqlite", open_sqlite},
     engine{"redis", open_redis, true},       engine{"rediss", open_redis, true},
     engine{"redis+sentinel", nullptr, true}, engine{"redis+cluster", nullptr, true},
-    engine{"redlock", nullptr, true},        engine{"zookeeper", nullptr, true},
+    engine{"redlock", nullptr, true},        engine{"zookeeper", open_zookeeper, true},
     engine{"postgresql", open_postgresql},   engine{"mariadb", nullptr, true},
     engine{"mysql", nullptr, true},          engine{"etcd", nullptr, true},
 };

@@ -3,6 +3,7 @@
 #include "support/postgresql_server.hpp"
 #include "support/redis_server.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/zookeeper_server.hpp"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +44,13 @@ fresh_engine redis_engine() {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+fresh_engine zookeeper_engine() {
+  const shared_zookeeper server = use_shared_zookeeper();
+  return {"zookeeper://" + server.hosts + fresh_chroot(), server.keep};
+}
+#endif
+
 }  // namespace
 
 const std::vector<store_setup>& store_setups() {
@@ -56,6 +64,9 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_REDIS
       {"redis", redis_engine},
+#endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+      {"zookeeper", zookeeper_engine},
 #endif
   };
   return all;

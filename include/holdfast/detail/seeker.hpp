@@ -30,6 +30,7 @@ struct seeker_terms {
   std::uint32_t permits = 1;
   std::uint32_t max = 1;
   std::string payload{};  // empty: the client's
+  spi::role role = spi::role::lock;
 };
 
 }  // namespace detail

@@ -40,11 +40,16 @@ enum class mode : std::uint8_t {
   permit,     // permits of others + mine <= max
 };
 
+// What an exclusive claim is to its user. Exclusion is the same; engines that share a layout with
+// others' clients write it as those do.
+enum class role : std::uint8_t { lock, writer, leader };
+
 // Immutable once made; shared between the core and the store.
 struct claim {
   claim_id id{};
   resource_id resource{};
   spi::mode mode = spi::mode::exclusive;
+  spi::role role = spi::role::lock;
   std::uint32_t permits = 1;  // permit mode: how many, all or nothing
   std::uint32_t max = 1;      // permit mode: how many there are
   bool fair = false;

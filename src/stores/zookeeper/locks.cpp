@@ -1,0 +1,224 @@
+// A place in the line of a lock: made, looked at, and kept behind the one before it.
+#include "stores/zookeeper/payload.hpp"
+#include "stores/zookeeper/zookeeper_store.hpp"
+
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+constexpr duration recheck = std::chrono::seconds(1);
+
+spi::blocked blocked_by(std::string who, bool queued) {
+  spi::blocked answer;
+  answer.queued = queued;
+  answer.recheck_after = recheck;
+  answer.blocker = std::move(who);
+  return answer;
+}
+
+}  // namespace
+
+task<result<zookeeper_store::children>> zookeeper_store::list_children(
+    std::shared_ptr<session> whom, std::string path, time_point deadline) {
+  question list{make_get_children(path, false), nullptr, {}};
+  const result<reply> answer = co_await ask_one(std::move(whom), std::move(list), deadline);
+  if (!answer) co_return tl::unexpected(answer.error());
+  if (answer->code == code::no_node) co_return children{};
+  if (answer->code != code::ok) co_return tl::unexpected(refusal("list", path, answer->code));
+  co_return read_children(answer->body);
+}
+
+// For people: who is in the way. Empty if it cannot be told.
+task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std::string path,
+                                              time_point deadline) {
+  question look{make_get_data(path, false), nullptr, {}};
+  const result<reply> answer = co_await ask_one(std::move(whom), std::move(look), deadline);
+  if (!answer || answer->code != code::ok) co_return std::string();
+  const auto read = read_data(answer->body);
+  co_return read ? payload_in(read->data) : std::string();
+}
+
+// Makes the node and lists its folder in one go: in the list it is always there, as the server
+// executes a session's requests in order.
+task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, entry_ptr which,
+                                                              std::string data,
+                                                              time_point deadline) {
+  const openness acl = self->options_->acl;
+  const std::string node = which->parent + "/" + prefix_of(which->claim->id, which->kind);
+  for (int round = 0; round < look_limit; ++round) {
+    {
+      const lock_guard lock(self->mutex_);
+      which->uncertain = true;
+    }
+    std::vector<question> batch;
+    batch.push_back({make_create(node, data, node_kind::ephemeral_sequential, acl), nullptr, {}});
+    batch.push_back({make_get_children(which->parent, false), nullptr, {}});
+    const replies answers = co_await asking(which->life, std::move(batch), deadline);
+    const result<reply>& made = answers[0];
+    if (!made && made.error() == errc::unavailable) co_return tl::unexpected(made.error());
+    const auto node_made = made && made->code == code::ok
+                               ? read_created(made->body)
+                               : result<created_node>(failure(errc::unavailable));
+    if (node_made && node_made->stat.owner == made->session) {
+      {
+        const lock_guard lock(self->mutex_);
+        which->uncertain = false;
+        which->node = node_made->path.substr(which->parent.size() + 1);
+        which->owner = made->session;
+        which->created = node_made->stat.created;
+      }
+      const result<reply>& listed = answers[1];
+      if (listed && listed->code == code::ok) co_return read_children(listed->body);
+      co_return co_await list_children(which->life, which->parent, deadline);
+    }
+    if (made && made->code == code::ok) {
+      co_return failure(errc::unavailable, "zookeeper: a node of another session's");
+    }
+    {
+      const lock_guard lock(self->mutex_);
+      which->uncertain = false;  // refused: nothing was made
+    }
+    if (!made) co_return tl::unexpected(made.error());
+    if (made->code != code::no_node) {
+      co_return tl::unexpected(refusal("create", node, made->code));
+    }
+    const result<void> above = co_await make_containers(which->life, which->parent, acl, deadline);
+    if (!above) co_return tl::unexpected(above.error());
+  }
+  co_return failure(errc::unavailable, "zookeeper: " + which->parent + " is removed all the time");
+}
+
+// The name may be in use as something else: what is left of that does not count.
+task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, children around,
+                                               time_point deadline) {
+  const line order(around);
+  if (which->permit()) {
+    if (!order.nodes().empty()) {
+      co_return failure(errc::name_conflict, "the name is in use as a lock");
+    }
+  } else if (order.has_semaphore()) {
+    for (const std::string_view folder : {locks_folder, leases_folder}) {
+      std::string path = which->path + "/" + std::string(folder);
+      const result<children> inside = co_await list_children(which->life, path, deadline);
+      if (!inside) co_return tl::unexpected(inside.error());
+      if (!inside->empty()) {
+        co_return failure(errc::name_conflict, "the name is in use as a semaphore");
+      }
+    }
+  }
+  if (order.has_latch()) {
+    const result<count> known = co_await read_count(self, which->path, deadline);
+    if (!known) co_return tl::unexpected(known.error());
+    if (known->value) co_return failure(errc::name_conflict, "the name is in use as a latch");
+  }
+  co_return result<void>{};
+}
+
+// Watches the one before us, and ourselves. busy: it is gone already, look again. Else its payload.
+task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr which,
+                                                        std::string blocker, bool shortcut,
+                                                        time_point deadline) {
+  std::vector<question> batch;
+  std::int64_t owner = 0;
+  const std::string own = which->node_path();
+  const std::string other = which->parent + "/" + blocker;
+  {
+    const lock_guard lock(self->mutex_);
+    ++which->look;
+    which->shortcut = shortcut;
+    which->armed = true;
+    which->looked_at = self->now();
+    owner = which->owner;
+    // Ourselves first: then the end of the other, with nothing heard of us, shows that we stand.
+    if (!std::exchange(which->own_watched, true)) {
+      which->own_event = false;
+      batch.push_back({make_get_data(own, true), self->own_watcher(which), own});
+    }
+    self->watch_blocker(which, opcode::get_data, other);
+    batch.push_back({make_get_data(other, true), which->watch, other});
+  }
+  const bool both = batch.size() == 2;
+  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const result<reply>& theirs = answers.back();
+  if (both && (!answers[0] || answers[0]->code != code::ok)) {
+    const lock_guard lock(self->mutex_);
+    which->own_watched = false;
+  }
+  if (both && answers[0] && answers[0]->code == code::no_node) {
+    co_return failure(errc::lost, "the claim's node was removed");
+  }
+  if (!theirs) co_return tl::unexpected(theirs.error());
+  if (theirs->code == code::no_node) co_return failure(errc::busy);
+  if (theirs->code != code::ok) co_return tl::unexpected(refusal("read", other, theirs->code));
+  const auto read = read_data(theirs->body);
+  co_return read ? payload_in(read->data) : std::string();
+}
+
+task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr which,
+                                                       time_point deadline) {
+  for (int round = 0; round < look_limit; ++round) {
+    result<children> around = children{};
+    std::string node;
+    if (which->uncertain) {
+      const result<void> known = co_await recover(self, which, deadline);
+      if (!known) co_return tl::unexpected(known.error());
+    }
+    if (which->node.empty()) {
+      if (!which->claim->queued) {  // a try writes only where it may succeed
+        around = co_await list_children(which->life, which->path, deadline);
+        if (!around) co_return tl::unexpected(around.error());
+        const result<void> fits = co_await check_kind(self, which, *around, deadline);
+        if (!fits) co_return tl::unexpected(fits.error());
+        const line before(*around);
+        const std::size_t at = before.blocker_of_next(which->claim->mode != spi::mode::shared);
+        if (at != line::none) {
+          const std::string path = which->path + "/" + before.nodes()[at].name;
+          co_return blocked_by(co_await payload_at(which->life, path, deadline), false);
+        }
+      }
+      around = co_await join(self, which, which->claim->payload, deadline);
+    } else {
+      around = co_await list_children(which->life, which->parent, deadline);
+    }
+    if (!around) co_return tl::unexpected(around.error());
+    const line order(*around);
+    const std::size_t place = order.find(which->node);
+    if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
+    const bool held = which->where == entry::phase::held;
+    if (!held && (order.has_semaphore() || order.has_latch())) {
+      const result<void> fits = co_await check_kind(self, which, *around, deadline);
+      if (!fits) {
+        const result<spi::departure> left = co_await depart(self, which, deadline);
+        co_return tl::unexpected(left ? fits.error() : left.error());
+      }
+    }
+    const std::size_t before = order.blocker_of(place);
+    if (before == line::none || held) {
+      const lock_guard lock(self->mutex_);
+      which->wanted = order.wanted(place);
+      co_return spi::granted{};  // settle() fills it in
+    }
+    const claim_node& blocker = order.nodes()[before];
+    if (!which->claim->queued) {
+      const result<spi::departure> left = co_await depart(self, which, deadline);
+      if (!left) co_return tl::unexpected(left.error());
+      co_return blocked_by({}, false);
+    }
+    const bool shortcut = before == 0 && blocker.kind == claim_kind::lock &&
+                          order.nodes()[place].kind == claim_kind::lock;
+    const bool wanted = place + 1 < order.nodes().size();
+    const result<std::string> who =
+        co_await stand_behind(self, which, blocker.name, shortcut, deadline);
+    if (who) {
+      const lock_guard lock(self->mutex_);
+      which->wanted = wanted;
+      co_return blocked_by(*who, true);
+    }
+    if (who.error() != errc::busy) co_return tl::unexpected(who.error());
+  }
+  co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
+}
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,176 @@
+// See the header.
+#include "stores/zookeeper/names.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+constexpr std::string_view digits = "0123456789ABCDEF";
+constexpr std::string_view protection = "_c_";
+constexpr std::size_t uuid_size = 36;
+constexpr std::array kinds{claim_kind::lock, claim_kind::writer, claim_kind::reader,
+                           claim_kind::leader, claim_kind::lease};
+
+bool plain(char c) noexcept {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+// What means something of its own where a name could stand.
+bool reserved(std::string_view name) noexcept {
+  return name == "." || name == ".." || name == "zookeeper" || name == locks_folder ||
+         name == leases_folder || name.starts_with(protection) || name.starts_with("_holdfast");
+}
+
+void append_byte(std::string& into, char c) {
+  const auto byte = static_cast<std::uint8_t>(c);
+  into += '%';
+  into += digits[byte >> 4U];
+  into += digits[byte & 15U];
+}
+
+int hex_value(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+std::optional<spi::claim_id> parse_uuid(std::string_view text) {
+  spi::claim_id id;
+  std::size_t nibble = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash != (text[i] == '-')) return std::nullopt;
+    if (dash) continue;
+    const int value = hex_value(text[i]);
+    if (value < 0) return std::nullopt;
+    auto& byte = id.bytes[nibble / 2];
+    byte = static_cast<std::uint8_t>(byte << 4U | value);
+    ++nibble;
+  }
+  return id;
+}
+
+std::optional<std::int32_t> parse_sequence(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  if (text.empty() || text.size() > 10) return std::nullopt;
+  std::int64_t value = 0;
+  for (const char each : text) {
+    if (each < '0' || each > '9') return std::nullopt;
+    value = value * 10 + (each - '0');
+  }
+  return static_cast<std::int32_t>(negative ? -value : value);
+}
+
+}  // namespace
+
+std::string encoded(std::string_view name) {
+  std::string text;
+  const bool first_too = reserved(name);
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (plain(name[i]) && !(first_too && i == 0)) {
+      text += name[i];
+    } else {
+      append_byte(text, name[i]);
+    }
+  }
+  if (name == "..") text = "%2E%2E";
+  return text;
+}
+
+std::optional<std::string> decoded(std::string_view component) {
+  std::string name;
+  for (std::size_t i = 0; i < component.size(); ++i) {
+    if (component[i] != '%') {
+      name += component[i];
+      continue;
+    }
+    if (i + 2 >= component.size()) return std::nullopt;
+    const int high = hex_value(component[i + 1]);
+    const int low = hex_value(component[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    name += static_cast<char>(high << 4 | low);
+    i += 2;
+  }
+  if (name.empty() || encoded(name) != component) return std::nullopt;  // one spelling each
+  return name;
+}
+
+std::string folder_of(const server_options& options, const std::string& space) {
+  return space.empty() ? options.root : options.root + "/" + encoded(space);
+}
+
+std::string path_of(const server_options& options, const spi::resource_id& resource) {
+  std::string path = folder_of(options, resource.space);
+  if (options.layout == name_layout::flat) return path + "/" + encoded(resource.name);
+  std::string_view rest = resource.name;
+  for (bool more = true; more;) {
+    const auto slash = rest.find('/');
+    more = slash != std::string_view::npos;
+    const std::string_view part = rest.substr(0, slash);
+    path += '/';
+    path += part.empty() ? "%" : encoded(part);  // no name is written so
+    if (more) rest.remove_prefix(slash + 1);
+  }
+  return path;
+}
+
+std::string_view stem_of(claim_kind kind) noexcept {
+  switch (kind) {
+    case claim_kind::lock:
+      return "lock-";
+    case claim_kind::writer:
+      return "__WRIT__";
+    case claim_kind::reader:
+      return "__READ__";
+    case claim_kind::leader:
+      return "latch-";
+    case claim_kind::lease:
+      return "lease-";
+  }
+  return {};
+}
+
+std::string protection_of(const spi::claim_id& id) {
+  std::string hex = spi::to_hex(id);
+  for (const std::size_t at : {8U, 13U, 18U, 23U}) hex.insert(at, 1, '-');
+  return std::string(protection) + hex + "-";
+}
+
+std::string prefix_of(const spi::claim_id& id, claim_kind kind) {
+  return protection_of(id) + std::string(stem_of(kind));
+}
+
+std::optional<claim_node> parse_node(std::string_view name) {
+  claim_node node;
+  node.name = name;
+  if (name.starts_with(protection)) {
+    name.remove_prefix(protection.size());
+    if (name.size() <= uuid_size || name[uuid_size] != '-') return std::nullopt;
+    node.id = parse_uuid(name.substr(0, uuid_size));
+    if (!node.id) return std::nullopt;
+    name.remove_prefix(uuid_size + 1);
+  }
+  for (const claim_kind each : kinds) {
+    if (!name.starts_with(stem_of(each))) continue;
+    const auto sequence = parse_sequence(name.substr(stem_of(each).size()));
+    if (!sequence) return std::nullopt;
+    node.kind = each;
+    node.sequence = *sequence;
+    return node;
+  }
+  return std::nullopt;
+}
+
+std::string sequence_text(std::int32_t sequence) {
+  std::array<char, 16> text{};
+  const int size = std::snprintf(text.data(), text.size(), "%010d", sequence);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+}  // namespace holdfast::zookeeper

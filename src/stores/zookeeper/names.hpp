@@ -1,0 +1,69 @@
+// Where a resource is in ZooKeeper's tree, and what the nodes below it are called: Curator's names,
+// so that both exclude each other.
+#pragma once
+
+#include "stores/zookeeper/options.hpp"
+
+#include <holdfast/spi/claim.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::zookeeper {
+
+// One component of a path: percent-encoding outside [A-Za-z0-9._-], and of the first byte of what
+// would mean something else there ("..", "locks", "_c_...").
+std::string encoded(std::string_view name);
+// Nothing if it is no such text: then it is nobody's name.
+std::optional<std::string> decoded(std::string_view component);
+
+// root / [namespace /] name.
+std::string folder_of(const server_options& options, const std::string& space);
+std::string path_of(const server_options& options, const spi::resource_id& resource);
+
+// Children of a resource that are not claims.
+inline constexpr std::string_view locks_folder = "locks";    // of a semaphore: who is next
+inline constexpr std::string_view leases_folder = "leases";  // of a semaphore: who has a permit
+inline constexpr std::string_view count_node = "_holdfast_latch";
+
+enum class claim_kind : std::uint8_t {
+  lock,    // InterProcessMutex
+  writer,  // InterProcessReadWriteLock
+  reader,
+  leader,  // LeaderLatch
+  lease,   // InterProcessSemaphoreV2
+};
+
+// "lock-", "__WRIT__", ...
+std::string_view stem_of(claim_kind kind) noexcept;
+
+// "_c_<id as a UUID>-<stem>": what is asked for; the server appends the sequence number.
+std::string prefix_of(const spi::claim_id& id, claim_kind kind);
+// What every node of the claim begins with.
+std::string protection_of(const spi::claim_id& id);
+
+struct claim_node {
+  std::string name;  // the whole
+  claim_kind kind{};
+  std::int32_t sequence = 0;
+  std::optional<spi::claim_id> id;  // none: made without protection
+
+  // In line before the other. The counter of 32 bits may have passed its end in between.
+  [[nodiscard]] bool before(const claim_node& other) const noexcept {
+    const auto gap = static_cast<std::int32_t>(static_cast<std::uint32_t>(sequence) -
+                                               static_cast<std::uint32_t>(other.sequence));
+    if (gap != 0) return gap < 0;
+    return kind == claim_kind::writer && other.kind != claim_kind::writer;
+  }
+  [[nodiscard]] bool excludes() const noexcept { return kind != claim_kind::reader; }
+};
+
+// Nothing for any other child: a stray one has no place in the line.
+std::optional<claim_node> parse_node(std::string_view name);
+
+// The sequence number as the server writes it.
+std::string sequence_text(std::int32_t sequence);
+
+}  // namespace holdfast::zookeeper

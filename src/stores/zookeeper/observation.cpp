@@ -1,0 +1,266 @@
+// See the header.
+#include "stores/zookeeper/observation.hpp"
+
+#include "stores/zookeeper/fence.hpp"
+#include "stores/zookeeper/line.hpp"
+#include "stores/zookeeper/payload.hpp"
+#include "stores/zookeeper/zookeeper_store.hpp"
+
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+constexpr duration look_limit = std::chrono::seconds(10);
+constexpr duration pause_after_failure = std::chrono::seconds(1);
+
+std::string id_text(const claim_node& node) {
+  return node.id ? spi::public_id(*node.id) : node.name.substr(0, 32);
+}
+
+class observing final : public spi::subscription {
+ public:
+  explicit observing(std::shared_ptr<observation> what) : what_(std::move(what)) {}
+  observing(const observing&) = delete;
+  observing& operator=(const observing&) = delete;
+  ~observing() override { what_->end(); }
+
+ private:
+  const std::shared_ptr<observation> what_;
+};
+
+}  // namespace
+
+observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<session> life,
+                         std::shared_ptr<const server_options> options, spi::resource_id resource,
+                         spi::function<void(const spi::store_event&)> sink)
+    : reactor_(std::move(reactor)),
+      life_(std::move(life)),
+      options_(std::move(options)),
+      resource_(std::move(resource)),
+      sink_(std::move(sink)) {}
+
+void observation::start() {
+  life_->hold();
+  wake();
+}
+
+void observation::end() {
+  if (reactor_->forked()) return;
+  gate_.end();
+  life_->unhold();
+}
+
+void observation::wake() {
+  if (gate_.ended()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    dirty_ = true;
+    if (std::exchange(running_, true)) return;
+  }
+  run(shared_from_this());
+}
+
+flow observation::run(std::shared_ptr<observation> self) {
+  for (;;) {
+    {
+      const std::scoped_lock lock(self->mutex_);
+      if (!std::exchange(self->dirty_, false) || self->gate_.ended()) {
+        self->running_ = false;
+        co_return;
+      }
+    }
+    const bool seen = co_await look(self);
+    if (seen) continue;
+    self->reactor_->at(self->reactor_->now() + pause_after_failure, [weak = std::weak_ptr(self)] {
+      if (const auto alive = weak.lock()) alive->wake();
+    });
+  }
+}
+
+// The watch is set unless one is there already: each fires once and is then set anew.
+question observation::watching(request what, const std::string& path) {
+  question made{std::move(what), nullptr, {}};
+  const std::scoped_lock lock(mutex_);
+  if (!armed_.emplace(made.what.what, path).second) return made;
+  made.watched = path;
+  made.watch = std::make_shared<watcher>(
+      [weak = weak_from_this(), by = made.what.what, path](const watch_event& event) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        {
+          const std::scoped_lock again(self->mutex_);
+          self->armed_.erase({by, path});
+          if (event.what == watch_event::type::data_changed) self->changed_.insert(path);
+        }
+        self->wake();
+      });
+  // The last byte of a read's body says whether it watches.
+  made.what.body.back() = '\1';
+  return made;
+}
+
+task<result<std::vector<std::string>>> observation::watched_list(std::shared_ptr<observation> self,
+                                                                 std::string path) {
+  const time_point deadline = self->reactor_->now() + look_limit;
+  const std::string at = path.empty() ? "/" : path;
+  question list = self->watching(make_get_children(at, false), at);
+  const result<reply> answer = co_await ask_one(self->life_, std::move(list), deadline);
+  if (!answer || answer->code != code::ok) {
+    const std::scoped_lock lock(self->mutex_);
+    self->armed_.erase({opcode::get_children, at});
+  }
+  if (!answer) co_return tl::unexpected(answer.error());
+  if (answer->code == code::ok) co_return read_children(answer->body);
+  if (answer->code != code::no_node) co_return tl::unexpected(refusal("list", at, answer->code));
+  // Not there: its making is what we wait for. It may have been made just now.
+  question wait = self->watching(make_exists(at, false), at);
+  const result<reply> there = co_await ask_one(self->life_, std::move(wait), deadline);
+  if (!there) {
+    const std::scoped_lock lock(self->mutex_);
+    self->armed_.erase({opcode::exists, at});
+    co_return tl::unexpected(there.error());
+  }
+  if (there->code == code::ok) {
+    const std::scoped_lock lock(self->mutex_);
+    self->dirty_ = true;
+  }
+  co_return std::vector<std::string>{};
+}
+
+// False: it could not be seen.
+task<bool> observation::look(std::shared_ptr<observation> self) {
+  if (!self->resource_.name.empty()) co_return co_await look_at(self, self->resource_.name);
+  const auto names = co_await watched_list(self, folder_of(*self->options_, self->resource_.space));
+  if (!names) co_return false;
+  bool all = true;
+  for (const std::string& each : *names) {
+    const auto name = decoded(each);
+    if (!name || each == "zookeeper" || each.starts_with("_")) continue;
+    const bool seen = co_await look_at(self, *name);
+    all = all && seen;
+  }
+  co_return all;
+}
+
+task<bool> observation::look_at(std::shared_ptr<observation> self, std::string name) {
+  spi::resource_id resource{self->resource_.space, name};
+  const std::string path = path_of(*self->options_, resource);
+  const auto around = co_await watched_list(self, path);
+  if (!around) co_return false;
+  people now;
+  const line order(*around);
+  for (std::size_t i = 0; i < order.nodes().size(); ++i) {
+    const claim_node& node = order.nodes()[i];
+    person who;
+    who.mode = node.kind == claim_kind::reader ? spi::mode::shared : spi::mode::exclusive;
+    who.holds = order.holds(i);
+    who.token = path + "/" + node.name;
+    now[id_text(node)] = std::move(who);
+  }
+  if (order.has_semaphore()) {
+    for (const std::string_view folder : {locks_folder, leases_folder}) {
+      std::string at = path + "/" + std::string(folder);
+      const auto inside = co_await watched_list(self, at);
+      if (!inside) co_return false;
+      const line those(*inside);
+      for (const claim_node& node : those.nodes()) {
+        person& who = now[id_text(node)];
+        if (who.holds) continue;
+        who.mode = spi::mode::permit;
+        who.holds = folder == leases_folder;
+        who.token = at + "/" + node.name;
+      }
+    }
+  }
+  const bool read = co_await read_new(self, name, now);
+  if (!read) co_return false;
+  self->tell_changes(name, now);
+  co_return true;
+}
+
+// Who is new is read, and watched: a change of its data before its end is force.
+task<bool> observation::read_new(std::shared_ptr<observation> self, std::string name, people& now) {
+  const people& before = self->known_[name];
+  std::vector<question> batch;
+  std::vector<std::string> ids;
+  for (auto& [id, who] : now) {
+    const auto old = before.find(id);
+    if (old != before.end() && old->second.token == who.token) {
+      who.fence = old->second.fence;
+      who.payload = old->second.payload;
+      continue;
+    }
+    batch.push_back(self->watching(make_get_data(who.token, false), who.token));
+    ids.push_back(id);
+  }
+  if (batch.empty()) co_return true;
+  const time_point deadline = self->reactor_->now() + look_limit;
+  const replies answers = co_await asking(self->life_, std::move(batch), deadline);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    person& who = now[ids[i]];
+    if (!answers[i] || answers[i]->code != code::ok) {
+      const std::scoped_lock lock(self->mutex_);
+      self->armed_.erase({opcode::get_data, who.token});
+    }
+    if (!answers[i]) co_return false;
+    const auto read = read_data(answers[i]->body);
+    if (answers[i]->code != code::ok || !read) continue;  // gone by now: the next look tells
+    who.fence = fence_of(read->stat.created);
+    who.payload = payload_in(read->data);
+  }
+  co_return true;
+}
+
+void observation::tell_changes(const std::string& name, const people& now) {
+  using spi::event_kind;
+  people& before = known_[name];
+  for (const auto& [id, who] : before) {
+    if (now.contains(id)) continue;
+    bool forced = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      forced = changed_.erase(who.token) > 0;
+    }
+    tell(!who.holds ? event_kind::withdrawn
+         : forced   ? event_kind::forced
+                    : event_kind::released,
+         name, id, who);
+  }
+  for (const auto& [id, who] : now) {
+    const auto old = before.find(id);
+    if (who.holds && (old == before.end() || !old->second.holds)) {
+      tell(event_kind::granted, name, id, who);
+    } else if (!who.holds && old == before.end()) {
+      tell(event_kind::queued, name, id, who);
+    }
+  }
+  before = now;
+  if (before.empty()) known_.erase(name);
+}
+
+void observation::tell(spi::event_kind kind, const std::string& name, const std::string& claim,
+                       const person& who) {
+  spi::store_event event;
+  event.kind = kind;
+  event.name = name;
+  event.claim = claim;
+  event.mode = who.mode;
+  event.payload = who.payload;
+  if (kind != spi::event_kind::queued && kind != spi::event_kind::withdrawn) {
+    event.fence = who.fence;
+  }
+  gate_.run([&] { sink_(event); });
+}
+
+result<std::unique_ptr<spi::subscription>> zookeeper_store::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  if (closed_) return failure(errc::cancelled, "closed");
+  auto made = std::make_shared<observation>(net_.reactor, any_session(), options_, resource,
+                                            std::move(sink));
+  made->start();
+  return std::make_unique<observing>(std::move(made));
+}
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,258 @@
+// What people see and do: who holds and who waits, which names are in use, and the two ways to take
+// a hold away.
+#include "stores/zookeeper/fence.hpp"
+#include "stores/zookeeper/payload.hpp"
+#include "stores/zookeeper/zookeeper_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+constexpr std::size_t list_limit = 100'000;  // names that `list` looks at
+constexpr std::size_t list_batch = 200;
+
+std::string id_text(const claim_node& node) {
+  return node.id ? spi::public_id(*node.id) : node.name.substr(0, 32);
+}
+
+spi::mode mode_of(claim_kind kind) {
+  if (kind == claim_kind::lease) return spi::mode::permit;
+  return kind == claim_kind::reader ? spi::mode::shared : spi::mode::exclusive;
+}
+
+result<std::vector<std::string>> names_in(const result<reply>& answer, const std::string& path) {
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->code == code::no_node) return std::vector<std::string>{};
+  if (answer->code != code::ok) return tl::unexpected(refusal("list", path, answer->code));
+  return read_children(answer->body);
+}
+
+// One who holds or waits, before its data is known.
+struct person {
+  claim_node node;
+  std::vector<std::string> paths;
+  bool holds = false;
+  bool permit = false;
+};
+
+std::vector<person> people_of(const std::string& path, const std::vector<std::string>& around,
+                              const std::vector<std::string>& locks,
+                              const std::vector<std::string>& leases) {
+  std::vector<person> people;
+  const line order(around);
+  for (std::size_t i = 0; i < order.nodes().size(); ++i) {
+    const claim_node& node = order.nodes()[i];
+    people.push_back({node, {path + "/" + node.name}, order.holds(i), false});
+  }
+  const std::size_t first_lease = people.size();
+  const line having(leases);
+  for (const claim_node& node : having.nodes()) {
+    std::string whole = path + "/" + std::string(leases_folder) + "/" + node.name;
+    const auto same =
+        std::find_if(people.begin() + static_cast<std::ptrdiff_t>(first_lease), people.end(),
+                     [&](const person& each) { return node.id && each.node.id == node.id; });
+    if (same != people.end()) {
+      same->paths.push_back(std::move(whole));
+    } else {
+      people.push_back({node, {std::move(whole)}, true, true});
+    }
+  }
+  const line waiting(locks);
+  for (const claim_node& node : waiting.nodes()) {
+    std::string whole = path + "/" + std::string(locks_folder) + "/" + node.name;
+    people.push_back({node, {std::move(whole)}, false, true});
+  }
+  return people;
+}
+
+}  // namespace
+
+task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
+                                                              spi::resource_id resource,
+                                                              time_point deadline) {
+  const auto life = self->any_session();
+  const std::string path = path_of(*self->options_, resource);
+  std::vector<question> batch;
+  batch.push_back({make_sync(path), nullptr, {}});
+  for (const std::string_view folder : {std::string_view{}, locks_folder, leases_folder}) {
+    std::string at = folder.empty() ? path : path + "/" + std::string(folder);
+    batch.push_back({make_get_children(at, false), nullptr, {}});
+  }
+  const replies lists = co_await asking(life, std::move(batch), deadline);
+  const auto around = names_in(lists[1], path);
+  const auto locks = names_in(lists[2], path);
+  const auto leases = names_in(lists[3], path);
+  if (!around) co_return tl::unexpected(around.error());
+  if (!locks) co_return tl::unexpected(locks.error());
+  if (!leases) co_return tl::unexpected(leases.error());
+  const std::vector<person> people = people_of(path, *around, *locks, *leases);
+  std::vector<question> reads;
+  for (const person& each : people) {
+    if (reads.size() == data_limit) break;
+    reads.push_back({make_get_data(each.paths.front(), false), nullptr, {}});
+  }
+  const replies answers = co_await asking(life, std::move(reads), deadline);
+  overview seen;
+  for (std::size_t i = 0; i < people.size(); ++i) {
+    const person& each = people[i];
+    node_data known;
+    if (i < answers.size()) {
+      if (!answers[i]) co_return tl::unexpected(answers[i].error());
+      if (answers[i]->code == code::no_node) continue;  // gone by now
+      const auto read = read_data(answers[i]->body);
+      if (answers[i]->code == code::ok && read) known = *read;
+    }
+    const auto terms = permits_in(known.data);
+    const spi::mode mode = each.permit ? spi::mode::permit : mode_of(each.node.kind);
+    if (!each.holds) {
+      spi::waiting one;
+      one.claim = id_text(each.node);
+      one.mode = mode;
+      one.permits = terms ? terms->permits : 1;
+      one.payload = payload_in(known.data);
+      seen.state.waiters.push_back(std::move(one));
+      continue;
+    }
+    spi::holder one;
+    one.claim = id_text(each.node);
+    one.mode = mode;
+    one.permits = static_cast<std::uint32_t>(each.paths.size());
+    if (known.stat.created != 0) one.fence = fence_of(known.stat.created);
+    one.payload = payload_in(known.data);
+    seen.state.holders.push_back(std::move(one));
+    seen.paths.push_back(each.paths);
+  }
+  co_return seen;
+}
+
+flow zookeeper_store::do_inspect(self_ptr self, spi::resource_id resource, time_point deadline,
+                                 spi::completion<spi::resource_state> done) {
+  result<overview> seen = co_await look(self, std::move(resource), deadline);
+  if (seen) {
+    done(std::move(seen->state));
+  } else {
+    done(tl::unexpected(seen.error()));
+  }
+}
+
+void zookeeper_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                              spi::completion<spi::resource_state> done) {
+  if (closed_) return done(failure(errc::cancelled, "closed"));
+  do_inspect(shared_from_this(), resource, context.deadline, std::move(done));
+}
+
+// A folder of names; where '/' nests, of folders too.
+flow zookeeper_store::do_list(self_ptr self, std::string space, std::string prefix,
+                              time_point deadline,
+                              spi::completion<std::vector<spi::resource_summary>> done) {
+  const auto life = self->any_session();
+  const bool nests = self->options_->layout == name_layout::path;
+  struct place {
+    std::string path;
+    std::string name;
+  };
+  std::vector<place> todo{{folder_of(*self->options_, space), {}}};
+  std::vector<spi::resource_summary> found;
+  for (std::size_t from = 0; from < todo.size() && from < list_limit;) {
+    const std::size_t to = std::min(from + list_batch, todo.size());
+    std::vector<question> batch;
+    for (std::size_t i = from; i < to; ++i) {
+      const std::string root = todo[i].path.empty() ? "/" : todo[i].path;
+      batch.push_back({make_get_children(root, false), nullptr, {}});
+      for (const std::string_view folder : {locks_folder, leases_folder}) {
+        batch.push_back(
+            {make_get_children(todo[i].path + "/" + std::string(folder), false), nullptr, {}});
+      }
+    }
+    const replies lists = co_await asking(life, std::move(batch), deadline);
+    for (std::size_t i = from; i < to; ++i) {
+      const place at = todo[i];
+      const std::size_t first = (i - from) * 3;
+      const auto around = names_in(lists[first], at.path);
+      if (!around) {
+        done(tl::unexpected(around.error()));
+        co_return;
+      }
+      if (!at.name.empty() && at.name.starts_with(prefix)) {
+        const auto locks = names_in(lists[first + 1], at.path);
+        const auto leases = names_in(lists[first + 2], at.path);
+        const auto people =
+            people_of(at.path, *around, locks.value_or(children{}), leases.value_or(children{}));
+        const auto holders = static_cast<std::size_t>(std::count_if(
+            people.begin(), people.end(), [](const person& each) { return each.holds; }));
+        if (!people.empty()) found.push_back({at.name, holders, people.size() - holders});
+      }
+      if (!at.name.empty() && !nests) continue;
+      for (const std::string& each : *around) {
+        const auto name = each == "%" ? std::optional<std::string>("") : decoded(each);
+        if (!name || parse_node(each) || (name->empty() && !nests)) continue;
+        if (each == locks_folder || each == leases_folder || each == "zookeeper") continue;
+        if (each.starts_with("_holdfast")) continue;
+        todo.push_back({at.path + "/" + each, at.name.empty() ? *name : at.name + "/" + *name});
+      }
+    }
+    from = to;
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& left, const auto& right) { return left.name < right.name; });
+  done(std::move(found));
+}
+
+void zookeeper_store::list(const std::string& space, const std::string& prefix,
+                           const spi::op_context& context,
+                           spi::completion<std::vector<spi::resource_summary>> done) {
+  if (closed_) return done(failure(errc::cancelled, "closed"));
+  do_list(shared_from_this(), space, prefix, context.deadline, std::move(done));
+}
+
+// By force: the node's data is changed and the node removed in one step, so that whoever watches it
+// can tell this end from a release. Safe: its holder is asked, as Curator's Revoker does.
+flow zookeeper_store::do_revoke(self_ptr self, spi::resource_id resource, spi::revocation how,
+                                std::string claim, time_point deadline,
+                                spi::completion<std::vector<spi::holder>> done) {
+  const auto life = self->any_session();
+  const result<overview> seen = co_await look(self, std::move(resource), deadline);
+  if (!seen) {
+    done(tl::unexpected(seen.error()));
+    co_return;
+  }
+  std::vector<spi::holder> taken;
+  for (std::size_t i = 0; i < seen->state.holders.size(); ++i) {
+    const spi::holder& holder = seen->state.holders[i];
+    if (!claim.empty() && claim != holder.claim) continue;
+    std::vector<request> parts;
+    for (const std::string& each : seen->paths[i]) {
+      parts.push_back(make_set_data(each, revoke_message));
+      if (how == spi::revocation::force) parts.push_back(make_remove(each));
+    }
+    question step{make_multi(parts), nullptr, {}};
+    const result<reply> answer = co_await ask_one(life, std::move(step), deadline);
+    if (!answer) {
+      done(tl::unexpected(answer.error()));
+      co_return;
+    }
+    const auto outcome = read_multi(answer->body);
+    const code failed = answer->code != code::ok ? answer->code
+                        : outcome                ? outcome->failed
+                                                 : code::connection_loss;
+    if (failed == code::no_node) continue;  // it has just ended by itself
+    if (failed != code::ok) {
+      done(tl::unexpected(refusal("revoke", seen->paths[i].front(), failed)));
+      co_return;
+    }
+    taken.push_back(holder);
+  }
+  done(std::move(taken));
+}
+
+void zookeeper_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                             const std::string& claim, const spi::op_context& context,
+                             spi::completion<std::vector<spi::holder>> done) {
+  if (closed_) return done(failure(errc::cancelled, "closed"));
+  do_revoke(shared_from_this(), resource, how, claim, context.deadline, std::move(done));
+}
+
+}  // namespace holdfast::zookeeper

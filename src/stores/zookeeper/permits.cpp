@@ -1,0 +1,236 @@
+// A semaphore: a line of locks before a folder of leases. Only the first in line looks at the
+// leases; when there is room it makes its own and gives up its place in one step, all or nothing.
+#include "stores/zookeeper/payload.hpp"
+#include "stores/zookeeper/zookeeper_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+constexpr duration recheck = std::chrono::seconds(1);
+
+std::size_t permits_in_use(const std::vector<std::string>& leases) {
+  return line(leases).nodes().size();
+}
+
+spi::blocked blocked_by(std::string who, bool queued) {
+  spi::blocked answer;
+  answer.queued = queued;
+  answer.recheck_after = recheck;
+  answer.blocker = std::move(who);
+  return answer;
+}
+
+// A holder if there is one, else who waits. `lists`: around the name, of locks, of leases.
+std::string in_the_way(const entry& which, const std::vector<std::vector<std::string>>& lists) {
+  const line holders(lists[2]);
+  if (!holders.nodes().empty()) {
+    return which.path + "/" + std::string(leases_folder) + "/" + holders.nodes().front().name;
+  }
+  const line waiters(lists[1]);
+  return which.parent + "/" + (waiters.nodes().empty() ? "" : waiters.nodes().front().name);
+}
+
+}  // namespace
+
+// All who hold or wait must mean the same number; one of them is asked.
+task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, children locks,
+                                              children leases, time_point deadline) {
+  std::string path;
+  const line holders(leases);
+  const line waiters(locks);
+  if (!holders.nodes().empty()) {
+    path = which->path + "/" + std::string(leases_folder) + "/" + holders.nodes().front().name;
+  } else if (!waiters.nodes().empty() && waiters.nodes().front().name != which->node) {
+    path = which->parent + "/" + waiters.nodes().front().name;
+  }
+  if (path.empty()) co_return result<void>{};
+  question look{make_get_data(path, false), nullptr, {}};
+  const result<reply> answer = co_await ask_one(which->life, std::move(look), deadline);
+  if (!answer) co_return tl::unexpected(answer.error());
+  if (answer->code != code::ok) co_return result<void>{};  // gone by now
+  const auto read = read_data(answer->body);
+  const auto terms = read ? permits_in(read->data) : std::nullopt;
+  const std::uint32_t mine = which->claim->max;
+  if (!terms || terms->max == mine) co_return result<void>{};
+  co_return failure(errc::conflict, "the semaphore has " + std::to_string(terms->max) +
+                                        " permits, not " + std::to_string(mine));
+}
+
+// The leases and the end of our place in line, as one step: if we lost that place, nothing is made.
+// False: look again.
+task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
+                                                time_point deadline) {
+  const spi::claim& claim = *which->claim;
+  const openness acl = self->options_->acl;
+  const std::string folder = which->path + "/" + std::string(leases_folder);
+  const std::string lease = folder + "/" + prefix_of(claim.id, claim_kind::lease);
+  const std::string data = data_of(claim.payload, {claim.permits, claim.max});
+  std::vector<request> parts;
+  parts.push_back(make_set_data(which->node_path(), data));  // its answer has the zxid of all
+  for (std::uint32_t i = 0; i < claim.permits; ++i) {
+    parts.push_back(make_create(lease, data, node_kind::ephemeral_sequential, acl));
+  }
+  parts.push_back(make_remove(which->node_path()));
+  std::int64_t owner = 0;
+  {
+    const lock_guard lock(self->mutex_);
+    which->uncertain = true;
+    which->expects_end = true;
+    owner = which->owner;
+  }
+  question step{make_multi(parts), nullptr, {}};
+  const result<reply> answer = co_await ask_one(which->life, std::move(step), deadline, owner);
+  if (!answer) co_return tl::unexpected(answer.error());
+  const auto outcome = read_multi(answer->body);
+  const bool done = answer->code == code::ok && outcome && outcome->failed == code::ok &&
+                    outcome->made.size() == claim.permits;
+  {
+    const lock_guard lock(self->mutex_);
+    which->expects_end = false;
+    which->uncertain = !done && answer->code == code::ok && !outcome;
+    if (done) {
+      which->node.clear();
+      which->own_watched = false;
+      which->leases = outcome->made;
+      which->created = outcome->zxid;
+    }
+  }
+  if (done) co_return true;
+  const code failed = answer->code != code::ok ? answer->code
+                      : outcome                ? outcome->failed
+                                               : code::connection_loss;
+  if (failed != code::no_node) co_return tl::unexpected(refusal("create", lease, failed));
+  const result<void> above = co_await make_containers(which->life, folder, acl, deadline);
+  if (!above) co_return tl::unexpected(above.error());
+  co_return false;
+}
+
+task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_ptr which,
+                                                         time_point deadline) {
+  const spi::claim& claim = *which->claim;
+  const std::string folder = which->path + "/" + std::string(leases_folder);
+  for (int round = 0; round < look_limit; ++round) {
+    if (which->uncertain) {
+      const result<void> known = co_await recover(self, which, deadline);
+      if (!known) co_return tl::unexpected(known.error());
+    }
+    if (!which->leases.empty()) {
+      question look{make_exists(which->leases.front(), false), nullptr, {}};
+      const result<reply> seen = co_await ask_one(which->life, std::move(look), deadline);
+      if (!seen) co_return tl::unexpected(seen.error());
+      if (seen->code == code::no_node) co_return failure(errc::lost, "the lease was removed");
+      co_return spi::granted{};
+    }
+    const bool joins = which->node.empty();
+    std::vector<question> batch;
+    batch.push_back({make_get_children(which->path, false), nullptr, {}});
+    batch.push_back({make_get_children(which->parent, false), nullptr, {}});
+    batch.push_back({make_get_children(folder, false), nullptr, {}});
+    result<children> locks = children{};
+    if (joins && claim.queued) {
+      locks =
+          co_await join(self, which, data_of(claim.payload, {claim.permits, claim.max}), deadline);
+      if (!locks) co_return tl::unexpected(locks.error());
+    }
+    // Only the first looks at the leases through a watch; the others are woken by their turn.
+    const replies answers = co_await asking(which->life, std::move(batch), deadline);
+    std::vector<children> lists;
+    for (const result<reply>& each : answers) {
+      if (!each) co_return tl::unexpected(each.error());
+      auto names =
+          each->code == code::ok ? read_children(each->body) : result<children>(children{});
+      if (!names) co_return tl::unexpected(names.error());
+      lists.push_back(std::move(*names));
+    }
+    result<void> fits = co_await check_kind(self, which, lists[0], deadline);
+    if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], deadline);
+    if (!fits) {
+      const result<spi::departure> left = co_await depart(self, which, deadline);
+      co_return tl::unexpected(left ? fits.error() : left.error());
+    }
+    const line order(lists[1]);
+    const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
+    if (which->node.empty()) {  // a try: writes only where it may succeed
+      if (!order.nodes().empty() || !room) {
+        co_return blocked_by(co_await payload_at(which->life, in_the_way(*which, lists), deadline),
+                             false);
+      }
+      locks =
+          co_await join(self, which, data_of(claim.payload, {claim.permits, claim.max}), deadline);
+      if (!locks) co_return tl::unexpected(locks.error());
+      lists[1] = *locks;
+    }
+    const line now_in_line(lists[1]);
+    const std::size_t place = now_in_line.find(which->node);
+    if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
+    if (place == 0 && room) {
+      const result<bool> taken = co_await take_leases(self, which, deadline);
+      if (!taken) co_return tl::unexpected(taken.error());
+      if (!*taken) continue;
+      const lock_guard lock(self->mutex_);
+      which->wanted = now_in_line.nodes().size() > 1;
+      co_return spi::granted{};
+    }
+    if (!claim.queued) {
+      const result<spi::departure> left = co_await depart(self, which, deadline);
+      if (!left) co_return tl::unexpected(left.error());
+      co_return blocked_by({}, false);
+    }
+    if (place > 0) {
+      const std::string& before = now_in_line.nodes()[place - 1].name;
+      const result<std::string> who = co_await stand_behind(self, which, before, false, deadline);
+      if (who) co_return blocked_by(*who, true);
+      if (who.error() != errc::busy) co_return tl::unexpected(who.error());
+      continue;
+    }
+    const result<bool> full = co_await await_leases(self, which, deadline);
+    if (!full) co_return tl::unexpected(full.error());
+    if (*full) {
+      co_return blocked_by(co_await payload_at(which->life, in_the_way(*which, lists), deadline),
+                           true);
+    }
+  }
+  co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
+}
+
+// First in line and no room: watches the leases, and itself. False: there is room by now.
+task<result<bool>> zookeeper_store::await_leases(self_ptr self, entry_ptr which,
+                                                 time_point deadline) {
+  const std::string folder = which->path + "/" + std::string(leases_folder);
+  const std::string own = which->node_path();
+  std::vector<question> batch;
+  std::int64_t owner = 0;
+  {
+    const lock_guard lock(self->mutex_);
+    ++which->look;
+    which->shortcut = false;
+    which->armed = true;
+    which->looked_at = self->now();
+    owner = which->owner;
+    self->watch_blocker(which, opcode::get_children, folder);
+    batch.push_back({make_get_children(folder, true), which->watch, folder});
+    if (!std::exchange(which->own_watched, true)) {
+      which->own_event = false;
+      batch.push_back({make_get_data(own, true), self->own_watcher(which), own});
+    }
+  }
+  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  if (answers.size() == 2 && (!answers[1] || answers[1]->code != code::ok)) {
+    const lock_guard lock(self->mutex_);
+    which->own_watched = false;
+  }
+  if (answers.size() == 2 && answers[1] && answers[1]->code == code::no_node) {
+    co_return failure(errc::lost, "the claim's node was removed");
+  }
+  if (!answers[0]) co_return tl::unexpected(answers[0].error());
+  if (answers[0]->code != code::ok) co_return false;
+  const auto names = read_children(answers[0]->body);
+  if (!names) co_return tl::unexpected(names.error());
+  co_return permits_in_use(*names) + which->claim->permits > which->claim->max;
+}
+
+}  // namespace holdfast::zookeeper

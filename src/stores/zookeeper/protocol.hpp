@@ -1,0 +1,149 @@
+// What is said on ZooKeeper's wire: the requests that the store needs, and their answers.
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::zookeeper {
+
+enum class opcode : std::int32_t {
+  plain_create = 1,
+  remove = 2,
+  exists = 3,
+  get_data = 4,
+  set_data = 5,
+  get_acl = 6,
+  get_children = 8,
+  sync = 9,
+  ping = 11,
+  multi = 14,
+  create = 15,  // create2: the answer has the node's stat
+  create_container = 19,
+  auth = 100,
+  close_session = -11,
+};
+
+// The codes that the store decides on; any other is only shown.
+enum class code : std::int32_t {
+  ok = 0,
+  connection_loss = -4,
+  unimplemented = -6,
+  no_node = -101,
+  no_auth = -102,
+  bad_version = -103,
+  node_exists = -110,
+  not_empty = -111,
+  session_expired = -112,
+  invalid_acl = -114,
+  auth_failed = -115,
+  session_moved = -118,
+};
+
+// In words: "NoNode".
+std::string text_of(code what);
+
+// xids that the server answers with by itself.
+inline constexpr std::int32_t event_xid = -1;
+inline constexpr std::int32_t ping_xid = -2;
+inline constexpr std::int32_t auth_xid = -4;
+
+struct stat {
+  std::int64_t created = 0;     // czxid
+  std::int64_t changed = 0;     // mzxid
+  std::int64_t changed_at = 0;  // mtime, ms of the server's wall clock
+  std::int32_t version = 0;     // of the data
+  std::int64_t owner = 0;       // the session, for an ephemeral node
+  std::int32_t children = 0;
+};
+
+enum class node_kind : std::int32_t {
+  persistent = 0,
+  ephemeral = 1,
+  ephemeral_sequential = 3,
+  container = 4
+};
+
+// Who may do what with nodes that we make.
+enum class openness : std::uint8_t { everybody, creator };
+
+// One request, without its header.
+struct request {
+  opcode what{};
+  std::string body;
+
+  [[nodiscard]] bool writes() const noexcept;
+};
+
+request make_create(const std::string& path, std::string_view data, node_kind kind, openness acl);
+request make_remove(const std::string& path, std::int32_t version = -1);
+request make_exists(const std::string& path, bool watch);
+request make_get_data(const std::string& path, bool watch);
+request make_set_data(const std::string& path, std::string_view data, std::int32_t version = -1);
+request make_get_acl(const std::string& path);
+request make_get_children(const std::string& path, bool watch);
+request make_sync(const std::string& path);
+// All or nothing, of creates, removes and changes of data.
+request make_multi(const std::vector<request>& parts);
+
+struct created_node {
+  std::string path;
+  zookeeper::stat stat;
+};
+struct node_data {
+  std::string data;
+  zookeeper::stat stat;
+};
+struct acl_entry {
+  std::int32_t permissions = 0;
+  std::string scheme;
+  std::string id;
+};
+
+// The bodies of answers. unavailable: the bytes make no sense.
+result<created_node> read_created(std::string_view body);
+result<stat> read_stat(std::string_view body);
+result<node_data> read_data(std::string_view body);
+result<std::vector<std::string>> read_children(std::string_view body);
+result<std::vector<acl_entry>> read_acl(std::string_view body);
+// What became of a multi: what it made, in order, or the code of the part that failed. The server
+// tells no stat of what a multi makes; where one of the parts before changes data, that one's has
+// the zxid of all.
+struct multi_outcome {
+  code failed = code::ok;
+  std::vector<std::string> made;  // paths
+  std::int64_t zxid = 0;
+};
+result<multi_outcome> read_multi(std::string_view body);
+
+struct watch_event {
+  enum class type : std::int32_t {
+    reset = 0,  // ours: the connection was made anew, and the server's watches are gone
+    created = 1,
+    deleted = 2,
+    data_changed = 3,
+    children_changed = 4,
+  };
+  type what{};
+  std::string path;
+};
+watch_event read_event(std::string_view body);
+
+// The greeting.
+struct greeting {
+  std::int64_t last_zxid = 0;
+  std::int32_t timeout = 0;  // ms
+  std::int64_t session = 0;
+  std::string password;
+};
+std::string make_greeting(const greeting& mine);
+result<greeting> read_greeting(std::string_view body);
+
+// A frame: the bytes behind their length.
+std::string framed(std::string_view bytes);
+std::string framed(std::int32_t xid, const request& what);
+
+}  // namespace holdfast::zookeeper

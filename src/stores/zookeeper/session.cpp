@@ -1,0 +1,400 @@
+// Connections, requests and answers of a session. See the header; session_beat.cpp has its proof.
+#include "stores/zookeeper/session.hpp"
+
+#include "stores/zookeeper/jute.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+constexpr duration short_life = std::chrono::milliseconds(50);  // of a connection: a failure
+constexpr duration least_connect = std::chrono::milliseconds(500);
+
+bool definite(const error& why) noexcept {
+  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
+}
+
+request make_auth(const server_options& options) {
+  request made{opcode::auth, {}};
+  jute_writer(made.body).number(0).text("digest").text(options.user + ":" +
+                                                       options.password.reveal());
+  return made;
+}
+
+}  // namespace
+
+session::session(net::network net, std::shared_ptr<const server_options> options, duration wanted,
+                 std::weak_ptr<session_user> user)
+    : net_(std::move(net)),
+      options_(std::move(options)),
+      wanted_(wanted),
+      user_(std::move(user)),
+      next_server_(net_.reactor->random() % options_->servers.size()),
+      backoff_(options_->backoff) {}
+
+std::shared_ptr<session> session::make(net::network net,
+                                       std::shared_ptr<const server_options> options,
+                                       duration wanted, std::weak_ptr<session_user> user) {
+  return std::shared_ptr<session>(
+      new session(std::move(net), std::move(options), wanted, std::move(user)));
+}
+
+session::~session() {
+  if (!guard_.forked()) close();
+}
+
+void session::tell(std::vector<answered_one>& those) {
+  for (answered_one& one : those) one.who->answered(one.index, std::move(one.answer));
+  those.clear();
+}
+
+void session::ask(std::vector<question> batch, std::int64_t only_in, time_point deadline,
+                  asker& who) {
+  std::vector<answered_one> refused;
+  const auto refuse_all = [&](const error& why) {
+    for (std::size_t i = 0; i < batch.size(); ++i) who.answered(i, tl::unexpected(why));
+  };
+  if (guard_.forked()) return refuse_all({errc::cancelled, "forked from the client's process"});
+  const time_point now = net_.reactor->now();
+  mutex_lock lock(mutex_);
+  std::optional<error> refusal;
+  if (state_ == state::closed) {
+    refusal = error{errc::cancelled, "closed"};
+  } else if (deadline <= now) {
+    refusal = error{errc::unavailable, "zookeeper: no time left"};
+  } else if (in_flight_.size() + waiting_.size() + batch.size() > request_limit) {
+    refusal = error{errc::overloaded, "zookeeper: too many requests at once"};
+  } else if (only_in != 0 && only_in != id_) {
+    refusal = error{errc::lost, "the ZooKeeper session has expired"};
+  } else if (state_ == state::resting && last_failure_ && definite(*last_failure_)) {
+    refusal = last_failure_;
+  }
+  if (refusal) {
+    lock.unlock();
+    return refuse_all(*refusal);
+  }
+  const bool sends = state_ == state::open;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    pending one{std::move(batch[i]), &who, i, only_in, deadline, {}};
+    if (sends) {
+      send(std::move(one), now);
+    } else {
+      waiting_.push_back(std::move(one));
+    }
+  }
+  watch_deadline(sends ? std::min(deadline, now + stall_limit()) : deadline);
+  if (state_ == state::idle) return connect(lock);
+  if (!sends || delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+  const std::shared_ptr<link> out = link_;
+  lock.unlock();
+  out->flush();
+}
+
+// Called with the mutex held, while open.
+void session::send(pending one, time_point now) {
+  one.sent = now;
+  one.xid = next_xid_;
+  next_xid_ = next_xid_ == std::numeric_limits<std::int32_t>::max() ? 1 : next_xid_ + 1;
+  if (one.what.watch) watches_.add(one.what.what.what, one.what.watched, one.what.watch);
+  link_->queue(framed(one.xid, one.what.what));
+  one.writes = one.what.what.writes();
+  one.what.what.body.clear();
+  in_flight_.push_back(std::move(one));
+  last_sent_ = now;
+}
+
+// Called with the mutex held, while open.
+void session::send_waiting(std::vector<answered_one>& refused, time_point now) {
+  for (pending& one : std::exchange(waiting_, {})) {
+    if (one.only_in != 0 && one.only_in != id_) {
+      refused.push_back({one.who, one.index, failure(errc::lost, "the session has expired")});
+    } else {
+      send(std::move(one), now);
+    }
+  }
+  if (!in_flight_.empty()) watch_deadline(now + stall_limit());
+}
+
+// Called with the mutex held, which it releases.
+void session::connect(mutex_lock& lock) {
+  state_ = state::connecting;
+  const greeting mine{last_zxid_, static_cast<std::int32_t>(wanted_ / std::chrono::milliseconds(1)),
+                      id_, password_};
+  const net::target& where = options_->servers[next_server_ % options_->servers.size()];
+  link_ = std::make_shared<link>(net_, where, options_, mine, weak_from_this());
+  const std::shared_ptr<link> made = link_;
+  lock.unlock();
+  const duration limit = std::min(options_->connect_limit, std::max(least_connect, wanted_ / 3));
+  made->start(net_.reactor->now() + limit);
+}
+
+// After a failure: the next server at once; all of them having failed, a pause. Called with the
+// mutex held, which it may release.
+void session::connect_or_rest(mutex_lock& lock, time_point now) {
+  ++next_server_;
+  if (waiting_.empty() && !held()) {
+    state_ = state::idle;
+    return;
+  }
+  if (failures_ % options_->servers.size() != 0 || failures_ == 0) return connect(lock);
+  state_ = state::resting;
+  rest_timer_ =
+      net_.reactor->at(now + backoff_.next(net_.reactor->random()), [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        mutex_lock again(self->mutex_);
+        if (self->state_ == state::resting) self->connect(again);
+      });
+}
+
+void session::opened(link& which, const greeting& theirs) {
+  const time_point now = net_.reactor->now();
+  std::vector<answered_one> refused;
+  std::vector<fired> events;
+  mutex_lock lock(mutex_);
+  if (&which != link_.get()) return;
+  const std::int64_t before = id_;
+  const bool expired = theirs.session == 0 || theirs.timeout <= 0;
+  if (expired || theirs.session != id_) proof_.forget();
+  if (expired) {
+    id_ = 0;
+    password_.clear();
+    last_zxid_ = 0;
+    const std::shared_ptr<link> gone = std::move(link_);
+    lock.unlock();
+    gone->close();
+    // First those who lived by it, then anybody else.
+    const auto user = user_.lock();
+    if (user != nullptr && before != 0) user->session_ended(before);
+    lock.lock();
+    if (state_ == state::connecting) connect(lock);
+    return;
+  }
+  id_ = theirs.session;
+  password_ = theirs.password;
+  timeout_ = std::chrono::milliseconds(theirs.timeout);
+  const duration spacing =
+      options_->tick > duration{0} ? options_->tick * 6 / 10 : timeout_ * 3 / 10;
+  proof_.begin(which.greeted_at(), now, spacing);
+  state_ = state::open;
+  opened_at_ = now;
+  ping_sent_.reset();
+  last_failure_.reset();
+  if (!options_->user.empty()) link_->queue(framed(auth_xid, make_auth(*options_)));
+  watches_.take_all(events);
+  send_waiting(refused, now);
+  schedule_beat(now);
+  lock.unlock();
+  delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  tell(refused);
+  for (fired& one : events) (*one.who)(one.event);
+  delivering_.store({}, std::memory_order_relaxed);
+  flush();
+}
+
+// What completions asked goes out together: over the link of now, which may be another.
+void session::flush() {
+  mutex_lock lock(mutex_);
+  if (state_ != state::open) return;
+  const std::shared_ptr<link> out = link_;
+  lock.unlock();
+  out->flush();
+}
+
+void session::received(link& which, const std::vector<std::string>& frames) {
+  const time_point now = net_.reactor->now();
+  std::optional<error> broken;
+  // One frame after the other: an event must be told before the answers behind it.
+  delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  for (const std::string& frame : frames) {
+    std::vector<answered_one> finished;
+    std::vector<fired> events;
+    mutex_lock lock(mutex_);
+    if (&which != link_.get()) break;
+    take_frame(frame, now, finished, events, broken);
+    if (broken) {
+      delivering_.store({}, std::memory_order_relaxed);
+      return drop_link(lock, *broken, now);
+    }
+    lock.unlock();
+    tell(finished);
+    for (fired& one : events) (*one.who)(one.event);
+  }
+  delivering_.store({}, std::memory_order_relaxed);
+  flush();
+}
+
+// Called with the mutex held.
+void session::take_frame(const std::string& frame, time_point now,
+                         std::vector<answered_one>& finished, std::vector<fired>& events,
+                         std::optional<error>& broken) {
+  jute_reader from(frame);
+  const std::int32_t xid = from.number();
+  const std::int64_t zxid = from.wide();
+  const auto answer = static_cast<code>(from.number());
+  if (zxid > 0) last_zxid_ = std::max(last_zxid_, zxid);
+  if (xid == event_xid) return watches_.take(read_event(from.rest()), events);
+  if (xid == ping_xid) {
+    if (ping_sent_) proof_.answered(*ping_sent_, now, false);
+    return ping_sent_.reset();
+  }
+  if (xid == auth_xid) {
+    if (answer != code::ok) broken = error{errc::denied, "zookeeper: the login was refused"};
+    return;
+  }
+  if (in_flight_.empty() || in_flight_.front().xid != xid || !from.good()) {
+    broken = error{errc::unavailable, "zookeeper: protocol error: an answer to no question"};
+    return;
+  }
+  if (answer == code::session_expired || answer == code::session_moved) {
+    broken = error{errc::unavailable, "zookeeper: " + text_of(answer)};
+    return;
+  }
+  pending one = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  proof_.answered(one.sent, now, one.writes && answer == code::ok);
+  const bool unset =
+      answer != code::ok && !(one.what.what.what == opcode::exists && answer == code::no_node);
+  if (one.what.watch && unset) {
+    watches_.drop(one.what.what.what, one.what.watched, one.what.watch);
+  }
+  if (one.who == nullptr) return;
+  finished.push_back({one.who, one.index, reply{answer, std::string(from.rest()), id_, one.sent}});
+}
+
+void session::ended(link& which, const error& why) {
+  mutex_lock lock(mutex_);
+  if (&which != link_.get()) return;
+  drop_link(lock, why, net_.reactor->now());
+}
+
+// The end of a link, whoever noticed it. Called with the mutex held, which it releases.
+void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
+  const bool lasted = state_ == state::open && now - opened_at_ > short_life;
+  failures_ = lasted ? 0 : failures_ + 1;
+  if (lasted) backoff_.succeeded(now - opened_at_);
+  last_failure_ = why;
+  const std::shared_ptr<link> gone = std::move(link_);
+  std::vector<answered_one> unanswered;
+  for (pending& one : std::exchange(in_flight_, {})) {
+    if (one.who != nullptr) unanswered.push_back({one.who, one.index, tl::unexpected(why)});
+  }
+  if (definite(why)) {
+    for (pending& one : std::exchange(waiting_, {})) {
+      unanswered.push_back({one.who, one.index, tl::unexpected(why)});
+    }
+  }
+  ping_sent_.reset();
+  connect_or_rest(lock, now);
+  if (lock.owns_lock()) lock.unlock();
+  if (gone != nullptr) gone->close();
+  tell(unanswered);
+}
+
+// Called with the mutex held. One timer for all: it is set anew only for an earlier time.
+void session::watch_deadline(time_point deadline) {
+  if (deadline >= alarm_at_) return;
+  net_.reactor->cancel(alarm_);
+  alarm_at_ = deadline;
+  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->on_alarm();
+  });
+}
+
+void session::on_alarm() {
+  mutex_lock lock(mutex_);
+  const time_point now = net_.reactor->now();
+  if (state_ == state::closed || now < alarm_at_) return;
+  alarm_at_ = time_point::max();
+  const error late{errc::unavailable,
+                   "zookeeper: no answer in time" +
+                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
+  std::vector<answered_one> expired;
+  time_point next = time_point::max();
+  std::erase_if(waiting_, [&](pending& one) {
+    if (one.deadline > now) {
+      next = std::min(next, one.deadline);
+      return false;
+    }
+    expired.push_back({one.who, one.index, tl::unexpected(late)});
+    return true;
+  });
+  for (pending& one : in_flight_) {
+    if (one.who == nullptr) continue;
+    if (one.deadline > now) {
+      next = std::min(next, one.deadline);
+    } else {
+      expired.push_back({std::exchange(one.who, nullptr), one.index, tl::unexpected(late)});
+    }
+  }
+  time_point stalled_at = time_point::max();
+  if (!in_flight_.empty()) stalled_at = in_flight_.front().sent + stall_limit();
+  if (ping_sent_) stalled_at = std::min(stalled_at, *ping_sent_ + stall_limit());
+  next = std::min(next, stalled_at);
+  const bool stalled = state_ == state::open && stalled_at <= now;
+  if (!stalled && next != time_point::max()) watch_deadline(next);
+  if (stalled) {
+    drop_link(lock, {errc::unavailable, "zookeeper " + link_->where().text() + ": no answer"}, now);
+    if (!lock.owns_lock()) lock.lock();
+    for (const pending& one : waiting_) watch_deadline(one.deadline);
+  }
+  if (lock.owns_lock()) lock.unlock();
+  tell(expired);
+}
+
+duration session::stall_limit() const noexcept {
+  const duration life = timeout_ > duration{0} ? timeout_ : wanted_;
+  return std::clamp<duration>(life / 3, std::chrono::milliseconds(100), std::chrono::seconds(5));
+}
+
+void session::unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who) {
+  const std::scoped_lock lock(mutex_);
+  watches_.drop(by, path, who);
+}
+
+void session::hold() noexcept { holders_.fetch_add(1); }
+void session::unhold() noexcept { holders_.fetch_sub(1); }
+
+duration session::timeout() const {
+  const std::scoped_lock lock(mutex_);
+  return timeout_;
+}
+
+time_point session::proven_until(std::int64_t id) const {
+  const std::scoped_lock lock(mutex_);
+  if (id != id_ || id == 0 || proof_.date() == time_point::min()) return time_point::min();
+  return proof_.date() + timeout_;
+}
+
+bool session::open(std::int64_t id) const {
+  const std::scoped_lock lock(mutex_);
+  return state_ == state::open && id == id_;
+}
+
+void session::close() noexcept {
+  if (guard_.forked()) return;
+  mutex_lock lock(mutex_);
+  const bool was_open = state_ == state::open;
+  if (std::exchange(state_, state::closed) == state::closed) return;
+  const std::shared_ptr<link> gone = std::move(link_);
+  const error why{errc::unavailable, "closed"};
+  std::vector<answered_one> unanswered;
+  for (auto* those : {&in_flight_, &waiting_}) {
+    for (pending& one : std::exchange(*those, {})) {
+      if (one.who != nullptr) unanswered.push_back({one.who, one.index, tl::unexpected(why)});
+    }
+  }
+  if (was_open) gone->queue(framed(next_xid_, request{opcode::close_session, {}}));
+  const auto timers = {alarm_, rest_timer_, beat_timer_};
+  lock.unlock();
+  for (const auto timer : timers) net_.reactor->cancel(timer);
+  if (was_open) gone->flush();
+  if (gone != nullptr) gone->close();
+  tell(unanswered);
+}
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,191 @@
+// A session with the ensemble: requests of all threads go over one connection, in order; it moves
+// from server to server, and outlives each connection. What lives in ZooKeeper by this session is
+// as good as the proof that it lives.
+#pragma once
+
+#include "net/backoff.hpp"
+#include "net/connector.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/zookeeper/flow.hpp"
+#include "stores/zookeeper/link.hpp"
+#include "stores/zookeeper/options.hpp"
+#include "stores/zookeeper/proof.hpp"
+#include "stores/zookeeper/protocol.hpp"
+#include "stores/zookeeper/watches.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::zookeeper {
+
+struct reply {
+  zookeeper::code code = code::ok;
+  std::string body;
+  std::int64_t session = 0;  // under which it was answered
+  time_point sent{};
+};
+
+// Who asked. Called exactly once for each request of a batch, by its deadline, under no lock.
+class asker {
+ public:
+  virtual ~asker() = default;
+  virtual void answered(std::size_t index, result<reply> answer) = 0;
+};
+
+struct question {
+  request what;
+  std::shared_ptr<watcher> watch;  // with a request that sets one
+  std::string watched;             // its path
+};
+
+// Told on the reactor's threads, under no lock.
+class session_user {
+ public:
+  virtual ~session_user() = default;
+  // The server says that the session has expired: whatever lived by it is gone.
+  virtual void session_ended(std::int64_t id) = 0;
+};
+
+// Thread-safe.
+//
+//   state       means                                  changes to
+//   idle        no connection, nobody needs one        connecting: somebody asks
+//   connecting  to one server after the other          open; resting: this one failed
+//   open        requests go out as they come           connecting or idle: it ended, or stalled
+//   resting     back-off after a failure               connecting
+//   closed      for good                               -
+//
+// When a session has expired, the next connection begins a new one. What must hold:
+//  1. Requests are answered in the order in which they were sent; one that is not answered within
+//     the stall limit ends the connection. What was in flight is then unavailable: unknown.
+//  2. No I/O and no call to others under the mutex; queueing bytes is neither.
+//  3. Every watch fires: by its event, or by a reset when the connection was made anew.
+class session final : public link_user, public std::enable_shared_from_this<session> {
+ public:
+  static constexpr std::size_t request_limit = 200'000;  // in flight or waiting; then overloaded
+
+  static std::shared_ptr<session> make(net::network net,
+                                       std::shared_ptr<const server_options> options,
+                                       duration wanted, std::weak_ptr<session_user> user);
+  ~session() override;
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  // Sends all in one go. `who` lives until every answer has come. unavailable: no answer in time, or
+  // the connection broke; it may have been executed. lost: the session `only_in` is over (0: any
+  // will do). denied, cancelled, overloaded.
+  void ask(std::vector<question> batch, std::int64_t only_in, time_point deadline, asker& who);
+
+  // Nobody wants to hear of it any more. The server still does its part once.
+  void unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who);
+
+  // While somebody lives by the session it is kept connected and proven by writes.
+  void hold() noexcept;
+  void unhold() noexcept;
+  [[nodiscard]] bool held() const noexcept { return holders_.load() > 0; }
+
+  // What it asked for, and what the server gave (0: never connected).
+  [[nodiscard]] duration wanted() const noexcept { return wanted_; }
+  [[nodiscard]] duration timeout() const;
+  // The session lives at least until this, if `id` is the current one. min: no proof.
+  [[nodiscard]] time_point proven_until(std::int64_t id) const;
+  // Proof and a connection: what watches for this session would be told.
+  [[nodiscard]] bool open(std::int64_t id) const;
+
+  // Says goodbye to the server. Afterwards every answer has been given.
+  void close() noexcept;
+
+  void opened(link& which, const greeting& theirs) override;
+  void received(link& which, const std::vector<std::string>& frames) override;
+  void ended(link& which, const error& why) override;
+
+ private:
+  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
+  using mutex_lock = std::unique_lock<std::mutex>;
+
+  struct pending {
+    question what;
+    asker* who = nullptr;  // null: nobody waits any more
+    std::size_t index = 0;
+    std::int64_t only_in = 0;
+    time_point deadline;
+    time_point sent{};
+    std::int32_t xid = 0;
+    bool writes = false;
+  };
+  struct answered_one {
+    asker* who;
+    std::size_t index;
+    result<reply> answer;
+  };
+
+  session(net::network net, std::shared_ptr<const server_options> options, duration wanted,
+          std::weak_ptr<session_user> user);
+
+  void connect(mutex_lock& lock);
+  void connect_or_rest(mutex_lock& lock, time_point now);
+  void send(pending one, time_point now);
+  void send_waiting(std::vector<answered_one>& refused, time_point now);
+  void take_frame(const std::string& frame, time_point now, std::vector<answered_one>& finished,
+                  std::vector<fired>& events, std::optional<error>& broken);
+  void drop_link(mutex_lock& lock, const error& why, time_point now);
+  void flush();
+  void watch_deadline(time_point deadline);
+  void on_alarm();
+  [[nodiscard]] duration stall_limit() const noexcept;
+  [[nodiscard]] duration beat_interval() const noexcept;
+  void beat(std::uint64_t turn);
+  void schedule_beat(time_point when);
+  static flow prove(std::shared_ptr<session> self, std::int64_t id, bool made, time_point deadline);
+  static void tell(std::vector<answered_one>& those);
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const duration wanted_;
+  const std::weak_ptr<session_user> user_;
+  std::atomic<int> holders_{0};
+  // Who runs completions now: what they send goes out together afterwards.
+  std::atomic<std::thread::id> delivering_{};
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  state state_ = state::idle;
+  std::shared_ptr<link> link_;
+  std::size_t next_server_ = 0;
+  std::size_t failures_ = 0;  // in a row
+  net::backoff backoff_;
+  std::optional<error> last_failure_;
+  time_point opened_at_{};
+  std::int64_t id_ = 0;
+  std::string password_;
+  std::int64_t last_zxid_ = 0;
+  duration timeout_{0};
+  session_proof proof_;
+  std::int32_t next_xid_ = 1;
+  std::deque<pending> in_flight_;
+  std::deque<pending> waiting_;
+  watch_table watches_;
+  time_point last_sent_{};
+  std::optional<time_point> ping_sent_;
+  time_point alarm_at_ = time_point::max();
+  spi::runtime::timer_id alarm_ = 0;
+  spi::runtime::timer_id rest_timer_ = 0;
+  spi::runtime::timer_id beat_timer_ = 0;
+  std::uint64_t beat_turn_ = 0;    // of the timer that counts
+  std::int64_t beating_node_ = 0;  // the session whose node for proofs was made
+  bool beating_ = false;           // a write for the proof is on its way
+};
+
+}  // namespace holdfast::zookeeper

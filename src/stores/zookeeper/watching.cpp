@@ -1,0 +1,174 @@
+// What happens to nodes while a claim waits or holds: the one before it ends, its own is taken away
+// or asked back, somebody comes behind it.
+#include "stores/zookeeper/payload.hpp"
+#include "stores/zookeeper/zookeeper_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+namespace {
+
+// Looks that nobody asked for have this long.
+duration patience(const spi::claim& claim) {
+  return std::min<duration>(claim.ttl / 3, std::chrono::seconds(5));
+}
+
+}  // namespace
+
+// Called with the mutex held. The one before is not heard any more.
+void zookeeper_store::watch_blocker(const entry_ptr& which, opcode by, const std::string& path) {
+  if (which->watch) which->life->unwatch(which->watched_by, which->watched, which->watch);
+  which->watched_by = by;
+  which->watched = path;
+  which->watch = std::make_shared<watcher>([weak = weak_from_this(), claim = std::weak_ptr(which),
+                                            look = which->look](const watch_event& event) {
+    const auto self = weak.lock();
+    const auto alive = claim.lock();
+    if (self && alive) self->blocker_event(alive, look, event);
+  });
+}
+
+std::shared_ptr<watcher> zookeeper_store::own_watcher(const entry_ptr& which) {
+  return std::make_shared<watcher>(
+      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_event& event) {
+        const auto self = weak.lock();
+        const auto alive = claim.lock();
+        if (self && alive) self->own_event(alive, event);
+      });
+}
+
+std::shared_ptr<watcher> zookeeper_store::crowd_watcher(const entry_ptr& which) {
+  return std::make_shared<watcher>(
+      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_event&) {
+        const auto self = weak.lock();
+        const auto alive = claim.lock();
+        if (self && alive) look_at_crowd(self, alive);
+      });
+}
+
+void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
+                                    const watch_event& event) {
+  if (closed_) return;
+  std::shared_ptr<spi::wakeup> tell;
+  spi::granted grant;
+  {
+    const lock_guard lock(mutex_);
+    if (which->where == entry::phase::over || which->look != look) return;
+    const time_point at = now();
+    which->armed = false;
+    which->deadline = std::max(which->deadline, at + patience(*which->claim));
+    // It was first and we were behind it; nothing happened to us: we are first. Any other event, and
+    // any other line, is looked at.
+    const bool ours = event.what == watch_event::type::deleted && which->shortcut &&
+                      !which->running && which->where == entry::phase::waiting &&
+                      which->own_watched && !which->own_event;
+    if (ours) grant = grant_of(*which, at);
+    if (ours && grant.ttl > duration{0}) {
+      const spi::claim& claim = *which->claim;
+      which->where = entry::phase::held;
+      which->granted_at = at;
+      which->end_at = at + std::max(claim.ttl, grant.ttl) + claim.lock_delay;
+      if (!claim.renewed) which->end_at = at + claim.ttl + claim.lock_delay;
+      tell = which->wakeup;
+    }
+  }
+  if (tell) return tell->notify(grant);
+  kick(which);
+}
+
+void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event) {
+  if (closed_) return;
+  using type = watch_event::type;
+  bool held = false;
+  {
+    const lock_guard lock(mutex_);
+    which->own_watched = false;
+    which->own_event = true;
+    if (which->where == entry::phase::over || which->expects_end) return;
+    if (event.path != which->token_path()) return;  // of a node that was replaced
+    held = which->where == entry::phase::held;
+    which->deadline = std::max(which->deadline, now() + patience(*which->claim));
+    if (held && event.what != type::deleted) which->own_watched = true;
+  }
+  if (event.what == type::deleted) return gone(which, {errc::lost, "the claim's node was removed"});
+  if (!held) return kick(which);
+  look_at_own(shared_from_this(), which);
+}
+
+// A hold that lasts.
+flow zookeeper_store::guard(self_ptr self, entry_ptr which) {
+  look_at_own(self, which);
+  bool crowd = false;
+  {
+    const lock_guard lock(self->mutex_);
+    crowd = !which->wanted && !std::exchange(which->crowd_watched, true);
+  }
+  if (crowd) look_at_crowd(self, which);
+  co_return;
+}
+
+flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
+  std::string path;
+  std::int64_t owner = 0;
+  std::vector<question> batch;
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->where != entry::phase::held || which->expects_end) co_return;
+    which->own_event = false;
+    path = which->token_path();
+    owner = which->owner;
+    batch.push_back({make_get_data(path, true), self->own_watcher(which), path});
+  }
+  const time_point deadline = self->now() + patience(*which->claim);
+  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const result<reply>& answer = answers.front();
+  std::shared_ptr<spi::wakeup> tell;
+  bool removed = false;
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->where != entry::phase::held || which->expects_end) co_return;
+    if (path != which->token_path()) co_return;
+    if (!answer || answer->code != code::ok) which->own_watched = false;  // tick() tries again
+    removed = answer && answer->code == code::no_node;
+    const auto read = answer && answer->code == code::ok ? read_data(answer->body)
+                                                         : result<node_data>(failure(errc::lost));
+    if (read && read->data == revoke_message && !std::exchange(which->revoked, true)) {
+      tell = which->wakeup;
+    }
+  }
+  if (removed) self->gone(which, {errc::lost, "released by force"});
+  if (tell && !self->closed_) tell->gone({errc::lost, "revoked: not renewed any more"});
+}
+
+flow zookeeper_store::look_at_crowd(self_ptr self, entry_ptr which) {
+  std::vector<question> batch;
+  std::int64_t owner = 0;
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->where != entry::phase::held || which->wanted || self->closed_) co_return;
+    owner = which->owner;
+    batch.push_back(
+        {make_get_children(which->parent, true), self->crowd_watcher(which), which->parent});
+  }
+  const time_point deadline = self->now() + patience(*which->claim);
+  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const auto names = answers[0] && answers[0]->code == code::ok
+                         ? read_children(answers[0]->body)
+                         : result<children>(failure(errc::unavailable));
+  if (!names) co_return;
+  const line order(*names);
+  std::shared_ptr<spi::wakeup> tell;
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->where != entry::phase::held || which->wanted) co_return;
+    const std::size_t place = order.find(which->node);
+    which->wanted =
+        which->permit() ? !order.nodes().empty() : place != line::none && order.wanted(place);
+    if (which->wanted) tell = which->wakeup;
+  }
+  if (tell && !self->closed_) tell->wanted();
+}
+
+}  // namespace holdfast::zookeeper

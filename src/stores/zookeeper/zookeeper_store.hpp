@@ -1,0 +1,206 @@
+// The store on ZooKeeper, in Curator's layout: a claim is an ephemeral sequential node, the order of
+// the nodes is the order of the grants, and who is not first watches the one before it.
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/zookeeper/ask.hpp"
+#include "stores/zookeeper/entry.hpp"
+#include "stores/zookeeper/flow.hpp"
+#include "stores/zookeeper/line.hpp"
+#include "stores/zookeeper/options.hpp"
+#include "stores/zookeeper/session.hpp"
+
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::zookeeper {
+
+// Thread-safe. No lock is held while a completion, a wakeup or a session is called.
+//
+// What must hold:
+//  1. A node is believed to be ours only if its ephemeral owner is the session of now.
+//  2. A hold is worth what the session's proof is worth, not what the last answer says.
+//  3. A node that may have been made is looked for by its protection (the claim's id) and removed
+//     before its claim is over.
+//  4. Of a line, every waiter watches one node: the end of a hold wakes one.
+class zookeeper_store final : public spi::store,
+                              public session_user,
+                              public std::enable_shared_from_this<zookeeper_store> {
+ public:
+  static constexpr std::size_t session_limit = 4;   // then one with a longer time-out is shared
+  static constexpr int look_limit = 32;             // looks in a row at a line that keeps changing
+  static constexpr std::size_t data_limit = 1'000;  // nodes whose data `inspect` reads
+
+  zookeeper_store(std::shared_ptr<spi::reactor> reactor, server_options options);
+  ~zookeeper_store() override;
+  zookeeper_store(const zookeeper_store&) = delete;
+  zookeeper_store& operator=(const zookeeper_store&) = delete;
+
+  [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
+
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) override;
+  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
+             spi::completion<spi::armed> done) override;
+  void leave(spi::claim_ptr claim, const spi::op_context& context,
+             spi::completion<spi::departure> done) override;
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+             spi::completion<std::vector<spi::renewal>> done) override;
+  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+              spi::completion<spi::granted> done) override;
+
+  void inspect(const spi::resource_id& resource, const spi::op_context& context,
+               spi::completion<spi::resource_state> done) override;
+  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
+            spi::completion<std::vector<spi::resource_summary>> done) override;
+  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
+              const spi::op_context& context,
+              spi::completion<std::vector<spi::holder>> done) override;
+  result<std::unique_ptr<spi::subscription>> observe(
+      const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) override;
+
+  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                    const spi::op_context& context,
+                    spi::completion<spi::latch_state> done) override;
+  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                  spi::completion<spi::latch_state> done) override;
+  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
+                                                         spi::latch_watch on_change) override;
+
+  void probe(const spi::op_context& context,
+             spi::completion<std::vector<spi::check>> done) override;
+  void close() noexcept override;
+
+  void session_ended(std::int64_t id) override;
+
+ private:
+  using self_ptr = std::shared_ptr<zookeeper_store>;
+  using lock_guard = std::unique_lock<std::mutex>;
+  using children = std::vector<std::string>;
+
+  // zookeeper_store.cpp
+  [[nodiscard]] time_point now() const noexcept { return net_.reactor->now(); }
+  std::shared_ptr<session> session_for(duration wanted);
+  std::shared_ptr<session> any_session();
+  entry_ptr find(const spi::claim_id& id);
+  void forget(const entry_ptr& which);
+  void wake_tick();
+  void tick();
+  [[nodiscard]] spi::granted grant_of(const entry& which, time_point at) const;
+  spi::renewal renewal_of(entry& which, time_point at, bool& look_again);
+
+  // claims.cpp: the work on one claim.
+  void kick(const entry_ptr& which);
+  static flow run(self_ptr self, entry_ptr which);
+  static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<void>> recover(self_ptr self, entry_ptr which, time_point deadline);
+  void settle(const entry_ptr& which, result<spi::outcome> outcome);
+  void settle_leave(const entry_ptr& which, const result<spi::departure>& outcome);
+  void gone(const entry_ptr& which, const error& why);
+
+  // locks.cpp, permits.cpp: the two ways to stand in line.
+  static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<spi::outcome>> place_permit(self_ptr self, entry_ptr which,
+                                                 time_point deadline);
+  static task<result<children>> join(self_ptr self, entry_ptr which, std::string data,
+                                     time_point deadline);
+  static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
+                                                bool shortcut, time_point deadline);
+  static task<result<bool>> await_leases(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<bool>> take_leases(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<void>> check_max(self_ptr self, entry_ptr which, children locks,
+                                      children leases, time_point deadline);
+  static task<result<void>> check_kind(self_ptr self, entry_ptr which, children around,
+                                       time_point deadline);
+  static task<result<children>> list_children(std::shared_ptr<session> whom, std::string path,
+                                              time_point deadline);
+  static task<std::string> payload_at(std::shared_ptr<session> whom, std::string path,
+                                      time_point deadline);
+
+  // watching.cpp: what happens to nodes while we wait or hold.
+  void watch_blocker(const entry_ptr& which, opcode by, const std::string& path);
+  [[nodiscard]] std::shared_ptr<watcher> own_watcher(const entry_ptr& which);
+  [[nodiscard]] std::shared_ptr<watcher> crowd_watcher(const entry_ptr& which);
+  void blocker_event(const entry_ptr& which, std::uint64_t look, const watch_event& event);
+  void own_event(const entry_ptr& which, const watch_event& event);
+  static flow guard(self_ptr self, entry_ptr which);
+  static flow look_at_own(self_ptr self, entry_ptr which);
+  static flow look_at_crowd(self_ptr self, entry_ptr which);
+
+  // changes.cpp
+  static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
+                                                time_point deadline);
+  static task<result<void>> rename(self_ptr self, entry_ptr which, claim_kind to,
+                                   time_point deadline);
+
+  // overview.cpp
+  struct overview {
+    spi::resource_state state;
+    std::vector<std::vector<std::string>> paths;  // of each holder's nodes
+  };
+  static task<result<overview>> look(self_ptr self, spi::resource_id resource, time_point deadline);
+  static flow do_inspect(self_ptr self, spi::resource_id resource, time_point deadline,
+                         spi::completion<spi::resource_state> done);
+  static flow do_list(self_ptr self, std::string space, std::string prefix, time_point deadline,
+                      spi::completion<std::vector<spi::resource_summary>> done);
+  static flow do_revoke(self_ptr self, spi::resource_id resource, spi::revocation how,
+                        std::string claim, time_point deadline,
+                        spi::completion<std::vector<spi::holder>> done);
+
+  // latches.cpp
+  struct count {
+    std::optional<std::uint32_t> value;  // none: unset, or forgotten by now
+    duration life{};
+    std::string set_by;
+    std::optional<std::int32_t> version;  // of the node, if there is one
+  };
+  static task<result<void>> check_latch(self_ptr self, std::string path, time_point deadline);
+  static task<result<std::int64_t>> server_clock(self_ptr self, std::string path,
+                                                 time_point deadline);
+  static task<result<count>> read_count(self_ptr self, std::string path, time_point deadline);
+  static task<result<spi::latch_state>> set_count(self_ptr self, std::string path,
+                                                  spi::latch_change change, time_point deadline);
+  static task<result<spi::latch_state>> count_down(self_ptr self, std::string path,
+                                                   spi::latch_change change, time_point deadline);
+  static task<result<void>> clear_latch(self_ptr self, std::string path, time_point deadline);
+  static flow do_change_latch(self_ptr self, std::string path, spi::latch_change change,
+                              time_point deadline, spi::completion<spi::latch_state> done);
+  static flow do_read_latch(self_ptr self, std::string path, time_point deadline,
+                            spi::completion<spi::latch_state> done);
+
+  // doctor.cpp
+  static flow do_probe(self_ptr self, time_point deadline,
+                       spi::completion<std::vector<spi::check>> done);
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const spi::caps caps_;
+  std::atomic<bool> closed_{false};
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::map<duration, std::shared_ptr<session>> sessions_;  // by the time-out they asked for
+  std::map<spi::claim_id, entry_ptr> entries_;
+  spi::runtime::timer_id tick_timer_ = 0;
+  bool ticking_ = false;
+  std::int64_t stamp_ = 0;  // the leader's clock, in ms, as of
+  time_point stamp_at_{};
+};
+
+// zookeeper://host[:port],...[/chroot]: docs/stores/zookeeper.md. Connects when it is first used.
+result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
+                                                   std::shared_ptr<spi::reactor> reactor);
+
+}  // namespace holdfast::zookeeper

@@ -1,0 +1,154 @@
+// See the header.
+#include "support/zookeeper_server.hpp"
+
+#include "support/eventually.hpp"
+#include "support/free_port.hpp"
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::test {
+
+namespace {
+
+constexpr const char* classes = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+
+// One question without a session.
+std::string ask(std::uint16_t port, const std::string& word) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return {};
+  const timeval limit{1, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string text;
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
+      ::send(socket, word.data(), word.size(), MSG_NOSIGNAL) > 0) {
+    char buffer[4096];
+    for (ssize_t size = 0; (size = ::recv(socket, buffer, sizeof buffer, 0)) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(size));
+    }
+  }
+  ::close(socket);
+  return text;
+}
+
+}  // namespace
+
+zookeeper_server::zookeeper_server(zookeeper_options options, std::uint16_t port, int number,
+                                   std::vector<std::string> members)
+    : options_(std::move(options)), port_(port), number_(number), members_(std::move(members)) {
+  std::ofstream settings(folder_.path() / "zoo.cfg");
+  settings << "tickTime=" << options_.tick << "\ninitLimit=50\nsyncLimit=5\n"
+           << "dataDir=" << folder_.path().string() << "\nclientPort=" << port_
+           << "\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n"
+           << "4lw.commands.whitelist=*\nforceSync=no\npreAllocSize=64\n"
+           << "maxSessionTimeout=" << options_.tick * 300 << "\n";
+  for (const std::string& line : members_) settings << line << "\n";
+  for (const std::string& line : options_.lines) settings << line << "\n";
+  std::ofstream(folder_.path() / "myid") << number_ << "\n";
+}
+
+void zookeeper_server::launch() {
+  process_ = child_process(
+      {"java", "-Xmx256m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+       "-Dzookeeper.jmx.log4j.disable=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
+       classes, "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+       (folder_.path() / "zoo.cfg").string()},
+      folder_.path() / "log");
+}
+
+std::string zookeeper_server::log() const {
+  std::ifstream file(folder_.path() / "log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void zookeeper_server::kill() { process_.end(SIGKILL); }
+void zookeeper_server::pause() { process_.signal(SIGSTOP); }
+void zookeeper_server::resume() { process_.signal(SIGCONT); }
+
+std::string zookeeper_server::mode() const {
+  const std::string text = ask(port_, "srvr");
+  const auto at = text.find("Mode: ");
+  if (at == std::string::npos) return {};
+  return text.substr(at + 6, text.find('\n', at) - at - 6);
+}
+
+std::unique_ptr<zookeeper_server> start_zookeeper(zookeeper_options options) {
+  constexpr int attempts = 3;  // somebody may take the port before the server does
+  std::string last;
+  for (int left = attempts; left > 0; --left) {
+    auto made = std::make_unique<zookeeper_server>(options, free_port());
+    made->launch();
+    if (eventually([&] { return !made->mode().empty() || !made->alive(); }, patience * 2) &&
+        made->alive()) {
+      return made;
+    }
+    last = made->log();
+  }
+  throw std::runtime_error("zookeeper does not start: " + last);
+}
+
+zookeeper_ensemble::zookeeper_ensemble(zookeeper_options options) {
+  constexpr int size = 3;
+  std::vector<std::string> members;
+  std::vector<std::uint16_t> ports;
+  for (int i = 1; i <= size; ++i) {
+    ports.push_back(free_port());
+    members.push_back("server." + std::to_string(i) + "=127.0.0.1:" + std::to_string(free_port()) +
+                      ":" + std::to_string(free_port()));
+  }
+  for (int i = 0; i < size; ++i) {
+    servers_.push_back(std::make_unique<zookeeper_server>(
+        options, ports[static_cast<std::size_t>(i)], i + 1, members));
+    servers_.back()->launch();
+  }
+  static_cast<void>(leader());
+  const bool all = eventually([&] {
+    for (const auto& each : servers_) {
+      if (each->mode().empty()) return false;
+    }
+    return true;
+  });
+  if (!all) throw std::runtime_error("the ensemble does not start: " + servers_.front()->log());
+}
+
+std::string zookeeper_ensemble::hosts() const {
+  std::string text;
+  for (const auto& each : servers_) text += (text.empty() ? "" : ",") + each->host();
+  return text;
+}
+
+zookeeper_server& zookeeper_ensemble::leader() {
+  zookeeper_server* found = nullptr;
+  const bool there = eventually(
+      [&] {
+        for (const auto& each : servers_) {
+          if (each->alive() && each->mode() == "leader") found = each.get();
+        }
+        return found != nullptr;
+      },
+      patience * 2);
+  if (!there) throw std::runtime_error("no leader: " + servers_.front()->log());
+  return *found;
+}
+
+std::string fresh_chroot() {
+  static int number = 0;
+  return "/t" + std::to_string(::getpid()) + "-" + std::to_string(++number) + "-" +
+         std::to_string(clock::now().time_since_epoch().count());
+}
+
+}  // namespace holdfast::test
