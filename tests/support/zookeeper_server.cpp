@@ -10,9 +10,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -51,7 +53,7 @@ zookeeper_server::zookeeper_server(zookeeper_options options, std::uint16_t port
                                    std::vector<std::string> members)
     : options_(std::move(options)), port_(port), number_(number), members_(std::move(members)) {
   std::ofstream settings(folder_.path() / "zoo.cfg");
-  settings << "tickTime=" << options_.tick << "\ninitLimit=50\nsyncLimit=5\n"
+  settings << "tickTime=" << options_.tick << "\ninitLimit=10\nsyncLimit=5\n"
            << "dataDir=" << folder_.path().string() << "\nclientPort=" << port_
            << "\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n"
            << "4lw.commands.whitelist=*\nforceSync=no\npreAllocSize=64\n"
@@ -102,27 +104,64 @@ std::unique_ptr<zookeeper_server> start_zookeeper(zookeeper_options options) {
 }
 
 zookeeper_ensemble::zookeeper_ensemble(zookeeper_options options) {
-  constexpr int size = 3;
-  std::vector<std::string> members;
-  std::vector<std::uint16_t> ports;
-  for (int i = 1; i <= size; ++i) {
-    ports.push_back(free_port());
-    members.push_back("server." + std::to_string(i) + "=127.0.0.1:" + std::to_string(free_port()) +
-                      ":" + std::to_string(free_port()));
+  constexpr int attempts = 3;  // somebody may take a port before a server does
+  for (int left = attempts; left > 0; --left) {
+    launch(options);
+    const bool all = eventually([&] {
+      return std::all_of(servers_.begin(), servers_.end(),
+                         [](const auto& each) { return !each->mode().empty(); });
+    });
+    if (all) return;
   }
-  for (int i = 0; i < size; ++i) {
+  std::string logs;
+  for (const auto& each : servers_) logs += each->log();
+  throw std::runtime_error("the ensemble does not start: " + logs);
+}
+
+void zookeeper_ensemble::launch(const zookeeper_options& options) {
+  constexpr std::size_t size = 3;
+  servers_.clear();
+  gates_.clear();
+  std::set<std::uint16_t> given;
+  const auto another_port = [&] {
+    for (;;) {
+      const std::uint16_t port = free_port();
+      if (given.insert(port).second) return port;
+    }
+  };
+  std::vector<std::uint16_t> quorum;
+  std::vector<std::uint16_t> election;
+  for (std::size_t i = 0; i < size; ++i) {
+    quorum.push_back(another_port());
+    election.push_back(another_port());
+  }
+  for (std::size_t from = 0; from < size; ++from) {
+    gates_.emplace_back();
+    std::vector<std::string> members;
+    for (std::size_t to = 0; to < size; ++to) {
+      gates_[from].push_back(std::make_unique<tcp_gate>(quorum[to]));
+      const std::uint16_t port = from == to ? quorum[to] : gates_[from][to]->port();
+      members.push_back("server." + std::to_string(to + 1) + "=127.0.0.1:" + std::to_string(port) +
+                        ":" + std::to_string(election[to]));
+    }
     servers_.push_back(std::make_unique<zookeeper_server>(
-        options, ports[static_cast<std::size_t>(i)], i + 1, members));
+        options, another_port(), static_cast<int>(from) + 1, std::move(members)));
     servers_.back()->launch();
   }
-  static_cast<void>(leader());
-  const bool all = eventually([&] {
-    for (const auto& each : servers_) {
-      if (each->mode().empty()) return false;
-    }
-    return true;
-  });
-  if (!all) throw std::runtime_error("the ensemble does not start: " + servers_.front()->log());
+}
+
+void zookeeper_ensemble::cut(std::size_t from, std::size_t to) {
+  for (tcp_gate* each : {gates_[from][to].get(), gates_[to][from].get()}) {
+    each->lose(tcp_gate::way::to_server);
+    each->lose(tcp_gate::way::to_client);
+  }
+}
+
+std::size_t zookeeper_ensemble::number_of(const zookeeper_server& server) const {
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (servers_[i].get() == &server) return i;
+  }
+  throw std::runtime_error("a server of another ensemble");
 }
 
 std::string zookeeper_ensemble::hosts() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/child_process.hpp"
+#include "support/tcp_gate.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstdint>
@@ -50,10 +51,15 @@ class zookeeper_server {
 // A server alone, started. Throws std::runtime_error if it does not serve in time.
 std::unique_ptr<zookeeper_server> start_zookeeper(zookeeper_options options = {});
 
-// Three servers with a leader. Not thread-safe.
+// Three servers with a leader. What one says to another's quorum port, where a leader takes its
+// followers, goes through a gate of its own. Not thread-safe.
 class zookeeper_ensemble {
  public:
   explicit zookeeper_ensemble(zookeeper_options options = {});
+
+  // No byte between the two from now on; their connections stay open.
+  void cut(std::size_t from, std::size_t to);
+  [[nodiscard]] std::size_t number_of(const zookeeper_server& server) const;
 
   [[nodiscard]] std::string hosts() const;
   [[nodiscard]] std::vector<std::unique_ptr<zookeeper_server>>& servers() noexcept {
@@ -63,6 +69,9 @@ class zookeeper_ensemble {
   [[nodiscard]] zookeeper_server& leader();
 
  private:
+  void launch(const zookeeper_options& options);
+
+  std::vector<std::vector<std::unique_ptr<tcp_gate>>> gates_;  // [from][to]
   std::vector<std::unique_ptr<zookeeper_server>> servers_;
 };
 

@@ -1,0 +1,81 @@
+// The other side of the interop tests: Apache Curator takes the same locks as holdfast does.
+//
+//   java CuratorPeer.java HOSTS PATH KIND ROUNDS FILE [PAUSE_MS]
+//
+// KIND: mutex, read, write, semaphore, latch. In each round the lock is taken, the number in FILE is read
+// and written one greater, after a pause, and the lock is given back. The other side does the same: if
+// both are ever inside, a number is lost. A reader only looks whether the number stands still.
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.retry.RetryOneTime;
+
+public class CuratorPeer {
+  private static Path file;
+  private static long pause;
+
+  // What the lock guards: a number that only one at a time may change.
+  private static void count() throws Exception {
+    final long before = Long.parseLong(Files.readString(file).trim());
+    if (pause > 0) Thread.sleep(pause);
+    Files.writeString(file, Long.toString(before + 1));
+  }
+
+  private static void look() throws Exception {
+    final String before = Files.readString(file);
+    if (pause > 0) Thread.sleep(pause);
+    if (!Files.readString(file).equals(before)) throw new IllegalStateException("changed under a reader");
+  }
+
+  public static void main(String[] words) throws Exception {
+    final CuratorFramework client =
+        CuratorFrameworkFactory.newClient(words[0], 30000, 15000, new RetryOneTime(1000));
+    client.start();
+    final String path = words[1];
+    final int rounds = Integer.parseInt(words[3]);
+    file = Path.of(words[4]);
+    pause = words.length > 5 ? Long.parseLong(words[5]) : 0;
+    final InterProcessMutex mutex = new InterProcessMutex(client, path);
+    final InterProcessReadWriteLock both = new InterProcessReadWriteLock(client, path);
+    final InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, 1);
+    System.out.println("ready");
+    for (int i = 0; i < rounds; ++i) {
+      switch (words[2]) {
+        case "mutex":
+          if (!mutex.acquire(60, TimeUnit.SECONDS)) throw new IllegalStateException("no lock");
+          try { count(); } finally { mutex.release(); }
+          break;
+        case "write":
+          if (!both.writeLock().acquire(60, TimeUnit.SECONDS)) throw new IllegalStateException("no lock");
+          try { count(); } finally { both.writeLock().release(); }
+          break;
+        case "read":
+          if (!both.readLock().acquire(60, TimeUnit.SECONDS)) throw new IllegalStateException("no lock");
+          try { look(); } finally { both.readLock().release(); }
+          break;
+        case "semaphore":
+          final Lease lease = semaphore.acquire(60, TimeUnit.SECONDS);
+          if (lease == null) throw new IllegalStateException("no permit");
+          try { count(); } finally { semaphore.returnLease(lease); }
+          break;
+        case "latch":
+          final LeaderLatch latch = new LeaderLatch(client, path, "curator");
+          latch.start();
+          if (!latch.await(60, TimeUnit.SECONDS)) throw new IllegalStateException("no leader");
+          count();
+          latch.close();
+          break;
+        default:
+          throw new IllegalArgumentException(words[2]);
+      }
+    }
+    client.close();
+  }
+}
