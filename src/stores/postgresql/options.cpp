@@ -22,13 +22,6 @@ constexpr std::array passed_on{"sslmode",    "sslrootcert",     "sslcert",
                                "krbsrvname", "channel_binding", "application_name",
                                "service",    "gssencmode",      "ssl_min_protocol_version"};
 
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
-  const auto fine = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  return !text.empty() && text.size() <= identifier_limit && letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), fine) && !text.starts_with("pg_");
-}
-
 bool is_near(const std::string& host) {
   return host.starts_with('/') || host == "localhost" || host == "::1" || host.starts_with("127.");
 }
@@ -62,7 +55,7 @@ void secure(server_options& options) {
 
 result<void> take_option(const std::string& key, const std::string& value, server_options& into) {
   if (key == "schema") {
-    if (!is_identifier(value)) {
+    if (!is_schema_name(value)) {
       return failure(errc::invalid,
                      "URL: schema is 1 to 63 of a-z, 0-9 and _, and begins with no digit or pg_");
     }
@@ -98,6 +91,13 @@ result<void> take_option(const std::string& key, const std::string& value, serve
 }
 
 }  // namespace
+
+bool is_schema_name(std::string_view text) noexcept {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  const auto fine = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  return !text.empty() && text.size() <= identifier_limit && letter(text.front()) &&
+         std::all_of(text.begin(), text.end(), fine) && !text.starts_with("pg_");
+}
 
 std::string server_options::text() const {
   std::string text = "postgresql ";

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct server_options {
 };
 
 inline constexpr std::uint16_t default_port = 5432;
+
+// An identifier without need of quotes, and none of the server's own.
+bool is_schema_name(std::string_view text) noexcept;
 
 // postgresql://[USER[:PASSWORD]@][HOST[:PORT],...][/DATABASE][?OPTION=VALUE&...]. invalid: an option
 // that is not known, or a value out of its limits; unsupported: another strategy than lease.

@@ -19,13 +19,16 @@ constexpr std::string_view claims =
 constexpr std::string_view overview =
 #include "stores/postgresql/overview.sql.inc"
     ;
+constexpr std::string_view transaction =
+#include "stores/postgresql/transaction.sql.inc"
+    ;
 
 // Functions mention each other before they are there.
 constexpr std::string_view unchecked = "SET LOCAL check_function_bodies = off;\n";
 
 std::string body(std::string_view schema) {
   std::string script;
-  for (const std::string_view part : {tables, promote, claims, overview}) {
+  for (const std::string_view part : {tables, promote, claims, overview, transaction}) {
     script += in_schema(part, schema);
   }
   return script;
