@@ -71,12 +71,18 @@ constexpr opener open_zookeeper = nullptr;
 #endif
 
 constexpr std::array engines{
-    engine{"memory", open_memory},           engine{"sqlite", open_sqlite},
-    engine{"redis", open_redis, true},       engine{"rediss", open_redis, true},
-    engine{"redis+sentinel", nullptr, true}, engine{"redis+cluster", nullptr, true},
-    engine{"redlock", nullptr, true},        engine{"zookeeper", open_zookeeper, true},
-    engine{"postgresql", open_postgresql},   engine{"mariadb", nullptr, true},
-    engine{"mysql", nullptr, true},          engine{"etcd", nullptr, true},
+    engine{"memory", open_memory},
+    engine{"sqlite", open_sqlite},
+    engine{"redis", open_redis, true},
+    engine{"rediss", open_redis, true},
+    engine{"redis+sentinel", open_redis, true},
+    engine{"redis+cluster", open_redis, true},
+    engine{"redlock", nullptr, true},
+    engine{"zookeeper", open_zookeeper, true},
+    engine{"postgresql", open_postgresql},
+    engine{"mariadb", nullptr, true},
+    engine{"mysql", nullptr, true},
+    engine{"etcd", nullptr, true},
 };
 
 std::string known_schemes() {

@@ -1,6 +1,8 @@
 #include "contract/stores.hpp"
 
 #include "support/postgresql_server.hpp"
+#include "support/redis_cluster.hpp"
+#include "support/redis_sentinels.hpp"
 #include "support/redis_server.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
@@ -42,6 +44,18 @@ fresh_engine redis_engine() {
   server->cli({"FLUSHALL"});
   return {"redis://127.0.0.1:" + std::to_string(server->port()), server};
 }
+
+fresh_engine redis_sentinel_engine() {
+  static const auto servers = std::make_shared<const redis_sentinels>();
+  servers->master().cli({"FLUSHALL"});
+  return {servers->url(), servers};
+}
+
+fresh_engine redis_cluster_engine() {
+  static const auto servers = std::make_shared<const redis_cluster>();
+  servers->flush();
+  return {servers->url(), servers};
+}
 #endif
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER
@@ -64,6 +78,8 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_REDIS
       {"redis", redis_engine},
+      {"redis_sentinel", redis_sentinel_engine},
+      {"redis_cluster", redis_cluster_engine},
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {"zookeeper", zookeeper_engine},

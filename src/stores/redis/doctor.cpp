@@ -17,13 +17,6 @@ constexpr lane tried_lane = 0;
 // What is asked beside the trials, first in the list.
 enum question : std::size_t { ask_info, ask_fsync, ask_time, ask_script };
 
-// The examinations of several nodes, put together.
-struct round {
-  spi::completion<doctor::checks> done;
-  std::vector<std::shared_ptr<node>> left;
-  doctor::checks all;
-};
-
 // Everything that the scripts call, on keys of ours that are deleted or end within a second.
 std::vector<std::vector<std::string>> commands_needed() {
   const std::string at = lane_prefix(tried_lane) + "doctor:";
@@ -91,6 +84,13 @@ duration ahead_of_us(const reply& time) {
 
 }  // namespace
 
+// The examinations of several nodes, put together.
+struct doctor::round {
+  spi::completion<checks> done;
+  std::vector<std::shared_ptr<node>> left;
+  checks all;
+};
+
 doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
                time_point deadline, spi::completion<checks> done)
     : runtime_(std::move(runtime)),
@@ -111,27 +111,31 @@ doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> pati
 
 void doctor::start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
                    time_point deadline, spi::completion<checks> done) {
-  auto all = std::make_shared<round>(round{std::move(done), servers->nodes(), {}});
-  if (all->left.empty()) {
-    return all->done(failure(errc::unavailable, servers->where() + ": no node is known"));
-  }
-  // Each node in turn.
-  struct next {
-    static void node(const std::shared_ptr<round>& all, std::shared_ptr<spi::runtime> runtime,
-                     time_point deadline) {
-      const auto patient = all->left.back();
-      all->left.pop_back();
-      const std::shared_ptr<doctor> made(
-          new doctor(runtime, patient, deadline, [all, runtime, deadline](result<checks> found) {
-            if (!found) return all->done(tl::unexpected(std::move(found.error())));
-            std::ranges::move(*found, std::back_inserter(all->all));
-            if (all->left.empty()) return all->done(std::move(all->all));
-            next::node(all, runtime, deadline);
-          }));
-      made->begin();
-    }
-  };
-  next::node(all, std::move(runtime), deadline);
+  auto all = std::make_shared<round>(round{std::move(done), {}, {}});
+  servers->ready(
+      deadline, [all, runtime = std::move(runtime), servers, deadline](const result<void>& known) {
+        if (!known) return all->done(tl::unexpected(known.error()));
+        all->left = servers->nodes();
+        if (all->left.empty()) {
+          return all->done(failure(errc::unavailable, servers->where() + ": no node is known"));
+        }
+        examine_next(all, runtime, deadline);
+      });
+}
+
+// Each node in turn.
+void doctor::examine_next(const std::shared_ptr<round>& all,
+                          const std::shared_ptr<spi::runtime>& runtime, time_point deadline) {
+  const auto patient = all->left.back();
+  all->left.pop_back();
+  const std::shared_ptr<doctor> made(
+      new doctor(runtime, patient, deadline, [all, runtime, deadline](result<checks> found) {
+        if (!found) return all->done(tl::unexpected(std::move(found.error())));
+        std::ranges::move(*found, std::back_inserter(all->all));
+        if (all->left.empty()) return all->done(std::move(all->all));
+        examine_next(all, runtime, deadline);
+      }));
+  made->begin();
 }
 
 void doctor::begin() {

@@ -38,6 +38,9 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
     std::string grant;
   };
 
+  struct round;
+  static void examine_next(const std::shared_ptr<round>& all,
+                           const std::shared_ptr<spi::runtime>& runtime, time_point deadline);
   void begin();
   void ask(std::size_t index);
   void take(std::size_t index, const result<reply>& answer);

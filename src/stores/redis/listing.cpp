@@ -21,14 +21,17 @@ listing::listing(std::shared_ptr<topology> servers, std::shared_ptr<const script
       what_(std::move(what)),
       pattern_(state_pattern(what_.space, what_.name)),
       deadline_(deadline),
-      done_(std::move(done)),
-      nodes_(topology_->nodes()) {}
+      done_(std::move(done)) {}
 
 void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
                     spi::resource_id what, time_point deadline, spi::completion<summaries> done) {
   const std::shared_ptr<listing> made(
       new listing(std::move(servers), std::move(with), std::move(what), deadline, std::move(done)));
-  made->scan("0");
+  made->topology_->ready(deadline, [made](const result<void>& known) {
+    if (!known) return made->fail(known.error());
+    made->nodes_ = made->topology_->nodes();
+    made->scan("0");
+  });
 }
 
 void listing::fail(error why) { done_(tl::unexpected(std::move(why))); }
@@ -70,9 +73,9 @@ void listing::count() {
   while (!left.empty() && keys.size() < keys_at_once) {
     keys.push_back(std::move(left.extract(left.begin()).value()));
   }
-  keys.push_back(observed_key(which));
-  const std::vector<std::string_view> words(keys.begin(), keys.end());
-  keys.pop_back();
+  std::vector<std::string_view> words(keys.begin(), keys.end());
+  const std::string mark = observed_key(which);
+  words.push_back(mark);
   topology_->run(which, scripts_->list, words, {}, deadline_,
                  [self = shared_from_this(), keys](const result<reply>& answer) {
                    self->counted(keys, answer);

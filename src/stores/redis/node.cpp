@@ -17,6 +17,11 @@ void node::run(const script& what, std::span<const std::string_view> keys,
   run_script(commands_, what, keys, arguments, deadline, std::move(done));
 }
 
+void node::run(const script& what, const command& by_hash, time_point deadline,
+               spi::completion<reply> done) {
+  commands_->run(what, by_hash, deadline, std::move(done));
+}
+
 void node::send(const command& what, time_point deadline, spi::completion<reply> done) {
   commands_->send(what, deadline, std::move(done));
 }

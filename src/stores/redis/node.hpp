@@ -25,6 +25,9 @@ class node {
   void run(const script& what, std::span<const std::string_view> keys,
            std::span<const std::string_view> arguments, time_point deadline,
            spi::completion<reply> done);
+  // A command that script::by_hash() made. NOSCRIPT is a reply; sent again, it goes in full.
+  void run(const script& what, const command& by_hash, time_point deadline,
+           spi::completion<reply> done);
   void send(const command& what, time_point deadline, spi::completion<reply> done);
   result<std::unique_ptr<spi::subscription>> listen(const channel_id& channel,
                                                     std::weak_ptr<channel_listener> listener);

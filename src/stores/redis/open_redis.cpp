@@ -3,6 +3,7 @@
 
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/simple_store.hpp"
+#include "stores/redis/topology/open_topology.hpp"
 
 #include <charconv>
 #include <optional>
@@ -59,7 +60,8 @@ result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool
   if (!secured) {
     for (const std::string_view name : names) {
       if (url.options.contains(std::string(name))) {
-        return failure(errc::invalid, "URL: " + std::string(name) + " is for TLS; write rediss://");
+        return failure(errc::invalid, "URL: " + std::string(name) + " is for TLS; write " +
+                                          (url.scheme == "redis" ? "rediss://" : "tls=yes"));
       }
     }
     return std::shared_ptr<const net::tls_context>();
@@ -104,13 +106,11 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host) 
   return options;
 }
 
-result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
-                                               const std::shared_ptr<spi::reactor>& reactor) {
-  if (auto known = spi::check_options(url, {"dialect", "offer", "connect_timeout", "socket", "ca",
-                                            "cert", "key", "sni", "verify"});
-      !known) {
-    return tl::unexpected(std::move(known.error()));
-  }
+namespace {
+
+result<std::shared_ptr<topology>> servers_of(const spi::url& url,
+                                             const std::shared_ptr<spi::reactor>& reactor) {
+  if (url.scheme.starts_with("redis+")) return open_topology(url, reactor);
   if (url.hosts.size() != 1) {
     return failure(errc::invalid,
                    "URL: one host; several are written redis+sentinel:// or "
@@ -121,6 +121,28 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
   const auto database = database_of(url);
   if (!database) return tl::unexpected(database.error());
   options->database = *database;
+  return std::make_shared<single_server>(
+      std::make_shared<node>(net::make_network(reactor), *options));
+}
+
+result<void> check_known(const spi::url& url) {
+  if (url.scheme == "redis+sentinel") {
+    return spi::check_options(url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert",
+                                    "key", "sni", "verify", "sentinel_auth"});
+  }
+  if (url.scheme == "redis+cluster") {
+    return spi::check_options(
+        url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert", "key", "sni", "verify"});
+  }
+  return spi::check_options(
+      url, {"dialect", "offer", "connect_timeout", "socket", "ca", "cert", "key", "sni", "verify"});
+}
+
+}  // namespace
+
+result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
+                                               const std::shared_ptr<spi::reactor>& reactor) {
+  if (auto known = check_known(url); !known) return tl::unexpected(std::move(known.error()));
   native_store::settings settings;
   using std::chrono::milliseconds;
   const auto offer =
@@ -131,12 +153,12 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
   if (dialect != "native" && dialect != "simple") {
     return failure(errc::invalid, "URL: dialect is native or simple");
   }
-  auto servers =
-      std::make_shared<single_server>(std::make_shared<node>(net::make_network(reactor), *options));
+  auto servers = servers_of(url, reactor);
+  if (!servers) return tl::unexpected(std::move(servers.error()));
   if (dialect == "simple") {
-    return std::make_shared<simple_store>(reactor, std::move(servers));
+    return std::make_shared<simple_store>(reactor, *std::move(servers));
   }
-  return std::make_shared<native_store>(reactor, std::move(servers), settings);
+  return std::make_shared<native_store>(reactor, *std::move(servers), settings);
 }
 
 }  // namespace holdfast::redis

@@ -15,7 +15,8 @@ namespace holdfast::redis {
 // What a URL says of servers, users and TLS, for its i-th host. For topologies too.
 result<server_options> server_options_of(const spi::url& url, std::size_t host);
 
-// redis://[user[:password]@]host[:6379][/db] and rediss://. Connects when it is first used. invalid:
+// redis://[user[:password]@]host[:6379][/db] and rediss://, redis+sentinel:// and redis+cluster://
+// (topology/open_topology.hpp). Connects when it is first used. invalid:
 // what is wrong with the URL, or with a file that it names.
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
                                                const std::shared_ptr<spi::reactor>& reactor);

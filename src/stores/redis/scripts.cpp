@@ -27,7 +27,12 @@ script made(std::string_view name, channel_id::flavour how) {
   constexpr std::string_view classic = "local sharded = false";
   const auto at = text.find(classic);
   if (how == channel_id::flavour::sharded && at != std::string::npos) {
-    text.replace(at, classic.size(), "local sharded = true");
+    // Redis before 7 has no sharded channels, and does not tell its version to scripts. While a
+    // slot is being moved, a call with two keys, one of which never exists, is refused by both
+    // nodes: some of the keys that follow may be here and some there.
+    text.replace(at, classic.size(),
+                 "local sharded = redis.REDIS_VERSION_NUM ~= nil\n"
+                 "redis.call('EXISTS', KEYS[1], KEYS[1] .. '/')");
   }
   return script(std::move(text));
 }

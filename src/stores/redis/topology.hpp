@@ -38,6 +38,9 @@ class topology {
   virtual result<std::unique_ptr<spi::subscription>> listen(
       lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) = 0;
 
+  // Once nodes() are known. unavailable: not by the deadline.
+  virtual void ready(time_point, spi::completion<void> done) { done({}); }
+
   // What the channels are; fixed for the topology's life.
   [[nodiscard]] virtual channel_id::flavour flavour() const noexcept = 0;
   // The nodes that have lanes now, each once: for listing, and for the doctor.

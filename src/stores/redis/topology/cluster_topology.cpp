@@ -1,0 +1,248 @@
+// See the header.
+#include "stores/redis/topology/cluster_topology.hpp"
+
+#include "stores/redis/client/server_error.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace holdfast::redis {
+
+cluster_topology::cluster_topology(net::network net, settings how)
+    : moving_topology(std::move(net), std::move(how.server), channel_id::flavour::sharded),
+      seeds_(std::move(how.seeds)) {}
+
+cluster_topology::~cluster_topology() {
+  if (!forked()) close();
+}
+
+moving_topology::verdict cluster_topology::judge(const errand& which, const reply& refusal) {
+  const trouble what = classify(refusal);
+  if (what == trouble::moved || what == trouble::ask) {
+    const auto to = redirection(refusal.text, which.from);
+    if (!to) return {};
+    if (what == trouble::ask) {
+      if (which.runs != nullptr) return {verdict::what::later, nullptr};
+      return {verdict::what::elsewhere, node_at(*to)};
+    }
+    settle(which.where, node_at(*to));
+    {
+      const std::lock_guard lock(mutex_);
+      preferred_ = to->text();
+    }
+    look_around();
+    return {verdict::what::again, nullptr};
+  }
+  // A call of the script met a key of a slot that is being moved; none was written before.
+  const bool half_moved = refusal.text.find("non local key") != std::string::npos;
+  if (refusal.is_error("TRYAGAIN") || half_moved) return {verdict::what::later, nullptr};
+  if (refusal.is_error("CLUSTERDOWN") || what == trouble::demoted) {
+    look_around();
+    return {verdict::what::later, nullptr};
+  }
+  return {};
+}
+
+// Beyond the limit a node is made that is not remembered: it ends with its last user.
+std::shared_ptr<node> cluster_topology::node_at(const net::target& where) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(where.text());
+  if (found != nodes_.end()) return found->second.it;
+  auto made = make_node(where);
+  if (!ended_ && nodes_.size() < node_limit) nodes_[where.text()] = {made, false};
+  return made;
+}
+
+// Those that are reached first, and among them who knows best; each once.
+std::vector<std::shared_ptr<node>> cluster_topology::whom_to_ask() {
+  for (const net::target& each : seeds_) static_cast<void>(node_at(each));
+  struct candidate {
+    bool down;
+    std::uint64_t lot;
+    std::shared_ptr<node> it;
+  };
+  std::vector<candidate> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, each] : nodes_) {
+    const bool best = name == preferred_;
+    all.push_back({each.down, best ? 0 : net().reactor->random(), each.it});
+  }
+  preferred_.clear();
+  std::ranges::sort(all, [](const candidate& one, const candidate& other) {
+    return std::pair(one.down, one.lot) < std::pair(other.down, other.lot);
+  });
+  std::vector<std::shared_ptr<node>> chosen;
+  for (std::size_t i = 0; i < all.size() && i < asked_at_once; ++i) chosen.push_back(all[i].it);
+  return chosen;
+}
+
+void cluster_topology::look_around() {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (round_.missing > 0) {
+      again_ = true;
+      return;
+    }
+    const time_point now = net().reactor->now();
+    if (now < not_before_) return rest(not_before_ - now);
+    not_before_ = now + shortest_rest;
+    again_ = false;
+    number = round_.number + 1;
+    round_ = {number, asked_at_once, false, std::nullopt, std::nullopt};
+  }
+  const auto those = whom_to_ask();
+  {
+    const std::lock_guard lock(mutex_);
+    if (round_.number == number) round_.missing = those.size();
+  }
+  const time_point deadline = net().reactor->now() + round_limit;
+  const command question = cluster_question();
+  for (const auto& each : those) {
+    each->send(
+        question, deadline,
+        [weak = weak_from_this(), number, from = std::weak_ptr(each)](const result<reply>& answer) {
+          const auto self = std::static_pointer_cast<cluster_topology>(weak.lock());
+          const auto who = from.lock();
+          if (self != nullptr && who != nullptr) self->heard(number, who, answer);
+        });
+  }
+}
+
+void cluster_topology::heard(std::uint64_t number, const std::shared_ptr<node>& from,
+                             const result<reply>& answer) {
+  std::optional<cluster_map> map;
+  if (answer) map = read_cluster(*answer, from->options().where.host);
+  bool use = false;
+  bool over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || number != round_.number || round_.missing == 0) return;
+    if (const auto mine = nodes_.find(from->options().where.text()); mine != nodes_.end()) {
+      mine->second.down = !answer;
+    }
+    if (!answer) {
+      round_.failure = answer.error();
+    } else if (!map) {
+      const reply& said = answer->elements.size() == 2 ? answer->elements[1] : *answer;
+      round_.failure =
+          said.text.find("cluster support disabled") != std::string::npos
+              ? error{errc::invalid, from->where() + ": is not in a cluster; write redis://"}
+          : said.is_error() ? to_error(said, "CLUSTER SLOTS", from->where())
+                            : error{errc::unavailable, from->where() + ": serves no slots"};
+    } else if (map->epoch >= epoch_) {
+      use = true;
+      round_.taken = true;
+    } else if (!round_.older || round_.older->epoch < map->epoch) {
+      round_.older = map;
+    }
+    over = round_.missing == 1;
+    if (over && !round_.taken && round_.older) {
+      map = round_.older;
+      use = true;
+      round_.taken = true;
+    }
+    if (use) epoch_ = map->epoch;
+    --round_.missing;
+  }
+  if (use) adopt(*map);
+  if (over) round_over();
+}
+
+void cluster_topology::adopt(const cluster_map& map) {
+  homes where;
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    if (map.masters[i]) where[i] = node_at(*map.masters[i]);
+  }
+  settle(where);
+  // Who serves nothing any more and cannot be reached; others finish what they have.
+  const auto serving = nodes();
+  std::vector<std::shared_ptr<node>> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(nodes_, [&](const auto& each) {
+      const bool idle = std::ranges::find(serving, each.second.it) == serving.end();
+      if (idle && each.second.down) gone.push_back(each.second.it);
+      return idle && each.second.down;
+    });
+  }
+  for (const auto& each : gone) each->close();
+}
+
+bool cluster_topology::all_reached() {
+  const auto serving = current();
+  const std::lock_guard lock(mutex_);
+  std::set<const node*> down;
+  for (const auto& [name, each] : nodes_) {
+    if (each.down) down.insert(each.it.get());
+  }
+  return std::ranges::none_of(serving, [&](const std::shared_ptr<node>& each) {
+    return each == nullptr || down.contains(each.get());
+  });
+}
+
+void cluster_topology::round_over() {
+  std::optional<error> why;
+  bool once_more = false;
+  {
+    const std::lock_guard lock(mutex_);
+    once_more = std::exchange(again_, false);
+    if (!round_.taken) why = round_.failure;
+  }
+  set_trouble(why ? why->detail : "nobody serves the slot");
+  if (why && *why != errc::unavailable) refuse_stalled(*why);
+  if (once_more) return look_around();
+  if (all_reached()) {
+    const std::lock_guard lock(mutex_);
+    rest_ = shortest_rest;
+    return;
+  }
+  if (!in_demand()) return;
+  const std::lock_guard lock(mutex_);
+  rest_ = std::min(rest_ * 2, longest_rest);
+  rest(rest_);
+}
+
+// Looks around then. Called with the mutex held.
+void cluster_topology::rest(duration at_most) {
+  net().reactor->cancel(timer_);
+  timer_ = net().reactor->at(net().reactor->now() + at_most, [weak = weak_from_this()] {
+    const auto self = std::static_pointer_cast<cluster_topology>(weak.lock());
+    if (self != nullptr) self->look_around();
+  });
+}
+
+void cluster_topology::node_opened(const std::string& where) {
+  const std::lock_guard lock(mutex_);
+  if (const auto mine = nodes_.find(where); mine != nodes_.end()) mine->second.down = false;
+}
+
+void cluster_topology::node_ended(const std::string& where) {
+  std::shared_ptr<node> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto mine = nodes_.find(where);
+    if (ended_ || mine == nodes_.end()) return;
+    mine->second.down = true;
+    gone = mine->second.it;
+  }
+  const homes serving = current();
+  if (std::ranges::find(serving, gone) != serving.end()) look_around();
+}
+
+void cluster_topology::end() noexcept {
+  std::map<std::string, known> nodes;
+  spi::runtime::timer_id timer = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    nodes.swap(nodes_);
+    timer = timer_;
+  }
+  net().reactor->cancel(timer);
+  for (const auto& [name, each] : nodes) each.it->close();
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,88 @@
+// The nodes of a cluster, each with the lanes whose slots it serves.
+#pragma once
+
+#include "stores/redis/topology/cluster_map.hpp"
+#include "stores/redis/topology/moving_topology.hpp"
+
+#include <map>
+#include <optional>
+
+namespace holdfast::redis {
+
+// Thread-safe. A few nodes at a time are asked for the map of slots: when first needed, when one
+// answers MOVED, when a connection or a sharded channel ends, and while a lane's node is not
+// reached, again and again.
+//
+// What must hold:
+//  1. MOVED is believed at once, for its lane; the map follows.
+//  2. A map of an older epoch is taken only if nobody who was asked in that round tells a newer one.
+//  3. While a slot is being moved its scripts are refused (TRYAGAIN) by both nodes, since some of a
+//     lock's keys may be here and some there; they wait until it has moved. Single commands follow
+//     ASK.
+class cluster_topology final : public moving_topology {
+ public:
+  static constexpr std::size_t asked_at_once = 3;
+  static constexpr std::size_t node_limit = 1'000;  // more are not remembered
+  static constexpr duration round_limit = std::chrono::seconds(1);
+  // Between rounds; twice as long each time while a node is not reached.
+  static constexpr duration shortest_rest = std::chrono::milliseconds(50);
+  static constexpr duration longest_rest = std::chrono::seconds(2);
+
+  struct settings {
+    std::vector<net::target> seeds;
+    server_options server;  // of every node, but for its place
+  };
+
+  cluster_topology(net::network net, settings how);
+  ~cluster_topology() override;
+  cluster_topology(const cluster_topology&) = delete;
+  cluster_topology& operator=(const cluster_topology&) = delete;
+
+  [[nodiscard]] std::string where() const override {
+    return "redis cluster " + seeds_.front().text();
+  }
+
+ protected:
+  verdict judge(const errand& which, const reply& refusal) override;
+  void look_around() override;
+  void node_opened(const std::string& where) override;
+  void node_ended(const std::string& where) override;
+  void end() noexcept override;
+
+ private:
+  struct known {
+    std::shared_ptr<node> it;
+    bool down = false;  // was not reached when last needed
+  };
+  struct round {
+    std::uint64_t number = 0;
+    std::size_t missing = 0;  // answers
+    bool taken = false;       // a map of it is in use
+    std::optional<cluster_map> older;
+    std::optional<error> failure;
+  };
+
+  [[nodiscard]] std::shared_ptr<node> node_at(const net::target& where);
+  [[nodiscard]] std::vector<std::shared_ptr<node>> whom_to_ask();
+  void heard(std::uint64_t round, const std::shared_ptr<node>& from, const result<reply>& answer);
+  void adopt(const cluster_map& map);
+  void round_over();
+  void rest(duration at_most);
+  [[nodiscard]] bool all_reached();
+
+  const std::vector<net::target> seeds_;
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::map<std::string, known> nodes_;
+  std::string preferred_;  // was named by MOVED: knows best
+  round round_;
+  bool again_ = false;  // something happened during the round
+  std::int64_t epoch_ = -1;
+  duration rest_ = shortest_rest;
+  time_point not_before_{};
+  spi::runtime::timer_id timer_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace holdfast::redis

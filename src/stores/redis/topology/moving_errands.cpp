@@ -1,0 +1,221 @@
+// The way of a command: to its lane's home, or back into its place until there is one.
+#include "stores/redis/topology/moving_topology.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace holdfast::redis {
+
+void moving_topology::run(lane which, const script& what, std::span<const std::string_view> keys,
+                          std::span<const std::string_view> arguments, time_point deadline,
+                          spi::completion<reply> done) {
+  dispatch({what.by_hash(keys, arguments),
+            &what,
+            which,
+            0,
+            deadline,
+            std::move(done),
+            0,
+            false,
+            {},
+            {}});
+}
+
+void moving_topology::send(lane which, const command& what, time_point deadline,
+                           spi::completion<reply> done) {
+  dispatch({what, nullptr, which, 0, deadline, std::move(done), 0, false, {}, {}});
+}
+
+void moving_topology::dispatch(errand which) {
+  if (guard_.forked()) {
+    return which.done(failure(errc::cancelled, "forked from the client's process"));
+  }
+  mutex_lock lock(mutex_);
+  if (closed_) {
+    lock.unlock();
+    return which.done(failure(errc::cancelled, "closed"));
+  }
+  lane_state& mine = lanes_[which.where];
+  which.number = ++numbers_;
+  if (mine.home != nullptr && !mine.draining && mine.stalled.empty()) {
+    const std::shared_ptr<node> to = mine.home;
+    lock.unlock();
+    return transmit(to, std::move(which));
+  }
+  if (stalled_ >= stalled_limit || which.deadline <= net_.reactor->now()) {
+    const bool late = stalled_ < stalled_limit;
+    lock.unlock();
+    return which.done(failure(late ? errc::unavailable : errc::overloaded,
+                              where() + (late ? ": no time left" : ": too many commands wait")));
+  }
+  const bool homeless = mine.home == nullptr;
+  stall(mine, std::move(which));
+  lock.unlock();
+  if (homeless) look_around();
+}
+
+void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
+  auto kept = std::make_unique<errand>(std::move(which));
+  errand& out = *kept;
+  out.from = to->options().where.host;
+  auto done = [weak = weak_from_this(), kept = std::move(kept)](result<reply> answer) mutable {
+    if (const auto self = weak.lock()) return self->answered(std::move(*kept), std::move(answer));
+    kept->done(failure(errc::unavailable, "closed"));
+  };
+  if (out.asking) {
+    command both{"ASKING"};
+    both.then(out.runs != nullptr ? out.runs->in_full(out.what) : out.what);
+    return to->send(both, out.deadline, std::move(done));
+  }
+  if (out.runs != nullptr) return to->run(*out.runs, out.what, out.deadline, std::move(done));
+  to->send(out.what, out.deadline, std::move(done));
+}
+
+void moving_topology::answered(errand which, result<reply> answer) {
+  if (!answer) return which.done(std::move(answer));
+  reply said = which.asking && !answer->elements.empty() ? std::move(answer->elements.back())
+                                                         : std::move(*answer);
+  if (said.is_error()) {
+    which.refusal = said.text;
+    const verdict how =
+        said.is_error("NOSCRIPT") ? verdict{verdict::what::again, nullptr} : judge(which, said);
+    if (how.next != verdict::what::answer) return again(std::move(which), how);
+  }
+  executed(which);
+  which.done(std::move(said));
+}
+
+// Whoever was to come before it, and has not, must not come after it.
+void moving_topology::executed(const errand& which) {
+  if (which.runs == nullptr) return;  // plain commands have no order to keep
+  std::vector<errand> overtaken;
+  {
+    const std::lock_guard lock(mutex_);
+    lane_state& mine = lanes_[which.where];
+    mine.executed = std::max(mine.executed, which.number);
+    mine.pause = {};
+    while (!mine.stalled.empty() && mine.stalled.front().number < which.number) {
+      overtaken.push_back(std::move(mine.stalled.front()));
+      mine.stalled.pop_front();
+      --stalled_;
+    }
+  }
+  for (errand& each : overtaken) {
+    each.done(failure(errc::unavailable, where() + ": " + each.refusal));
+  }
+}
+
+void moving_topology::again(errand which, const verdict& how) {
+  mutex_lock lock(mutex_);
+  lane_state& mine = lanes_[which.where];
+  const time_point now = net_.reactor->now();
+  if (closed_ || which.number < mine.executed || which.deadline <= now) {
+    lock.unlock();
+    return which.done(failure(errc::unavailable, where() + ": " + which.refusal));
+  }
+  const bool many = ++which.tries > hops_at_once;
+  which.asking = how.next == verdict::what::elsewhere && !many;
+  if (which.asking) {
+    lock.unlock();
+    return transmit(how.at, std::move(which));
+  }
+  const bool later = many || how.next != verdict::what::again;
+  if (later && mine.again_at <= now) {
+    mine.pause = std::clamp(mine.pause * 2, shortest_pause, longest_pause);
+    mine.again_at = now + mine.pause;
+  }
+  const lane where = which.where;
+  stall(mine, std::move(which));
+  lock.unlock();
+  if (!later) drain(where);
+}
+
+// In its place. Called with the mutex held.
+void moving_topology::stall(lane_state& mine, errand which) {
+  arm(mine.home != nullptr ? std::min(which.deadline, mine.again_at) : which.deadline);
+  const auto place = std::ranges::upper_bound(mine.stalled, which.number, {}, &errand::number);
+  mine.stalled.insert(place, std::move(which));
+  ++stalled_;
+}
+
+// Called with the mutex held. One timer for all, set anew only for an earlier time.
+void moving_topology::arm(time_point at) {
+  if (at >= armed_at_ || closed_) return;
+  net_.reactor->cancel(timer_);
+  armed_at_ = at;
+  timer_ = net_.reactor->at(at, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->tick();
+  });
+}
+
+void moving_topology::tick() {
+  std::vector<errand> expired;
+  std::vector<lane> due;
+  std::string trouble;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    armed_at_ = time_point::max();
+    trouble = trouble_;
+    const time_point now = net_.reactor->now();
+    time_point next = time_point::max();
+    for (std::size_t i = 0; i < lane_count; ++i) {
+      lane_state& mine = lanes_[i];
+      const auto late = std::ranges::stable_partition(
+          mine.stalled, [now](const errand& each) { return each.deadline > now; });
+      std::ranges::move(late, std::back_inserter(expired));
+      mine.stalled.erase(late.begin(), late.end());
+      if (mine.stalled.empty()) continue;
+      for (const errand& each : mine.stalled) next = std::min(next, each.deadline);
+      if (mine.home == nullptr || mine.draining) continue;
+      if (mine.again_at <= now) {
+        due.push_back(static_cast<lane>(i));
+      } else {
+        next = std::min(next, mine.again_at);
+      }
+    }
+    stalled_ -= expired.size();
+    if (next != time_point::max()) arm(next);
+  }
+  for (errand& each : expired) {
+    const std::string why = each.refusal.empty() ? trouble : each.refusal;
+    each.done(failure(errc::unavailable,
+                      where() + ": no answer in time" + (why.empty() ? "" : " (" + why + ")")));
+  }
+  for (const lane each : due) drain(each);
+}
+
+// Sends what is stalled, in order. Who comes meanwhile goes behind it.
+void moving_topology::drain(lane which) {
+  mutex_lock lock(mutex_);
+  lane_state& mine = lanes_[which];
+  const time_point now = net_.reactor->now();
+  if (closed_ || mine.draining || mine.home == nullptr || mine.stalled.empty()) return;
+  if (mine.again_at > now) return arm(mine.again_at);
+  mine.draining = true;
+  std::deque<errand> batch = std::exchange(mine.stalled, {});
+  stalled_ -= batch.size();
+  const std::shared_ptr<node> to = mine.home;
+  lock.unlock();
+  for (errand& each : batch) transmit(to, std::move(each));
+  lock.lock();
+  mine.draining = false;
+  if (!mine.stalled.empty()) arm(std::max(mine.again_at, now));
+}
+
+void moving_topology::refuse_stalled(const error& why) {
+  std::vector<errand> refused;
+  {
+    const std::lock_guard lock(mutex_);
+    for (lane_state& mine : lanes_) {
+      if (mine.home != nullptr) continue;
+      std::ranges::move(mine.stalled, std::back_inserter(refused));
+      mine.stalled.clear();
+    }
+    stalled_ -= refused.size();
+  }
+  for (errand& each : refused) each.done(tl::unexpected(why));
+}
+
+}  // namespace holdfast::redis

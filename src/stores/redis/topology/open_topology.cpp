@@ -1,0 +1,90 @@
+// See the header.
+#include "stores/redis/topology/open_topology.hpp"
+
+#include "stores/redis/open_redis.hpp"
+#include "stores/redis/topology/cluster_topology.hpp"
+#include "stores/redis/topology/sentinel_topology.hpp"
+
+#include <charconv>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+constexpr std::uint16_t sentinel_port = 26'379;
+
+result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
+                                                const std::shared_ptr<spi::reactor>& reactor) {
+  auto server = server_options_of(url, 0);
+  if (!server) return tl::unexpected(std::move(server.error()));
+  std::string_view path = url.path;
+  if (path.starts_with('/')) path.remove_prefix(1);
+  const auto slash = path.find('/');
+  const std::string_view database = slash == path.npos ? "" : path.substr(slash + 1);
+  sentinel_topology::settings how;
+  how.master = path.substr(0, slash);
+  if (how.master.empty()) {
+    return failure(errc::invalid, "URL: the master's name is missing: redis+sentinel://host/NAME");
+  }
+  if (!database.empty()) {
+    const char* const end = database.data() + database.size();
+    const auto [read, problem] = std::from_chars(database.data(), end, server->database);
+    if (problem != std::errc{} || read != end) {
+      return failure(errc::invalid,
+                     "URL: the database is a number, as in redis+sentinel://host/NAME/0");
+    }
+  }
+  const auto same = url.options.find("sentinel_auth");
+  if (same != url.options.end() && same->second != "same" && same->second != "none") {
+    return failure(errc::invalid, "URL: sentinel_auth is none or same");
+  }
+  for (std::size_t i = 0; i < url.hosts.size(); ++i) {
+    server_options sentinel = *server;
+    sentinel.where = {url.hosts[i].host, url.hosts[i].port, {}};
+    if (sentinel.where.port == 0) sentinel.where.port = sentinel_port;
+    sentinel.wanted = server_options::role::any;
+    sentinel.database = 0;
+    sentinel.name.clear();
+    if (same == url.options.end() || same->second == "none") {
+      sentinel.user.clear();
+      sentinel.password = spi::secret();
+    }
+    how.sentinels.push_back(std::move(sentinel));
+  }
+  how.server = *std::move(server);
+  return std::make_shared<sentinel_topology>(net::make_network(reactor), std::move(how));
+}
+
+result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
+                                               const std::shared_ptr<spi::reactor>& reactor) {
+  if (!url.path.empty() && url.path != "/" && url.path != "/0") {
+    return failure(errc::invalid, "URL: a cluster has no databases but 0");
+  }
+  if (url.options.contains("dialect") && url.options.at("dialect") != "native") {
+    return failure(errc::invalid,
+                   "URL: a cluster has the native dialect only: the keys of the others lie in "
+                   "different slots");
+  }
+  auto server = server_options_of(url, 0);
+  if (!server) return tl::unexpected(std::move(server.error()));
+  cluster_topology::settings how;
+  for (std::size_t i = 0; i < url.hosts.size(); ++i) {
+    auto each = server_options_of(url, i);
+    if (!each) return tl::unexpected(std::move(each.error()));
+    how.seeds.push_back(each->where);
+  }
+  how.server = *std::move(server);
+  // A replica answers MOVED by itself.
+  how.server.wanted = server_options::role::any;
+  return std::make_shared<cluster_topology>(net::make_network(reactor), std::move(how));
+}
+
+}  // namespace
+
+result<std::shared_ptr<topology>> open_topology(const spi::url& url,
+                                                const std::shared_ptr<spi::reactor>& reactor) {
+  return url.scheme == "redis+cluster" ? open_cluster(url, reactor) : open_sentinel(url, reactor);
+}
+
+}  // namespace holdfast::redis

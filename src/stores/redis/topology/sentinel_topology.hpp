@@ -1,0 +1,80 @@
+// The master that sentinels name, and the next one after a failover.
+#pragma once
+
+#include "stores/redis/topology/moving_topology.hpp"
+#include "stores/redis/topology/sentinel_answer.hpp"
+
+#include <optional>
+
+namespace holdfast::redis {
+
+// Thread-safe. All sentinels are asked at once, in rounds: when first needed, when one of them
+// announces a new master, when the master's connection ends or it says that it is a replica, and
+// while nobody is reached, again and again.
+//
+// What must hold:
+//  1. A master of a newer configuration (epoch) is taken as soon as one sentinel names it.
+//     Without a known one, a majority or all that can be reached must have answered.
+//  2. An older configuration is taken only if every sentinel tells one: they were set up anew. So a
+//     former master is never written to while the present one is known.
+//  3. The server's own word (ROLE) must be that it is a master, at each connection.
+class sentinel_topology final : public moving_topology {
+ public:
+  static constexpr duration round_limit = std::chrono::seconds(1);
+  // While the master is not reached; twice as long each time.
+  static constexpr duration shortest_rest = std::chrono::milliseconds(100);
+  static constexpr duration longest_rest = std::chrono::seconds(2);
+
+  struct settings {
+    std::vector<server_options> sentinels;
+    std::string master;     // its name
+    server_options server;  // of the master, but for its place
+  };
+
+  sentinel_topology(net::network net, settings how);
+  ~sentinel_topology() override;
+  sentinel_topology(const sentinel_topology&) = delete;
+  sentinel_topology& operator=(const sentinel_topology&) = delete;
+
+  [[nodiscard]] std::string where() const override { return "redis master " + name_; }
+
+ protected:
+  verdict judge(const errand& which, const reply& refusal) override;
+  void look_around() override;
+  void node_opened(const std::string& where) override;
+  void node_ended(const std::string& where) override;
+  void end() noexcept override;
+
+ private:
+  class ear;
+  struct round {
+    std::uint64_t number = 0;
+    std::size_t missing = 0;  // answers
+    std::vector<sentinel_answer> answers;
+    std::optional<error> failure;  // of one that was not reached
+  };
+
+  void heard(std::uint64_t round, const result<reply>& answer);
+  [[nodiscard]] std::optional<sentinel_answer> choose() const;
+  void adopt(const sentinel_answer& found);
+  void round_over();
+  [[nodiscard]] error no_master() const;
+
+  const std::string name_;
+  std::vector<std::shared_ptr<node>> sentinels_;  // not changed after construction
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::vector<std::shared_ptr<ear>> ears_;
+  std::vector<std::unique_ptr<spi::subscription>> subscriptions_;
+  round round_;
+  bool again_ = false;  // something happened during the round
+  std::int64_t epoch_ = -1;
+  std::shared_ptr<node> master_;
+  bool reached_ = false;  // the master
+  duration rest_ = shortest_rest;
+  spi::runtime::timer_id timer_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace holdfast::redis

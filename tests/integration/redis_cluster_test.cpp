@@ -1,0 +1,242 @@
+// Locks in a cluster: every slot's node is found, and followed when the slot moves or another takes
+// the node's place. All tests share one cluster of three masters with a replica each.
+#include "support/redis_cluster.hpp"
+
+#include "contract/contract.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/topology/cluster_map.hpp"
+
+#include <holdfast/holdfast.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class redis_cluster_nodes : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { servers_ = std::make_unique<redis_cluster>(); }
+  static void TearDownTestSuite() { servers_.reset(); }
+
+  [[nodiscard]] static redis_cluster& servers() { return *servers_; }
+  [[nodiscard]] static client open() { return client::open(servers().url()).value(); }
+  static int slot_of(const std::string& name) {
+    return redis::slot_of_lane(redis::lane_of({"", name}));
+  }
+  void SetUp() override {
+    ASSERT_TRUE(eventually([] { return servers().settled(); }));
+  }
+
+ private:
+  static inline std::unique_ptr<redis_cluster> servers_;
+};
+
+TEST_F(redis_cluster_nodes, slots_are_counted_as_the_server_does) {
+  // Broken (H52): every command takes a detour, or a lock's keys lie in different slots.
+  for (int lane = 0; lane < 256; lane += 17) {
+    const auto which = static_cast<redis::lane>(lane);
+    EXPECT_EQ(servers().node(0).cli({"CLUSTER", "KEYSLOT", redis::lane_prefix(which)}),
+              std::to_string(redis::slot_of_lane(which)));
+  }
+}
+
+TEST_F(redis_cluster_nodes, names_are_spread_over_all_masters) {
+  // Broken: one node bears everything; or a listing shows the locks of one node only.
+  const client one = open();
+  std::vector<lease> held;
+  for (int i = 0; i < 40; ++i) {
+    mutex lock(one, "spread/" + std::to_string(i));
+    auto mine = lock.acquire({.wait = patience});
+    ASSERT_THAT(mine, succeeds());
+    held.push_back(*std::move(mine));
+  }
+  for (std::size_t i = 0; i < redis_cluster::master_count; ++i) {
+    EXPECT_NE(servers().node(i).cli({"DBSIZE"}), "0");
+  }
+  EXPECT_EQ(open().list("spread/").value().size(), 40U);
+}
+
+TEST_F(redis_cluster_nodes, fifty_slots_move_while_somebody_waits_in_them) {
+  // Broken (H51): a slot that moves between the start and the end of an acquisition loses the waiter,
+  // its grant, or the order of fences.
+  constexpr int wanted = 50;
+  const std::string name = "moving";
+  const int slot = slot_of(name);
+  const client holding = open();
+  const client waiting = open();
+  mutex first(holding, name);
+  mutex second(waiting, name);
+  std::size_t at = servers().owner(slot);
+  fence_token last{};
+  int moved = 0;
+  for (int i = 0; i < wanted; ++i) {
+    auto held = first.acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    EXPECT_GT(held->fence(), last);
+    std::atomic<bool> granted_already = false;
+    auto granted = in_thread([&] {
+      auto lease = second.acquire({.wait = 2 * patience});
+      granted_already = true;
+      return lease;
+    });
+    ASSERT_TRUE(has_waiters(holding, name, 1));
+    const std::size_t to = (at + 1) % redis_cluster::master_count;
+    servers().begin_move(slot, to);
+    servers().end_move(slot, to);
+    at = to;
+    if (!granted_already) ++moved;
+    EXPECT_TRUE(held->valid());
+    last = held->fence();
+    ASSERT_THAT(held->release(), succeeds());
+    ASSERT_TRUE(arrives(granted, 2 * patience));
+    auto next = granted.get();
+    ASSERT_THAT(next, succeeds());
+    EXPECT_GT(next->fence(), last);
+    last = next->fence();
+    ASSERT_THAT(next->release(), succeeds());
+  }
+  EXPECT_EQ(moved, wanted);
+  std::cout << moved << " slot moves fell between the start and the end of an acquisition\n";
+  EXPECT_TRUE(becomes_free(holding, name));
+}
+
+TEST_F(redis_cluster_nodes, a_lock_whose_slot_is_being_moved_is_granted_once_it_has_moved) {
+  // Broken (H51): some of a lock's keys are here and some there, and both nodes grant it.
+  const std::string name = "half";
+  const int slot = slot_of(name);
+  const client one = open();
+  const client two = open();
+  mutex first(one, name);
+  mutex second(two, name);
+  const std::size_t to = (servers().owner(slot) + 1) % redis_cluster::master_count;
+  auto held = first.acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  servers().begin_move(slot, to);
+  EXPECT_THAT(second.acquire({.wait = 300ms}), fails_with(errc::unavailable));
+  auto granted = in_thread([&] { return second.acquire({.wait = patience}); });
+  auto released = in_thread([&] { return held->release(); });
+  servers().end_move(slot, to);
+  ASSERT_TRUE(arrives(granted));
+  EXPECT_THAT(granted.get(), succeeds());
+  ASSERT_TRUE(arrives(released));
+  EXPECT_TRUE(eventually([&] { return servers().owner(slot) == to; }));
+}
+
+TEST_F(redis_cluster_nodes, nobody_is_together_with_another_while_slots_move) {
+  // Broken: two hold at once, or a fence goes back, because one asks the old node and one the new.
+  constexpr int moves = 10;
+  const std::string name = "counter";
+  const int slot = slot_of(name);
+  std::atomic<bool> stop = false;
+  std::atomic<int> inside = 0;
+  std::atomic<int> together = 0;
+  std::atomic<int> grants = 0;
+  std::atomic<std::uint64_t> highest = 0;
+  std::atomic<int> disorder = 0;
+  std::vector<std::future<void>> workers;
+  for (int i = 0; i < 3; ++i) {
+    workers.push_back(in_thread([&] {
+      const client mine = open();
+      mutex lock(mine, name);
+      while (!stop) {
+        auto held = lock.acquire({.wait = patience});
+        if (!held) continue;
+        if (++inside > 1) ++together;
+        const std::uint64_t fence = held->fence().value();
+        if (highest.exchange(fence) >= fence) ++disorder;
+        ++grants;
+        --inside;
+        static_cast<void>(held->release());
+      }
+    }));
+  }
+  std::size_t at = servers().owner(slot);
+  for (int i = 0; i < moves; ++i) {
+    const int before = grants;
+    const std::size_t to = (at + 1) % redis_cluster::master_count;
+    servers().begin_move(slot, to);
+    servers().end_move(slot, to);
+    at = to;
+    EXPECT_TRUE(eventually([&] { return grants > before + 3; }));
+  }
+  stop = true;
+  for (auto& each : workers) each.get();
+  EXPECT_EQ(together, 0);
+  EXPECT_EQ(disorder, 0);
+}
+
+TEST_F(redis_cluster_nodes, a_waiter_is_granted_by_the_replica_that_took_over) {
+  // Broken (H49, H51): whoever waits when a node is replaced waits for ever.
+  const std::string name = "failover";
+  const int slot = slot_of(name);
+  const client holding = open();
+  const client waiting = open();
+  mutex first(holding, name);
+  mutex second(waiting, name);
+  auto held = first.acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  auto granted = in_thread([&] { return second.acquire({.wait = 2 * patience}); });
+  ASSERT_TRUE(has_waiters(open(), name, 1));
+  const std::size_t replica = servers().replica_of(servers().owner(slot));
+  servers().fail_over_to(replica);
+  const fence_token fence = held->fence();
+  static_cast<void>(held->release());
+  ASSERT_TRUE(arrives(granted, 2 * patience));
+  const auto next = granted.get();
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), fence);
+  EXPECT_EQ(servers().owner(slot), replica);
+}
+
+TEST_F(redis_cluster_nodes, a_killed_master_is_replaced_and_fences_grow) {
+  // Broken (H44, H53): after a node's death its locks cannot be had, or the fence begins anew.
+  const std::string name = "killed";
+  const int slot = slot_of(name);
+  const client one = open();
+  mutex stock(one, name, {.ttl = 1s});
+  const auto before = stock.acquire({.wait = patience});
+  ASSERT_THAT(before, succeeds());
+  redis_server& killed = servers().node(servers().owner(slot));
+  killed.kill();
+  const client other = open();
+  mutex same(other, name, {.ttl = 1s});
+  const auto after = same.acquire({.wait = 2 * patience});
+  killed.start();
+  ASSERT_THAT(after, succeeds());
+  EXPECT_GT(after->fence(), before->fence());
+}
+
+TEST_F(redis_cluster_nodes, waiters_are_told_by_sharded_channels) {
+  // Broken: every message goes to every node of the cluster.
+  const std::string name = "told";
+  const client one = open();
+  const client two = open();
+  mutex first(one, name);
+  mutex second(two, name);
+  auto held = first.acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  auto granted = in_thread([&] { return second.acquire({.wait = patience}); });
+  ASSERT_TRUE(has_waiters(one, name, 1));
+  const redis_server& owner = servers().node(servers().owner(slot_of(name)));
+  EXPECT_THAT(owner.cli({"PUBSUB", "SHARDCHANNELS"}), testing::HasSubstr("holdfast:{"));
+  EXPECT_EQ(owner.cli({"PUBSUB", "CHANNELS"}), "");
+  ASSERT_THAT(held->release(), succeeds());
+  EXPECT_THAT(granted.get(), succeeds());
+}
+
+TEST_F(redis_cluster_nodes, a_server_that_is_in_no_cluster_is_said_so) {
+  // Broken: the wrong scheme looks like an outage.
+  const redis_server alone;
+  const client one =
+      client::open("redis+cluster://127.0.0.1:" + std::to_string(alone.port())).value();
+  mutex stock(one, "stock");
+  const auto answer = stock.acquire({.wait = 0s});
+  ASSERT_THAT(answer, fails_with(errc::invalid));
+  EXPECT_THAT(answer.error().detail, testing::HasSubstr("redis://"));
+}
+
+}  // namespace
+}  // namespace holdfast::test

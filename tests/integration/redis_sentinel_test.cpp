@@ -1,0 +1,106 @@
+// Locks behind sentinels: the master is found, and followed when another takes its place. All tests
+// share one master with two replicas and three sentinels.
+#include "contract/contract.hpp"
+#include "support/redis_sentinels.hpp"
+
+#include <holdfast/holdfast.hpp>
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+namespace {
+
+class redis_sentinel : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { servers_ = std::make_unique<redis_sentinels>(); }
+  static void TearDownTestSuite() { servers_.reset(); }
+
+  [[nodiscard]] static redis_sentinels& servers() { return *servers_; }
+  [[nodiscard]] static client open() { return client::open(servers().url()).value(); }
+  void SetUp() override {
+    ASSERT_TRUE(eventually([] { return servers().settled(); }));
+  }
+
+ private:
+  static inline std::unique_ptr<redis_sentinels> servers_;
+};
+
+TEST_F(redis_sentinel, the_master_is_found_and_the_replicas_are_not_written) {
+  // Broken: a lock is asked of a server that only follows.
+  const client one = open();
+  mutex stock(one, "stock");
+  const auto held = stock.acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  EXPECT_NE(servers().master().cli({"DBSIZE"}), "0");
+  EXPECT_EQ(holders(open(), "stock"), 1U);
+  EXPECT_EQ(one.list("").value().size(), 1U);
+}
+
+TEST_F(redis_sentinel, a_waiter_is_granted_by_the_next_master) {
+  // Broken (H49): whoever waits when the master changes waits for ever, at a server that is none
+  // any more.
+  const client holding = open();
+  const client waiting = open();
+  mutex first(holding, "stock", {.ttl = 20s});
+  mutex second(waiting, "stock", {.ttl = 20s});
+  auto held = first.acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  auto granted = in_thread([&] { return second.acquire({.wait = 2 * patience}); });
+  ASSERT_TRUE(has_waiters(open(), "stock", 1));
+  const auto before = servers().master().port();
+  servers().fail_over();
+  EXPECT_NE(servers().master().port(), before);
+  const fence_token fence = held->fence();
+  static_cast<void>(held->release());
+  ASSERT_TRUE(arrives(granted, 2 * patience));
+  const auto next = granted.get();
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), fence);
+}
+
+TEST_F(redis_sentinel, a_killed_master_is_replaced_and_fences_grow_though_locks_may_be_lost) {
+  // Broken (H44, H12): after a failover nobody is granted anything, or the fence begins anew, and a
+  // former holder is believed again. And (H45): the former master, which comes back as one for a
+  // while, is written to.
+  const client one = open();
+  mutex stock(one, "stock", {.ttl = 1s});
+  const auto before = stock.acquire({.wait = patience});
+  ASSERT_THAT(before, succeeds());
+  redis_server& killed = servers().master();
+  killed.kill();
+  const client other = open();
+  mutex same(other, "stock", {.ttl = 1s});
+  const auto after = same.acquire({.wait = 2 * patience});
+  killed.start();
+  ASSERT_THAT(after, succeeds());
+  EXPECT_GT(after->fence(), before->fence());
+  mutex more(other, "more");
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_THAT(more.acquire({.wait = patience}), succeeds());
+    return killed.cli({"ROLE"}).starts_with("slave");
+  }));
+  EXPECT_EQ(killed.cli({"INFO", "commandstats"}).find("cmdstat_eval"), std::string::npos);
+}
+
+TEST_F(redis_sentinel, a_name_that_no_sentinel_knows_is_said) {
+  // Broken: a slip in the URL looks like an outage.
+  std::string url = servers().url();
+  url.replace(url.rfind('/'), std::string::npos, "/nobody");
+  const client one = client::open(url).value();
+  mutex stock(one, "stock");
+  const auto answer = stock.acquire({.wait = 0s});
+  ASSERT_THAT(answer, fails_with(errc::invalid));
+  EXPECT_THAT(answer.error().detail, testing::HasSubstr("nobody"));
+}
+
+TEST_F(redis_sentinel, one_sentinel_that_answers_is_enough) {
+  // Broken: a machine that is down, and was named first, keeps everybody out.
+  std::string url = servers().url();
+  url.insert(url.find("//") + 2, "127.0.0.1:1,");
+  const client one = client::open(url).value();
+  mutex stock(one, "stock");
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,49 @@
+// A cluster of masters and replicas, for tests.
+#pragma once
+
+#include "support/redis_server.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+// Not thread-safe. Runs from its construction, which waits until every node serves, to its
+// destruction. At first the first three nodes are masters with a third of the slots each, the others
+// their replicas.
+class redis_cluster {
+ public:
+  static constexpr std::size_t master_count = 3;
+  static constexpr std::size_t node_count = 6;
+
+  redis_cluster();
+
+  [[nodiscard]] std::string url() const;
+  [[nodiscard]] redis_server& node(std::size_t which) const { return *nodes_[which]; }
+  // Empties the first masters.
+  void flush() const;
+  // Who serves the slot now, in its own opinion; waits until somebody does.
+  [[nodiscard]] std::size_t owner(int slot) const;
+  // The node's name in the cluster.
+  [[nodiscard]] const std::string& id(std::size_t which) const { return ids_[which]; }
+  // Marks the slot as being moved from its owner; what redis-cli does first.
+  void begin_move(int slot, std::size_t to) const;
+  // Moves its keys and gives it away; what redis-cli does then.
+  void end_move(int slot, std::size_t to) const;
+  // A replica that follows the node now.
+  [[nodiscard]] std::size_t replica_of(std::size_t which) const;
+  // A planned failover to this replica; returns when it is the master, in its own opinion.
+  void fail_over_to(std::size_t replica) const;
+  // Every node says that all is well, and knows of all the others.
+  [[nodiscard]] bool settled() const;
+
+ private:
+  void move_keys(int slot, std::size_t from, std::size_t to) const;
+
+  std::vector<std::unique_ptr<redis_server>> nodes_;
+  std::vector<std::string> ids_;
+};
+
+}  // namespace holdfast::test

@@ -1,0 +1,122 @@
+// See the header.
+#include "support/redis_sentinels.hpp"
+
+#include "support/eventually.hpp"
+#include "support/free_port.hpp"
+
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::test {
+
+namespace {
+
+constexpr const char* name = "stock";
+
+}  // namespace
+
+redis_sentinels::redis_sentinels(std::vector<std::string> arguments) {
+  for (std::size_t i = 0; i < server_count; ++i) {
+    redis_options options{.tls = false, .arguments = arguments, .admin = {}};
+    // A full synchronisation at once, not after the default five seconds.
+    options.arguments.insert(options.arguments.end(), {"--repl-diskless-sync-delay", "0"});
+    servers_.push_back(std::make_unique<redis_server>(options));
+  }
+  for (std::size_t i = 1; i < server_count; ++i) {
+    servers_[i]->cli({"REPLICAOF", "127.0.0.1", std::to_string(servers_[0]->port())});
+  }
+  for (std::size_t i = 0; i < sentinel_count; ++i) start_sentinel();
+  const bool known = eventually([this] {
+    for (std::size_t i = 0; i < sentinel_count; ++i) {
+      const std::string facts = ask(i, {"SENTINEL", "MASTER", name});
+      if (facts.find("num-other-sentinels\n2") == std::string::npos) return false;
+      if (facts.find("num-slaves\n2") == std::string::npos) return false;
+    }
+    return settled();
+  });
+  if (!known) throw std::runtime_error("the sentinels do not find each other");
+}
+
+void redis_sentinels::start_sentinel() {
+  auto made = std::make_unique<watchman>();
+  made->port = free_port();
+  const auto file = made->folder.path() / "sentinel.conf";
+  std::ofstream(file) << "port " << made->port << "\nbind 127.0.0.1\ndir "
+                      << made->folder.path().string() << "\nsentinel monitor " << name
+                      << " 127.0.0.1 " << servers_[0]->port()
+                      << " 2\nsentinel down-after-milliseconds " << name
+                      << " 1000\nsentinel failover-timeout " << name
+                      << " 3000\nsentinel parallel-syncs " << name << " 2\n";
+  made->process = child_process({"redis-server", file, "--sentinel"}, made->folder.path() / "log");
+  const std::string port = std::to_string(made->port);
+  const bool answers = eventually([&] {
+    try {
+      return run_program({"redis-cli", "-p", port, "PING"}) == "PONG\n";
+    } catch (const std::runtime_error&) {
+      return !made->process.alive();
+    }
+  });
+  if (!answers || !made->process.alive()) throw std::runtime_error("a sentinel does not start");
+  sentinels_.push_back(std::move(made));
+}
+
+std::string redis_sentinels::url() const {
+  std::string hosts;
+  for (const auto& each : sentinels_) {
+    hosts += (hosts.empty() ? "" : ",") + ("127.0.0.1:" + std::to_string(each->port));
+  }
+  return "redis+sentinel://" + hosts + "/" + name;
+}
+
+std::string redis_sentinels::ask(std::size_t sentinel,
+                                 const std::vector<std::string>& words) const {
+  std::vector<std::string> all{"redis-cli", "-p", std::to_string(sentinels_[sentinel]->port)};
+  all.insert(all.end(), words.begin(), words.end());
+  return run_program(all);
+}
+
+std::uint16_t redis_sentinels::master_port(std::size_t sentinel) const {
+  const std::string address = ask(sentinel, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name});
+  const auto line = address.find('\n');
+  return static_cast<std::uint16_t>(std::stoi(address.substr(line + 1)));
+}
+
+redis_server& redis_sentinels::master() const {
+  const std::uint16_t port = master_port(0);
+  for (const auto& each : servers_) {
+    if (each->port() == port) return *each;
+  }
+  throw std::runtime_error("the sentinel names a master that is none of ours");
+}
+
+bool redis_sentinels::settled() const {
+  const std::uint16_t port = master_port(0);
+  for (std::size_t i = 1; i < sentinel_count; ++i) {
+    if (master_port(i) != port) return false;
+  }
+  const redis_server& chosen = master();
+  if (chosen.cli({"ROLE"}).substr(0, 6) != "master") return false;
+  const std::string facts = chosen.cli({"INFO", "replication"});
+  for (std::size_t i = 0; i + 1 < server_count; ++i) {
+    const auto at = facts.find("slave" + std::to_string(i) + ":");
+    if (at == std::string::npos) return false;
+    if (facts.substr(at, facts.find('\n', at) - at).find("state=online") == std::string::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void redis_sentinels::fail_over() const {
+  const std::uint16_t before = master_port(0);
+  // Refused while the last one is under way, or so shortly after it that no replica is good.
+  const bool begun = eventually([&] {
+    return ask(0, {"SENTINEL", "FAILOVER", name}).starts_with("OK");
+  });
+  if (!begun || !eventually([&] { return master_port(0) != before && settled(); })) {
+    throw std::runtime_error("no failover");
+  }
+}
+
+}  // namespace holdfast::test

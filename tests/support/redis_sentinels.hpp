@@ -1,0 +1,51 @@
+// A master, its replicas and the sentinels that watch them, for tests.
+#pragma once
+
+#include "support/redis_server.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+// Not thread-safe. Runs from its construction, which waits until all know each other, to its
+// destruction.
+class redis_sentinels {
+ public:
+  static constexpr std::size_t server_count = 3;
+  static constexpr std::size_t sentinel_count = 3;
+
+  // `arguments`: of each server, as on the command line.
+  explicit redis_sentinels(std::vector<std::string> arguments = {});
+
+  [[nodiscard]] std::string url() const;
+  // Who is the master now, by the word of the first sentinel; waits until it is one of the servers.
+  [[nodiscard]] redis_server& master() const;
+  [[nodiscard]] const std::vector<std::unique_ptr<redis_server>>& servers() const noexcept {
+    return servers_;
+  }
+  // A command to one sentinel.
+  std::string ask(std::size_t sentinel, const std::vector<std::string>& words) const;
+  // A planned failover; returns when every sentinel names the new master and it has replicas.
+  void fail_over() const;
+  // All sentinels name one master, it answers as one, and all other servers follow it.
+  [[nodiscard]] bool settled() const;
+
+ private:
+  struct watchman {
+    temporary_folder folder;
+    std::uint16_t port = 0;
+    child_process process;
+  };
+
+  void start_sentinel();
+  [[nodiscard]] std::uint16_t master_port(std::size_t sentinel) const;
+
+  std::vector<std::unique_ptr<redis_server>> servers_;
+  std::vector<std::unique_ptr<watchman>> sentinels_;
+};
+
+}  // namespace holdfast::test
