@@ -1,0 +1,369 @@
+// What the Redis store costs against the bare driver and against the publish-and-retry protocol that
+// other libraries use, on loopback, everything in one run and interleaved. Ratios are what counts.
+#include "bare_redis.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/scripts.hpp"
+#include "stores/redis/wire.hpp"
+#include "support/redis_server.hpp"
+
+#include <holdfast/holdfast.hpp>
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <thread>
+
+namespace holdfast::bench {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::duration_cast;
+
+constexpr int rounds = 7;
+constexpr auto one_round = 400ms;
+
+double median(std::vector<double> all) {
+  std::ranges::sort(all);
+  return all[all.size() / 2];
+}
+
+double microseconds_of(const std::function<void()>& work, int times) {
+  const time_point start = clock::now();
+  for (int i = 0; i < times; ++i) work();
+  return static_cast<double>((clock::now() - start).count()) / 1e3 / times;
+}
+
+double server_cpu(const test::redis_server& server) {  // microseconds
+  const std::string text = server.cli({"INFO", "cpu"});
+  const auto field = [&](const std::string& name) {
+    return std::stod(text.substr(text.find(name + ":") + name.size() + 1));
+  };
+  return (field("used_cpu_user") + field("used_cpu_sys")) * 1e6;
+}
+
+client opened(const test::redis_server& server) {
+  return *client::open("redis://127.0.0.1:" + std::to_string(server.port()));
+}
+
+// The store's own scripts by a bare connection.
+class bare_pair {
+ public:
+  bare_pair(std::uint16_t port, const std::string& name) : line_(port) {
+    const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
+    const auto place = redis::place_of({"", name});
+    spi::claim claim;
+    claim.id.bytes[0] = 7;
+    claim.ttl = 30s;
+    claim.fence_block = 32;
+    claim.payload = "host:1234:bench";
+    const std::string bytes =
+        redis::claim_bytes(claim, {"0123456789abcdef", 2s}, redis::queueing::allowed, std::nullopt);
+    const std::string mark = redis::observed_key(place.lane);
+    for (const auto* each : {&all->attempt, &all->leave})
+      line_.call({"SCRIPT", "LOAD", each->text()});
+    attempt_ =
+        bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes, ""});
+    leave_ = bare_redis::formatted(
+        {"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes, "0", ""});
+  }
+  void run() const {
+    line_.call(attempt_);
+    line_.call(leave_);
+  }
+  void batch(int pairs) const {
+    for (int i = 0; i < pairs; ++i) {
+      line_.post(attempt_);
+      line_.post(leave_);
+    }
+    for (int i = 0; i < 2 * pairs; ++i) line_.take();
+  }
+
+ private:
+  bare_redis line_;
+  std::string attempt_;
+  std::string leave_;
+};
+
+// The documented publish-and-retry protocol: a hash with a counter, a channel, a latch.
+constexpr const char* retry_lock =
+    "if (redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1) "
+    "then "
+    "redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil "
+    "end return redis.call('pttl', KEYS[1])";
+constexpr const char* retry_unlock =
+    "local val = redis.call('get', KEYS[3]) if val ~= false then return tonumber(val) end "
+    "if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end "
+    "local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1) if counter > 0 then "
+    "redis.call('pexpire', KEYS[1], ARGV[2]) redis.call('set', KEYS[3], 0, 'px', ARGV[5]) return 0 "
+    "else redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) "
+    "redis.call('set', KEYS[3], 1, 'px', ARGV[5]) return 1 end";
+
+class retry_pair {
+ public:
+  retry_pair(std::uint16_t port, const std::string& name, const std::string& who)
+      : line_(port), ear_(port) {
+    const std::string channel = "redisson_lock__channel:{" + name + "}";
+    const std::string latch = "redisson_unlock_latch:{" + name + "}:" + who;
+    const std::string lock_hash = line_.call({"SCRIPT", "LOAD", retry_lock})->str;
+    const std::string unlock_hash = line_.call({"SCRIPT", "LOAD", retry_unlock})->str;
+    lock_ = bare_redis::formatted({"EVALSHA", lock_hash, "1", name, "30000", who});
+    unlock_ = bare_redis::formatted(
+        {"EVALSHA", unlock_hash, "3", name, channel, latch, "0", "30000", who, "publish", "30000"});
+    unlatch_ = bare_redis::formatted({"DEL", latch});
+    ear_.call({"SUBSCRIBE", channel});
+  }
+  void lock() const {
+    while (line_.call(lock_)->type != REDIS_REPLY_NIL) {
+      pollfd file{ear_.descriptor(), POLLIN, 0};
+      if (::poll(&file, 1, 1'000) > 0) ear_.take();
+    }
+  }
+  void unlock() const {
+    line_.post(unlock_);
+    line_.post(unlatch_);
+    line_.take();
+    line_.take();
+  }
+  void batch(int pairs) const {
+    for (int i = 0; i < pairs; ++i) {
+      for (const std::string* each : {&lock_, &unlock_, &unlatch_}) line_.post(*each);
+    }
+    for (int i = 0; i < 3 * pairs; ++i) line_.take();
+  }
+
+ private:
+  bare_redis line_;
+  bare_redis ear_;
+  std::string lock_;
+  std::string unlock_;
+  std::string unlatch_;
+};
+
+void one_thread(const test::redis_server& server) {
+  const client mine = opened(server);
+  mutex lock(mine, "one", {.ttl = 30s});
+  const bare_pair bare(server.port(), "bare");
+  const auto pair = [&] {
+    if (!lock.acquire()) std::abort();
+  };
+  constexpr int times = 3'000;
+  microseconds_of(pair, times);
+  std::vector<double> ours;
+  std::vector<double> theirs;
+  for (int i = 0; i < rounds; ++i) {
+    ours.push_back(microseconds_of(pair, times));
+    theirs.push_back(microseconds_of([&] { bare.run(); }, times));
+  }
+  std::printf("1 thread, acquire + release: %.1f us; bare, same scripts: %.1f us; ratio %.2f\n",
+              median(ours), median(theirs), median(ours) / median(theirs));
+}
+
+// Pairs per second of many workers at once, each calling its own work.
+double rate_of(int workers, const std::function<std::function<void()>(int)>& make) {
+  std::atomic<bool> go{false};
+  std::atomic<bool> stop{false};
+  std::atomic<long> done{0};
+  std::atomic<int> ready{0};
+  std::vector<std::jthread> all;
+  for (int i = 0; i < workers; ++i) {
+    all.emplace_back([&, i] {
+      const auto work = make(i);
+      ++ready;
+      while (!go) std::this_thread::yield();
+      long mine = 0;
+      for (; !stop; ++mine) work();
+      done += mine;
+    });
+  }
+  while (ready < workers) std::this_thread::yield();
+  const time_point start = clock::now();
+  go = true;
+  std::this_thread::sleep_for(one_round);
+  stop = true;
+  const double seconds = std::chrono::duration<double>(clock::now() - start).count();
+  all.clear();
+  return static_cast<double>(done) / seconds;
+}
+
+void many_threads(const test::redis_server& server) {
+  constexpr int threads = 64;
+  const client mine = opened(server);
+  std::vector<double> ours;
+  std::vector<double> theirs;
+  for (int i = 0; i < rounds; ++i) {
+    ours.push_back(rate_of(threads, [&](int which) {
+      auto lock = std::make_shared<mutex>(mine, "own/" + std::to_string(which));
+      return [lock] {
+        if (!lock->acquire()) std::abort();
+      };
+    }));
+    theirs.push_back(rate_of(threads, [&](int which) {
+      auto pair = std::make_shared<bare_pair>(server.port(), "bare/" + std::to_string(which));
+      return [pair] { pair->run(); };
+    }));
+  }
+  std::printf("64 threads, own locks: %.0f pairs/s; bare, a connection each: %.0f; ratio %.2f\n",
+              median(ours), median(theirs), median(ours) / median(theirs));
+}
+
+void hand_off(const test::redis_server& server) {
+  const client a = opened(server);
+  const client b = opened(server);
+  const bare_redis sender(server.port());
+  const bare_redis receiver(server.port());
+  receiver.call({"SUBSCRIBE", "bare"});
+  const std::string publish =
+      bare_redis::formatted({"PUBLISH", "bare", "0123456789abcdef0123456789"});
+  const std::string ping = bare_redis::formatted({"PING"});
+  std::vector<double> ours;
+  std::vector<double> bare;
+  for (int i = 0; i < 400; ++i) {
+    mutex first(a, "hand", {.ttl = 30s, .fair = true});
+    mutex second(b, "hand", {.ttl = 30s, .fair = true});
+    auto held = first.acquire();
+    time_point got;
+    std::jthread waiting([&] {
+      const auto lease = second.acquire();
+      got = clock::now();
+    });
+    while (a.inspect("hand")->waiters.empty()) std::this_thread::sleep_for(100us);
+    const time_point start = clock::now();
+    held->release();
+    waiting.join();
+    ours.push_back(static_cast<double>((got - start).count()) / 1e3);
+    time_point heard;
+    std::jthread listening([&] {
+      receiver.take();
+      heard = clock::now();
+    });
+    std::this_thread::sleep_for(200us);
+    const time_point sent = clock::now();
+    sender.call(publish);
+    listening.join();
+    const double trip = microseconds_of([&] { sender.call(ping); }, 1);
+    bare.push_back(static_cast<double>((heard - sent).count()) / 1e3 + trip);
+  }
+  std::printf(
+      "hand-off between two clients: %.0f us; bare publish to receive + a round trip: %.0f us; "
+      "ratio %.2f\n",
+      median(ours), median(bare), median(ours) / median(bare));
+}
+
+void server_time(const test::redis_server& server) {
+  const bare_pair ours(server.port(), "cpu");
+  const retry_pair theirs(server.port(), "cpu-retry", "me");
+  constexpr int batches = 200;
+  constexpr int pairs = 64;
+  std::vector<double> mine;
+  std::vector<double> other;
+  for (int i = 0; i < rounds; ++i) {
+    double start = server_cpu(server);
+    for (int n = 0; n < batches; ++n) ours.batch(pairs);
+    mine.push_back((server_cpu(server) - start) / (batches * pairs));
+    start = server_cpu(server);
+    for (int n = 0; n < batches; ++n) theirs.batch(pairs);
+    other.push_back((server_cpu(server) - start) / (batches * pairs));
+  }
+  std::printf(
+      "server's processor time per pair, in batches: %.1f us; publish-and-retry scripts: %.1f us; "
+      "ratio %.2f\n",
+      median(mine), median(other), median(mine) / median(other));
+}
+
+void contended(const test::redis_server& server, int clients) {
+  std::vector<double> ours;
+  std::vector<double> theirs;
+  for (int i = 0; i < rounds; ++i) {
+    ours.push_back(rate_of(clients, [&](int) {
+      auto mine = std::make_shared<client>(opened(server));
+      auto lock = std::make_shared<mutex>(*mine, "contended", lock_options{.ttl = 30s});
+      return [mine, lock] {
+        if (!lock->acquire()) std::abort();
+      };
+    }));
+    theirs.push_back(rate_of(clients, [&](int which) {
+      auto pair = std::make_shared<retry_pair>(server.port(), "contended-retry",
+                                               "client" + std::to_string(which));
+      return [pair] {
+        pair->lock();
+        pair->unlock();
+      };
+    }));
+  }
+  std::printf("%d clients on one lock: %.0f grants/s; publish and retry: %.0f; ratio %.2f\n",
+              clients, median(ours), median(theirs), median(ours) / median(theirs));
+}
+
+void waiters(const test::redis_server& server) {
+  const bare_redis line(server.port());
+  const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
+  const std::string hash = line.call({"SCRIPT", "LOAD", all->attempt.text()})->str;
+  const auto place = redis::place_of({"", "line"});
+  const auto ask = [&](std::uint16_t number) {
+    spi::claim claim;
+    claim.id.bytes[0] = static_cast<std::uint8_t>(number >> 8U);
+    claim.id.bytes[1] = static_cast<std::uint8_t>(number);
+    claim.ttl = 60s;
+    return bare_redis::formatted({"EVALSHA", hash, "2", place.state,
+                                  redis::observed_key(place.lane),
+                                  redis::claim_bytes(claim, {"0123456789abcdef", 2s},
+                                                     redis::queueing::allowed, std::nullopt),
+                                  ""});
+  };
+  const auto cost = [&] {
+    const std::string again = ask(5);
+    const double start = server_cpu(server);
+    constexpr int times = 5'000;
+    for (int i = 0; i < times; ++i) line.post(again);
+    for (int i = 0; i < times; ++i) line.take();
+    return (server_cpu(server) - start) / times;
+  };
+  for (std::uint16_t i = 0; i < 10; ++i) line.call(ask(i));
+  cost();
+  const double few = cost();
+  for (std::uint16_t i = 10; i < 1'000; ++i) line.call(ask(i));
+  const double many = cost();
+  std::printf(
+      "server's time for a re-check in line: %.1f us with 10 waiters, %.1f us with 1,000; ratio "
+      "%.2f\n",
+      few, many, many / few);
+}
+
+void renewals(const test::redis_server& server) {
+  const client mine = opened(server);
+  constexpr int locks = 10'000;
+  std::vector<std::unique_ptr<mutex>> all;
+  std::vector<lease> held;
+  for (int i = 0; i < locks; ++i) {
+    all.push_back(
+        std::make_unique<mutex>(mine, "held/" + std::to_string(i), lock_options{.ttl = 30s}));
+    held.push_back(*all.back()->acquire());
+  }
+  const double before = server_cpu(server);
+  const std::clock_t used = std::clock();
+  std::this_thread::sleep_for(20s);
+  std::printf(
+      "10,000 held locks, ttl 30 s: %.1f %% of a core in the server, %.1f %% in the client\n",
+      (server_cpu(server) - before) / 20e6 * 100,
+      static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC / 20 * 100);
+}
+
+}  // namespace
+}  // namespace holdfast::bench
+
+int main() {
+  using namespace holdfast::bench;
+  const holdfast::test::redis_server server;
+  one_thread(server);
+  many_threads(server);
+  hand_off(server);
+  server_time(server);
+  contended(server, 2);
+  contended(server, 16);
+  waiters(server);
+  renewals(server);
+}
