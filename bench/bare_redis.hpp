@@ -45,18 +45,18 @@ class bare_redis {
   void post(const std::string& bytes) const {
     ::redisAppendFormattedCommand(context_, bytes.data(), bytes.size());
   }
-  [[nodiscard]] answer take() const {
+  answer take() const {
     void* raw = nullptr;
     if (::redisGetReply(context_, &raw) != REDIS_OK) std::abort();
     auto* const made = static_cast<redisReply*>(raw);
     if (made->type == REDIS_REPLY_ERROR) std::abort();
     return {made, &::freeReplyObject};
   }
-  [[nodiscard]] answer call(const std::string& bytes) const {
+  answer call(const std::string& bytes) const {
     post(bytes);
     return take();
   }
-  [[nodiscard]] answer call(const std::vector<std::string>& words) const {
+  answer call(const std::vector<std::string>& words) const {
     return call(formatted(words));
   }
   [[nodiscard]] int descriptor() const noexcept { return context_->fd; }

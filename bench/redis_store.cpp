@@ -114,7 +114,7 @@ class retry_pair {
     unlock_ = bare_redis::formatted(
         {"EVALSHA", unlock_hash, "3", name, channel, latch, "0", "30000", who, "publish", "30000"});
     unlatch_ = bare_redis::formatted({"DEL", latch});
-    ear_.call({"SUBSCRIBE", channel});
+    ear_.call(std::vector<std::string>{"SUBSCRIBE", channel});
   }
   void lock() const {
     while (line_.call(lock_)->type != REDIS_REPLY_NIL) {
@@ -215,7 +215,7 @@ void hand_off(const test::redis_server& server) {
   const client b = opened(server);
   const bare_redis sender(server.port());
   const bare_redis receiver(server.port());
-  receiver.call({"SUBSCRIBE", "bare"});
+  receiver.call(std::vector<std::string>{"SUBSCRIBE", "bare"});
   const std::string publish =
       bare_redis::formatted({"PUBLISH", "bare", "0123456789abcdef0123456789"});
   const std::string ping = bare_redis::formatted({"PING"});
