@@ -2,6 +2,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
+space := $(subst ,, )
 
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
@@ -30,11 +31,14 @@ check: packages-tools build ## format, clang-tidy and the project's own rules
 format: packages-tools ## format all sources
 	scripts/check-format --fix
 
-sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core, contract and simulator tests with ASan + UBSan, then with TSan
-	cmake --build build/asan -j $(JOBS)
-	ctest --preset asan -j $(JOBS) -L '^(unit|contract|fault|sim)$$'
-	cmake --build build/tsan -j $(JOBS)
-	ctest --preset tsan -j $(JOBS) -L '^(unit|contract|fault|sim)$$'
+# What runs in the program's own process; forks, kills and other programs are make test's part.
+SANITIZED := unit contract fault sim
+
+sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core, stores, contract and simulator tests with ASan + UBSan, then with TSan
+	cmake --build build/asan -j $(JOBS) --target $(SANITIZED:%=test_%)
+	ctest --preset asan -j $(JOBS) -L '^($(subst $(space),|,$(SANITIZED)))$$'
+	cmake --build build/tsan -j $(JOBS) --target $(SANITIZED:%=test_%)
+	ctest --preset tsan -j $(JOBS) -L '^($(subst $(space),|,$(SANITIZED)))$$'
 
 sim: build ## run the simulator: SEEDS=1000000; then search for every mutant from seed 1 on
 	build/sim --seeds $(SEEDS) --jobs $(JOBS)

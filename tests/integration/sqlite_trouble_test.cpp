@@ -230,6 +230,27 @@ TEST(sqlite_gate, with_a_stopped_process_inside_bounds_what_waits_for_it) {
   EXPECT_EQ(client.leave(held).value(), departure::gone);
 }
 
+TEST(sqlite_gate, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
+  // Broken: a client that could not say goodbye is taken for a later one whose file got the same
+  // inode, and its lock is never free again.
+  const embedded_file file;
+  const embedded_client stays(file.path());
+  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  {
+    embedded_client goes(file.path());
+    ASSERT_TRUE(granted(goes.attempt(goes.claim())));
+    ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+    goes.close();
+  }
+  ::close(gate);
+  constexpr int newcomers = 8;
+  std::vector<std::unique_ptr<embedded_client>> others;
+  for (int i = 0; i < newcomers; ++i) {
+    others.push_back(std::make_unique<embedded_client>(file.path()));
+  }
+  stays.acquire(stays.claim());
+}
+
 TEST(sqlite_paths, that_lead_to_one_file_meet) {
   // Broken: two ways to one file have two folders of signs of life, and see each other as dead.
   const embedded_file file;

@@ -292,18 +292,22 @@ void sqlite_store::close() noexcept {
     idle_.wait_for(lock, closing_limit, [this] { return verbs_ == 0; });
   }
   if (audience_) audience_->close();
+  bool left = true;
   if (courier_) {
-    leave_database();
+    left = leave_database();
     courier_->close();
   }
   if (life_) {
-    folder_->remove(self_.token);
+    // Where the database still names this client, its file stays: unlocked, it shows that the client
+    // is dead. Without a name only its inode could be looked for, which another may have by now.
+    if (left) folder_->remove(self_.token);
     life_.reset();
   }
 }
 
-void sqlite_store::leave_database() noexcept {
+bool sqlite_store::leave_database() noexcept {
   const time_point deadline = clock::now() + closing_limit;
+  bool left = true;
   if (!broken()) {
     effects out;
     const auto dead = courier_->dead();
@@ -316,7 +320,9 @@ void sqlite_store::leave_database() noexcept {
     });
     for (const spi::claim_ptr& claim : claims) roll_->strike(claim->id);
     if (done) courier_->deliver(out, deadline);
+    left = done.has_value();
   }
+  return left;
 }
 
 }  // namespace holdfast::sqlite

@@ -99,7 +99,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
            Verb verb);
   result<void> begin_verb() const;
   void end_verb() const noexcept;
-  void leave_database() noexcept;
+  bool leave_database() noexcept;  // false: it still names this client
   [[nodiscard]] int parcel_of_life() const noexcept;
 
   // verbs.cpp
