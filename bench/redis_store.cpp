@@ -65,8 +65,8 @@ class bare_pair {
     const std::string mark = redis::observed_key(place.lane);
     for (const auto* each : {&all->attempt, &all->leave})
       line_.call({"SCRIPT", "LOAD", each->text()});
-    attempt_ =
-        bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes, ""});
+    attempt_ = bare_redis::formatted(
+        {"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes, "", "86430001"});
     leave_ = bare_redis::formatted(
         {"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes, "0", ""});
   }
@@ -355,15 +355,20 @@ void renewals(const test::redis_server& server) {
 }  // namespace
 }  // namespace holdfast::bench
 
-int main() {
+// bench_redis_store [PART...]: all of them, or those named.
+int main(int count, char** words) {
   using namespace holdfast::bench;
   const holdfast::test::redis_server server;
-  one_thread(server);
-  many_threads(server);
-  hand_off(server);
-  server_time(server);
-  contended(server, 2);
-  contended(server, 16);
-  waiters(server);
-  renewals(server);
+  const auto part = [&](const std::string& name, const std::function<void()>& run) {
+    const auto named = [&](const char* word) { return name == word; };
+    if (count < 2 || std::any_of(words + 1, words + count, named)) run();
+  };
+  part("one", [&] { one_thread(server); });
+  part("many", [&] { many_threads(server); });
+  part("hand-off", [&] { hand_off(server); });
+  part("server", [&] { server_time(server); });
+  part("two", [&] { contended(server, 2); });
+  part("sixteen", [&] { contended(server, 16); });
+  part("waiters", [&] { waiters(server); });
+  part("renewals", [&] { renewals(server); });
 }

@@ -68,8 +68,9 @@ void native_store::send_attempt(const spi::claim_ptr& claim, queueing how, time_
                                 spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
   const std::string bytes = claim_bytes(*claim, sender_, how, times_.latest(deadline));
+  const std::string life = std::to_string(state_life(claim->ttl) / std::chrono::milliseconds(1));
   ask<spi::outcome>(
-      where, scripts_->attempt, {bytes, where.written}, "attempt", deadline,
+      where, scripts_->attempt, {bytes, where.written, life}, "attempt", deadline,
       [self = shared_from_this(), claim, how, deadline,
        done = std::move(done)](result<spi::outcome> answer) mutable {
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;

@@ -1,5 +1,6 @@
 -- Places a claim if it is new, answers where it stands if not.
--- KEYS: state, observed marker. ARGV: claim, name (empty where the key tells it).
+-- KEYS: state, observed marker. ARGV: claim, name (empty where the key tells it), the state's life in ms
+-- while the claim holds (as text: Lua takes long to make one of a number).
 -- {1, now, fence, ttl, flags}: granted; {0, now, queued, recheck after, blocker}: blocked;
 -- {-1, now, why, number}: refused.
 local t = redis.call('TIME')
@@ -20,7 +21,7 @@ if not observed and (not state or string.sub(state, 1, 4) == 'hf1i') then
     local name = ARGV[2]
     local bytes = struct.pack('>c4dI2c0dddI4', 'hf1x', fence + math.max(block, 1) - 1, #name, name,
       fence, now + ttl, now, 0) .. raw
-    local life = 86400000 + math.ceil(ttl / 1000)
+    local life = ARGV[3] or 86400000 + math.ceil(ttl / 1000)
     if state then
       redis.call('SET', KEYS[1], bytes, 'PX', life)
       return { 1, now, fence, ttl, 0 }

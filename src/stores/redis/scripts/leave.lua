@@ -12,7 +12,7 @@ if state and not observed and ARGV[2] == '0' and string.sub(state, 1, 4) == 'hf1
   local last, name, _, fin, _, _, id, at = struct.unpack('>dI2c0dddI4c16', state, 5)
   if fin > now and id == string.sub(raw, 1, 16) then
     local bytes = struct.pack('>c4dI2c0', 'hf1i', last, #name, name)
-    local done = redis.pcall('SET', KEYS[1], bytes, 'PX', 86400000)
+    local done = redis.pcall('SET', KEYS[1], bytes, 'PX', '86400000')
     if type(done) == 'table' and done.err then
       if not string.find(done.err, 'OOM', 1, true) then return done end
       -- Out of memory: once a script has written, the server lets it write on.
