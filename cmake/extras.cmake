@@ -26,6 +26,13 @@ if(HOLDFAST_BENCH)
       "${PROJECT_SOURCE_DIR}/tests/support/forked_process.cpp"
       "${PROJECT_SOURCE_DIR}/tests/support/free_port.cpp"
       "${PROJECT_SOURCE_DIR}/tests/support/redis_server.cpp")
+    if(HOLDFAST_ZOOKEEPER)
+      target_sources(bench_support PRIVATE
+        "${PROJECT_SOURCE_DIR}/tests/support/tcp_gate.cpp"
+        "${PROJECT_SOURCE_DIR}/tests/support/zookeeper_server.cpp")
+    else()
+      list(FILTER benches EXCLUDE REGEX "/zookeeper[^/]*$")
+    endif()
     if(TARGET LibPQ::LibPQ)
       target_sources(bench_support PRIVATE
         "${PROJECT_SOURCE_DIR}/tests/support/postgresql_server.cpp")

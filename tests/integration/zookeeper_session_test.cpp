@@ -160,6 +160,22 @@ TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_tells) {
   EXPECT_LE(held->ttl(), 800ms);
 }
 
+TEST_F(zookeeper_session, what_is_too_large_for_the_server_is_refused_before_it_is_sent) {
+  // Broken: the server closes the connection, and every other lock of the client goes with it (H62).
+  const client a = through_gate();
+  const auto held = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_TRUE(held);
+  const std::size_t before = gate_.accepted();
+  semaphore many(a, "many", {.max = 1'000'000});
+  const auto refused = many.acquire({.wait = patience}, {}, 900'000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error(), errc::overloaded) << refused.error().message();
+  EXPECT_TRUE(many.acquire({.wait = patience}, {}, 500));
+  EXPECT_EQ(gate_.accepted(), before);
+  EXPECT_TRUE(held->valid());
+  EXPECT_TRUE(becomes_free(a, "many"));
+}
+
 TEST_F(zookeeper_session, a_host_that_cannot_be_found_is_said_so) {
   // Broken: a name server's trouble looks like a busy lock, or crashes (H30).
   const client a = client::open("zookeeper://no-such-host.invalid:2181/x").value();

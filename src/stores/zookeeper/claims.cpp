@@ -170,8 +170,13 @@ void zookeeper_store::settle(const entry_ptr& which, result<spi::outcome> outcom
     if (!outcome && outcome.error() != errc::lost) {
       which->armed = false;
       const bool definite = outcome.error() != errc::unavailable;
-      if (definite && which->node.empty() && which->leases.empty() && !which->uncertain) {
+      const bool nothing = which->node.empty() && which->leases.empty() && !which->uncertain;
+      if (definite && nothing) {
         forget(which);
+      } else if (definite && which->where != entry::phase::held) {
+        // Who is refused is not heard of any more: what it made so far is ours to remove.
+        which->ending = true;
+        which->dirty = true;
       }
     } else if (outcome && std::holds_alternative<spi::granted>(*outcome)) {
       const time_point at = now();

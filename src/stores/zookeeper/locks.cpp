@@ -186,7 +186,11 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
     const line order(*around);
     const std::size_t place = order.find(which->node);
     if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
-    const bool held = which->where == entry::phase::held;
+    bool held = false;
+    {
+      const lock_guard lock(self->mutex_);
+      held = which->where == entry::phase::held;
+    }
     if (!held && (order.has_semaphore() || order.has_latch())) {
       const result<void> fits = co_await check_kind(self, which, *around, deadline);
       if (!fits) {

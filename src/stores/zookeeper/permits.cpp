@@ -109,10 +109,40 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
   co_return false;
 }
 
+// The children around the name, of the folder of locks and of that of leases.
+task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_around(
+    entry_ptr which, time_point deadline) {
+  std::vector<question> batch;
+  for (const std::string& each :
+       {which->path, which->parent, which->path + "/" + std::string(leases_folder)}) {
+    batch.push_back({make_get_children(each, false), nullptr, {}});
+  }
+  const replies answers = co_await asking(which->life, std::move(batch), deadline);
+  std::vector<children> lists;
+  for (const result<reply>& each : answers) {
+    if (!each) co_return tl::unexpected(each.error());
+    auto names = each->code == code::ok ? read_children(each->body) : result<children>(children{});
+    if (!names) co_return tl::unexpected(names.error());
+    lists.push_back(std::move(*names));
+  }
+  co_return lists;
+}
+
+// All leases are made in one request, which has a limit.
+result<void> zookeeper_store::check_size(const entry& which) {
+  constexpr std::size_t overhead = 200;  // a lease's own name, its ACL and lengths
+  const std::size_t each = which.path.size() + which.claim->payload.size() + overhead;
+  if (which.claim->permits <= request_size_limit / each) return {};
+  return failure(errc::overloaded, "zookeeper: " + std::to_string(which.claim->permits) +
+                                       " permits at once; at most " +
+                                       std::to_string(request_size_limit / each));
+}
+
 task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_ptr which,
                                                          time_point deadline) {
   const spi::claim& claim = *which->claim;
-  const std::string folder = which->path + "/" + std::string(leases_folder);
+  const std::string data = data_of(claim.payload, {claim.permits, claim.max});
+  if (const auto fits = check_size(*which); !fits) co_return tl::unexpected(fits.error());
   for (int round = 0; round < look_limit; ++round) {
     if (which->uncertain) {
       const result<void> known = co_await recover(self, which, deadline);
@@ -126,26 +156,14 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       co_return spi::granted{};
     }
     const bool joins = which->node.empty();
-    std::vector<question> batch;
-    batch.push_back({make_get_children(which->path, false), nullptr, {}});
-    batch.push_back({make_get_children(which->parent, false), nullptr, {}});
-    batch.push_back({make_get_children(folder, false), nullptr, {}});
     result<children> locks = children{};
     if (joins && claim.queued) {
-      locks =
-          co_await join(self, which, data_of(claim.payload, {claim.permits, claim.max}), deadline);
+      locks = co_await join(self, which, data, deadline);
       if (!locks) co_return tl::unexpected(locks.error());
     }
-    // Only the first looks at the leases through a watch; the others are woken by their turn.
-    const replies answers = co_await asking(which->life, std::move(batch), deadline);
-    std::vector<children> lists;
-    for (const result<reply>& each : answers) {
-      if (!each) co_return tl::unexpected(each.error());
-      auto names =
-          each->code == code::ok ? read_children(each->body) : result<children>(children{});
-      if (!names) co_return tl::unexpected(names.error());
-      lists.push_back(std::move(*names));
-    }
+    result<std::vector<children>> looked = co_await look_around(which, deadline);
+    if (!looked) co_return tl::unexpected(looked.error());
+    std::vector<children>& lists = *looked;
     result<void> fits = co_await check_kind(self, which, lists[0], deadline);
     if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], deadline);
     if (!fits) {
@@ -155,12 +173,11 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     const line order(lists[1]);
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
     if (which->node.empty()) {  // a try: writes only where it may succeed
+      const std::string other = in_the_way(*which, lists);
       if (!order.nodes().empty() || !room) {
-        co_return blocked_by(co_await payload_at(which->life, in_the_way(*which, lists), deadline),
-                             false);
+        co_return blocked_by(co_await payload_at(which->life, other, deadline), false);
       }
-      locks =
-          co_await join(self, which, data_of(claim.payload, {claim.permits, claim.max}), deadline);
+      locks = co_await join(self, which, data, deadline);
       if (!locks) co_return tl::unexpected(locks.error());
       lists[1] = *locks;
     }
@@ -189,10 +206,8 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     }
     const result<bool> full = co_await await_leases(self, which, deadline);
     if (!full) co_return tl::unexpected(full.error());
-    if (*full) {
-      co_return blocked_by(co_await payload_at(which->life, in_the_way(*which, lists), deadline),
-                           true);
-    }
+    const std::string other = in_the_way(*which, lists);
+    if (*full) co_return blocked_by(co_await payload_at(which->life, other, deadline), true);
   }
   co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
 }

@@ -3,6 +3,7 @@
 
 #include <holdfast/result.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -69,6 +70,9 @@ enum class node_kind : std::int32_t {
 
 // Who may do what with nodes that we make.
 enum class openness : std::uint8_t { everybody, creator };
+
+// Larger ones make the server close the connection, and all who live by it lose it too.
+inline constexpr std::size_t request_size_limit = 900'000;
 
 // One request, without its header.
 struct request {

@@ -68,6 +68,10 @@ void session::ask(std::vector<question> batch, std::int64_t only_in, time_point 
     refusal = error{errc::unavailable, "zookeeper: no time left"};
   } else if (in_flight_.size() + waiting_.size() + batch.size() > request_limit) {
     refusal = error{errc::overloaded, "zookeeper: too many requests at once"};
+  } else if (std::any_of(batch.begin(), batch.end(), [](const question& each) {
+               return each.what.body.size() > request_size_limit;
+             })) {
+    refusal = error{errc::overloaded, "zookeeper: a request that is too large for the server"};
   } else if (only_in != 0 && only_in != id_) {
     refusal = error{errc::lost, "the ZooKeeper session has expired"};
   } else if (state_ == state::resting && last_failure_ && definite(*last_failure_)) {
@@ -293,62 +297,6 @@ void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
   if (lock.owns_lock()) lock.unlock();
   if (gone != nullptr) gone->close();
   tell(unanswered);
-}
-
-// Called with the mutex held. One timer for all: it is set anew only for an earlier time.
-void session::watch_deadline(time_point deadline) {
-  if (deadline >= alarm_at_) return;
-  net_.reactor->cancel(alarm_);
-  alarm_at_ = deadline;
-  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->on_alarm();
-  });
-}
-
-void session::on_alarm() {
-  mutex_lock lock(mutex_);
-  const time_point now = net_.reactor->now();
-  if (state_ == state::closed || now < alarm_at_) return;
-  alarm_at_ = time_point::max();
-  const error late{errc::unavailable,
-                   "zookeeper: no answer in time" +
-                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
-  std::vector<answered_one> expired;
-  time_point next = time_point::max();
-  std::erase_if(waiting_, [&](pending& one) {
-    if (one.deadline > now) {
-      next = std::min(next, one.deadline);
-      return false;
-    }
-    expired.push_back({one.who, one.index, tl::unexpected(late)});
-    return true;
-  });
-  for (pending& one : in_flight_) {
-    if (one.who == nullptr) continue;
-    if (one.deadline > now) {
-      next = std::min(next, one.deadline);
-    } else {
-      expired.push_back({std::exchange(one.who, nullptr), one.index, tl::unexpected(late)});
-    }
-  }
-  time_point stalled_at = time_point::max();
-  if (!in_flight_.empty()) stalled_at = in_flight_.front().sent + stall_limit();
-  if (ping_sent_) stalled_at = std::min(stalled_at, *ping_sent_ + stall_limit());
-  next = std::min(next, stalled_at);
-  const bool stalled = state_ == state::open && stalled_at <= now;
-  if (!stalled && next != time_point::max()) watch_deadline(next);
-  if (stalled) {
-    drop_link(lock, {errc::unavailable, "zookeeper " + link_->where().text() + ": no answer"}, now);
-    if (!lock.owns_lock()) lock.lock();
-    for (const pending& one : waiting_) watch_deadline(one.deadline);
-  }
-  if (lock.owns_lock()) lock.unlock();
-  tell(expired);
-}
-
-duration session::stall_limit() const noexcept {
-  const duration life = timeout_ > duration{0} ? timeout_ : wanted_;
-  return std::clamp<duration>(life / 3, std::chrono::milliseconds(100), std::chrono::seconds(5));
 }
 
 void session::unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who) {

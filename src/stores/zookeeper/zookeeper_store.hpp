@@ -117,6 +117,8 @@ class zookeeper_store final : public spi::store,
                                      time_point deadline);
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
                                                 bool shortcut, time_point deadline);
+  static result<void> check_size(const entry& which);
+  static task<result<std::vector<children>>> look_around(entry_ptr which, time_point deadline);
   static task<result<bool>> await_leases(self_ptr self, entry_ptr which, time_point deadline);
   static task<result<bool>> take_leases(self_ptr self, entry_ptr which, time_point deadline);
   static task<result<void>> check_max(self_ptr self, entry_ptr which, children locks,

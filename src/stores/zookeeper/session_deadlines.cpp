@@ -1,0 +1,66 @@
+// What time does to requests: each is answered by its deadline, and a connection on which one stays
+// unanswered for too long is given up.
+#include "stores/zookeeper/session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::zookeeper {
+
+// Called with the mutex held. One timer for all: it is set anew only for an earlier time.
+void session::watch_deadline(time_point deadline) {
+  if (deadline >= alarm_at_) return;
+  net_.reactor->cancel(alarm_);
+  alarm_at_ = deadline;
+  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->on_alarm();
+  });
+}
+
+void session::on_alarm() {
+  mutex_lock lock(mutex_);
+  const time_point now = net_.reactor->now();
+  if (state_ == state::closed || now < alarm_at_) return;
+  alarm_at_ = time_point::max();
+  const error late{errc::unavailable,
+                   "zookeeper: no answer in time" +
+                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
+  std::vector<answered_one> expired;
+  time_point next = time_point::max();
+  std::erase_if(waiting_, [&](pending& one) {
+    if (one.deadline > now) {
+      next = std::min(next, one.deadline);
+      return false;
+    }
+    expired.push_back({one.who, one.index, tl::unexpected(late)});
+    return true;
+  });
+  for (pending& one : in_flight_) {
+    if (one.who == nullptr) continue;
+    if (one.deadline > now) {
+      next = std::min(next, one.deadline);
+    } else {
+      expired.push_back({std::exchange(one.who, nullptr), one.index, tl::unexpected(late)});
+    }
+  }
+  time_point stalled_at = time_point::max();
+  if (!in_flight_.empty()) stalled_at = in_flight_.front().sent + stall_limit();
+  if (ping_sent_) stalled_at = std::min(stalled_at, *ping_sent_ + stall_limit());
+  next = std::min(next, stalled_at);
+  const bool stalled = state_ == state::open && stalled_at <= now;
+  if (!stalled && next != time_point::max()) watch_deadline(next);
+  if (stalled) {
+    drop_link(lock, {errc::unavailable, "zookeeper " + link_->where().text() + ": no answer"}, now);
+    if (!lock.owns_lock()) lock.lock();
+    for (const pending& one : waiting_) watch_deadline(one.deadline);
+  }
+  if (lock.owns_lock()) lock.unlock();
+  tell(expired);
+}
+
+duration session::stall_limit() const noexcept {
+  const duration life = timeout_ > duration{0} ? timeout_ : wanted_;
+  return std::clamp<duration>(life / 3, std::chrono::milliseconds(100), std::chrono::seconds(5));
+}
+
+}  // namespace holdfast::zookeeper
