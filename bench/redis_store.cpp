@@ -148,7 +148,8 @@ void one_thread(const test::redis_server& server) {
   mutex lock(mine, "one", {.ttl = 30s});
   const bare_pair bare(server.port(), "bare");
   const auto pair = [&] {
-    if (!lock.acquire()) std::abort();
+    auto lease = lock.acquire();
+    if (!lease || !lease->release()) std::abort();
   };
   constexpr int times = 3'000;
   microseconds_of(pair, times);
@@ -198,7 +199,8 @@ void many_threads(const test::redis_server& server) {
     ours.push_back(rate_of(threads, [&](int which) {
       auto lock = std::make_shared<mutex>(mine, "own/" + std::to_string(which));
       return [lock] {
-        if (!lock->acquire()) std::abort();
+        auto lease = lock->acquire();
+        if (!lease || !lease->release()) std::abort();
       };
     }));
     theirs.push_back(rate_of(threads, [&](int which) {
@@ -282,7 +284,8 @@ void contended(const test::redis_server& server, int clients) {
       auto mine = std::make_shared<client>(opened(server));
       auto lock = std::make_shared<mutex>(*mine, "contended", lock_options{.ttl = 30s});
       return [mine, lock] {
-        if (!lock->acquire()) std::abort();
+        auto lease = lock->acquire();
+        if (!lease || !lease->release()) std::abort();
       };
     }));
     theirs.push_back(rate_of(clients, [&](int which) {
