@@ -53,7 +53,7 @@ TEST_P(waiting, a_wait_behind_a_thread_of_the_same_client_ends_too) {
   const client a = open();
   const auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
-  EXPECT_THAT(make(a)->acquire({.wait = 50ms}), fails_with(errc::timed_out));
+  EXPECT_THAT(make(a)->acquire({.wait = 300ms}), fails_with(errc::timed_out));
 }
 
 TEST_P(waiting, whoever_waits_gets_it_when_it_is_released) {
@@ -103,7 +103,7 @@ TEST_P(waiting, a_callback_is_answered_like_a_call) {
   reply<lease> waits;
   make(b)->async_acquire({.wait = 0s}, {}, tried.callback());
   EXPECT_THAT(tried.future.get(), fails_with(errc::busy));
-  make(b)->async_acquire({.wait = 30ms}, {}, timed.callback());
+  make(b)->async_acquire({.wait = 300ms}, {}, timed.callback());
   EXPECT_THAT(timed.future.get(), fails_with(errc::timed_out));
   make(b)->async_acquire({}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock/42", 1));
