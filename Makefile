@@ -3,6 +3,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
 space := $(subst ,, )
+QUORUM_SEEDS ?= 100000
 
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
@@ -43,6 +44,8 @@ sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core, s
 sim: build ## run the simulator: SEEDS=1000000; then search for every mutant from seed 1 on
 	build/sim --seeds $(SEEDS) --jobs $(JOBS)
 	build/sim_mutants --jobs $(JOBS)
+	build/sim_quorum --seeds $(QUORUM_SEEDS) --jobs $(JOBS)
+	build/sim_quorum_mutants --all --jobs $(JOBS)
 
 bench: packages-tools build/release/build.ninja ## run the benchmarks, release build
 	cmake --build build/release -j $(JOBS)

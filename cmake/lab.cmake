@@ -1,6 +1,6 @@
 # The simulator: a library, which tests use too, and the program `sim` in the root of the build folder.
 holdfast_sources(sources lab/sim)
-list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/lab/sim/main.cpp")
+list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
 if(NOT sources)
   return()
 endif()
@@ -24,3 +24,8 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/lab/sim/main.cpp")
   target_link_libraries(sim PRIVATE holdfast_sim)
   target_compile_options(sim PRIVATE ${sim_optimisation})
 endif()
+
+add_executable(sim_quorum "${PROJECT_SOURCE_DIR}/lab/sim/quorum/main.cpp")
+set_target_properties(sim_quorum PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+target_link_libraries(sim_quorum PRIVATE holdfast_sim)
+target_compile_options(sim_quorum PRIVATE ${sim_optimisation})

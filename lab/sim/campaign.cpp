@@ -41,7 +41,8 @@ class running {
 
  private:
   void run(std::uint64_t seed, campaign_result& own) {
-    const world_outcome outcome = run_seed(seed, settings_.at_most);
+    const world_outcome outcome =
+        settings_.run ? settings_.run(seed) : run_seed(seed, settings_.at_most);
     ++own.seeds;
     own.steps += outcome.steps;
     own.grants += outcome.grants;

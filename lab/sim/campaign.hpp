@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct campaign_settings {
   std::uint64_t failures = 10;                // stop after so many
   std::optional<std::chrono::seconds> limit;  // stop after so long
   restrictions at_most{};
+  // Worlds of another kind; empty: run_seed.
+  std::function<world_outcome(std::uint64_t seed)> run{};
 };
 
 struct failed_seed {

@@ -32,7 +32,9 @@ server::server(event_loop& loop, history& log, claim_book& book, node_clock cloc
       book_(book),
       settings_(settings),
       steps_(steps),
-      ledger_(make_ledger(0)) {}
+      ledger_(make_ledger(0)) {
+  ledger_.born({});
+}
 
 memory::ledger server::make_ledger(std::uint64_t fence_floor) {
   return memory::ledger(
@@ -59,6 +61,9 @@ reply server::execute(const request& message) {
       break;
     case verb::change:
       answer.value = change(message, out);
+      break;
+    case verb::raise:
+      answer.value = raise(message, out);
       break;
     case verb::change_latch:
     case verb::read_latch:
@@ -140,6 +145,16 @@ reply_value server::change(const request& message, memory::effects& out) {
   auto answer = ledger_.change(time(), claim, message.to,
                                static_cast<memory::process_id>(message.process), out);
   if (answer) note_grant(claim.id, *answer, what::server_changed);
+  emit(std::move(out));
+  return value_of(std::move(answer));
+}
+
+reply_value server::raise(const request& message, memory::effects& out) {
+  const spi::claim_ptr& claim = message.claims.front();
+  auto answer = ledger_.raise(time(), *claim, message.fence,
+                              static_cast<memory::process_id>(message.process), out);
+  claims_.try_emplace(claim->id, claim);
+  if (answer) note_grant(claim->id, *answer, what::server_changed);
   emit(std::move(out));
   return value_of(std::move(answer));
 }
@@ -246,7 +261,7 @@ void server::stop() {
 void server::start(bool with_state) {
   up_ = true;
   if (!with_state) {
-    ledger_ = make_ledger(greatest_fence_ + fences_skipped);
+    ledger_ = make_ledger(settings_.forgets_fences ? 0 : greatest_fence_ + fences_skipped);
     standings_.clear();
     watchers_.clear();
     latch_watchers_.clear();

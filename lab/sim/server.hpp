@@ -30,6 +30,7 @@ struct server_settings {
   sim::dialect dialect = dialect::queueing;
   bool timers = true;  // acts when a lease ends; otherwise only when it is spoken to
   memory::rules rules{};
+  bool forgets_fences = false;  // with its state, as a real server does
 };
 
 class server : public node {
@@ -68,6 +69,7 @@ class server : public node {
   reply_value leave(const request& message, memory::effects& out);
   reply_value renew(const request& message, memory::effects& out);
   reply_value change(const request& message, memory::effects& out);
+  reply_value raise(const request& message, memory::effects& out);
   reply_value latch(const request& message, memory::effects& out);
 
   using told_grant = std::pair<spi::claim_id, spi::granted>;

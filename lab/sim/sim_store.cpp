@@ -186,6 +186,16 @@ void sim_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context
   begin(std::move(message), context, std::move(done));
 }
 
+void sim_store::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+                      spi::completion<spi::granted> done) {
+  steps_.stepped(process_, book_.of(*claim, process_).acquisition);
+  request message;
+  message.what = verb::raise;
+  message.fence = fence;
+  message.claims.push_back(std::move(claim));
+  begin(std::move(message), context, std::move(done));
+}
+
 void sim_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
                              const spi::op_context& context,
                              spi::completion<spi::latch_state> done) {

@@ -37,6 +37,12 @@ enum class mutant : std::uint8_t {
   unknown_taken_as_success,
   early_grant_dropped,
   offer_never_completed,
+  // Of the quorum: worlds of their own show them.
+  quorum_fence_not_written_back,
+  quorum_fence_written_back_anywhere,
+  quorum_young_member_counted,
+  quorum_majority_of_the_reachable,
+  quorum_earlier_round_counted,
 };
 
 #ifdef HOLDFAST_MUTANTS

@@ -8,6 +8,7 @@
 #endif
 #ifdef HOLDFAST_WITH_REDIS
 #include "stores/redis/open_redis.hpp"
+#include "stores/redlock.hpp"
 #endif
 #ifdef HOLDFAST_WITH_SQLITE
 #include "stores/sqlite/sqlite_store.hpp"
@@ -52,6 +53,7 @@ opened open_redis(const spi::url& url, const std::shared_ptr<spi::reactor>& runt
 }
 #else
 constexpr opener open_redis = nullptr;
+constexpr opener open_redlock = nullptr;
 #endif
 
 #ifdef HOLDFAST_WITH_POSTGRESQL
@@ -77,7 +79,7 @@ constexpr std::array engines{
     engine{"rediss", open_redis, true},
     engine{"redis+sentinel", open_redis, true},
     engine{"redis+cluster", open_redis, true},
-    engine{"redlock", nullptr, true},
+    engine{"redlock", open_redlock, true},
     engine{"zookeeper", open_zookeeper, true},
     engine{"postgresql", open_postgresql},
     engine{"mariadb", nullptr, true},

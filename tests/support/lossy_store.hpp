@@ -63,6 +63,12 @@ class lossy_store final : public spi::store {
       inner_->change(std::move(claim), to, context, std::move(answer));
     });
   }
+  void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+             spi::completion<spi::granted> done) override {
+    pass<spi::granted>(context, std::move(done), [&](spi::completion<spi::granted> answer) {
+      inner_->raise(std::move(claim), fence, context, std::move(answer));
+    });
+  }
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override {
     using state = spi::resource_state;

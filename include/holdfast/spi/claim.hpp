@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace holdfast::spi {
@@ -59,6 +60,9 @@ struct claim {
   duration lock_delay{};          // after an abnormal end the resource stays shut this long
   std::uint32_t fence_block = 1;  // the grant reserves this many fences, for local hand-overs
   std::string payload{};          // who: "host:pid:program", or an election's own text
+  // Set: the store is one member of a quorum and is asked for its vote. It grants with this number
+  // if its own clock and its last fence allow it, else with a number of its own; 0: no wish.
+  std::optional<std::uint64_t> proposed_fence{};
 };
 
 using claim_ptr = std::shared_ptr<const claim>;

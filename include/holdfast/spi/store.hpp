@@ -49,6 +49,9 @@ struct granted {
   bool offer = false;     // pushed: ttl is only the offer, a renewal makes it the full lease
   bool wanted = false;    // another claim waits for the resource
   bool degraded = false;  // given by a stand-in, not by the engine itself
+  // Of a quorum's member, for a claim with a proposed fence:
+  duration counts_after{};   // it lost its state not long ago: its word counts only after this
+  std::uint64_t server = 0;  // which server this is, to find one that is listed twice; 0: unknown
 };
 
 struct blocked {
@@ -115,6 +118,7 @@ struct caps {
   bool latches = true;
   bool lists = true;               // ls, and events for watch
   bool excludes_processes = true;  // false: memory
+  bool votes = false;              // may be a member of a quorum: proposed fences, raise()
 };
 
 struct holder {
@@ -224,6 +228,12 @@ class store {
   virtual void change(claim_ptr claim, mode to, const op_context& context,
                       completion<granted> done) = 0;
 
+  // For a member of a quorum, one atomic step: only where the claim still holds, its hold is
+  // prolonged as by a renewal and no later fence of the resource is below fence + fence_block.
+  // lost: it does not hold here, and nothing was written.
+  virtual void raise(claim_ptr claim, fence_token fence, const op_context& context,
+                     completion<granted> done);
+
   virtual void inspect(const resource_id& resource, const op_context& context,
                        completion<resource_state> done) = 0;
   virtual void list(const std::string& space, const std::string& prefix, const op_context& context,
@@ -254,5 +264,9 @@ class store {
   // After close() every pending completion has been called (unavailable) and no wakeup comes.
   virtual void close() noexcept = 0;
 };
+
+inline void store::raise(claim_ptr, fence_token, const op_context&, completion<granted> done) {
+  done(failure(errc::unsupported, caps().engine + " cannot be a member of a quorum"));
+}
 
 }  // namespace holdfast::spi

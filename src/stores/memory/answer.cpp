@@ -20,6 +20,7 @@ spi::granted ledger::granted_at(const moment& step, const resource& at,
   grant.at = step.now;
   grant.offer = held.value.offer;
   grant.wanted = !at.line.empty();
+  grant.counts_after = counts_after(step.now, *held.value.claim);
   return grant;
 }
 

@@ -65,6 +65,10 @@ void holders::set_mode(const spi::claim_id& id, spi::mode mode, fence_token fenc
   count(found->value);
 }
 
+void holders::raise(const spi::claim_id& id, fence_token fence) {
+  if (auto* found = held_.find(id)) found->value.fence = std::max(found->value.fence, fence);
+}
+
 void holders::mark_told(const spi::claim_id& id) {
   auto* found = held_.find(id);
   if (found == nullptr || found->value.told) return;

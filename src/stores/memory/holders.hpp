@@ -52,6 +52,8 @@ class holders {
   void revoke(const spi::claim_id& id);
   void set_mode(const spi::claim_id& id, spi::mode mode, fence_token fence);
 
+  void raise(const spi::claim_id& id, fence_token fence);
+
   void mark_told(const spi::claim_id& id);
   // Tells everyone who was not told yet, once per hold, that somebody waits.
   void tell_wanted(effects& out);

@@ -25,6 +25,7 @@ result<spi::outcome> ledger::attempt(spi::server_time now, const spi::claim_ptr&
   if (latches_.alive(now, claim->resource)) {
     return failure(errc::name_conflict, "the name is in use as a latch");
   }
+  if (claim->proposed_fence && !born_) born_ = now;
   const moment step{now, out, process, &claim->id};
   resource& at = place_of(now, claim->resource);
   promote(step, at);

@@ -71,6 +71,12 @@ class ledger {
   result<spi::granted> change(spi::server_time now, const spi::claim& claim, spi::mode to,
                               process_id process, effects& out);
 
+  // A member's part in a quorum's fence: see spi::store::raise. lost: not a holder.
+  result<spi::granted> raise(spi::server_time now, const spi::claim& claim, fence_token fence,
+                             process_id process, effects& out);
+  // Since when this ledger keeps its state; else since the first vote that it was asked for.
+  void born(spi::server_time when) noexcept { born_ = when; }
+
   // The holders that were taken away (force) or may not renew any more (safe). `claim`: a public
   // id, or empty for all.
   std::vector<spi::holder> revoke(spi::server_time now, const spi::resource_id& resource,
@@ -127,6 +133,10 @@ class ledger {
   void announce(const moment& step, resource& at, const std::vector<spi::claim_id>& offered) const;
   [[nodiscard]] duration waiter_lease() const noexcept;
 
+  // vote.cpp
+  fence_token fence_for(const moment& step, resource& at, const spi::claim& claim) const;
+  [[nodiscard]] duration counts_after(spi::server_time now, const spi::claim& claim) const noexcept;
+
   // answer.cpp
   [[nodiscard]] spi::granted granted_at(const moment& step, const resource& at,
                                         const spi::claim_id& id) const;
@@ -146,6 +156,7 @@ class ledger {
   reachability reachable_;
   std::uint64_t fence_floor_;
   std::size_t next_sweep_;
+  std::optional<spi::server_time> born_;
   std::map<spi::resource_id, resource> resources_;
   expiring_map<spi::claim_id, std::monostate> tombstones_;
   // Processes that let an offer run out: passed over until they are heard again. Forgotten after a

@@ -1,7 +1,9 @@
 // The memory store: each verb one step of the hub.
 #include "stores/memory/memory_store.hpp"
 
+#include <functional>
 #include <utility>
+#include <variant>
 
 namespace holdfast::memory {
 
@@ -11,6 +13,7 @@ spi::caps capabilities() {
   spi::caps caps;
   caps.engine = "memory";
   caps.excludes_processes = false;
+  caps.votes = true;
   return caps;
 }
 
@@ -37,7 +40,10 @@ void memory_store::answer(spi::completion<T>& done, Verb&& verb) {
 
 void memory_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context&, spi::completion<spi::outcome> done) {
-  done(hub_->attempt(*runtime_, process_, claim, std::move(wakeup)));
+  auto answer = hub_->attempt(*runtime_, process_, claim, std::move(wakeup));
+  auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
+  if (grant != nullptr) grant->server = identity();
+  done(std::move(answer));
 }
 
 // Nobody who would wait is turned away here, so there is nothing to be watched: whoever was only
@@ -74,6 +80,17 @@ void memory_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
   answer(done, [&](ledger& book, spi::server_time now, effects& out) {
     return book.change(now, *claim, to, process_, out);
   });
+}
+
+void memory_store::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context&,
+                         spi::completion<spi::granted> done) {
+  answer(done, [&](ledger& book, spi::server_time now, effects& out) {
+    return book.raise(now, *claim, fence, process_, out);
+  });
+}
+
+std::uint64_t memory_store::identity() const noexcept {
+  return static_cast<std::uint64_t>(std::hash<const hub*>{}(hub_.get()));
 }
 
 void memory_store::inspect(const spi::resource_id& resource, const spi::op_context&,

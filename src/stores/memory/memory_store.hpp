@@ -34,6 +34,8 @@ class memory_store : public spi::store {
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+             spi::completion<spi::granted> done) override;
 
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
@@ -58,6 +60,8 @@ class memory_store : public spi::store {
   void close() noexcept override;
 
  private:
+  // Which hub this is, for a quorum that lists one twice.
+  [[nodiscard]] std::uint64_t identity() const noexcept;
   // Runs the verb as one step of the hub and completes; cancelled once closed.
   template <class T, class Verb>
   void answer(spi::completion<T>& done, Verb&& verb);

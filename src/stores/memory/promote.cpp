@@ -107,7 +107,7 @@ void ledger::grant(const moment& step, resource& at, const spi::claim_ptr& claim
   granted.claim = claim;
   granted.process = process;
   granted.mode = claim->mode;
-  granted.fence = at.next_fence(claim->fence_block);
+  granted.fence = fence_for(step, at, *claim);
   granted.since = step.now;
   granted.offer = step.claim == nullptr || *step.claim != claim->id;
   granted.told = !granted.offer && !at.line.empty();

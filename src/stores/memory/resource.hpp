@@ -42,7 +42,7 @@ class resource {
   // Reserves `block` numbers and answers the first.
   fence_token next_fence(std::uint32_t block);
   [[nodiscard]] std::uint64_t last_fence() const noexcept { return last_; }
-  // For the mutant fence_in_second_call: writes down what next_fence() then only read.
+  // No later fence is below fence + block.
   void write_fence(fence_token fence, std::uint32_t block);
 
   void shut(spi::server_time until);

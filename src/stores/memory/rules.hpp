@@ -28,6 +28,11 @@ struct rules {
   // Waiters that look again at a holder's end come one after the other: the k-th k steps later.
   duration stagger = std::chrono::milliseconds(20);
   duration stagger_limit = std::chrono::seconds(1);
+  // As a member of a quorum: after it lost its state its word does not count for so long, the
+  // longest ttl that any claim may have. Zero: it cannot lose it and live on.
+  duration longest_ttl{0};
+  // How far a proposed fence may be from this clock's microseconds.
+  duration fence_slack = std::chrono::seconds(1);
   // Where a latch's change names none.
   duration latch_life = std::chrono::hours(24);
   // Grants in one step; the next verb on the resource goes on.

@@ -117,6 +117,8 @@ place place_of(const spi::resource_id& resource) {
 
 std::string observed_key(lane which) { return lane_prefix(which) + "o"; }
 
+std::string born_key() { return "holdfast:born"; }
+
 std::string process_channel(lane which, std::string_view process) {
   return lane_prefix(which) + "c:" + std::string(process);
 }

@@ -32,6 +32,8 @@ place place_of(const spi::resource_id& resource);
 std::string lane_prefix(lane which);
 // Is there while somebody watches the lane's events.
 std::string observed_key(lane which);
+// Since when the server keeps its state; for quorums.
+std::string born_key();
 // Where one process hears of its claims.
 std::string process_channel(lane which, std::string_view process);
 std::string event_channel(lane which);

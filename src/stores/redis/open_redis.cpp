@@ -4,6 +4,7 @@
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/simple_store.hpp"
 #include "stores/redis/topology/open_topology.hpp"
+#include "stores/redis/voter.hpp"
 
 #include <charconv>
 #include <optional>
@@ -159,6 +160,19 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
     return std::make_shared<simple_store>(reactor, *std::move(servers));
   }
   return std::make_shared<native_store>(reactor, *std::move(servers), settings);
+}
+
+result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
+                                               const std::shared_ptr<spi::reactor>& reactor) {
+  auto options = server_options_of(url, 0);
+  if (!options) return tl::unexpected(std::move(options.error()));
+  const auto database = database_of(url);
+  if (!database) return tl::unexpected(database.error());
+  options->database = *database;
+  auto servers =
+      std::make_shared<single_server>(std::make_shared<node>(net::make_network(reactor), *options));
+  auto inner = std::make_shared<native_store>(reactor, servers, native_store::settings{});
+  return std::make_shared<voter>(reactor, std::move(servers), std::move(inner), how);
 }
 
 }  // namespace holdfast::redis

@@ -21,4 +21,10 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host);
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
                                                const std::shared_ptr<spi::reactor>& reactor);
 
+// The same server as a member of a quorum. The URL has one host and no options but those of servers,
+// users and TLS.
+struct voting;
+result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
+                                               const std::shared_ptr<spi::reactor>& reactor);
+
 }  // namespace holdfast::redis

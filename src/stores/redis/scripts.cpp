@@ -43,8 +43,8 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   return std::make_shared<const scripts>(
       scripts{made("attempt", how), made("leave", how), made("renew", how), made("change", how),
               made("revoke", how), made("inspect", how), made("list", how), made("latch", how),
-              made("simple_attempt", how), made("simple_leave", how), made("simple_renew", how),
-              made("simple_inspect", how)});
+              made("vote", how), made("raise", how), made("simple_attempt", how),
+              made("simple_leave", how), made("simple_renew", how), made("simple_inspect", how)});
 }
 
 }  // namespace holdfast::redis

@@ -18,6 +18,8 @@ struct scripts {
   script inspect;
   script list;
   script latch;
+  script vote;
+  script raise;
   script simple_attempt;
   script simple_leave;
   script simple_renew;

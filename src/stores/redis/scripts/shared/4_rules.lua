@@ -61,8 +61,14 @@ local function may_take(claim)
   return S.waiting <= limit.line
 end
 
+local wish -- of a quorum, for the next fence
+local wish_slack = 1000000
+
+-- A wish is taken near this clock, on both sides: not above it, or one client would push the fences of
+-- all ahead; not below it, or a server that forgot its last fence could repeat it.
 local function next_fence(block)
   local fence = math.max(S.last + 1, now)
+  if wish and wish > S.last and math.abs(wish - now) <= wish_slack then fence = wish end
   S.last = fence + math.max(block, 1) - 1
   dirty = true
   return fence

@@ -1,0 +1,120 @@
+// One claim before the members of a quorum, without input or output: gets their answers, returns
+// orders. Everything that decides whether a majority granted, and with which fence, is here.
+//
+// Not thread-safe: round feeds it one answer at a time.
+//
+//   phase    | entered by                       | ends with
+//   asking   | start                            | a majority granted -> raising; none possible -> failed
+//   raising  | a majority granted               | a majority has the fence -> granted; none possible -> failed
+//   granted  | a majority has the fence         | end
+//   failed   | no majority, or end              |
+//
+// Invariants, cited by number in ballot.cpp:
+//  Q1  A majority is one of all configured members, not of those that answered.
+//  Q2  The fence is the greatest of the counted grants, and is reported once a majority of members
+//      has it written down in a step that also found the claim to be holder there.
+//  Q3  A member that lost its state not long ago does not count, nor does one that is listed twice.
+//  Q4  What is or may be at a member when the ballot fails is left there, silent members included.
+//  Q5  A ballot counts no answer to another ballot's question: each round has one of its own.
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::quorum {
+
+constexpr std::size_t majority_of(std::size_t members) noexcept { return members / 2 + 1; }
+
+class ballot {
+ public:
+  enum class phase : std::uint8_t { asking, raising, granted, failed };
+
+  // What is known of the claim at one member.
+  enum class seat : std::uint8_t {
+    unasked,
+    asked,    // no answer yet
+    silent,   // there will be none: perhaps it is there
+    refused,  // the member said no: it is not there
+    low,      // it holds there, with a fence below ours
+    held,     // it holds there, with our fence or a greater one
+    lost,     // it is not there any more
+  };
+
+  struct orders {
+    std::vector<std::size_t> raise;              // write fence() there, if it still holds
+    std::vector<std::size_t> leave;              // Q4
+    std::optional<result<spi::outcome>> settle;  // at most once in a ballot's life
+  };
+
+  explicit ballot(std::size_t members);
+
+  // False: it is over, do not ask.
+  bool ask(std::size_t member);
+  orders answered(std::size_t member, const result<spi::outcome>& answer);
+  orders raised(std::size_t member, const result<spi::granted>& answer);
+  // The claim is given up, whatever the members say.
+  orders end(error why);
+
+  // While granted: a missing member is asked again, with our fence as its proposal. False: nothing
+  // is missing there. The answer comes to answered(); it counts from the next renewal on.
+  bool top_up(std::size_t member);
+  // A renewal said that it is not there any more.
+  void lose(std::size_t member) { seats_[member].state = seat::lost; }
+
+  [[nodiscard]] phase where() const noexcept { return phase_; }
+  [[nodiscard]] seat at(std::size_t member) const noexcept { return seats_[member].state; }
+  [[nodiscard]] std::size_t members() const noexcept { return seats_.size(); }
+  [[nodiscard]] fence_token fence() const noexcept { return fence_; }
+  // Two members turned out to be one server.
+  [[nodiscard]] bool duplicate() const noexcept { return duplicate_; }
+  // How many members hold the claim with our fence.
+  [[nodiscard]] std::size_t margin() const noexcept;
+
+ private:
+  struct vote {
+    seat state = seat::unasked;
+    bool raising = false;  // a raise is under way
+    bool raised = false;   // there was one
+    bool counts = false;
+    std::uint64_t fence = 0;
+    std::uint64_t server = 0;
+    duration ttl{};
+  };
+
+  void take_grant(vote& from, const spi::granted& grant);
+  void take_refusal(vote& from, const error& why);
+  orders decide();
+  void choose_fence();
+  void raise_low(orders& todo);
+  orders report();
+  orders fail(result<spi::outcome> verdict);
+  [[nodiscard]] result<spi::outcome> verdict() const;
+  [[nodiscard]] error outage() const;
+  [[nodiscard]] std::size_t needed() const noexcept;
+  template <class Condition>
+  [[nodiscard]] std::size_t count(Condition condition) const;
+
+  phase phase_ = phase::asking;
+  std::vector<vote> seats_;
+  fence_token fence_;
+  // Of those who said no.
+  std::size_t blocked_ = 0;
+  std::optional<duration> recheck_after_;
+  std::string blocker_;
+  std::size_t errors_ = 0;
+  std::optional<error> error_;
+  std::optional<error> silence_;
+  bool duplicate_ = false;
+  duration youngest_{};  // until every member counts again
+  spi::server_time at_{};
+};
+
+}  // namespace holdfast::quorum

@@ -1,0 +1,196 @@
+// What people and operators ask for: every member is asked, and what a majority may have is shown.
+#include "stores/quorum/quorum_store.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace holdfast::quorum {
+
+namespace {
+
+// Collects one answer of each member; completes with all that came when the last one has.
+template <class T>
+class survey : public std::enable_shared_from_this<survey<T>> {
+ public:
+  using answers = std::vector<result<T>>;
+
+  survey(std::size_t members, spi::function<void(answers)> done)
+      : answers_(members, result<T>(failure(errc::unavailable))),
+        pending_(members),
+        done_(std::move(done)) {}
+
+  spi::completion<T> of(std::size_t member) {
+    return [self = this->shared_from_this(), member](result<T> answer) {
+      {
+        const std::lock_guard lock(self->mutex_);
+        self->answers_[member] = std::move(answer);
+        if (--self->pending_ > 0) return;
+      }
+      self->done_(std::move(self->answers_));
+    };
+  }
+
+ private:
+  std::mutex mutex_;
+  answers answers_;
+  std::size_t pending_;
+  spi::function<void(answers)> done_;
+};
+
+template <class T>
+std::size_t heard(const std::vector<result<T>>& answers) {
+  return static_cast<std::size_t>(
+      std::count_if(answers.begin(), answers.end(), [](const auto& each) { return each; }));
+}
+
+template <class T>
+tl::unexpected<error> too_few(const std::vector<result<T>>& answers) {
+  for (const auto& each : answers) {
+    if (!each && each.error() != error{}) {
+      return failure(each.error().code,
+                     "quorum: no majority answered (" + each.error().detail + ")");
+    }
+  }
+  return failure(errc::unavailable, "quorum: no majority answered");
+}
+
+// A holder that so many list that, with those that did not answer, it may have a majority.
+std::vector<spi::holder> likely(const std::vector<const std::vector<spi::holder>*>& lists,
+                                std::size_t members) {
+  struct counted {
+    spi::holder shown;
+    std::size_t votes = 0;
+  };
+  std::map<std::string, counted> all;
+  for (const auto* list : lists) {
+    for (const spi::holder& each : *list) {
+      counted& at = all[each.claim];
+      const auto least =
+          at.votes == 0 ? each.remaining : std::min(at.shown.remaining, each.remaining);
+      const auto fence = at.votes == 0 ? each.fence : std::max(at.shown.fence, each.fence);
+      if (at.votes++ == 0) at.shown = each;
+      at.shown.remaining = least;
+      at.shown.fence = fence;
+    }
+  }
+  const std::size_t silent = members - lists.size();
+  std::vector<spi::holder> shown;
+  for (auto& [claim, each] : all) {
+    if (each.votes + silent >= majority_of(members)) shown.push_back(std::move(each.shown));
+  }
+  return shown;
+}
+
+}  // namespace
+
+void quorum_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                           spi::completion<spi::resource_state> done) {
+  const std::size_t members = council_->members.size();
+  auto gathered = [members, done = std::move(done)](
+                      const std::vector<result<spi::resource_state>>& answers) mutable {
+    if (heard(answers) < majority_of(members)) return done(too_few(answers));
+    std::vector<const std::vector<spi::holder>*> lists;
+    for (const auto& each : answers) {
+      if (each) lists.push_back(&each->holders);
+    }
+    done(spi::resource_state{likely(lists, members), {}});
+  };
+  const auto asked = std::make_shared<survey<spi::resource_state>>(members, std::move(gathered));
+  const spi::op_context soon = council_->soon(context.deadline, forever);
+  for (std::size_t i = 0; i < members; ++i) {
+    council_->members[i].store->inspect(resource, soon, asked->of(i));
+  }
+}
+
+void quorum_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                          const std::string& claim, const spi::op_context& context,
+                          spi::completion<std::vector<spi::holder>> done) {
+  const std::size_t members = council_->members.size();
+  auto gathered = [members, done = std::move(done)](
+                      const std::vector<result<std::vector<spi::holder>>>& answers) mutable {
+    if (heard(answers) < majority_of(members)) return done(too_few(answers));
+    std::vector<const std::vector<spi::holder>*> lists;
+    for (const auto& each : answers) {
+      if (each) lists.push_back(&*each);
+    }
+    done(likely(lists, members));
+  };
+  const auto asked =
+      std::make_shared<survey<std::vector<spi::holder>>>(members, std::move(gathered));
+  const spi::op_context soon = council_->soon(context.deadline, forever);
+  for (std::size_t i = 0; i < members; ++i) {
+    council_->members[i].store->revoke(resource, how, claim, soon, asked->of(i));
+  }
+}
+
+void quorum_store::probe(const spi::op_context& context,
+                         spi::completion<std::vector<spi::check>> done) {
+  using status = spi::check::status;
+  const auto council = council_;
+  const std::size_t members = council->members.size();
+  auto gathered = [council, members, done = std::move(done)](
+                      const std::vector<result<std::vector<spi::check>>>& answers) mutable {
+    const std::size_t up = heard(answers);
+    std::vector<spi::check> all;
+    const std::string count = std::to_string(up) + " of " + std::to_string(members);
+    all.push_back({"quorum", up < majority_of(members) ? status::fail : status::ok,
+                   count + " members answer, " + std::to_string(majority_of(members)) + " needed",
+                   up < majority_of(members) ? "bring members back" : ""});
+    if (members < 3 || members % 2 == 0) {
+      all.push_back(
+          {"members", status::warn,
+           std::to_string(members) + " members: " +
+               (members < 3 ? "the death of one stops all" : "one less would stand as many deaths"),
+           "use 3 or 5 members"});
+    }
+    if (council->duplicate.load(std::memory_order_acquire)) {
+      all.push_back({"members", status::fail, "two members are one and the same server",
+                     "list every server once"});
+    }
+    for (std::size_t i = 0; i < members; ++i) {
+      const std::string& name = council->members[i].name;
+      if (!answers[i]) {
+        all.push_back({name, up < members ? status::warn : status::fail,
+                       answers[i].error().message(), "start it, or look at the network"});
+        continue;
+      }
+      for (spi::check each : *answers[i]) {
+        each.name = name + ": " + each.name;
+        all.push_back(std::move(each));
+      }
+    }
+    done(std::move(all));
+  };
+  const auto asked =
+      std::make_shared<survey<std::vector<spi::check>>>(members, std::move(gathered));
+  for (std::size_t i = 0; i < members; ++i) {
+    council->members[i].store->probe(context, asked->of(i));
+  }
+}
+
+// --- not there -----------------------------------------------------------------------------------
+
+void quorum_store::list(const std::string&, const std::string&, const spi::op_context&,
+                        spi::completion<std::vector<spi::resource_summary>> done) {
+  done(failure(errc::unsupported, caps_.engine + " has no list: ask its members"));
+}
+result<std::unique_ptr<spi::subscription>> quorum_store::observe(
+    const spi::resource_id&, spi::function<void(const spi::store_event&)>) {
+  return failure(errc::unsupported, caps_.engine + " has no events: watch its members");
+}
+void quorum_store::change_latch(const spi::resource_id&, const spi::latch_change&,
+                                const spi::op_context&, spi::completion<spi::latch_state> done) {
+  done(failure(errc::unsupported, caps_.engine + " has no latches"));
+}
+void quorum_store::read_latch(const spi::resource_id&, const spi::op_context&,
+                              spi::completion<spi::latch_state> done) {
+  done(failure(errc::unsupported, caps_.engine + " has no latches"));
+}
+result<std::unique_ptr<spi::subscription>> quorum_store::watch_latch(const spi::resource_id&,
+                                                                     spi::latch_watch) {
+  return failure(errc::unsupported, caps_.engine + " has no latches");
+}
+
+}  // namespace holdfast::quorum

@@ -1,0 +1,211 @@
+// Asking, writing back, topping up. Leaving is in round_exit.cpp.
+#include "stores/quorum/round.hpp"
+
+#include "core/mutant.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::quorum {
+
+namespace {
+
+// Members' pushes say what one of them thinks; only a majority means anything.
+class deaf final : public spi::wakeup {
+ public:
+  void notify(std::optional<spi::granted>) noexcept override {}
+  void wanted() noexcept override {}
+  void gone(const error&) noexcept override {}
+};
+
+spi::claim_ptr copy_for_members(const council& council, const spi::claim& wish,
+                                const spi::claim_id& id) {
+  auto copy = std::make_shared<spi::claim>(wish);
+  copy->id = id;
+  copy->queued = false;  // lines at the members would split the vote for ever
+  copy->fair = false;
+  copy->proposed_fence = council.clocks.proposal(council.runtime->now());
+  return copy;
+}
+
+}  // namespace
+
+round::round(std::shared_ptr<council> council, const spi::claim& wish, const spi::claim_id& id)
+    : council_(std::move(council)),
+      copy_(copy_for_members(*council_, wish, id)),
+      ballot_(council_->members.size()) {}
+
+void round::start(const spi::op_context& context, spi::completion<spi::outcome> done) {
+  const time_point now = council_->runtime->now();
+  deadline_ = context.deadline;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = std::move(done);
+    last_sent_ = now;
+  }
+  const auto ears = std::make_shared<deaf>();
+  for (std::size_t i = 0; i < council_->members.size(); ++i) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!ballot_.ask(i)) continue;
+    }
+    council_->members[i].store->attempt(
+        copy_, ears, council_->soon(deadline_, copy_->ttl),
+        [self = shared_from_this(), i](const result<spi::outcome>& answer) {
+          self->answered(i, answer);
+        });
+  }
+}
+
+void round::answered(std::size_t member, const result<spi::outcome>& answer) {
+  const time_point now = council_->runtime->now();
+  if (answer) {
+    std::visit([&](const auto& each) { council_->clocks.heard(member, now, each.at); }, *answer);
+  }
+  ballot::orders todo;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ballot_.where() == ballot::phase::failed && answer) late_.emplace_back(member, *answer);
+    todo = ballot_.answered(member, answer);
+    if (ballot_.duplicate()) council_->duplicate.store(true, std::memory_order_release);
+    if (!answer) clean_ = false;  // it may arrive yet, or the member keeps a tombstone
+  }
+  carry_out(std::move(todo));
+}
+
+void round::inherit(const round& earlier) {
+  std::vector<ballot::orders> all;
+  {
+    const std::scoped_lock lock(mutex_, earlier.mutex_);
+    for (const auto& [member, answer] : earlier.late_) {
+      ballot_.ask(member);
+      all.push_back(ballot_.answered(member, answer));
+    }
+  }
+  for (auto& each : all) carry_out(std::move(each));
+}
+
+void round::carry_out(ballot::orders todo) {
+  spi::completion<spi::outcome> done;
+  std::vector<std::pair<std::size_t, bool>> leaving;
+  {
+    const std::lock_guard lock(mutex_);
+    if (todo.settle && ballot_.where() == ballot::phase::granted) {
+      done = std::move(done_);
+      const duration ttl = std::get<spi::granted>(**todo.settle).ttl;
+      valid_until_ = last_sent_ + ttl - margin_of(ttl);
+    } else if (todo.settle) {
+      verdict_ = std::move(todo.settle);
+    }
+    for (const std::size_t i : todo.leave) {
+      const bool certain = sits_at(i);
+      leaving.emplace_back(i, certain);
+      if (certain) ++awaited_;
+    }
+    if (verdict_ && awaited_ == 0) {
+      done = std::move(done_);
+      todo.settle = std::exchange(verdict_, std::nullopt);
+    }
+  }
+  for (const std::size_t i : todo.raise) send_raise(i);
+  for (const auto& [i, certain] : leaving) withdraw(i, certain);
+  if (done) done(*std::move(todo.settle));
+}
+
+bool round::sits_at(std::size_t member) const {
+  return ballot_.at(member) == ballot::seat::held || ballot_.at(member) == ballot::seat::low;
+}
+
+void round::send_raise(std::size_t member) {
+  fence_token fence;
+  time_point deadline = time_point::max();
+  {
+    const std::lock_guard lock(mutex_);
+    fence = ballot_.fence();
+    if (done_) deadline = deadline_;
+  }
+  council_->members[member].store->raise(
+      copy_, fence, council_->soon(deadline, copy_->ttl),
+      [self = shared_from_this(), member](const result<spi::granted>& answer) {
+        self->raised(member, answer);
+      });
+}
+
+void round::raised(std::size_t member, const result<spi::granted>& answer) {
+  ballot::orders todo;
+  {
+    const std::lock_guard lock(mutex_);
+    todo = ballot_.raised(member, answer);
+  }
+  carry_out(std::move(todo));
+}
+
+round::duty round::duty_at(std::size_t member) const {
+  const std::lock_guard lock(mutex_);
+  if (ballot_.where() != ballot::phase::granted) return duty::nothing;
+  switch (ballot_.at(member)) {
+    case ballot::seat::held:
+      return duty::renew;
+    case ballot::seat::low:
+      return duty::raise;
+    default:
+      return duty::nothing;
+  }
+}
+
+void round::top_up(const spi::op_context& context) {
+  const time_point now = council_->runtime->now();
+  std::vector<std::size_t> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    // A lease that is not renewed ends everywhere at its time.
+    if (now >= valid_until_ || !copy_->renewed) return;
+    for (std::size_t i = 0; i < ballot_.members(); ++i) {
+      if (ballot_.top_up(i)) missing.push_back(i);
+    }
+    if (missing.empty()) return;
+    last_sent_ = now;
+  }
+  auto again = std::make_shared<spi::claim>(*copy_);
+  again->proposed_fence = fence().value();
+  for (const std::size_t i : missing) {
+    council_->members[i].store->attempt(
+        again, std::make_shared<deaf>(), council_->soon(context.deadline, copy_->ttl),
+        [self = shared_from_this(), i](const result<spi::outcome>& answer) {
+          self->answered(i, answer);
+        });
+  }
+}
+
+void round::renewed(std::size_t member, const spi::renewal& answer) {
+  const std::lock_guard lock(mutex_);
+  // An answer that comes late says nothing about a member that was topped up since.
+  if (answer.state == spi::hold_state::lost && sits_at(member)) ballot_.lose(member);
+}
+
+void round::renewing(time_point now) {
+  const std::lock_guard lock(mutex_);
+  last_sent_ = std::max(last_sent_, now);
+}
+
+void round::proven(time_point sent_at, duration ttl) {
+  const std::lock_guard lock(mutex_);
+  valid_until_ = std::max(valid_until_, sent_at + ttl - margin_of(ttl));
+}
+
+bool round::granted() const {
+  const std::lock_guard lock(mutex_);
+  return ballot_.where() == ballot::phase::granted;
+}
+
+fence_token round::fence() const {
+  const std::lock_guard lock(mutex_);
+  return ballot_.fence();
+}
+
+bool round::clean() const {
+  const std::lock_guard lock(mutex_);
+  return clean_;
+}
+
+}  // namespace holdfast::quorum

@@ -1,0 +1,96 @@
+// One claim at all members at once: feeds its ballot and carries out its orders. Every round that
+// may have left something behind is followed by one with another id at the members, so that nothing
+// late can be taken for an answer of the new one.
+//
+// Thread-safe; no lock is held while a member or the core is called.
+#pragma once
+
+#include "stores/quorum/ballot.hpp"
+#include "stores/quorum/council.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace holdfast::quorum {
+
+class round : public std::enable_shared_from_this<round> {
+ public:
+  // `wish`: the core's claim; `id`: under which the members know it.
+  round(std::shared_ptr<council> council, const spi::claim& wish, const spi::claim_id& id);
+
+  void start(const spi::op_context& context, spi::completion<spi::outcome> done);
+  // For the mutant quorum_earlier_round_counted.
+  void inherit(const round& earlier);
+
+  // Completes once a majority answered, or was never asked; the rest goes on in the background.
+  void leave(const spi::op_context& context, spi::completion<spi::departure> done);
+  // What is left of it at the members goes in the background; nobody waits for it.
+  void abandon();
+
+  // What a renewal has to ask a member for this claim.
+  enum class duty : std::uint8_t { nothing, renew, raise };
+  [[nodiscard]] duty duty_at(std::size_t member) const;
+  void renewing(time_point now);
+  // Asks members where the claim is missing, while a majority provably holds it.
+  void top_up(const spi::op_context& context);
+  void renewed(std::size_t member, const spi::renewal& answer);
+  void raised(std::size_t member, const result<spi::granted>& answer);
+  void proven(time_point sent_at, duration ttl);
+
+  [[nodiscard]] bool granted() const;
+  [[nodiscard]] fence_token fence() const;
+  // Nothing of it is or may yet come to be at a member: its id may be used again.
+  [[nodiscard]] bool clean() const;
+  // When the last hold at a member has ended by itself.
+  [[nodiscard]] time_point over_at() const;
+  [[nodiscard]] const spi::claim_ptr& at_members() const noexcept { return copy_; }
+
+ private:
+  // Leaving for the core: who has not answered yet, and what the others said.
+  struct exit {
+    std::vector<std::size_t> remaining;  // may have it still
+    std::vector<std::size_t> silent;     // of those, asked in vain
+    std::size_t enough = 0;              // so many answers make a verdict
+    std::size_t pending = 0;
+    std::size_t holders = 0;
+    std::size_t gone = 0;
+    bool begun = false;
+    bool answered = false;  // the core was told that it is left
+    spi::completion<spi::departure> done;
+  };
+
+  void answered(std::size_t member, const result<spi::outcome>& answer);
+  void carry_out(ballot::orders todo);
+  void send_raise(std::size_t member);
+  void withdraw(std::size_t member, bool certain);
+  void withdrawn(std::size_t member, bool certain, const result<spi::departure>& answer);
+  void send_leave(std::size_t member, bool unanswered, time_point deadline);
+  void left(std::size_t member, const result<spi::departure>& answer);
+  void background(const std::vector<std::size_t>& members);
+  [[nodiscard]] std::optional<spi::departure> exit_verdict() const;  // under mutex_
+  [[nodiscard]] time_point end_of_all() const;                       // under mutex_
+  [[nodiscard]] bool sits_at(std::size_t member) const;              // under mutex_
+
+  const std::shared_ptr<council> council_;
+  const spi::claim_ptr copy_;
+  time_point deadline_{};
+
+  mutable std::mutex mutex_;
+  ballot ballot_;                                // guarded by mutex_
+  spi::completion<spi::outcome> done_;           // guarded by mutex_
+  std::optional<result<spi::outcome>> verdict_;  // guarded by mutex_: waits for awaited_
+  std::size_t awaited_ = 0;                      // guarded by mutex_: leaves of a failed round
+  bool clean_ = true;                            // guarded by mutex_
+  time_point last_sent_{};                       // guarded by mutex_
+  time_point valid_until_{};                     // guarded by mutex_
+  exit exit_;                                    // guarded by mutex_
+  std::vector<std::pair<std::size_t, spi::outcome>> late_;  // guarded by mutex_; for the mutant
+};
+
+}  // namespace holdfast::quorum

@@ -1,0 +1,151 @@
+// How a round leaves its members: at once where it failed, for the core where it was released.
+#include "stores/quorum/round.hpp"
+#include "stores/quorum/withdrawal.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::quorum {
+
+time_point round::end_of_all() const { return last_sent_ + copy_->ttl + margin_of(copy_->ttl); }
+
+time_point round::over_at() const {
+  const std::lock_guard lock(mutex_);
+  return std::max(end_of_all(), valid_until_);
+}
+
+// --- a failed round ----------------------------------------------------------------------------
+
+// Where the claim certainly is, the answer is waited for before the round's own is given: a try
+// whose process ends right after it leaves nothing behind.
+void round::withdraw(std::size_t member, bool certain) {
+  spi::op_context context = council_->soon(time_point::max(), copy_->ttl);
+  context.unanswered = !certain;
+  if (!certain) {
+    const std::lock_guard lock(mutex_);
+    clean_ = false;
+  }
+  council_->members[member].store->leave(
+      copy_, context,
+      [self = shared_from_this(), member, certain](const result<spi::departure>& answer) {
+        self->withdrawn(member, certain, answer);
+      });
+}
+
+void round::withdrawn(std::size_t member, bool certain, const result<spi::departure>& answer) {
+  spi::completion<spi::outcome> done;
+  std::optional<result<spi::outcome>> verdict;
+  time_point until;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!answer) clean_ = false;
+    until = end_of_all();
+    if (certain && --awaited_ == 0 && verdict_) {
+      done = std::move(done_);
+      verdict = std::exchange(verdict_, std::nullopt);
+    }
+  }
+  if (!answer && answer.error() == errc::unavailable) {
+    withdraw_later(council_, member, copy_, until);
+  }
+  if (done) done(*std::move(verdict));
+}
+
+// --- a release ---------------------------------------------------------------------------------
+
+void round::leave(const spi::op_context& context, spi::completion<spi::departure> done) {
+  std::vector<std::pair<std::size_t, bool>> asked;
+  spi::completion<spi::outcome> attempt;
+  {
+    const std::lock_guard lock(mutex_);
+    const ballot::orders todo = ballot_.end({errc::unavailable, "left while it was asked for"});
+    attempt = std::move(done_);
+    verdict_.reset();
+    if (!exit_.begun) {
+      exit_.begun = true;
+      exit_.remaining = todo.leave;
+      exit_.enough = std::min(todo.leave.size(), majority_of(ballot_.members()));
+    }
+    for (const std::size_t i : exit_.remaining) {
+      asked.emplace_back(i, context.unanswered || !sits_at(i));
+    }
+    exit_.pending = asked.size();
+    if (!asked.empty()) exit_.done = std::move(done);
+  }
+  if (attempt) attempt(failure(errc::unavailable, "left while it was asked for"));
+  if (asked.empty()) return done(spi::departure::gone);
+  for (const auto& [i, unanswered] : asked) send_leave(i, unanswered, context.deadline);
+}
+
+void round::send_leave(std::size_t member, bool unanswered, time_point deadline) {
+  spi::op_context context = council_->soon(deadline, copy_->ttl);
+  context.unanswered = unanswered;
+  council_->members[member].store->leave(
+      copy_, context, [self = shared_from_this(), member](const result<spi::departure>& answer) {
+        self->left(member, answer);
+      });
+}
+
+void round::left(std::size_t member, const result<spi::departure>& answer) {
+  spi::completion<spi::departure> done;
+  std::optional<spi::departure> verdict;
+  std::vector<std::size_t> silent;
+  {
+    const std::lock_guard lock(mutex_);
+    --exit_.pending;
+    if (!answer && answer.error() == errc::unavailable) {
+      exit_.silent.push_back(member);
+    } else {
+      std::erase(exit_.remaining, member);
+      const bool held = answer && *answer == spi::departure::was_holder;
+      ++(held ? exit_.holders : exit_.gone);
+    }
+    if (exit_.done) verdict = exit_verdict();
+    if (exit_.done && (verdict || exit_.pending == 0)) {
+      done = std::move(exit_.done);
+      exit_.answered = verdict.has_value();
+      if (!verdict) exit_.silent.clear();  // the core repeats it
+    }
+    if (exit_.answered) silent = std::exchange(exit_.silent, {});
+  }
+  background(silent);
+  if (!done) return;
+  if (verdict) {
+    done(*verdict);
+  } else {
+    done(failure(errc::unavailable, "quorum: a majority did not answer"));
+  }
+}
+
+// A majority is free of it; what the rest still has keeps nobody out.
+std::optional<spi::departure> round::exit_verdict() const {
+  const std::size_t free = ballot_.members() - exit_.remaining.size();
+  const bool heard = exit_.holders + exit_.gone >= exit_.enough || exit_.pending == 0;
+  if (!heard || free < majority_of(ballot_.members())) return std::nullopt;
+  return exit_.holders > 0 && exit_.holders >= exit_.gone ? spi::departure::was_holder
+                                                          : spi::departure::gone;
+}
+
+void round::abandon() {
+  ballot::orders todo;
+  {
+    const std::lock_guard lock(mutex_);
+    todo = ballot_.end({errc::lost, "lost"});
+    exit_.begun = true;
+  }
+  // To the members a leave is a release, and after an abnormal end the lock has to stay shut.
+  if (copy_->lock_delay > duration{0}) todo.leave.clear();
+  carry_out(std::move(todo));
+}
+
+void round::background(const std::vector<std::size_t>& members) {
+  if (members.empty()) return;
+  time_point until;
+  {
+    const std::lock_guard lock(mutex_);
+    until = end_of_all();
+  }
+  for (const std::size_t i : members) withdraw_later(council_, i, copy_, until);
+}
+
+}  // namespace holdfast::quorum

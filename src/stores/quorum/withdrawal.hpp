@@ -1,0 +1,20 @@
+// Leaves a claim at one member in the background: again and again, until it is answered or nothing
+// of it can be left there. Late grants of a round that failed end this way.
+#pragma once
+
+#include "stores/quorum/council.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace holdfast::quorum {
+
+// Begins after a pause: whoever begins it has just asked once in vain. Ends when answered, at
+// `until`, when the store is closed, or at once where too many are under way.
+void withdraw_later(const std::shared_ptr<council>& council, std::size_t member,
+                    spi::claim_ptr claim, time_point until);
+
+}  // namespace holdfast::quorum

@@ -1,0 +1,187 @@
+#include "stores/redis/voter.hpp"
+
+#include "stores/redis/client/server_error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+// Each takes the server a few microseconds.
+constexpr std::size_t claims_at_once = 64;
+
+std::string new_process_name(spi::runtime& runtime) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::uint64_t bits = runtime.random();
+  std::string name;
+  for (int i = 0; i < 16; ++i, bits >>= 4U) name += digits[bits & 15U];
+  return name;
+}
+
+spi::caps capabilities(const spi::caps& inner) {
+  spi::caps caps = inner;
+  caps.votes = true;
+  return caps;
+}
+
+std::uint64_t server_of(std::string_view run_id) {
+  return run_id.empty() ? 0 : static_cast<std::uint64_t>(std::hash<std::string_view>{}(run_id));
+}
+
+}  // namespace
+
+voter::voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
+             std::shared_ptr<native_store> inner, const voting& how)
+    : runtime_(std::move(runtime)),
+      topology_(std::move(servers)),
+      inner_(std::move(inner)),
+      scripts_(scripts::make(topology_->flavour())),
+      sender_{new_process_name(*runtime_), std::chrono::seconds(2)},
+      caps_(capabilities(inner_->caps())),
+      longest_(std::to_string(std::chrono::ceil<microseconds>(how.longest_ttl).count())),
+      keeps_(how.keeps ? "1" : "0") {}
+
+void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
+                    const spi::op_context& context, spi::completion<spi::outcome> done) {
+  const place where = place_of(claim->resource);
+  const std::string mark = observed_key(where.lane);
+  const std::string born = born_key();
+  const std::string bytes =
+      claim_bytes(*claim, sender_, queueing::forbidden, times_.latest(context.deadline));
+  const std::string wish = std::to_string(claim->proposed_fence.value_or(0));
+  const std::array<std::string_view, 3> keys{where.state, mark, born};
+  const std::array<std::string_view, 5> words{bytes, where.written, wish, longest_, keeps_};
+  const time_point sent = runtime_->now();
+  topology_->run(where.lane, scripts_->vote, keys, words, context.deadline,
+                 [self = shared_from_this(), claim, sent,
+                  done = std::move(done)](result<reply> answer) mutable {
+                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                   if (answer->is_error()) {
+                     return done(tl::unexpected(to_error(*answer, "vote", self->topology_->where(),
+                                                         {"~holdfast:*", "+info"})));
+                   }
+                   const auto found = answer_of(*answer);
+                   if (!found) return done(tl::unexpected(found.error()));
+                   self->times_.learn(sent, self->runtime_->now(), found->at);
+                   auto outcome = outcome_of(*found, *claim);
+                   auto* grant = outcome ? std::get_if<spi::granted>(&*outcome) : nullptr;
+                   if (grant != nullptr) {
+                     grant->counts_after = microseconds(found->number(5));
+                     grant->server = server_of(found->text(6));
+                   }
+                   done(std::move(outcome));
+                 });
+}
+
+void voter::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+                  spi::completion<spi::granted> done) {
+  raise_all({{std::move(claim), fence}}, context.deadline,
+            [done = std::move(done)](const result<std::vector<spi::renewal>>& answer) mutable {
+              if (!answer) return done(tl::unexpected(answer.error()));
+              const spi::renewal& one = answer->front();
+              switch (one.state) {
+                case spi::hold_state::renewed:
+                case spi::hold_state::held:
+                  return done(one.grant);
+                case spi::hold_state::lost:
+                  return done(failure(errc::lost, "not held here"));
+                default:
+                  return done(failure(errc::unavailable, "no usable answer"));
+              }
+            });
+}
+
+void voter::raise_all(raised those, time_point deadline,
+                      spi::completion<std::vector<spi::renewal>> done) {
+  const lane where = lane_of(those.front().first->resource);
+  std::vector<std::string> kept;
+  for (const auto& [claim, fence] : those) kept.push_back(place_of(claim->resource).state);
+  kept.push_back(observed_key(where));
+  kept.push_back(born_key());
+  const std::size_t keys = kept.size();
+  kept.push_back(longest_);
+  kept.push_back(keeps_);
+  for (const auto& [claim, fence] : those) {
+    kept.push_back(claim_bytes(*claim, sender_, queueing::forbidden, std::nullopt));
+    kept.push_back(std::to_string(fence.value()));
+  }
+  const std::vector<std::string_view> words(kept.begin(), kept.end());
+  const std::span all(words);
+  const time_point sent = runtime_->now();
+  topology_->run(where, scripts_->raise, all.first(keys), all.subspan(keys), deadline,
+                 [self = shared_from_this(), count = those.size(), sent,
+                  done = std::move(done)](result<reply> answer) mutable {
+                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                   if (answer->is_error()) {
+                     return done(tl::unexpected(to_error(*answer, "raise", self->topology_->where(),
+                                                         {"~holdfast:*", "+info"})));
+                   }
+                   const auto& fields = answer->elements;
+                   if (fields.size() < 3 + 5 * count) {
+                     return done(failure(errc::unavailable, "an answer that is none of ours"));
+                   }
+                   const auto at = to_server_time(fields[0].integer);
+                   self->times_.learn(sent, self->runtime_->now(), at);
+                   std::vector<spi::renewal> all_answers;
+                   for (std::size_t i = 0; i < count; ++i) {
+                     spi::renewal one = renewal_of(fields, 3 + 5 * i, at);
+                     one.grant.counts_after = microseconds(fields[1].integer);
+                     one.grant.server = server_of(fields[2].words());
+                     all_answers.push_back(one);
+                   }
+                   done(std::move(all_answers));
+                 });
+}
+
+namespace {
+
+// The parts of one renewal; the last one to be answered completes it.
+struct renewing {
+  std::vector<spi::renewal> answers;
+  std::atomic<std::size_t> missing{1};
+  spi::completion<std::vector<spi::renewal>> done;
+
+  void arrived() {
+    if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1) done(std::move(answers));
+  }
+};
+
+}  // namespace
+
+void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                  spi::completion<std::vector<spi::renewal>> done) {
+  auto all = std::make_shared<renewing>();
+  all->answers.resize(claims.size());
+  all->done = std::move(done);
+  std::map<lane, std::vector<std::size_t>> lanes;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    lanes[lane_of(claims[i]->resource)].push_back(i);
+  }
+  for (const auto& [where, here] : lanes) {
+    for (std::size_t from = 0; from < here.size(); from += claims_at_once) {
+      const std::size_t count = std::min(claims_at_once, here.size() - from);
+      std::vector<std::size_t> part(here.begin() + static_cast<std::ptrdiff_t>(from),
+                                    here.begin() + static_cast<std::ptrdiff_t>(from + count));
+      raised those;
+      // Fence 0 raises nothing.
+      for (const std::size_t i : part) those.emplace_back(claims[i], fence_token(0));
+      all->missing.fetch_add(1, std::memory_order_relaxed);
+      raise_all(std::move(those), context.deadline,
+                [all, part = std::move(part)](const result<std::vector<spi::renewal>>& answer) {
+                  for (std::size_t i = 0; answer && i < part.size(); ++i) {
+                    all->answers[part[i]] = (*answer)[i];
+                  }
+                  all->arrived();
+                });
+    }
+  }
+  all->arrived();
+}
+
+}  // namespace holdfast::redis

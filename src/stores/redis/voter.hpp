@@ -1,0 +1,107 @@
+// A Redis server as one member of a quorum: votes instead of attempts, and a word that does not count
+// until the server has kept its state for the longest ttl. Everything else is the native store's.
+#pragma once
+
+#include "stores/redis/native_store.hpp"
+#include "stores/redis/scripts.hpp"
+#include "stores/redis/server_times.hpp"
+#include "stores/redis/topology.hpp"
+#include "stores/redis/wire.hpp"
+
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::redis {
+
+struct voting {
+  duration longest_ttl{};  // of any claim of the quorum
+  bool keeps = false;      // a restart of the server loses nothing: every write is synced
+};
+
+// Thread-safe.
+class voter final : public spi::store, public std::enable_shared_from_this<voter> {
+ public:
+  voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
+        std::shared_ptr<native_store> inner, const voting& how);
+
+  [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
+
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) override;
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+             spi::completion<std::vector<spi::renewal>> done) override;
+  void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+             spi::completion<spi::granted> done) override;
+
+  void leave(spi::claim_ptr claim, const spi::op_context& context,
+             spi::completion<spi::departure> done) override {
+    inner_->leave(std::move(claim), context, std::move(done));
+  }
+  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
+             spi::completion<spi::armed> done) override {
+    inner_->watch(std::move(claim), seen, context, std::move(done));
+  }
+  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+              spi::completion<spi::granted> done) override {
+    inner_->change(std::move(claim), to, context, std::move(done));
+  }
+  void inspect(const spi::resource_id& resource, const spi::op_context& context,
+               spi::completion<spi::resource_state> done) override {
+    inner_->inspect(resource, context, std::move(done));
+  }
+  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
+            spi::completion<std::vector<spi::resource_summary>> done) override {
+    inner_->list(space, prefix, context, std::move(done));
+  }
+  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
+              const spi::op_context& context,
+              spi::completion<std::vector<spi::holder>> done) override {
+    inner_->revoke(resource, how, claim, context, std::move(done));
+  }
+  result<std::unique_ptr<spi::subscription>> observe(
+      const spi::resource_id& resource,
+      spi::function<void(const spi::store_event&)> sink) override {
+    return inner_->observe(resource, std::move(sink));
+  }
+  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                    const spi::op_context& context,
+                    spi::completion<spi::latch_state> done) override {
+    inner_->change_latch(resource, change, context, std::move(done));
+  }
+  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                  spi::completion<spi::latch_state> done) override {
+    inner_->read_latch(resource, context, std::move(done));
+  }
+  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
+                                                         spi::latch_watch on_change) override {
+    return inner_->watch_latch(resource, std::move(on_change));
+  }
+  void probe(const spi::op_context& context,
+             spi::completion<std::vector<spi::check>> done) override {
+    inner_->probe(context, std::move(done));
+  }
+  void close() noexcept override { inner_->close(); }
+
+ private:
+  using raised = std::vector<std::pair<spi::claim_ptr, fence_token>>;
+
+  // Claims of one lane, each with a fence; one answer per claim, in order.
+  void raise_all(raised those, time_point deadline,
+                 spi::completion<std::vector<spi::renewal>> done);
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<topology> topology_;
+  const std::shared_ptr<native_store> inner_;
+  const std::shared_ptr<const scripts> scripts_;
+  const sender sender_;
+  const spi::caps caps_;
+  const std::string longest_;
+  const std::string keeps_;
+  server_times times_;
+};
+
+}  // namespace holdfast::redis
