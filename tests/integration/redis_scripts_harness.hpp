@@ -112,7 +112,7 @@ class script_caller {
     const awaited answer(reactor_);
     const std::vector<std::string_view> key_words(keys.begin(), keys.end());
     const std::vector<std::string_view> words(arguments.begin(), arguments.end());
-    node_->run(what, key_words, words, clock::now() + ample, answer.completion());
+    node_->run(0, what, key_words, words, clock::now() + ample, answer.completion());
     if (!answer.get()) throw std::runtime_error(answer.get().error().message());
     return *answer.get();
   }

@@ -36,7 +36,7 @@ native_store::native_store(std::shared_ptr<spi::runtime> runtime, std::shared_pt
       scripts_(scripts::make(topology_->flavour())),
       sender_{new_process_name(*runtime_), how.offer},
       caps_(capabilities()),
-      board_(std::make_shared<switchboard>(runtime_, topology_, sender_.process)),
+      board_(std::make_shared<switchboard>(runtime_, topology_, sender_.process, how.pushes)),
       feed_(std::make_shared<event_feed>(runtime_, topology_)) {}
 
 native_store::~native_store() {

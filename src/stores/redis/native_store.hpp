@@ -24,6 +24,7 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
  public:
   struct settings {
     duration offer = std::chrono::seconds(2);  // how long a pushed grant lives until it is renewed
+    switchboard::pushes pushes = switchboard::pushes::as_grants;
   };
 
   native_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,

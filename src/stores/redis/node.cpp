@@ -6,19 +6,36 @@
 namespace holdfast::redis {
 
 node::node(net::network net, const server_options& options, connection::events tell)
-    : commands_(connection::make(net, options, std::move(tell))),
-      channels_(subscriber::make(net, options)) {}
+    : commands_(connection::make(net, options, tell)),
+      channels_(subscriber::make(net, options)),
+      confirmer_(options.wait_replicas > 0 ? std::make_shared<confirmer>(net, options, tell)
+                                           : nullptr) {}
 
 node::~node() = default;
 
-void node::run(const script& what, std::span<const std::string_view> keys,
+void node::run(lane which, const script& what, std::span<const std::string_view> keys,
                std::span<const std::string_view> arguments, time_point deadline,
                spi::completion<reply> done) {
-  run_script(commands_, what, keys, arguments, deadline, std::move(done));
+  if (confirmer_ == nullptr) {
+    return run_script(commands_, what, keys, arguments, deadline, std::move(done));
+  }
+  const auto sent = std::make_shared<const command>(what.by_hash(keys, arguments));
+  confirmer_->run(which, what, *sent, deadline,
+                  [weak = std::weak_ptr(confirmer_), which, &what, sent, deadline,
+                   done = std::move(done)](result<reply> answer) mutable {
+                    const auto again = weak.lock();
+                    if (!answer || !answer->is_error("NOSCRIPT") || again == nullptr) {
+                      return done(std::move(answer));
+                    }
+                    again->run(which, what, *sent, deadline, std::move(done));
+                  });
 }
 
-void node::run(const script& what, const command& by_hash, time_point deadline,
+void node::run(lane which, const script& what, const command& by_hash, time_point deadline,
                spi::completion<reply> done) {
+  if (confirmer_ != nullptr) {
+    return confirmer_->run(which, what, by_hash, deadline, std::move(done));
+  }
   commands_->run(what, by_hash, deadline, std::move(done));
 }
 
@@ -33,6 +50,7 @@ result<std::unique_ptr<spi::subscription>> node::listen(const channel_id& channe
 
 void node::close() noexcept {
   channels_->close();
+  if (confirmer_ != nullptr) confirmer_->close();
   commands_->close();
 }
 

@@ -5,6 +5,8 @@
 #include "stores/redis/client/connection.hpp"
 #include "stores/redis/client/script.hpp"
 #include "stores/redis/client/subscriber.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/topology/confirmer.hpp"
 
 #include <memory>
 #include <span>
@@ -22,11 +24,11 @@ class node {
   node& operator=(const node&) = delete;
 
   // By hash, in full where the server does not know it. Error replies are replies.
-  void run(const script& what, std::span<const std::string_view> keys,
+  void run(lane which, const script& what, std::span<const std::string_view> keys,
            std::span<const std::string_view> arguments, time_point deadline,
            spi::completion<reply> done);
   // A command that script::by_hash() made. NOSCRIPT is a reply; sent again, it goes in full.
-  void run(const script& what, const command& by_hash, time_point deadline,
+  void run(lane which, const script& what, const command& by_hash, time_point deadline,
            spi::completion<reply> done);
   void send(const command& what, time_point deadline, spi::completion<reply> done);
   result<std::unique_ptr<spi::subscription>> listen(const channel_id& channel,
@@ -43,6 +45,7 @@ class node {
  private:
   const std::shared_ptr<connection> commands_;
   const std::shared_ptr<subscriber> channels_;
+  const std::shared_ptr<confirmer> confirmer_;  // with wait_replicas: the way of all scripts
 };
 
 }  // namespace holdfast::redis

@@ -56,6 +56,18 @@ result<std::uint32_t> database_of(const spi::url& url) {
   return number;
 }
 
+result<std::uint32_t> replicas_of(const spi::url& url) {
+  const auto text = option(url, "wait_replicas");
+  if (!text) return 0U;
+  std::uint32_t number = 0;
+  const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), number);
+  constexpr std::uint32_t most = 100;
+  if (problem != std::errc{} || end != text->data() + text->size() || number > most) {
+    return failure(errc::invalid, "URL: wait_replicas is a number from 0 to 100");
+  }
+  return number;
+}
+
 result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool secured) {
   constexpr std::string_view names[] = {"ca", "cert", "key", "sni", "verify"};
   if (!secured) {
@@ -104,6 +116,9 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host) 
       time_option(url, "connect_timeout", options.connect_limit, milliseconds(1), seconds(60));
   if (!limit) return tl::unexpected(limit.error());
   options.connect_limit = *limit;
+  const auto replicas = replicas_of(url);
+  if (!replicas) return tl::unexpected(replicas.error());
+  options.wait_replicas = *replicas;
   return options;
 }
 
@@ -129,14 +144,14 @@ result<std::shared_ptr<topology>> servers_of(const spi::url& url,
 result<void> check_known(const spi::url& url) {
   if (url.scheme == "redis+sentinel") {
     return spi::check_options(url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert",
-                                    "key", "sni", "verify", "sentinel_auth"});
+                                    "key", "sni", "verify", "sentinel_auth", "wait_replicas"});
   }
   if (url.scheme == "redis+cluster") {
-    return spi::check_options(
-        url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert", "key", "sni", "verify"});
+    return spi::check_options(url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert",
+                                    "key", "sni", "verify", "wait_replicas"});
   }
-  return spi::check_options(
-      url, {"dialect", "offer", "connect_timeout", "socket", "ca", "cert", "key", "sni", "verify"});
+  return spi::check_options(url, {"dialect", "offer", "connect_timeout", "socket", "ca", "cert",
+                                  "key", "sni", "verify", "wait_replicas"});
 }
 
 }  // namespace
@@ -150,6 +165,9 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
       time_option(url, "offer", settings.offer, milliseconds(100), std::chrono::seconds(60));
   if (!offer) return tl::unexpected(offer.error());
   settings.offer = *offer;
+  const auto replicas = replicas_of(url);
+  if (!replicas) return tl::unexpected(replicas.error());
+  if (*replicas > 0) settings.pushes = switchboard::pushes::as_hints;
   const std::string dialect = option(url, "dialect").value_or("native");
   if (dialect != "native" && dialect != "simple") {
     return failure(errc::invalid, "URL: dialect is native or simple");

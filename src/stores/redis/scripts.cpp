@@ -20,7 +20,8 @@ constexpr source sources[] = {
 #include "redis_scripts.inc"
 };
 
-script made(std::string_view name, channel_id::flavour how) {
+script made(std::string_view name, channel_id::flavour how,
+            script::gives what = script::gives::nothing) {
   const auto* const found = std::ranges::find(sources, name, &source::name);
   if (found == std::end(sources)) throw std::logic_error("no script " + std::string(name));
   std::string text(found->text);
@@ -34,17 +35,19 @@ script made(std::string_view name, channel_id::flavour how) {
                  "local sharded = redis.REDIS_VERSION_NUM ~= nil\n"
                  "redis.call('EXISTS', KEYS[1], KEYS[1] .. '/')");
   }
-  return script(std::move(text));
+  return script(std::move(text), what);
 }
 
 }  // namespace
 
 std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
-  return std::make_shared<const scripts>(
-      scripts{made("attempt", how), made("leave", how), made("renew", how), made("change", how),
-              made("revoke", how), made("inspect", how), made("list", how), made("latch", how),
-              made("vote", how), made("raise", how), made("simple_attempt", how),
-              made("simple_leave", how), made("simple_renew", how), made("simple_inspect", how)});
+  constexpr auto holds = script::gives::holds;
+  return std::make_shared<const scripts>(scripts{
+      made("attempt", how, holds), made("leave", how), made("renew", how, holds),
+      made("change", how, holds), made("revoke", how), made("inspect", how), made("list", how),
+      made("latch", how, holds), made("vote", how, holds), made("raise", how, holds),
+      made("simple_attempt", how, holds), made("simple_leave", how),
+      made("simple_renew", how, holds), made("simple_inspect", how)});
 }
 
 }  // namespace holdfast::redis

@@ -29,8 +29,11 @@ class switchboard::line final : public channel_listener {
 };
 
 switchboard::switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
-                         std::string process)
-    : runtime_(std::move(runtime)), topology_(std::move(servers)), process_(std::move(process)) {}
+                         std::string process, pushes how)
+    : runtime_(std::move(runtime)),
+      topology_(std::move(servers)),
+      process_(std::move(process)),
+      pushes_(how) {}
 
 switchboard::~switchboard() = default;
 
@@ -162,7 +165,7 @@ void switchboard::message(lane which, std::string_view payload) {
     }
     switch (one.what) {
       case push::kind::granted:
-        bell->notify(one.grant);
+        bell->notify(pushes_ == pushes::as_grants ? std::optional(one.grant) : std::nullopt);
         break;
       case push::kind::freed:
         bell->notify(std::nullopt);

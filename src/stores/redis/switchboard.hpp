@@ -29,9 +29,12 @@ namespace holdfast::redis {
 //   open        confirmed: whoever queues is reached
 class switchboard : public std::enable_shared_from_this<switchboard> {
  public:
+  // What a pushed grant is: the grant; or only a reason to ask, where replicas have to confirm.
+  enum class pushes : std::uint8_t { as_grants, as_hints };
+
   // `process`: the name of this client in its channels.
   switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
-              std::string process);
+              std::string process, pushes how = pushes::as_grants);
   ~switchboard();
   switchboard(const switchboard&) = delete;
   switchboard& operator=(const switchboard&) = delete;
@@ -74,6 +77,7 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
   const std::string process_;
+  const pushes pushes_;
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.

@@ -57,10 +57,10 @@ class single_server final : public topology {
  public:
   explicit single_server(std::shared_ptr<node> only) : node_(std::move(only)) {}
 
-  void run(lane, const script& what, std::span<const std::string_view> keys,
+  void run(lane which, const script& what, std::span<const std::string_view> keys,
            std::span<const std::string_view> arguments, time_point deadline,
            spi::completion<reply> done) override {
-    node_->run(what, keys, arguments, deadline, std::move(done));
+    node_->run(which, what, keys, arguments, deadline, std::move(done));
   }
   void send(lane, const command& what, time_point deadline, spi::completion<reply> done) override {
     node_->send(what, deadline, std::move(done));

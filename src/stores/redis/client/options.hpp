@@ -28,6 +28,7 @@ struct server_options {
   std::uint32_t database = 0;
   std::string name;  // for CLIENT LIST; no spaces; empty: none
   role wanted = role::master;
+  std::uint32_t wait_replicas = 0;                   // a grant counts once so many have it
   duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS and greeting together
   net::backoff_limits backoff;
   reader_limits limits;

@@ -29,7 +29,8 @@ std::string sha1(const std::string& text) {
 
 }  // namespace
 
-script::script(std::string text) : text_(std::move(text)), hash_(sha1(text_)) {}
+script::script(std::string text, gives what)
+    : text_(std::move(text)), hash_(sha1(text_)), purpose_(what) {}
 
 command script::by_hash(std::span<const std::string_view> keys,
                         std::span<const std::string_view> arguments) const {

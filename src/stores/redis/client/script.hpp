@@ -9,6 +9,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +20,12 @@ namespace holdfast::redis {
 // Thread-safe, immutable.
 class script {
  public:
-  explicit script(std::string text);
+  // Whether a lost write of it would give away what somebody holds.
+  enum class gives : std::uint8_t { nothing, holds };
 
+  explicit script(std::string text, gives what = gives::nothing);
+
+  [[nodiscard]] gives purpose() const noexcept { return purpose_; }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
   [[nodiscard]] const std::string& hash() const noexcept { return hash_; }  // SHA-1, 40 hex digits
 
@@ -34,6 +39,7 @@ class script {
  private:
   std::string text_;
   std::string hash_;
+  gives purpose_;
 };
 
 // Calls it, and once more in full if the server answers NOSCRIPT, which means that nothing was

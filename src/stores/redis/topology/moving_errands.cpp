@@ -68,7 +68,8 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
     both.then(out.runs != nullptr ? out.runs->in_full(out.what) : out.what);
     return to->send(both, out.deadline, std::move(done));
   }
-  if (out.runs != nullptr) return to->run(*out.runs, out.what, out.deadline, std::move(done));
+  if (out.runs != nullptr)
+    return to->run(out.where, *out.runs, out.what, out.deadline, std::move(done));
   to->send(out.what, out.deadline, std::move(done));
 }
 

@@ -45,6 +45,7 @@ result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
     if (sentinel.where.port == 0) sentinel.where.port = sentinel_port;
     sentinel.wanted = server_options::role::any;
     sentinel.database = 0;
+    sentinel.wait_replicas = 0;
     sentinel.name.clear();
     if (same == url.options.end() || same->second == "none") {
       sentinel.user.clear();
