@@ -37,7 +37,8 @@ if(HOLDFAST_BENCH)
       target_sources(bench_support PRIVATE
         "${PROJECT_SOURCE_DIR}/tests/support/postgresql_server.cpp")
     endif()
-    target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+    target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests"
+      "${PROJECT_SOURCE_DIR}/src")
     target_link_libraries(bench_support PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast>
       $<TARGET_NAME_IF_EXISTS:LibPQ::LibPQ>)
     if(NOT HOLDFAST_REDIS)
@@ -52,7 +53,6 @@ if(HOLDFAST_BENCH)
     add_executable(bench_${name} "${source}")
     set_target_properties(bench_${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
-    target_include_directories(bench_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
     target_link_libraries(bench_${name} PRIVATE bench_support benchmark::benchmark_main)
   endforeach()
 endif()
