@@ -20,26 +20,14 @@ if(HOLDFAST_BENCH)
     set(benches)
   endif()
   if(benches)
-    # Servers to measure against are started by the tests' own helpers.
-    add_library(bench_support STATIC
-      "${PROJECT_SOURCE_DIR}/tests/support/child_process.cpp"
-      "${PROJECT_SOURCE_DIR}/tests/support/forked_process.cpp"
-      "${PROJECT_SOURCE_DIR}/tests/support/free_port.cpp"
-      "${PROJECT_SOURCE_DIR}/tests/support/redis_server.cpp")
-    if(HOLDFAST_ZOOKEEPER)
-      target_sources(bench_support PRIVATE
-        "${PROJECT_SOURCE_DIR}/tests/support/tcp_gate.cpp"
-        "${PROJECT_SOURCE_DIR}/tests/support/zookeeper_server.cpp")
-    else()
+    # Servers to measure against are started by the lab's own helpers.
+    add_library(bench_support STATIC "${PROJECT_SOURCE_DIR}/tests/support/forked_process.cpp")
+    if(NOT HOLDFAST_ZOOKEEPER)
       list(FILTER benches EXCLUDE REGEX "/zookeeper[^/]*$")
-    endif()
-    if(TARGET LibPQ::LibPQ)
-      target_sources(bench_support PRIVATE
-        "${PROJECT_SOURCE_DIR}/tests/support/postgresql_server.cpp")
     endif()
     target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests"
       "${PROJECT_SOURCE_DIR}/src")
-    target_link_libraries(bench_support PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast>
+    target_link_libraries(bench_support PUBLIC holdfast_servers
       $<TARGET_NAME_IF_EXISTS:LibPQ::LibPQ>)
     if(NOT HOLDFAST_REDIS)
       list(FILTER benches EXCLUDE REGEX "/redis_[^/]*$")

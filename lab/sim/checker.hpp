@@ -34,6 +34,7 @@ struct violation {
   std::string_view checker;
   moment at{};
   std::string message;
+  std::vector<std::int32_t> holds{};  // that show it, where it is about holds
 };
 
 class checker {
@@ -51,8 +52,8 @@ class checker {
   // The first one only: what comes after a broken guarantee means little.
   [[nodiscard]] const std::optional<violation>& found() const noexcept { return found_; }
 
-  void fail(moment at, std::string message) {
-    if (!found_) found_ = violation{name(), at, std::move(message)};
+  void fail(moment at, std::string message, std::vector<std::int32_t> holds = {}) {
+    if (!found_) found_ = violation{name(), at, std::move(message), std::move(holds)};
   }
 
  protected:

@@ -50,8 +50,13 @@ std::string_view to_string(what kind) noexcept {
       std::string_view("trouble began"),
       std::string_view("trouble ended"),
       std::string_view("healed"),
+      std::string_view("started"),
+      std::string_view("ended"),
+      std::string_view("write accepted"),
+      std::string_view("write refused"),
+      std::string_view("left behind"),
   };
-  static_assert(names.size() == static_cast<std::size_t>(what::healed) + 1);
+  static_assert(names.size() == static_cast<std::size_t>(what::left_behind) + 1);
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -57,6 +57,12 @@ enum class what : std::uint8_t {
   trouble_began,  // number: kind
   trouble_ended,
   healed,
+  // What only real processes do: see lab/torture.
+  started,
+  ended,           // number: exit status, or 1000 + signal
+  write_accepted,  // by a resource that checks fences; number: 1 if believed before and after
+  write_refused,
+  left_behind,  // on the server, after everybody has gone; number: claims
 };
 
 // The number of attempt_answered and executed_attempt.

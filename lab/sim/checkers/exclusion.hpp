@@ -30,11 +30,12 @@ class belief_checker : public checker {
     for (const auto& [hold, other] : all) {
       if (hold == line.hold || other.resource != line.resource) continue;
       if (clashes(self->second, other)) {
-        return fail(line.at, "resource " + std::to_string(line.resource) + ": hold " +
-                                 std::to_string(line.hold) + " of client " +
-                                 std::to_string(self->second.process) + " beside hold " +
-                                 std::to_string(hold) + " of client " +
-                                 std::to_string(other.process));
+        return fail(line.at,
+                    "resource " + std::to_string(line.resource) + ": hold " +
+                        std::to_string(line.hold) + " of client " +
+                        std::to_string(self->second.process) + " beside hold " +
+                        std::to_string(hold) + " of client " + std::to_string(other.process),
+                    {hold, line.hold});
       }
     }
   }
@@ -78,12 +79,17 @@ class permits final : public belief_checker {
  private:
   void look_at(const record& line, const facts::resource& resource) override {
     std::uint32_t sum = 0;
+    std::vector<std::int32_t> holds;
     for (const auto& [hold, each] : who().believing()) {
-      if (each.resource == line.resource) sum += each.permits;
+      if (each.resource != line.resource) continue;
+      sum += each.permits;
+      holds.push_back(hold);
     }
     if (sum > resource.max) {
-      fail(line.at, "resource " + std::to_string(line.resource) + ": " + std::to_string(sum) +
-                        " of " + std::to_string(resource.max) + " permits believed in at once");
+      fail(line.at,
+           "resource " + std::to_string(line.resource) + ": " + std::to_string(sum) + " of " +
+               std::to_string(resource.max) + " permits believed in at once",
+           std::move(holds));
     }
   }
 };

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace holdfast::sim {
 
@@ -48,15 +47,20 @@ class fence_order final : public checker {
   };
 
   void check(const record& line, std::uint64_t ended_before) {
+    auto& given = given_[line.resource];
     if (line.fence <= ended_before) {
-      fail(line.at, "resource " + std::to_string(line.resource) + ": hold " +
-                        std::to_string(line.hold) + " has fence " + std::to_string(line.fence) +
-                        " although one with " + std::to_string(ended_before) +
-                        " had ended before it was asked for");
+      fail(line.at,
+           "resource " + std::to_string(line.resource) + ": hold " + std::to_string(line.hold) +
+               " has fence " + std::to_string(line.fence) + " although one with " +
+               std::to_string(ended_before) + " had ended before it was asked for",
+           {given[ended_before], line.hold});
     }
-    if (!given_[line.resource].insert(line.fence).second) {
-      fail(line.at, "resource " + std::to_string(line.resource) + ": fence " +
-                        std::to_string(line.fence) + " was given twice");
+    const auto [first, added] = given.try_emplace(line.fence, line.hold);
+    if (!added) {
+      fail(line.at,
+           "resource " + std::to_string(line.resource) + ": fence " + std::to_string(line.fence) +
+               " was given twice",
+           {first->second, line.hold});
     }
   }
   void end(std::int32_t hold) {
@@ -71,7 +75,7 @@ class fence_order final : public checker {
       requested_;  // by acquisition: the same when it was asked for
   std::map<std::int32_t, std::uint64_t> changing_;  // by hold
   std::map<std::int32_t, grant> holds_;
-  std::map<std::int32_t, std::set<std::uint64_t>> given_;
+  std::map<std::int32_t, std::map<std::uint64_t, std::int32_t>> given_;  // by fence: the hold
 };
 
 // The fence of a hold is the one that the engine gave, and re-entry does not change it.

@@ -65,6 +65,14 @@ bool child_process::alive() noexcept {
   return false;
 }
 
+std::optional<int> child_process::ended() noexcept {
+  int status = 0;
+  if (id_ == 0 || ::waitpid(id_, &status, WNOHANG) != id_) return std::nullopt;
+  id_ = 0;
+  constexpr int by_signal = 1000;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : by_signal + WTERMSIG(status);
+}
+
 void child_process::signal(int number) const noexcept {
   if (id_ != 0) ::kill(id_, number);
 }

@@ -1,4 +1,4 @@
-// A folder of its own for a test, gone afterwards.
+// A folder of its own for a test or a run, gone afterwards.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A master, its replicas and the sentinels that watch them, for tests.
+// A master, its replicas and the sentinels that watch them, for tests and torture.
 #pragma once
 
 #include "support/redis_server.hpp"

@@ -1,4 +1,4 @@
-// A real PostgreSQL server for tests, on a free loopback port and a unix socket, in a folder of its
+// A real PostgreSQL server for tests and torture, on a free loopback port and a unix socket, in a folder of its
 // own, as an unprivileged user also when the tests run as root: the server refuses root.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Real ZooKeeper servers for tests, on free loopback ports, each in a folder of its own.
+// Real ZooKeeper servers to test against, on free loopback ports, each in a folder of its own.
 #pragma once
 
 #include "support/child_process.hpp"

@@ -1,4 +1,4 @@
-// A real redis-server for tests, on a free loopback port and a unix socket, in a folder of its own.
+// A real redis-server to test against, on a free loopback port and a unix socket, in a folder of its own.
 #pragma once
 
 #include "support/child_process.hpp"

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class child_process {
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
   [[nodiscard]] bool alive() noexcept;
+  // How it ended, if it has and nobody was told yet: the exit status, or 1000 + the signal.
+  [[nodiscard]] std::optional<int> ended() noexcept;
   void signal(int number) const noexcept;
   // Sends the signal and waits for the end.
   void end(int number) noexcept;

@@ -1,4 +1,4 @@
-// A cluster of masters and replicas, for tests.
+// A cluster of masters and replicas, for tests and torture.
 #pragma once
 
 #include "support/redis_server.hpp"
