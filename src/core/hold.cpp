@@ -10,10 +10,10 @@ namespace holdfast::core {
 hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
            time_point since)
     : runner_(std::move(runner)),
-      gate_(std::move(gate)),
       since_(since),
       fence_(fence.value()),
-      at_gate_(gate_ != nullptr) {}
+      at_gate_(gate != nullptr),
+      gate_(std::move(gate)) {}
 
 hold::~hold() { release(); }
 
@@ -84,17 +84,22 @@ void hold::release(spi::completion<void> done) {
   runner_->detach();
   const time_point now = owner.runtime().now();
   if (owner.observed()) owner.raise(event_kind::released, runner_->claim(), fence(), now - since_);
-  const bool at_gate = at_gate_.exchange(false, std::memory_order_acq_rel);
-  if (at_gate && gate_->pass_on(runner_, fence(), now)) {
+  const std::shared_ptr<gate> left = take_gate();
+  if (left && left->pass_on(runner_, fence(), now)) {
     if (done) done({});
     return;
   }
   runner_->release(std::move(done));
-  if (at_gate) gate_->leave();
+  if (left) left->leave();
+}
+
+std::shared_ptr<gate> hold::take_gate() noexcept {
+  if (!at_gate_.exchange(false, std::memory_order_acq_rel)) return nullptr;
+  return std::move(gate_);
 }
 
 void hold::leave_gate() noexcept {
-  if (at_gate_.exchange(false, std::memory_order_acq_rel)) gate_->leave();
+  if (const auto left = take_gate()) left->leave();
 }
 
 void hold::release() noexcept { release(spi::completion<void>{}); }

@@ -68,14 +68,18 @@ class hold : public std::enable_shared_from_this<hold> {
   enum class state : std::uint8_t { held, lost, released };
 
   bool leave_held(state to) noexcept;
+  // The gate, if it was still ours to leave or to pass on; null otherwise.
+  std::shared_ptr<gate> take_gate() noexcept;
   void leave_gate() noexcept;
 
   const std::shared_ptr<claim_runner> runner_;
-  const std::shared_ptr<gate> gate_;  // null: passed the gate
   const time_point since_;
   std::atomic<std::uint64_t> fence_;
   std::atomic<state> state_{state::held};
   std::atomic<bool> at_gate_;  // ours to leave or to pass on, once
+  std::shared_ptr<gate>
+      gate_;  // touched only by who cleared at_gate_; dropped then, since the gate
+              // may own this hold
   std::atomic<bool> downgrade_unanswered_{false};
 
   std::mutex mutex_;

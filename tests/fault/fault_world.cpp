@@ -34,6 +34,8 @@ fault_world::fault_world(const fault_plan& plan)
   third_ = std::make_unique<engine_bench>(runtime_, store());
 }
 
+fault_world::~fault_world() { runtime_->run_for(quiescence); }
+
 question_ptr fault_world::ask(engine_bench& who, core::request request) {
   beliefs_.push_back({nullptr, request});
   const std::size_t place = beliefs_.size() - 1;

@@ -24,6 +24,9 @@ core::request brief_request(const std::string& name = "stock", duration wait = f
 class fault_world {
  public:
   explicit fault_world(const fault_plan& plan);
+  ~fault_world();  // lets what is late arrive
+  fault_world(const fault_world&) = delete;
+  fault_world& operator=(const fault_world&) = delete;
 
   // The client with the fault, and the two without.
   engine_bench& troubled() { return *troubled_; }

@@ -61,6 +61,8 @@ TEST_F(engine_close, who_waits_is_cancelled_before_who_holds_is_released) {
   log();
   close();
   EXPECT_EQ(log(), "leave b, leave a");
+  bench.store->answer_leave(spi::departure::was_waiting);
+  bench.store->answer_leave(spi::departure::was_holder);
 }
 
 TEST_F(engine_close, who_holds_is_told_and_released) {

@@ -127,6 +127,7 @@ TEST(engine_unobserved, nothing_is_posted_for_nobody) {
   lease.reset();
   store->answer_leave(spi::departure::was_holder);
   EXPECT_EQ(runtime->notifications(), 0U);
+  store->close();
 }
 
 TEST(event_names, every_kind_has_one_of_its_own) {
