@@ -1,5 +1,6 @@
 # holdfast_scripts(<file to write> <folder>): the folder's .lua files as one C++ initialiser list of
-# {"name", "text"}; a line --@shared in one stands for all files of its sub-folder shared/, in order.
+# {"name", "text"}; a line --@shared in one stands for all files of its sub-folder shared/, in order, and
+# a line "--@is NAME NUMBER" in one of those makes NAME stand for NUMBER: a constant costs nothing in a call.
 function(holdfast_scripts output folder)
   file(GLOB shared_files CONFIGURE_DEPENDS "${folder}/shared/*.lua")
   file(GLOB files CONFIGURE_DEPENDS "${folder}/*.lua")
@@ -8,10 +9,21 @@ function(holdfast_scripts output folder)
     file(READ "${each}" text)
     string(APPEND shared "${text}")
   endforeach()
+  set(definition "--@is ([A-Za-z_.]+) ([0-9]+)[^\n]*\n")
+  string(REGEX MATCHALL "${definition}" definitions "${shared}")
+  string(REGEX REPLACE "${definition}" "" shared "${shared}")
   set(list "")
   foreach(each IN LISTS files)
     file(READ "${each}" text)
     string(REPLACE "--@shared\n" "${shared}" text "${text}")
+    foreach(one IN LISTS definitions)
+      string(REGEX REPLACE "${definition}" "\\1" from "${one}")
+      string(REGEX REPLACE "${definition}" "\\2" to "${one}")
+      # Twice, because neighbours share the character between them.
+      foreach(pass RANGE 1)
+        string(REGEX REPLACE "([^A-Za-z0-9_.])${from}([^A-Za-z0-9_])" "\\1${to}\\2" text "${text}")
+      endforeach()
+    endforeach()
     get_filename_component(name "${each}" NAME_WE)
     string(APPEND list "{\"${name}\", R\"lua(${text})lua\"},\n")
   endforeach()

@@ -34,44 +34,44 @@ end
 
 --@shared
 
-local why = load(KEYS[1], state, ARGV[2])
-if why then return refusal(why) end
-local claim = claim_of(raw)
-heard(claim.process)
-speaker = claim.id
-if S.latch > now then return refusal(IN_USE_AS_LATCH) end
-promote()
+local why = R.load(KEYS[1], state, ARGV[2])
+if why then return R.refusal(why) end
+local claim = R.claim_of(raw)
+R.heard(claim.process)
+R.speaker = claim.id
+if S.latch > now then return R.refusal(IN_USE_AS_LATCH) end
+R.promote()
 
-local h = find_holder(claim.id)
+local h = R.find_holder(claim.id)
 if h then
-  local ttl, flags = prolong(h)
-  why = commit()
-  if why then return refusal(why) end
+  local ttl, flags = R.prolong(h)
+  why = R.commit()
+  if why then return R.refusal(why) end
   return { 1, now, h.fence, ttl, flags }
 end
 
 local function blocked(w)
   -- Asked before the writing: reading what was written would show it twice.
-  local answer = { 0, now, w and 1 or 0, recheck_after(claim), blocker_of(claim) }
-  why = commit(w and w == joined)
-  if why then return refusal(why) end
+  local answer = { 0, now, w and 1 or 0, R.recheck_after(claim), R.blocker_of(claim) }
+  why = R.commit(w and w == R.joined)
+  if why then return R.refusal(why) end
   return answer
 end
 
-local w = find_waiter(claim.id)
+local w = R.find_waiter(claim.id)
 if w then
-  keep_place(w)
-  tell_wanted()
+  R.keep_place(w)
+  R.tell_wanted()
   return blocked(w)
 end
 
 local function refuse(reason, number)
-  why = commit()
-  return refusal(why or reason, number)
+  why = R.commit()
+  return R.refusal(why or reason, number)
 end
 
 if S.tomb > now then
-  local till = call('ZSCORE', side('t'), claim.id)
+  local till = call('ZSCORE', R.side('t'), claim.id)
   if till and tonumber(till) > now then return refuse(LEFT_BEFORE) end
 end
 if claim.not_after > 0 and now > claim.not_after then return refuse(TOO_LATE) end
@@ -87,24 +87,24 @@ else
 end
 if math.max(S.held, S.waiting) >= limit.claims then return refuse(TOO_MANY) end
 
-if may_take(claim) then
-  h = grant(claim)
-  why = commit(true)
-  if why then return refusal(why) end
-  local ttl, flags = grant_of(h)
+if R.may_take(claim) then
+  h = R.grant(claim)
+  why = R.commit(true)
+  if why then return R.refusal(why) end
+  local ttl, flags = R.grant_of(h)
   return { 1, now, h.fence, ttl, flags }
 end
 if not claim.queued then return blocked(nil) end
-join(claim)
-note(QUEUED, claim)
-tell_wanted()
+R.join(claim)
+R.note(QUEUED, claim)
+R.tell_wanted()
 -- With one more in line, somebody who was only told that it is free may now be handed it.
-promote()
-h = find_holder(claim.id)
+R.promote()
+h = R.find_holder(claim.id)
 if h then
-  why = commit(true)
-  if why then return refusal(why) end
-  local ttl, flags = grant_of(h)
+  why = R.commit(true)
+  if why then return R.refusal(why) end
+  local ttl, flags = R.grant_of(h)
   return { 1, now, h.fence, ttl, flags }
 end
-return blocked(joined)
+return blocked(R.joined)

@@ -9,35 +9,35 @@ local state, observed = found[1], found[2]
 
 --@shared
 
-if not state then return refusal(10) end
-local why = load(KEYS[1], state, '')
-if why then return refusal(why) end
-local claim = claim_of(ARGV[1])
+if not state then return R.refusal(10) end
+local why = R.load(KEYS[1], state, '')
+if why then return R.refusal(why) end
+local claim = R.claim_of(ARGV[1])
 local to = tonumber(ARGV[2])
-heard(claim.process)
-promote()
+R.heard(claim.process)
+R.promote()
 
 local function refuse(reason)
-  why = commit()
-  return refusal(why or reason)
+  why = R.commit()
+  return R.refusal(why or reason)
 end
 
-local h = find_holder(claim.id)
+local h = R.find_holder(claim.id)
 if not h then return refuse(10) end
 if to == PERMIT or h.mode == PERMIT then return refuse(11) end
 if h.mode ~= to then
   -- An upgrade never waits: two readers that did would wait for each other.
   if to == EXCLUSIVE and S.held > 1 then return refuse(12) end
   if to == EXCLUSIVE and S.shut > now then return refuse(13) end
-  remove_holder(h)
+  R.remove_holder(h)
   h.mode = to
-  h.fence = next_fence(h.claim.block)
-  add_holder(h)
-  moved = claim.id
-  note(GRANTED, h.claim, h)
-  promote()
+  h.fence = R.next_fence(h.claim.block)
+  R.add_holder(h)
+  R.moved = claim.id
+  R.note(GRANTED, h.claim, h)
+  R.promote()
 end
-local ttl, flags = prolong(h)
-why = commit()
-if why then return refusal(why) end
+local ttl, flags = R.prolong(h)
+why = R.commit()
+if why then return R.refusal(why) end
 return { 1, now, h.fence, ttl, flags }

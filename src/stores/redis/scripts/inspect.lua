@@ -9,26 +9,26 @@ local state, observed = found[1], found[2]
 --@shared
 
 if not state then
-  if redis.call('EXISTS', KEYS[1]) == 1 then return refusal(FOREIGN) end
+  if redis.call('EXISTS', KEYS[1]) == 1 then return R.refusal(FOREIGN) end
   return { 0, now, {}, {} }
 end
-local why = load(KEYS[1], state, '')
-if why then return refusal(why) end
-promote()
-why = commit()
-if why then return refusal(why) end
+local why = R.load(KEYS[1], state, '')
+if why then return R.refusal(why) end
+R.promote()
+why = R.commit()
+if why then return R.refusal(why) end
 
 local holding = {}
 local waiting = {}
 local granted = {}
 if H then
-  holding[1] = bytes_of(H)
+  holding[1] = R.bytes_of(H)
   granted[H.claim.id] = true
 end
 if S.held > 0 then
-  local ids = call('ZRANGE', side('e'), 0, 9999)
+  local ids = call('ZRANGE', R.side('e'), 0, 9999)
   for from = 1, #ids, 1000 do
-    local page = call('HMGET', side('h'), unpack(ids, from, math.min(#ids, from + 999)))
+    local page = call('HMGET', R.side('h'), unpack(ids, from, math.min(#ids, from + 999)))
     for _, bytes in ipairs(page) do
       if bytes then
         holding[#holding + 1] = bytes
@@ -38,9 +38,9 @@ if S.held > 0 then
   end
 end
 if S.waiting > 0 then
-  local ids = call('ZRANGE', side('w'), 0, 9999)
+  local ids = call('ZRANGE', R.side('w'), 0, 9999)
   for from = 1, #ids, 1000 do
-    local page = call('HMGET', side('q'), unpack(ids, from, math.min(#ids, from + 999)))
+    local page = call('HMGET', R.side('q'), unpack(ids, from, math.min(#ids, from + 999)))
     for _, bytes in ipairs(page) do
       if bytes and not granted[sub(bytes, 9, 24)] then waiting[#waiting + 1] = bytes end
     end

@@ -26,30 +26,30 @@ end
 --@shared
 
 if not state and ARGV[2] == '0' then return { 2, now } end
-local why = load(KEYS[1], state, ARGV[3])
-if why then return refusal(why) end
-local claim = claim_of(raw)
-heard(claim.process)
+local why = R.load(KEYS[1], state, ARGV[3])
+if why then return R.refusal(why) end
+local claim = R.claim_of(raw)
+R.heard(claim.process)
 if ARGV[2] == '1' then
   local till = now + claim.ttl + tombstone_extra
   S.tomb = math.max(S.tomb, till)
-  tombstone = { claim.id, till }
+  R.tombstone = { claim.id, till }
 end
 -- Not promoted yet: who leaves must not be granted on its way out.
-drop_ended()
+R.drop_ended()
 local left = 2
-local h = find_holder(claim.id)
-local w = find_waiter(claim.id)
-if w then cut_waiter(w) end -- beside a hold: what a failure left there
+local h = R.find_holder(claim.id)
+local w = R.find_waiter(claim.id)
+if w then R.cut_waiter(w) end -- beside a hold: what a failure left there
 if h then
-  remove_holder(h)
-  note(RELEASED, h.claim, h)
+  R.remove_holder(h)
+  R.note(RELEASED, h.claim, h)
   left = 1
 elseif w then
-  note(WITHDRAWN, w.claim)
+  R.note(WITHDRAWN, w.claim)
   left = 0
 end
-promote()
-why = commit()
-if why then return refusal(why) end
+R.promote()
+why = R.commit()
+if why then return R.refusal(why) end
 return { left, now }

@@ -9,9 +9,9 @@ local answer = { now }
 
 for i = 1, #KEYS - 1 do
   local state = redis.call('TYPE', KEYS[i]).ok == 'string' and redis.call('GET', KEYS[i])
-  if state and not load(KEYS[i], state, '') then
-    promote()
-    commit()
+  if state and not R.load(KEYS[i], state, '') then
+    R.promote()
+    R.commit()
     answer[#answer + 1] = (H and 1 or 0) + S.held
     answer[#answer + 1] = S.waiting
     answer[#answer + 1] = S.name

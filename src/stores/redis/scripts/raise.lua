@@ -10,7 +10,7 @@ local observed = redis.call('GET', KEYS[#KEYS - 1])
 
 --@shared
 
-local counts_after, run = since_birth(KEYS[#KEYS], tonumber(ARGV[1]), ARGV[2] == '1')
+local counts_after, run = R.since_birth(KEYS[#KEYS], tonumber(ARGV[1]), ARGV[2] == '1')
 local answer = { now, counts_after, run }
 
 local function say(...)
@@ -19,30 +19,30 @@ end
 
 local function raise(i)
   local raw, fence = ARGV[2 * i + 1], tonumber(ARGV[2 * i + 2])
-  local why = load(KEYS[i], redis.call('GET', KEYS[i]), '')
-  if why or not existed then return say(3, 0, 0, 0, 0) end
+  local why = R.load(KEYS[i], redis.call('GET', KEYS[i]), '')
+  if why or not R.existed then return say(3, 0, 0, 0, 0) end
   local id = sub(raw, 1, 16)
-  heard(sub(raw, 17, 32))
-  speaker = id
-  promote()
-  local h = find_holder(id)
+  R.heard(sub(raw, 17, 32))
+  R.speaker = id
+  R.promote()
+  local h = R.find_holder(id)
   local told = { 3, 0, 0, 0, 0 }
   if h then
     if fence > h.fence then
       h.fence = fence
-      holder_changed(h)
+      R.holder_changed(h)
     end
     local last = fence + math.max(h.claim.block, 1) - 1
     if last > S.last then
-      S.last, dirty = last, true
+      S.last, R.dirty = last, true
     end
     local anew = h.claim.renewed and not h.revoked
-    local ttl, flags = prolong(h)
-    if h.revoked then tell_gone(h, 2) end
-    note(RENEWED, h.claim, h)
+    local ttl, flags = R.prolong(h)
+    if h.revoked then R.tell_gone(h, 2) end
+    R.note(RENEWED, h.claim, h)
     told = { anew and 0 or 1, h.fence, ttl, flags, 0 }
   end
-  why = commit()
+  why = R.commit()
   if type(why) == 'table' then return say(4, why.err, 0, 0, 0) end
   say(unpack(told))
 end

@@ -41,28 +41,28 @@ if #rest == 0 then return answer end
 --@shared
 
 local function renew(i)
-  local why = load(KEYS[i], redis.call('GET', KEYS[i]), '')
+  local why = R.load(KEYS[i], redis.call('GET', KEYS[i]), '')
   if why then return say(i, 3, 0, 0, 0, 0) end
-  if not existed then return say(i, 3, 0, 0, 0, 0) end
+  if not R.existed then return say(i, 3, 0, 0, 0, 0) end
   local id = sub(ARGV[i], 1, 16)
-  heard(sub(ARGV[i], 17, 32))
-  speaker = id
-  promote()
-  local h = find_holder(id)
-  local w = not h and find_waiter(id)
+  R.heard(sub(ARGV[i], 17, 32))
+  R.speaker = id
+  R.promote()
+  local h = R.find_holder(id)
+  local w = not h and R.find_waiter(id)
   local told = { 3, 0, 0, 0, 0 }
   if h then
     local anew = h.claim.renewed and not h.revoked
-    local ttl, flags = prolong(h)
-    if h.revoked then tell_gone(h, 2) end
-    note(RENEWED, h.claim, h)
+    local ttl, flags = R.prolong(h)
+    if h.revoked then R.tell_gone(h, 2) end
+    R.note(RENEWED, h.claim, h)
     told = { anew and 0 or 1, h.fence, ttl, flags, 0 }
   elseif w then
-    keep_place(w)
-    tell_wanted()
-    told = { 2, 0, 0, 0, recheck_after(w.claim) }
+    R.keep_place(w)
+    R.tell_wanted()
+    told = { 2, 0, 0, 0, R.recheck_after(w.claim) }
   end
-  why = commit()
+  why = R.commit()
   if type(why) == 'table' then return say(i, 4, why.err, 0, 0, 0) end
   say(i, unpack(told))
 end

@@ -9,37 +9,37 @@ local state, observed = found[1], found[2]
 --@shared
 
 if not state then return { 0, now } end
-local why = load(KEYS[1], state, '')
-if why then return refusal(why) end
-promote()
+local why = R.load(KEYS[1], state, '')
+if why then return R.refusal(why) end
+R.promote()
 
 local meant = {}
 if #ARGV > 1 then
-  for i = 2, #ARGV do meant[#meant + 1] = find_holder(ARGV[i]) end
+  for i = 2, #ARGV do meant[#meant + 1] = R.find_holder(ARGV[i]) end
 else
   meant[1] = H
-  if held_before > 0 then
-    for _, id in ipairs(call('HKEYS', side('h'))) do meant[#meant + 1] = find_holder(id) end
+  if R.held_before > 0 then
+    for _, id in ipairs(call('HKEYS', R.side('h'))) do meant[#meant + 1] = R.find_holder(id) end
   end
-  for id, h in pairs(holder_writes) do
-    if h and not call('HGET', side('h'), id) then meant[#meant + 1] = h end
+  for id, h in pairs(R.holder_writes) do
+    if h and not call('HGET', R.side('h'), id) then meant[#meant + 1] = h end
   end
 end
 
 local answer = { 0, now }
 for _, h in ipairs(meant) do
-  answer[#answer + 1] = bytes_of(h)
+  answer[#answer + 1] = R.bytes_of(h)
   if ARGV[1] == '1' then
-    remove_holder(h)
-    tell_gone(h, 1)
-    note(FORCED, h.claim, h)
+    R.remove_holder(h)
+    R.tell_gone(h, 1)
+    R.note(FORCED, h.claim, h)
   else
     h.revoked = true
-    holder_changed(h)
-    tell_gone(h, 2)
+    R.holder_changed(h)
+    R.tell_gone(h, 2)
   end
 end
-promote()
-why = commit()
-if why then return refusal(why) end
+R.promote()
+why = R.commit()
+if why then return R.refusal(why) end
 return answer

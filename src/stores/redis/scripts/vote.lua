@@ -12,31 +12,31 @@ local raw = ARGV[1]
 
 --@shared
 
-local counts_after, run = since_birth(KEYS[3], tonumber(ARGV[4]), ARGV[5] == '1')
-local why = load(KEYS[1], state, ARGV[2])
-if why then return refusal(why) end
-local claim = claim_of(raw)
-heard(claim.process)
-speaker = claim.id
-wish = tonumber(ARGV[3])
-if S.latch > now then return refusal(IN_USE_AS_LATCH) end
-promote()
+local counts_after, run = R.since_birth(KEYS[3], tonumber(ARGV[4]), ARGV[5] == '1')
+local why = R.load(KEYS[1], state, ARGV[2])
+if why then return R.refusal(why) end
+local claim = R.claim_of(raw)
+R.heard(claim.process)
+R.speaker = claim.id
+R.wish = tonumber(ARGV[3])
+if S.latch > now then return R.refusal(IN_USE_AS_LATCH) end
+R.promote()
 
-local h = find_holder(claim.id)
+local h = R.find_holder(claim.id)
 if h then
-  local ttl, flags = prolong(h)
-  why = commit()
-  if why then return refusal(why) end
+  local ttl, flags = R.prolong(h)
+  why = R.commit()
+  if why then return R.refusal(why) end
   return { 1, now, h.fence, ttl, flags, counts_after, run }
 end
 
 local function refuse(reason, number)
-  why = commit()
-  return refusal(why or reason, number)
+  why = R.commit()
+  return R.refusal(why or reason, number)
 end
 
 if S.tomb > now then
-  local till = call('ZSCORE', side('t'), claim.id)
+  local till = call('ZSCORE', R.side('t'), claim.id)
   if till and tonumber(till) > now then return refuse(LEFT_BEFORE) end
 end
 if claim.not_after > 0 and now > claim.not_after then return refuse(TOO_LATE) end
@@ -44,14 +44,14 @@ if (H or S.held > 0 or S.waiting > 0) and S.max ~= 0 then return refuse(OTHER_KI
 S.max = 0
 if math.max(S.held, S.waiting) >= limit.claims then return refuse(TOO_MANY) end
 
-if may_take(claim) then
-  h = grant(claim)
-  why = commit(true)
-  if why then return refusal(why) end
-  local ttl, flags = grant_of(h)
+if R.may_take(claim) then
+  h = R.grant(claim)
+  why = R.commit(true)
+  if why then return R.refusal(why) end
+  local ttl, flags = R.grant_of(h)
   return { 1, now, h.fence, ttl, flags, counts_after, run }
 end
-local answer = { 0, now, 0, recheck_after(claim), blocker_of(claim) }
-why = commit()
-if why then return refusal(why) end
+local answer = { 0, now, 0, R.recheck_after(claim), R.blocker_of(claim) }
+why = R.commit()
+if why then return R.refusal(why) end
 return answer

@@ -2,91 +2,91 @@
 -- in a hash beside it.
 
 -- The hash has the truth about shared and permit holders; the state only sums it up.
-local function check_held()
+function R.check_held()
   if S.held == 0 then return end
-  if call('HLEN', side('h')) == S.held then return end
-  S.held, S.permits, S.untold, S.ends, dirty = 0, 0, 0, 0, true
-  held_before = 0
-  for _, bytes in ipairs(call('HVALS', side('h'))) do
-    local h = holder_of(bytes)
+  if call('HLEN', R.side('h')) == S.held then return end
+  S.held, S.permits, S.untold, S.ends, R.dirty = 0, 0, 0, 0, true
+  R.held_before = 0
+  for _, bytes in ipairs(call('HVALS', R.side('h'))) do
+    local h = R.holder_of(bytes)
     S.held = S.held + 1
     if h.mode == PERMIT then S.permits = S.permits + h.claim.permits end
     if not h.told then S.untold = S.untold + 1 end
   end
-  held_before = S.held
-  S.waiting = call('ZCARD', side('w')) -- who was to be granted is in line still
-  waiting_before = S.waiting
+  R.held_before = S.held
+  S.waiting = call('ZCARD', R.side('w')) -- who was to be granted is in line still
+  R.waiting_before = S.waiting
 end
 
-local function find_holder(id)
+function R.find_holder(id)
   if H and H.claim.id == id then return H end
-  if holders[id] ~= nil then return holders[id] or nil end
+  if R.holders[id] ~= nil then return R.holders[id] or nil end
   if S.held == 0 then return nil end
-  local bytes = call('HGET', side('h'), id)
-  holders[id] = bytes and holder_of(bytes) or false
-  return holders[id] or nil
+  local bytes = call('HGET', R.side('h'), id)
+  R.holders[id] = bytes and R.holder_of(bytes) or false
+  return R.holders[id] or nil
 end
 
-local function add_holder(h)
-  dirty = true
+function R.add_holder(h)
+  R.dirty = true
   if h.mode == EXCLUSIVE then
     H = h
     return
   end
-  holders[h.claim.id] = h
-  holder_writes[h.claim.id] = h
+  R.holders[h.claim.id] = h
+  R.holder_writes[h.claim.id] = h
   S.held = S.held + 1
   if h.mode == PERMIT then S.permits = S.permits + h.claim.permits end
   if not h.told then S.untold = S.untold + 1 end
   if S.held == 1 or h.fin < S.ends then S.ends = h.fin end
 end
 
-local function remove_holder(h)
-  dirty = true
+function R.remove_holder(h)
+  R.dirty = true
   if H == h then
     H = nil
     return
   end
-  holders[h.claim.id] = false
-  holder_writes[h.claim.id] = false
+  R.holders[h.claim.id] = false
+  R.holder_writes[h.claim.id] = false
   S.held = S.held - 1
   if h.mode == PERMIT then S.permits = S.permits - h.claim.permits end
   if not h.told then S.untold = S.untold - 1 end
 end
 
-local function holder_changed(h)
-  dirty = true
+function R.holder_changed(h)
+  R.dirty = true
   if H == h then return end
-  holder_writes[h.claim.id] = h
+  R.holder_writes[h.claim.id] = h
   if h.fin < S.ends then S.ends = h.fin end
 end
 
-local function mark_told(h)
+function R.mark_told(h)
   if h.told then return end
   h.told = true
   if H ~= h then S.untold = S.untold - 1 end
-  holder_changed(h)
+  R.holder_changed(h)
 end
 
 -- Only who hears it has been told.
-local function tell_wanted_to(h)
-  if h.told or not reachable(h.claim.process) then return end
-  mark_told(h)
-  post(h.claim.process, pack('>c1c16', 'w', h.claim.id))
+function R.tell_wanted_to(h)
+  if h.told or not R.reachable(h.claim.process) then return end
+  R.mark_told(h)
+  R.post(h.claim.process, pack('>c1c16', 'w', h.claim.id))
 end
 
-local function tell_wanted()
-  if H then return tell_wanted_to(H) end
+function R.tell_wanted()
+  if H then return R.tell_wanted_to(H) end
   if S.untold == 0 then return end
-  for id, h in pairs(holders) do
-    if h then tell_wanted_to(h) end
+  for id, h in pairs(R.holders) do
+    if h then R.tell_wanted_to(h) end
   end
-  if held_before == 0 or S.untold == 0 then return end
-  local found = call('HSCAN', side('h'), 0, 'COUNT', limit.tell)[2]
+  if R.held_before == 0 or S.untold == 0 then return end
+  local found = call('HSCAN', R.side('h'), 0, 'COUNT', limit.tell)[2]
   for i = 1, #found, 2 do
-    if holders[found[i]] == nil then
-      holders[found[i]] = holder_of(found[i + 1])
-      tell_wanted_to(holders[found[i]])
+    if R.holders[found[i]] == nil then
+      R.holders[found[i]] = R.holder_of(found[i + 1])
+      R.tell_wanted_to(R.holders[found[i]])
     end
   end
 end

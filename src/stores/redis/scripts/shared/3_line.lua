@@ -1,101 +1,101 @@
 -- Those who wait for the resource in hand, in the order in which they came.
 
-local function waiter_of(id, bytes)
-  local w = waiters[id]
+function R.waiter_of(id, bytes)
+  local w = R.waiters[id]
   if w == nil and bytes then
-    w = { since = unpack_bytes('>d', bytes), claim = claim_of(sub(bytes, 9)), id = id }
-    waiters[id] = w
+    w = { since = unpack_bytes('>d', bytes), claim = R.claim_of(sub(bytes, 9)), id = id }
+    R.waiters[id] = w
   end
   return w
 end
 
-local function find_waiter(id)
-  if waiters[id] ~= nil then return not waiters[id].gone and waiters[id] or nil end
-  if waiting_before == 0 then return nil end
-  return waiter_of(id, call('HGET', side('q'), id))
+function R.find_waiter(id)
+  if R.waiters[id] ~= nil then return not R.waiters[id].gone and R.waiters[id] or nil end
+  if R.waiting_before == 0 then return nil end
+  return R.waiter_of(id, call('HGET', R.side('q'), id))
 end
 
-local function cut_waiter(w)
+function R.cut_waiter(w)
   w.gone = true
-  if w == joined then
-    joined = nil
-    put_waiters[w.id] = nil
+  if w == R.joined then
+    R.joined = nil
+    R.put_waiters[w.id] = nil
   else
-    cut_waiters[#cut_waiters + 1] = w.id
+    R.cut_waiters[#R.cut_waiters + 1] = w.id
   end
   S.waiting = S.waiting - 1
-  dirty = true
+  R.dirty = true
 end
 
 -- Reads on; a few at first, since mostly the head is all that matters.
-local function read_line()
-  if line_done then return false end
+function R.read_line()
+  if R.line_done then return false end
   local ids = {}
-  local page = line_read == 0 and 2 or (line_read < 16 and 8 or 64)
-  if waiting_before > 0 and line_read < limit.line then
-    ids = call('ZRANGE', side('w'), line_read, line_read + page - 1)
+  local page = R.line_read == 0 and 2 or (R.line_read < 16 and 8 or 64)
+  if R.waiting_before > 0 and R.line_read < limit.line then
+    ids = call('ZRANGE', R.side('w'), R.line_read, R.line_read + page - 1)
   end
   if #ids > 0 then
-    local records = call('HMGET', side('q'), unpack(ids))
+    local records = call('HMGET', R.side('q'), unpack(ids))
     for i, id in ipairs(ids) do
-      local w = waiter_of(id, records[i])
-      if w and not find_holder(id) then
-        line[#line + 1] = w
+      local w = R.waiter_of(id, records[i])
+      if w and not R.find_holder(id) then
+        R.line[#R.line + 1] = w
       elseif not w or not w.gone then
-        cut_waiters[#cut_waiters + 1] = id -- its record is gone, or it was granted
-        waiters[id] = nil
+        R.cut_waiters[#R.cut_waiters + 1] = id -- its record is gone, or it was granted
+        R.waiters[id] = nil
         S.waiting = math.max(0, S.waiting - 1)
-        dirty = true
+        R.dirty = true
       end
     end
-    line_read = line_read + #ids
+    R.line_read = R.line_read + #ids
   end
   local alive = 0
-  for _, w in ipairs(line) do
+  for _, w in ipairs(R.line) do
     if not w.gone then alive = alive + 1 end
   end
-  if joined then alive = alive + 1 end
-  if #ids < page then line_done = true end
-  if line_done and joined and line_read < limit.line then line[#line + 1] = joined end
+  if R.joined then alive = alive + 1 end
+  if #ids < page then R.line_done = true end
+  if R.line_done and R.joined and R.line_read < limit.line then R.line[#R.line + 1] = R.joined end
   -- The state only counts what the set has.
-  if alive > S.waiting or (line_done and line_read < limit.line and alive < S.waiting) then
-    S.waiting, dirty = alive, true
+  if alive > S.waiting or (R.line_done and R.line_read < limit.line and alive < S.waiting) then
+    S.waiting, R.dirty = alive, true
   end
-  return #line > 0
+  return #R.line > 0
 end
 
 -- The i-th of the line that is still in it, as an iterator.
-local function in_line()
+function R.in_line()
   local i = 0
   return function()
     repeat
       i = i + 1
-      while i > #line do
-        if line_done then return nil end
-        read_line()
+      while i > #R.line do
+        if R.line_done then return nil end
+        R.read_line()
       end
-    until not line[i].gone
-    return line[i]
+    until not R.line[i].gone
+    return R.line[i]
   end
 end
 
-local function first_in_line()
-  return in_line()()
+function R.first_in_line()
+  return R.in_line()()
 end
 
-local function join(claim)
+function R.join(claim)
   local w = { since = now, claim = claim, id = claim.id }
-  waiters[claim.id] = w
-  put_waiters[claim.id] = w
-  joined = w
+  R.waiters[claim.id] = w
+  R.put_waiters[claim.id] = w
+  R.joined = w
   S.seq = S.seq + 1
   w.seq = S.seq
   if S.waiting == 0 or now + waiter_lease < S.dead then S.dead = now + waiter_lease end
   S.waiting = S.waiting + 1
-  if line_done then line[#line + 1] = w end
-  dirty = true
+  if R.line_done then R.line[#R.line + 1] = w end
+  R.dirty = true
 end
 
-local function keep_place(w)
-  beats[#beats + 1] = w.id
+function R.keep_place(w)
+  R.beats[#R.beats + 1] = w.id
 end

@@ -1,7 +1,7 @@
 -- As a member of a quorum: since when this server keeps its state. The mark goes with the data, and
 -- names the run of the server that wrote it, since a restart may have brought back old data.
 
-local function since_birth(mark, longest, keeps)
+function R.since_birth(mark, longest, keeps)
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)') or ''
   local since, of = string.match(call('GET', mark) or '', '^(%d+) (%w*)$')
   since = tonumber(since)
