@@ -24,7 +24,7 @@ _holdfast() {
         ((i++))
         ;;
       --log-level) ((i++)) ;;
-      run | elect | latch | ls | show | release | revoke | watch | doctor | multi | demo)
+      run | elect | latch | ls | show | release | revoke | watch | doctor | multi | demo | bench)
         [[ -n $command ]] || command=$word
         ;;
     esac
@@ -43,15 +43,23 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W 'none mutex fair rw semaphore' -- "$cur")
       return
       ;;
+    --locks)
+      mapfile -t COMPREPLY < <(compgen -W 'own same zipf' -- "$cur")
+      return
+      ;;
+    --mode)
+      mapfile -t COMPREPLY < <(compgen -W 'mutex fair rw:90 semaphore:8' -- "$cur")
+      return
+      ;;
     --url)
       mapfile -t COMPREPLY < <(compgen -W 'sqlite:' -- "$cur")
       return
       ;;
-    --wait | --ttl | --grace | --at-least | --lock-delay)
+    --wait | --ttl | --grace | --at-least | --lock-delay | --hold | --duration)
       mapfile -t COMPREPLY < <(compgen -W '0s 1s 10s 1m 5m 1h' -- "$cur")
       return
       ;;
-    --namespace | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes)
+    --namespace | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes | --threads)
       return
       ;;
   esac
@@ -70,20 +78,21 @@ _holdfast() {
       release) choices="--force --claim --yes $common" ;;
       watch) choices="--json --all $common" ;;
       demo) choices="--buyers --stock --processes --lock $common" ;;
+      bench) choices="--threads --processes --locks --mode --hold --duration --json $common" ;;
       *) choices=$common ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
     return
   fi
   case $command in
-    '') choices='run elect multi latch ls show release revoke watch doctor demo' ;;
+    '') choices='run elect multi latch ls show release revoke watch doctor demo bench' ;;
     multi) [[ $prev != multi ]] || choices=run ;;
     demo) [[ $prev != demo ]] || choices=flash-sale ;;
     latch) [[ $prev == latch ]] || choices='set down wait count' ;;
   esac
   if [[ -n $choices ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
-  elif [[ $command != doctor && $command != demo ]]; then
+  elif [[ $command != doctor && $command != demo && $command != bench ]]; then
     local IFS=$'\n'
     mapfile -t COMPREPLY < <(compgen -W "$(_holdfast_names)" -- "$cur")
   fi

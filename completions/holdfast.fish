@@ -4,7 +4,7 @@ function __holdfast_names
     holdfast --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
 end
 
-set -l commands run elect multi latch ls show release revoke watch doctor demo
+set -l commands run elect multi latch ls show release revoke watch doctor demo bench
 
 complete -c holdfast -f
 complete -c holdfast -l url -x -a sqlite: -d 'The engine'
@@ -26,6 +26,7 @@ complete -c holdfast -n $none -a revoke -d 'End a lock safely'
 complete -c holdfast -n $none -a watch -d 'A line per event'
 complete -c holdfast -n $none -a doctor -d 'Check the engine'
 complete -c holdfast -n $none -a demo -d 'A flash sale'
+complete -c holdfast -n $none -a bench -d 'Measure an engine'
 
 set -l named '__fish_seen_subcommand_from run elect multi latch ls show release revoke watch'
 complete -c holdfast -n $named -a '(__holdfast_names)' -d Lock
@@ -49,7 +50,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from elect latch' -l id -x -d 'W
 complete -c holdfast -n '__fish_seen_subcommand_from multi' -a run
 complete -c holdfast -n '__fish_seen_subcommand_from latch' -a 'set down wait count'
 
-complete -c holdfast -n '__fish_seen_subcommand_from ls show watch doctor' -l json -d 'For programs'
+complete -c holdfast -n '__fish_seen_subcommand_from ls show watch doctor bench' -l json -d 'For programs'
 complete -c holdfast -n '__fish_seen_subcommand_from watch' -l all -d 'Renewals too'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l force -d 'Yes, by force'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l yes -d 'Do not ask'
@@ -58,5 +59,12 @@ complete -c holdfast -n '__fish_seen_subcommand_from release' -l claim -x -d 'On
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -a flash-sale
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -l buyers -x -d 'In all'
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -l stock -x -d Items
-complete -c holdfast -n '__fish_seen_subcommand_from demo' -l processes -x -d 'Of buyers'
+complete -c holdfast -n '__fish_seen_subcommand_from demo bench' -l processes -x -d 'How many'
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -l lock -x -a 'none mutex fair rw semaphore'
+
+set -l bench '__fish_seen_subcommand_from bench'
+complete -c holdfast -n $bench -l threads -x -d 'In each process'
+complete -c holdfast -n $bench -l locks -x -a 'own same zipf'
+complete -c holdfast -n $bench -l mode -x -a 'mutex fair rw:90 semaphore:8'
+complete -c holdfast -n $bench -l hold -x -d 'How long each is held'
+complete -c holdfast -n $bench -l duration -x -d 'Of the measurement'

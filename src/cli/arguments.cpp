@@ -1,5 +1,6 @@
 #include "cli/arguments.hpp"
 
+#include "cli/bench/bench_words.hpp"
 #include "cli/duration_text.hpp"
 #include "cli/hold_words.hpp"
 #include "cli/number_text.hpp"
@@ -164,6 +165,8 @@ outcome<arguments> understand(const raw_arguments& raw) {
     fine = read_latch(raw, made.latch);
   } else if (raw.command == "demo flash-sale") {
     fine = read_sale(raw, made.sale);
+  } else if (raw.command == "bench" || raw.command == "bench worker") {
+    fine = read_bench(raw, made.bench);
   } else if (raw.command == "multi" || raw.command == "demo") {
     fine = usage(raw.command == "multi" ? "multi is followed by run" : "the demo is flash-sale",
                  raw.command);

@@ -1,6 +1,7 @@
 // The command line, understood and checked as far as that goes without an engine.
 #pragma once
 
+#include "cli/bench/bench_arguments.hpp"
 #include "cli/complaint.hpp"
 #include "cli/raw_arguments.hpp"
 
@@ -71,6 +72,7 @@ struct arguments {
   latch_arguments latch;
   look_arguments look;
   sale_arguments sale;
+  bench_arguments bench;
 };
 
 outcome<arguments> understand(const raw_arguments& raw);

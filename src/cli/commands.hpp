@@ -17,5 +17,6 @@ int revoke(const context& context, const look_arguments& what);
 int watch(const context& context, const look_arguments& what);
 int doctor(const context& context, const look_arguments& what);
 int flash_sale(const context& context, const sale_arguments& how);
+int bench(const context& context, const bench_arguments& how);
 
 }  // namespace holdfast::cli

@@ -25,6 +25,7 @@ Commands:
   watch      a line per event
   doctor     check the engine and its settings
   demo       a flash sale, without and with locks
+  bench      measure an engine: rate, latency, hand-off, fairness, cost
 
 Every command has its own --help, with examples.
 
@@ -199,6 +200,31 @@ Without --url and HOLDFAST_URL it uses an embedded store in a temporary folder. 
 only if every run with a lock was exact.
 )help";
 
+constexpr std::string_view bench_help =
+    R"help(holdfast bench [options]
+
+Takes and gives back locks from many threads and processes, and measures: grants a
+second, latency of acquire and release, hand-off from one holder to the next, fairness,
+processor time, memory, segments and bytes. What cannot be measured is shown as "-".
+
+  holdfast bench                                       one thread, its own lock
+  holdfast --url redis://localhost bench --threads 64
+  holdfast bench --threads 4 --processes 4 --locks same --mode fair --duration 10s
+  holdfast bench --threads 16 --locks zipf --mode rw:90 --json | jq .acquire_us.p99
+
+  --threads N     in each process, 1 to 1024 (default 1)
+  --processes M   1 to 64 (default 1); each has one client
+  --locks L       own: each thread its own (default); same: one for all; zipf: of 1000,
+                  the n-th n times as seldom as the first
+  --mode M        mutex (default), fair, rw:90 (so many in a hundred read),
+                  semaphore:8 (so many permits)
+  --hold D        how long each grant is held (default 0s)
+  --duration D    100ms to 1h (default 3s); its first fifth, at most 500ms, warms up
+  --json          one JSON document, with the whole histogram
+
+Exit 122 if anything failed: then there are no figures.
+)help";
+
 struct entry {
   std::string_view topic;
   std::string_view text;
@@ -218,6 +244,7 @@ constexpr std::array entries{
     entry{"doctor", doctor_help},
     entry{"demo", demo_help},
     entry{"demo flash-sale", demo_help},
+    entry{"bench", bench_help},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The program: puts things together.
 #include "cli/arguments.hpp"
+#include "cli/bench/worker.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/printer.hpp"
@@ -40,6 +41,8 @@ int dispatch(const cli::context& context, const cli::arguments& asked) {
   if (command == "revoke") return cli::revoke(context, asked.look);
   if (command == "watch") return cli::watch(context, asked.look);
   if (command == "doctor") return cli::doctor(context, asked.look);
+  if (command == "bench") return cli::bench(context, asked.bench);
+  if (command == "bench worker") return cli::bench_worker();
   return cli::flash_sale(context, asked.sale);
 }
 

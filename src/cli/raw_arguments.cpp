@@ -84,6 +84,19 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   sale.add_option("--stock", into.stock);
   sale.add_option("--processes", into.processes);
   sale.add_option("--lock", into.locks);
+
+  CLI::App& bench = *app.add_subcommand("bench");
+  bench.fallthrough();
+  bench.set_help_flag();
+  bench.require_subcommand(0, 1);
+  bench.add_option("--threads", into.threads);
+  bench.add_option("--processes", into.processes);
+  bench.add_option("--locks", into.choice);
+  bench.add_option("--mode", into.mode);
+  bench.add_option("--hold", into.hold);
+  bench.add_option("--duration", into.length);
+  bench.add_flag("--json", into.json);
+  add_command(bench, "worker");
 }
 
 std::string chosen(const CLI::App& app) {

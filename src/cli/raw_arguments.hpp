@@ -19,6 +19,7 @@ struct raw_arguments {
   std::optional<std::string> wait, ttl, permits, max, grace, at_least, lock_delay, busy_exit_code;
   std::optional<std::string> id, claim;
   std::optional<std::string> buyers, stock, processes, locks;
+  std::optional<std::string> threads, choice, mode, hold, length;
   bool fair = false, shared = false, no_renew = false;
   bool json = false, force = false, yes = false, all = false;
 

@@ -21,7 +21,8 @@ const std::vector<words> commands{{},
                                   {"watch"},
                                   {"doctor"},
                                   {"demo"},
-                                  {"demo", "flash-sale"}};
+                                  {"demo", "flash-sale"},
+                                  {"bench"}};
 
 class help : public command_line {
  protected:

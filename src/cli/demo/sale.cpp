@@ -1,12 +1,12 @@
 #include "cli/demo/sale.hpp"
 
 #include "cli/alarm_clock.hpp"
-#include "cli/demo/progress.hpp"
 #include "cli/demo/sale_board.hpp"
 #include "cli/demo/sale_floor.hpp"
 #include "cli/demo/stock_file.hpp"
 #include "cli/descriptor.hpp"
 #include "cli/log.hpp"
+#include "cli/progress.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -163,7 +163,7 @@ void count(const sale_board& board, time_point opened, sale_result& into) {
 int wait_while_showing(sale_processes& processes, const sale_board& board, signal_inbox& inbox,
                        const std::string& lock, std::size_t buyers) {
   constexpr duration step = std::chrono::milliseconds(100);
-  const progress bar(lock, buyers);
+  const progress bar(lock, buyers, "buyers");
   alarm_clock alarm;
   while (!processes.all_gone()) {
     bar.show(board.finished());

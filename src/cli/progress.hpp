@@ -1,4 +1,4 @@
-// A line that grows while a sale goes on; only on a terminal.
+// A line that grows while something goes on; only on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,19 @@ namespace holdfast::cli {
 
 class progress {
  public:
-  progress(std::string label, std::size_t total);
+  // `unit`: what is counted, as in "buyers".
+  progress(std::string label, std::size_t total, std::string unit);
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
-  ~progress();  // wipes the line
+  ~progress() { wipe(); }
 
   void show(std::size_t done) const;
+  void wipe() const;
 
  private:
   std::string label_;
   std::size_t total_;
+  std::string unit_;
   bool visible_;
 };
 

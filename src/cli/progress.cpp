@@ -1,4 +1,4 @@
-#include "cli/demo/progress.hpp"
+#include "cli/progress.hpp"
 
 #include <unistd.h>
 
@@ -8,10 +8,13 @@
 
 namespace holdfast::cli {
 
-progress::progress(std::string label, std::size_t total)
-    : label_(std::move(label)), total_(total), visible_(::isatty(STDERR_FILENO) == 1) {}
+progress::progress(std::string label, std::size_t total, std::string unit)
+    : label_(std::move(label)),
+      total_(total),
+      unit_(std::move(unit)),
+      visible_(::isatty(STDERR_FILENO) == 1) {}
 
-progress::~progress() {
+void progress::wipe() const {
   if (visible_) std::fputs("\r\x1b[K", stderr);
 }
 
@@ -21,7 +24,8 @@ void progress::show(std::size_t done) const {
   const std::size_t full = std::min(width, done * width / total_);
   std::string bar(full, '#');
   bar.resize(width, '.');
-  std::fprintf(stderr, "\r%-10s [%s] %zu of %zu buyers", label_.c_str(), bar.c_str(), done, total_);
+  std::fprintf(stderr, "\r%-10s [%s] %zu of %zu %s", label_.c_str(), bar.c_str(),
+               std::min(done, total_), total_, unit_.c_str());
 }
 
 }  // namespace holdfast::cli
