@@ -56,9 +56,7 @@ class bare_redis {
     post(bytes);
     return take();
   }
-  answer call(const std::vector<std::string>& words) const {
-    return call(formatted(words));
-  }
+  answer call(const std::vector<std::string>& words) const { return call(formatted(words)); }
   [[nodiscard]] int descriptor() const noexcept { return context_->fd; }
 
  private:

@@ -31,6 +31,7 @@ class fence_order final : public checker {
         check(line, std::max(changing_[line.hold], holds_[line.hold].fence));
         holds_[line.hold].fence = line.fence;
         return;
+      case what::release_invoked:
       case what::belief_ended:
         end(line.hold);
         return;
