@@ -184,8 +184,9 @@ borrowed_schema::borrowed_schema() {
   name_ = std::move(names.back());
   names.pop_back();
   std::string tables;
-  for (const char* each : {"claims", "resources", "tombstones", "silent", "observers",
-                           "latch_watchers", "latch_changes"}) {
+  for (const char* each :
+       {"claims", "resources", "tombstones", "silent", "observers", "latch_watchers",
+        "latch_changes", "holds", "line", "sessions", "tied"}) {
     tables += (tables.empty() ? "" : ", ") + name_ + "." + each;
   }
   // Not where a test never came to make it, or broke it.

@@ -74,7 +74,9 @@ TEST_P(callbacks, a_blocking_call_in_a_callback_is_refused) {
     EXPECT_THAT(other.acquire(), fails_with(errc::would_deadlock));
     EXPECT_EQ(thrown_by([&] { other.lock(); }), "would deadlock");
     EXPECT_THAT(a.inspect("stock"), fails_with(errc::would_deadlock));
-    EXPECT_THAT(start.wait(), fails_with(errc::would_deadlock));
+    if (a.caps().latches) {
+      EXPECT_THAT(start.wait(), fails_with(errc::would_deadlock));
+    }
     EXPECT_THAT(held->release(), fails_with(errc::would_deadlock));
     done.raise();
   });

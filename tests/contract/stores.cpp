@@ -35,6 +35,11 @@ fresh_engine postgresql_engine() {
   auto schema = std::make_shared<borrowed_schema>();
   return {schema->url("&connections=1"), schema};
 }
+
+fresh_engine postgresql_session_engine() {
+  auto schema = std::make_shared<borrowed_schema>();
+  return {schema->url("&strategy=session"), schema};
+}
 #endif
 
 #ifdef HOLDFAST_WITH_REDIS
@@ -75,6 +80,7 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_POSTGRESQL
       {"postgresql", postgresql_engine},
+      {"postgresql_session", postgresql_session_engine},
 #endif
 #ifdef HOLDFAST_WITH_REDIS
       {"redis", redis_engine},

@@ -64,6 +64,35 @@ TEST(postgresql_pooler, a_pooler_of_transactions_is_refused_with_the_reason) {
   }));
 }
 
+TEST(postgresql_pooler, strategy_session_is_refused_behind_a_pooler_of_transactions) {
+  // Broken: two clients both have the same advisory lock, and it stays when both have gone (H77).
+  const pooler between("transaction");
+  for (const char* claimed : {"", "&pooler=session"}) {
+    const client a = open_client(between.url(std::string("&strategy=session") + claimed));
+    const client b = open_client(between.url(std::string("&strategy=session") + claimed));
+    // Whoever says that sessions stay, and they do not, is found out by the server's process.
+    const auto first = mutex(a, "stock").acquire({.wait = 1s});
+    const auto second = mutex(b, "stock").acquire({.wait = 1s});
+    EXPECT_FALSE(first && second);
+    if (*claimed == '\0') {
+      EXPECT_THAT(first, fails_with(errc::unsupported));
+      EXPECT_THAT(first.error().detail, testing::HasSubstr("pooler"));
+    }
+  }
+}
+
+TEST(postgresql_pooler, strategy_session_works_behind_a_pooler_of_sessions) {
+  // Broken: nobody behind PgBouncer can have locks of sessions.
+  const pooler between("session");
+  const client a = open_client(between.url("&pooler=session&strategy=session"));
+  const client b = open_client(between.url("&pooler=session&strategy=session"));
+  auto held = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 200ms}), fails_with(errc::timed_out));
+  ASSERT_THAT(held->release(), succeeds());
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
 TEST(postgresql_pooler, a_pooler_of_sessions_will_do_where_one_says_so) {
   // Broken: nobody behind PgBouncer can have locks.
   const pooler between("session");

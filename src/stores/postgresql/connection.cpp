@@ -16,20 +16,20 @@ bool definite(const error& why) noexcept {
 
 }  // namespace
 
-connection::connection(net::network net, std::shared_ptr<const server_options> options,
-                       std::string channel, events tell)
+connection::connection(net::network net, std::shared_ptr<const server_options> options, manner how,
+                       events tell)
     : net_(std::move(net)),
       options_(std::move(options)),
-      channel_(std::move(channel)),
+      how_(std::move(how)),
       where_(options_->text()),
       tell_(std::move(tell)),
       backoff_(options_->backoff) {}
 
 std::shared_ptr<connection> connection::make(net::network net,
                                              std::shared_ptr<const server_options> options,
-                                             std::string channel, events tell) {
+                                             manner how, events tell) {
   return std::shared_ptr<connection>(
-      new connection(std::move(net), std::move(options), std::move(channel), std::move(tell)));
+      new connection(std::move(net), std::move(options), std::move(how), std::move(tell)));
 }
 
 connection::~connection() {
@@ -95,7 +95,7 @@ void connection::start() {
 // Releases the mutex.
 void connection::connect(mutex_lock& lock) {
   state_ = state::connecting;
-  auto made = std::make_shared<link>(net_, options_, weak_from_this(), channel_, turn_);
+  auto made = std::make_shared<link>(net_, options_, weak_from_this(), how_, turn_);
   link_ = made;
   lock.unlock();
   made->start();
@@ -234,7 +234,8 @@ void connection::check_deadlines() {
     std::erase_if(waiting_, overdue);
     if (!in_flight_.empty()) {
       const pending& oldest = in_flight_.front();
-      const time_point limit = std::max(oldest.deadline, oldest.sent + silence_limit);
+      const duration silence = tell_.silence ? tell_.silence() : silence_limit;
+      const time_point limit = std::max(oldest.deadline, oldest.sent + silence);
       if (limit <= now) silent = link_;
       next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
     }
@@ -252,6 +253,11 @@ void connection::check_deadlines() {
 bool connection::is_open() const {
   const mutex_lock lock(mutex_);
   return state_ == state::open;
+}
+
+int connection::home() const {
+  const mutex_lock lock(mutex_);
+  return state_ == state::open ? link_->home() : 0;
 }
 
 std::optional<error> connection::last_failure() const {

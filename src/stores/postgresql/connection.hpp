@@ -54,12 +54,13 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     std::function<void()> opened;
     std::function<void(std::string_view)> notified;
     std::function<void(const error&)> ended;
+    // How long the server may be silent; else silence_limit. Called under the mutex.
+    std::function<duration()> silence;
   };
 
-  // `channel`: not empty for the connection that listens; it takes no calls.
   static std::shared_ptr<connection> make(net::network net,
                                           std::shared_ptr<const server_options> options,
-                                          std::string channel = {}, events tell = {});
+                                          manner how = {}, events tell = {});
   ~connection() override;
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
@@ -71,6 +72,8 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // Connects, and from now on stays connected without being asked.
   void start();
   [[nodiscard]] bool is_open() const;
+  // The backend of the link that is open; 0: none is.
+  [[nodiscard]] int home() const;
   // Why it is not open, if it was tried.
   [[nodiscard]] std::optional<error> last_failure() const;
 
@@ -98,7 +101,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   };
   using mutex_lock = std::unique_lock<std::mutex>;
 
-  connection(net::network net, std::shared_ptr<const server_options> options, std::string channel,
+  connection(net::network net, std::shared_ptr<const server_options> options, manner how,
              events tell);
 
   void send_later(mutex_lock& lock, waiting call, time_point now);
@@ -112,7 +115,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   const runtime::fork_guard guard_;
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const std::string channel_;
+  const manner how_;
   const std::string where_;
   const events tell_;
 

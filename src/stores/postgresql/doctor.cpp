@@ -83,6 +83,39 @@ spi::check room(const facts& known, std::size_t wanted) {
   return check;
 }
 
+// What only matters where the server's own locks are the holds.
+void add_tied(const facts& known, const server_options& options, std::vector<spi::check>& checks) {
+  checks.push_back({"strategy", status::ok,
+                    std::string(name_of(options.strategy)) +
+                        ": a hold ends with its connection, and is believed for 30 s at most after "
+                        "the last answer on it",
+                    ""});
+  const long used = number(known, "locks_used");
+  const long most = number(known, "locks_room");
+  spi::check room{"locks", status::ok,
+                  std::to_string(used) + " of about " + std::to_string(most) +
+                      " in the server's table, which all its users share",
+                  ""};
+  if (used > most / 2) {
+    room.state = status::warn;
+    room.remedy = "raise max_locks_per_transaction; when it is full nobody gets a lock";
+  }
+  checks.push_back(std::move(room));
+}
+
+// How many connections a client takes at most.
+std::size_t connections_of(const server_options& options) {
+  switch (options.strategy) {
+    case strategy::lease:
+      return options.connections + 1;
+    case strategy::session:
+      return 3;  // holds, looks, wake-ups
+    case strategy::row:
+      break;
+  }
+  return options.connections + 2;
+}
+
 }  // namespace
 
 std::vector<spi::check> examined(const sql::rows& answer, const server_options& options,
@@ -94,9 +127,10 @@ std::vector<spi::check> examined(const sql::rows& answer, const server_options& 
                     options.schema + ", format " + std::to_string(format) + ", " +
                         text(known, "resources") + " names",
                     ""});
+  if (options.strategy != strategy::lease) add_tied(known, options, checks);
   checks.push_back(durability(known));
   checks.push_back(snapshots(known));
-  checks.push_back(room(known, options.connections + 1));
+  checks.push_back(room(known, connections_of(options)));
   if (text(known, "autovacuum") == "off") {
     checks.push_back(
         {"autovacuum", status::warn, "autovacuum is off", "the tables of locks grow without it"});
@@ -138,8 +172,8 @@ void postgresql_store::probe(const spi::op_context& context,
   if (!usable()) return done(failure(errc::cancelled, "postgresql: closed or forked"));
   // The deadline is the caller's; what is left after the wait for wake-ups is for the questions.
   const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
-  ear_->when_open(half, [self = shared_from_this(), deadline = context.deadline,
-                         done = std::move(done)](const result<void>& open) mutable {
+  hearing_->when_open(half, [self = shared_from_this(), deadline = context.deadline,
+                             done = std::move(done)](const result<void>& open) mutable {
     self->connections_.front()->send(
         statement::examine, {}, deadline,
         [self, hears = open.has_value(), done = std::move(done)](result<sql::rows> rows) mutable {

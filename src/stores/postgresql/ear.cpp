@@ -19,18 +19,21 @@ std::string token(spi::runtime& runtime) {
 }  // namespace
 
 ear::ear(net::network net, std::shared_ptr<sql::bells> bells,
-         std::shared_ptr<sql::audience> audience, std::string process)
+         std::shared_ptr<sql::audience> audience, std::string process,
+         std::function<void(const spi::claim_id&)> taken)
     : net_(std::move(net)),
       bells_(std::move(bells)),
       audience_(std::move(audience)),
-      process_(std::move(process)) {}
+      process_(std::move(process)),
+      taken_(std::move(taken)) {}
 
 std::shared_ptr<ear> ear::make(net::network net, std::shared_ptr<const server_options> options,
                                std::shared_ptr<sql::bells> bells,
-                               std::shared_ptr<sql::audience> audience) {
+                               std::shared_ptr<sql::audience> audience,
+                               std::function<void(const spi::claim_id&)> taken) {
   std::string process = token(*net.reactor);
   std::shared_ptr<ear> made(
-      new ear(net, std::move(bells), std::move(audience), std::move(process)));
+      new ear(net, std::move(bells), std::move(audience), std::move(process), std::move(taken)));
   const std::weak_ptr<ear> weak = made;
   connection::events tell;
   tell.opened = [weak] {
@@ -40,7 +43,8 @@ std::shared_ptr<ear> ear::make(net::network net, std::shared_ptr<const server_op
     if (const auto self = weak.lock()) self->heard(message);
   };
   made->connection_ =
-      connection::make(std::move(net), std::move(options), "hf_" + made->process_, std::move(tell));
+      connection::make(std::move(net), std::move(options),
+                       {.duty = duty::ear, .channel = "hf_" + made->process_}, std::move(tell));
   return made;
 }
 
@@ -60,6 +64,7 @@ void ear::heard(std::string_view message) {
       return audience_->tell_latch(push->key);
     default:
       bells_->ring(*push);
+      if (push->what == sql::push::kind::gone && taken_) taken_(push->claim);
   }
 }
 

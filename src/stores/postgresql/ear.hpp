@@ -11,6 +11,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,11 +22,13 @@ namespace holdfast::postgresql {
 
 // Thread-safe. Messages sent while it is not connected are lost; when it is connected again everybody
 // who waits is told to ask.
+// `taken`: a hold was taken away, and its holder has been told; may be empty.
 class ear : public std::enable_shared_from_this<ear> {
  public:
   static std::shared_ptr<ear> make(net::network net, std::shared_ptr<const server_options> options,
                                    std::shared_ptr<sql::bells> bells,
-                                   std::shared_ptr<sql::audience> audience);
+                                   std::shared_ptr<sql::audience> audience,
+                                   std::function<void(const spi::claim_id&)> taken);
 
   // By which the others know us: 32 random hexadecimal digits, so that nobody guesses the channel.
   [[nodiscard]] const std::string& process() const noexcept { return process_; }
@@ -41,7 +44,7 @@ class ear : public std::enable_shared_from_this<ear> {
 
  private:
   ear(net::network net, std::shared_ptr<sql::bells> bells, std::shared_ptr<sql::audience> audience,
-      std::string process);
+      std::string process, std::function<void(const spi::claim_id&)> taken);
 
   void opened();
   void heard(std::string_view message);
@@ -51,6 +54,7 @@ class ear : public std::enable_shared_from_this<ear> {
   const std::shared_ptr<sql::bells> bells_;
   const std::shared_ptr<sql::audience> audience_;
   const std::string process_;
+  const std::function<void(const spi::claim_id&)> taken_;
   std::shared_ptr<connection> connection_;  // set by make()
 
   std::mutex mutex_;

@@ -5,16 +5,17 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <utility>
 
 namespace holdfast::postgresql {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
-           std::weak_ptr<link_user> user, std::string channel, std::size_t turn)
+           std::weak_ptr<link_user> user, manner how, std::size_t turn)
     : net_(std::move(net)),
       options_(std::move(options)),
       user_(std::move(user)),
-      channel_(std::move(channel)),
+      how_(std::move(how)),
       turn_(turn),
       where_(options_->text()) {}
 
@@ -28,9 +29,13 @@ link::~link() {
 }
 
 bool link::send(statement which, const arguments& with) {
-  const arguments::view all = with.all();
+  arguments::view all = with.all();
   const std::lock_guard lock(mutex_);
   if (phase_ != phase::open) return false;
+  if (all.home) {
+    all.values[*all.home] = home_.c_str();
+    all.lengths[*all.home] = static_cast<int>(home_.size());
+  }
   if (PQsendQueryPrepared(connection_, name_of(which), static_cast<int>(all.values.size()),
                           all.values.data(), all.lengths.data(), all.formats.data(), 0) != 1 ||
       PQpipelineSync(connection_) != 1) {
@@ -177,6 +182,13 @@ void link::close() noexcept {
   net_.reactor->cancel(timer);
   if (watched) net_.reactor->unwatch(watch_);
   PQfinish(ended);
+}
+
+int link::home() {
+  const std::lock_guard lock(mutex_);
+  int pid = 0;
+  std::from_chars(home_.data(), home_.data() + home_.size(), pid);
+  return pid;
 }
 
 const char* link::progress() {

@@ -27,6 +27,13 @@ namespace holdfast::postgresql {
 
 class link;
 
+// What a link is for.
+struct manner {
+  postgresql::duty duty = duty::lease;
+  std::string channel{};  // an ear's: it listens to it, and takes no commands
+  std::string opening{};  // a query that the set-up ends with, or nothing
+};
+
 // Called on the reactor's threads (or from within start()), under no lock, never twice at once for
 // one link.
 class link_user {
@@ -55,10 +62,9 @@ class link_user {
 // it queues and writes under the mutex returns at once.
 class link final : public std::enable_shared_from_this<link> {
  public:
-  // `channel`: empty for a link of commands, which is in pipeline mode; else the link listens to it
-  // and takes no commands. `turn`: with which of the hosts to begin.
+  // `turn`: with which of the hosts to begin.
   link(net::network net, std::shared_ptr<const server_options> options,
-       std::weak_ptr<link_user> user, std::string channel, std::size_t turn);
+       std::weak_ptr<link_user> user, manner how, std::size_t turn);
   ~link();
   link(const link&) = delete;
   link& operator=(const link&) = delete;
@@ -68,6 +74,9 @@ class link final : public std::enable_shared_from_this<link> {
   // Only once opened, in a transaction of its own. False: the link has ended or cannot take it; its
   // end is told, or has been.
   bool send(statement which, const arguments& with);
+
+  // The server's process for this link, as the server itself says; only once opened.
+  [[nodiscard]] int home();
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
@@ -126,7 +135,7 @@ class link final : public std::enable_shared_from_this<link> {
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const std::weak_ptr<link_user> user_;
-  const std::string channel_;
+  const manner how_;
   const std::size_t turn_;
   const std::string where_;
   const runtime::fork_guard guard_;
@@ -142,6 +151,7 @@ class link final : public std::enable_shared_from_this<link> {
   spi::runtime::timer_id timer_ = 0;
   std::optional<error> trouble_;  // of the phase, or of the answer being read
   bool schema_there_ = false;
+  std::string home_;  // the backend
   std::string format_there_;
   std::deque<statement> in_flight_;  // calls without an answer
   sql::rows rows_;                   // of the answer being read

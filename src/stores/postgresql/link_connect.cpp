@@ -15,10 +15,15 @@ constexpr int oldest_version = 120000;  // PostgreSQL 12
 constexpr int checks_clients = 140000;  // from 14 on the server looks whether its client is there
 constexpr int unknown_version = 0;
 
+constexpr unsigned any = ~0U;
+constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
+constexpr unsigned carriers = bit(duty::session);
+
 struct setting {
   const char* name;
   const char* value;
   int since;  // the first version that has it
+  unsigned duties = any;
 };
 
 // What must hold in the session, whatever the server's or the role's defaults are (H76): no time-out
@@ -31,9 +36,15 @@ constexpr std::array settings{
     setting{"idle_in_transaction_session_timeout", "0", 0},
     setting{"idle_session_timeout", "0", checks_clients},
     setting{"client_connection_check_interval", "2s", checks_clients},
-    setting{"tcp_keepalives_idle", "15", 0},
+    setting{"tcp_keepalives_idle", "15", 0, ~carriers},
     setting{"tcp_keepalives_interval", "5", 0},
     setting{"tcp_keepalives_count", "3", 0},
+    // Where the connection is the hold: the server must not give up before its client does, which
+    // believes for 30 s at most after its last answered request (sql::longest_belief).
+    setting{"tcp_keepalives_idle", "30", 0, carriers},
+    setting{"tcp_user_timeout", "45000", 0, carriers},
+    // What these write is only of use while they live.
+    setting{"synchronous_commit", "off", 0, carriers},
     setting{"default_transaction_isolation", "read committed", 0},
     setting{"default_transaction_deferrable", "off", 0},
     setting{"plan_cache_mode", "force_generic_plan", 0},
@@ -176,10 +187,13 @@ void link::poll(harvest& into) {
 }
 
 std::string link::greeting_query() const {
+  // Leases do not need the tables of the other strategies, which came later.
+  const bool leases = how_.duty == duty::lease || how_.duty == duty::ear;
   std::string query = "SELECT pg_backend_pid(), to_regclass('" + options_->schema +
-                      ".meta') IS NOT NULL, pg_is_in_recovery()";
+                      (leases ? ".meta" : ".tied") + "') IS NOT NULL, pg_is_in_recovery()";
   for (const setting& each : settings) {
     if (PQserverVersion(connection_) < each.since) continue;
+    if ((each.duties & bit(how_.duty)) == 0) continue;
     query += std::string(", set_config('") + each.name + "', '" + each.value + "', false)";
   }
   return query;
@@ -208,7 +222,7 @@ void link::set_up(harvest& into) {
     nothings = answer == nullptr ? nothings + 1 : 0;
     if (answer == nullptr) {
       // In pipeline mode each statement ends with nothing, and the whole with a mark of its own.
-      const bool pipeline = phase_ == phase::preparing && channel_.empty();
+      const bool pipeline = phase_ == phase::preparing && how_.channel.empty();
       if (!pipeline) finish_phase(into);
       continue;
     }
@@ -226,8 +240,8 @@ void link::set_up(harvest& into) {
 }
 
 void link::greeted(const PGresult* answer, harvest& into) {
-  if (!options_->pooler_is_fine &&
-      PQgetvalue(answer, 0, 0) != std::to_string(PQbackendPID(connection_))) {
+  home_ = PQgetvalue(answer, 0, 0);
+  if (!options_->pooler_is_fine && home_ != std::to_string(PQbackendPID(connection_))) {
     into.end = error{errc::unsupported,
                      where_ +
                          ": a connection pooler is in between; wake-ups and the session's "
@@ -271,13 +285,19 @@ void link::finish_phase(harvest& into) {
 }
 
 void link::prepare(harvest& into) {
-  if (!channel_.empty()) return ask(phase::preparing, "LISTEN " + channel_, into);
+  if (!how_.channel.empty()) return ask(phase::preparing, "LISTEN " + how_.channel, into);
   phase_ = phase::preparing;
   bool fine = PQenterPipelineMode(connection_) == 1;
   for (std::size_t i = 0; fine && i < statement_count; ++i) {
     const auto which = static_cast<statement>(i);
+    if (!serves(which, how_.duty)) continue;
     const std::string text = in_schema(text_of(which), options_->schema);
     fine = PQsendPrepare(connection_, name_of(which), text.c_str(), 0, nullptr) == 1;
+  }
+  if (fine && !how_.opening.empty()) {
+    const std::string text = in_schema(how_.opening, options_->schema);
+    fine =
+        PQsendQueryParams(connection_, text.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0) == 1;
   }
   if (!fine || PQpipelineSync(connection_) != 1) {
     into.end = error{errc::unavailable, where_ + ": " + first_line(PQerrorMessage(connection_))};

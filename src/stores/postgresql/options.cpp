@@ -74,10 +74,13 @@ result<void> take_option(const std::string& key, const std::string& value, serve
     }
     into.pooler_is_fine = true;
   } else if (key == "strategy") {
-    if (value != "lease") {
-      return failure(value == "row" || value == "session" ? errc::unsupported : errc::invalid,
-                     "URL: this build has strategy=lease only");
+    if (value == "row") {
+      return failure(errc::unsupported, "URL: this build has strategy=lease and strategy=session");
     }
+    if (value != "lease" && value != "session") {
+      return failure(errc::invalid, "URL: strategy is lease or session");
+    }
+    into.strategy = value == "lease" ? strategy::lease : strategy::session;
   } else if (key == "host") {
     if (!value.starts_with('/')) {
       return failure(errc::invalid, "URL: host= is for a folder of unix sockets");
@@ -91,6 +94,18 @@ result<void> take_option(const std::string& key, const std::string& value, serve
 }
 
 }  // namespace
+
+const char* name_of(strategy which) noexcept {
+  switch (which) {
+    case strategy::lease:
+      return "lease";
+    case strategy::session:
+      return "session";
+    case strategy::row:
+      break;
+  }
+  return "row";
+}
 
 bool is_schema_name(std::string_view text) noexcept {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };

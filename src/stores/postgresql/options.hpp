@@ -16,6 +16,10 @@
 
 namespace holdfast::postgresql {
 
+// Who says how long a hold lasts: its end by the server's clock, or a connection's life.
+enum class strategy : std::uint8_t { lease, session, row };
+const char* name_of(strategy which) noexcept;
+
 struct server_options {
   // Tried in turn until one accepts writes. A host that begins with '/' is a folder of unix sockets.
   std::vector<spi::endpoint> hosts;
@@ -24,6 +28,7 @@ struct server_options {
   std::string database;  // empty: as libpq finds it
   // As libpq has them: sslmode, sslrootcert, application_name ...
   std::vector<std::pair<std::string, std::string>> parameters;
+  postgresql::strategy strategy = strategy::lease;
   std::string schema = "holdfast";  // an identifier without need of quotes
   std::size_t connections = 4;      // for commands; wake-ups have one more
   bool pooler_is_fine = false;      // a pooler that keeps a session on its server is in between
@@ -40,7 +45,7 @@ inline constexpr std::uint16_t default_port = 5432;
 bool is_schema_name(std::string_view text) noexcept;
 
 // postgresql://[USER[:PASSWORD]@][HOST[:PORT],...][/DATABASE][?OPTION=VALUE&...]. invalid: an option
-// that is not known, or a value out of its limits; unsupported: another strategy than lease.
+// that is not known, or a value out of its limits.
 result<server_options> options_from(const spi::url& url);
 
 }  // namespace holdfast::postgresql

@@ -2,6 +2,7 @@
 #include "stores/postgresql/postgresql_store.hpp"
 
 #include "stores/postgresql/calls.hpp"
+#include "stores/postgresql/session_store.hpp"
 #include "stores/sql/names.hpp"
 
 #include <algorithm>
@@ -34,23 +35,13 @@ std::shared_ptr<postgresql_store> postgresql_store::make(std::shared_ptr<spi::re
                                                          server_options options) {
   std::shared_ptr<postgresql_store> made(
       new postgresql_store(std::move(reactor), std::move(options)));
-  made->audience_ = std::make_shared<sql::audience>(
-      [weak = std::weak_ptr(made)](const sql::audience::wishes& over) {
-        const auto self = weak.lock();
-        if (self == nullptr || !self->usable()) return;
-        arguments with;
-        with.list(over.events).list(over.latches).text(self->ear_->process());
-        const time_point soon = self->reactor_->now() + std::chrono::seconds(5);
-        self->connections_.front()->send(statement::ignore, std::move(with), soon,
-                                         [](const result<sql::rows>&) {});
-      });
-  made->ear_ = ear::make(made->net_, made->options_, made->bells_, made->audience_);
   for (std::size_t i = 0; i < made->options_->connections; ++i) {
     made->connections_.push_back(connection::make(made->net_, made->options_));
   }
+  made->hearing_ = hearing::make(made->net_, made->options_, made->connections_.front());
   // The first lock must not wait for a handshake that could have been made before.
   made->connections_.front()->start();
-  made->ear_->start();
+  made->hearing_->start();
   return made;
 }
 
@@ -82,10 +73,11 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
                                const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
-  bells_->hang(claim->id, std::move(wakeup));
+  hearing_->bells().hang(claim->id, std::move(wakeup));
   road(key).send(
-      statement::attempt, attempt_arguments(key, *claim, ear_->process()), context.deadline,
-      [bells = bells_, id = claim->id, done = std::move(done)](result<sql::rows> rows) mutable {
+      statement::attempt, attempt_arguments(key, *claim, hearing_->process()), context.deadline,
+      [bells = hearing_->shared_bells(), id = claim->id,
+       done = std::move(done)](result<sql::rows> rows) mutable {
         auto answer = rows ? sql::to_outcome(*rows)
                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
@@ -110,7 +102,7 @@ void postgresql_store::leave(spi::claim_ptr claim, const spi::op_context& contex
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   call<spi::departure>(
       statement::leave, key, std::move(with), context,
-      [bells = bells_, id = claim->id,
+      [bells = hearing_->shared_bells(), id = claim->id,
        done = std::move(done)](result<spi::departure> answer) mutable {
         bells->remove(id);
         done(std::move(answer));
@@ -122,7 +114,7 @@ void postgresql_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_
                               spi::completion<spi::granted> done) {
   const std::string key = sql::key_of(claim->resource);
   arguments with;
-  with.bytes(key).bytes(sql::bytes_of(claim->id)).text(ear_->process());
+  with.bytes(key).bytes(sql::bytes_of(claim->id)).text(hearing_->process());
   with.number(static_cast<std::int64_t>(to));
   call(statement::change, key, std::move(with), context, std::move(done), sql::to_granted);
 }
@@ -174,18 +166,31 @@ void postgresql_store::read_latch(const spi::resource_id& resource, const spi::o
   call(statement::read_latch, key, std::move(with), context, std::move(done), sql::to_latch);
 }
 
+result<std::unique_ptr<spi::subscription>> postgresql_store::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  if (!usable()) return refusal();
+  return hearing_->observe(resource, std::move(sink));
+}
+
+result<std::unique_ptr<spi::subscription>> postgresql_store::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  if (!usable()) return refusal();
+  return hearing_->watch_latch(resource, std::move(on_change));
+}
+
 void postgresql_store::close() noexcept {
   if (guard_.forked() || closed_.exchange(true, std::memory_order_acq_rel)) return;
   for (const auto& each : connections_) each->close();
-  ear_->close();
-  audience_->close();
-  bells_->clear();
+  hearing_->close();
 }
 
 result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
                                                     std::shared_ptr<spi::reactor> reactor) {
   auto options = options_from(url);
   if (!options) return tl::unexpected(std::move(options.error()));
+  if (options->strategy == strategy::session) {
+    return session_store::make(std::move(reactor), *std::move(options));
+  }
   return postgresql_store::make(std::move(reactor), *std::move(options));
 }
 

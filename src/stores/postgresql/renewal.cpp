@@ -93,7 +93,7 @@ void postgresql_store::renew_part(const std::shared_ptr<batch>& whole,
     ids.emplace_back(sql::bytes_of(whole->claims[index]->id));
   }
   arguments with;
-  with.list(keys).list(ids).text(ear_->process());
+  with.list(keys).list(ids).text(hearing_->process());
   over.send(statement::renew, std::move(with), context.deadline,
             [whole, part = std::move(part)](result<sql::rows> rows) {
               if (!rows) return whole->take(part, tl::unexpected(std::move(rows.error())));

@@ -22,17 +22,28 @@ constexpr std::string_view overview =
 constexpr std::string_view transaction =
 #include "stores/postgresql/transaction.sql.inc"
     ;
+constexpr std::string_view tied =
+#include "stores/postgresql/tied.sql.inc"
+    ;
+constexpr std::string_view session =
+#include "stores/postgresql/session.sql.inc"
+    ;
 
 // Functions mention each other before they are there.
 constexpr std::string_view unchecked = "SET LOCAL check_function_bodies = off;\n";
 
-std::string body(std::string_view schema) {
+std::string joined(std::string_view schema, std::initializer_list<std::string_view> parts) {
   std::string script;
-  for (const std::string_view part : {tables, promote, claims, overview, transaction}) {
-    script += in_schema(part, schema);
-  }
+  for (const std::string_view part : parts) script += in_schema(part, schema);
   return script;
 }
+
+std::string of_leases(std::string_view schema) {
+  return joined(schema, {tables, promote, claims, overview, transaction});
+}
+
+// Came later, and is added to tables that have only the former.
+std::string of_tied(std::string_view schema) { return joined(schema, {tied, session}); }
 
 // `text` as a literal that ends nowhere inside.
 std::string quoted(const std::string& text) { return "$holdfast$" + text + "$holdfast$"; }
@@ -47,7 +58,9 @@ std::string installation(std::string_view schema) {
          "', 0));\nDO $do$ BEGIN\n  IF to_regclass('" + name +
          ".meta') IS NULL THEN\n    IF to_regnamespace('" + name +
          "') IS NULL THEN CREATE SCHEMA " + name + "; END IF;\n    EXECUTE " +
-         quoted(body(schema)) + ";\n  END IF;\nEND $do$;\nCOMMIT;";
+         quoted(of_leases(schema)) + ";\n  END IF;\n  IF to_regclass('" + name +
+         ".tied') IS NULL THEN\n    EXECUTE " + quoted(of_tied(schema)) +
+         ";\n  END IF;\nEND $do$;\nCOMMIT;";
 }
 
 std::string installation_for(std::string_view schema, std::string_view user) {
@@ -56,7 +69,7 @@ std::string installation_for(std::string_view schema, std::string_view user) {
   for (const char c : user) owner += c == '"' ? std::string("\"\"") : std::string(1, c);
   owner += '"';
   return "BEGIN;\n" + std::string(unchecked) + "CREATE SCHEMA IF NOT EXISTS " + name + ";\n" +
-         body(schema) + "GRANT USAGE ON SCHEMA " + name + " TO " + owner +
+         of_leases(schema) + of_tied(schema) + "GRANT USAGE ON SCHEMA " + name + " TO " + owner +
          ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + name + " TO " +
          owner + ";\nGRANT ALL ON ALL SEQUENCES IN SCHEMA " + name + " TO " + owner +
          ";\nGRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA " + name + " TO " + owner + ";\nCOMMIT;\n";

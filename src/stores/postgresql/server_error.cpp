@@ -54,6 +54,10 @@ server_error to_error(const PGresult* failed, std::string_view where, std::strin
   text += ": ";
   text += message != nullptr ? first_line(message) : first_line(PQresultErrorMessage(failed));
   if (!state.empty()) text += " (" + std::string(state) + ")";
+  // The table of locks is full, and this was one more: it stays so while they are held.
+  if (state == "53200" && during == "session_attempt") {
+    return {{errc::overloaded, text + "; raise max_locks_per_transaction"}, false};
+  }
   switch (meaning_of(state)) {
     case meaning::denied:
       return {{errc::denied, text + "; `holdfast doctor` prints what to grant"}, true};

@@ -7,30 +7,49 @@ namespace holdfast::postgresql {
 
 namespace {
 
+constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
+constexpr unsigned of_lease = bit(duty::lease);
+constexpr unsigned of_session = bit(duty::session);
+constexpr unsigned of_desk = bit(duty::desk);
+
 struct entry {
   const char* name;
+  unsigned duties;
   const char* text;
 };
 
 // In the order of the enumeration.
 constexpr std::array<entry, statement_count> entries{{
-    {"attempt",
+    {"attempt", of_lease,
      "SELECT @.attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int4, $7::int4, "
      "$8::bool, $9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea)"},
-    {"leave", "SELECT @.leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)"},
-    {"renew", "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
-    {"change", "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
-    {"inspect", "SELECT @.inspect_1($1::bytea)"},
-    {"list", "SELECT @.list_1($1::bytea, $2::bytea)"},
-    {"revoke", "SELECT @.revoke_1($1::bytea, $2::bool, $3::text)"},
-    {"change_latch", "SELECT @.change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
-    {"read_latch", "SELECT @.read_latch_1($1::bytea)"},
-    {"listen", "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
-    {"ignore", "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
+    {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)"},
+    {"renew", of_lease, "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
+    {"change", of_lease, "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
+    {"inspect", of_lease, "SELECT @.inspect_1($1::bytea)"},
+    {"list", of_lease, "SELECT @.list_1($1::bytea, $2::bytea)"},
+    {"revoke", of_lease, "SELECT @.revoke_1($1::bytea, $2::bool, $3::text)"},
+    {"change_latch", of_lease,
+     "SELECT @.change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
+    {"read_latch", of_lease, "SELECT @.read_latch_1($1::bytea)"},
+    {"listen", of_lease | of_desk,
+     "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
+    {"ignore", of_lease | of_desk, "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
     {
         "examine",
+        of_lease | of_desk,
 #include "stores/postgresql/examine.sql.inc"
     },
+    {"session_attempt", of_session,
+     "SELECT @.session_attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, "
+     "$7::int8, $8::int8, $9::int4, $10::bytea, $11::int4)"},
+    {"session_leave", of_session,
+     "SELECT @.session_leave_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
+    {"session_renew", of_session, "SELECT @.session_renew_1($1::bytea[], $2::bytea[], $3::int4)"},
+    {"tied_inspect", of_desk, "SELECT @.tied_inspect_1($1::bytea, $2::int2)"},
+    {"tied_list", of_desk, "SELECT @.tied_list_1($1::bytea, $2::bytea, $3::int2)"},
+    {"tied_revoke", of_desk, "SELECT @.tied_revoke_1($1::bytea, $2::int2, $3::bool, $4::text)"},
+    {"tied_forced", of_desk, "SELECT @.tied_forced_1($1::bytea, $2::int2, $3::bool)"},
 }};
 
 }  // namespace
@@ -41,6 +60,10 @@ const char* name_of(statement which) noexcept {
 
 const char* text_of(statement which) noexcept {
   return entries[static_cast<std::size_t>(which)].text;
+}
+
+bool serves(statement which, duty what) noexcept {
+  return (entries[static_cast<std::size_t>(which)].duties & bit(what)) != 0;
 }
 
 std::string in_schema(std::string_view text, std::string_view schema) {
@@ -80,8 +103,14 @@ arguments& arguments::list(const std::vector<std::string>& values) {
   return text(array + "}");
 }
 
+arguments& arguments::home() {
+  home_ = values_.size();
+  return text("0");
+}
+
 arguments::view arguments::all() const {
   view made;
+  made.home = home_;
   for (const one& each : values_) {
     made.values.push_back(each.value.c_str());
     made.lengths.push_back(static_cast<int>(each.value.size()));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,24 @@ enum class statement : std::uint8_t {
   listen,
   ignore,
   examine,
+  session_attempt,
+  session_leave,
+  session_renew,
+  tied_inspect,
+  tied_list,
+  tied_revoke,
+  tied_forced,
 };
-inline constexpr std::size_t statement_count = 12;
+inline constexpr std::size_t statement_count = 19;
+
+// What a connection is for, and so which statements it has.
+enum class duty : std::uint8_t {
+  lease,    // the verbs of strategy=lease
+  session,  // carries the holds of strategy=session
+  desk,     // looks and wishes, for strategies whose holds are tied to other connections
+  ear,      // listens
+};
+bool serves(statement which, duty what) noexcept;
 
 // For messages: "attempt".
 const char* name_of(statement which) noexcept;
@@ -42,11 +59,13 @@ class arguments {
   arguments& number(std::int64_t value);
   arguments& flag(bool value);
   arguments& list(const std::vector<std::string>& values);  // of bytes
+  arguments& home();  // the backend of the link that sends it: filled in there
 
   struct view {
     std::vector<const char*> values;
     std::vector<int> lengths;
     std::vector<int> formats;
+    std::optional<std::size_t> home;  // which of them
   };
   // Valid as long as this object is neither changed nor moved.
   [[nodiscard]] view all() const;
@@ -57,6 +76,7 @@ class arguments {
     bool binary;
   };
   std::vector<one> values_;
+  std::optional<std::size_t> home_;
 };
 
 }  // namespace holdfast::postgresql

@@ -70,14 +70,21 @@ spi::granted grant_of(words& line) {
   return grant;
 }
 
+// A word that stands for nothing, which it takes.
+bool nothing(words& line) {
+  if (!line.rest().starts_with("- ")) return false;
+  line.word();
+  return true;
+}
+
 spi::holder holder_of(words& line) {
   spi::holder holder;
   holder.claim = line.word();
   holder.mode = mode_of(line);
   holder.permits = line.number<std::uint32_t>();
-  holder.fence = fence_token(line.number<std::uint64_t>());
-  holder.remaining = time_of(line);
-  holder.held_for = time_of(line);
+  if (!nothing(line)) holder.fence = fence_token(line.number<std::uint64_t>());
+  if (!nothing(line)) holder.remaining = time_of(line);
+  if (!nothing(line)) holder.held_for = time_of(line);
   holder.payload = bytes_of(line);
   return holder;
 }

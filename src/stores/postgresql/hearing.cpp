@@ -1,5 +1,6 @@
-// Who observes names and waits for latches: the server is told, again and again while it lasts.
-#include "stores/postgresql/postgresql_store.hpp"
+// See the header.
+#include "stores/postgresql/hearing.hpp"
+
 #include "stores/sql/names.hpp"
 
 #include <atomic>
@@ -21,24 +22,49 @@ struct meeting {
 
 }  // namespace
 
-void postgresql_store::tell_wishes(const sql::audience::wishes& what, time_point deadline,
-                                   spi::completion<void> done) {
+std::shared_ptr<hearing> hearing::make(const net::network& net,
+                                       const std::shared_ptr<const server_options>& options,
+                                       std::shared_ptr<connection> desk,
+                                       std::function<void(const spi::claim_id&)> taken) {
+  std::shared_ptr<hearing> made(new hearing(net, std::move(desk)));
+  made->audience_ = std::make_shared<sql::audience>(
+      [weak = std::weak_ptr(made)](const sql::audience::wishes& over) {
+        const auto self = weak.lock();
+        if (self == nullptr || self->closed_) return;
+        arguments with;
+        with.list(over.events).list(over.latches).text(self->process());
+        self->desk_->send(statement::ignore, std::move(with), self->reactor_->now() + wish_limit,
+                          [](const result<sql::rows>&) {});
+      });
+  made->ear_ = ear::make(net, options, made->bells_, made->audience_, std::move(taken));
+  return made;
+}
+
+void hearing::close() noexcept {
+  if (closed_.exchange(true)) return;
+  ear_->close();
+  audience_->close();
+  bells_->clear();
+}
+
+void hearing::tell_wishes(const sql::audience::wishes& what, time_point deadline,
+                          spi::completion<void> done) {
   arguments with;
   with.list(what.events).list(what.latches).text(ear_->process());
   with.number(sql::microseconds(wish_life));
-  connections_.front()->send(statement::listen, std::move(with), deadline,
-                             [done = std::move(done)](result<sql::rows> rows) mutable {
-                               if (!rows) return done(tl::unexpected(std::move(rows.error())));
-                               done({});
-                             });
+  desk_->send(statement::listen, std::move(with), deadline,
+              [done = std::move(done)](result<sql::rows> rows) mutable {
+                if (!rows) return done(tl::unexpected(std::move(rows.error())));
+                done({});
+              });
   keep_wishes();
 }
 
-void postgresql_store::keep_wishes() {
+void hearing::keep_wishes() {
   if (keeping_wishes_.exchange(true)) return;
   reactor_->at(reactor_->now() + wish_interval, [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (self == nullptr || !self->usable()) return;
+    if (self == nullptr || self->closed_) return;
     self->keeping_wishes_ = false;
     const auto all = self->audience_->all();
     if (all.empty()) return;
@@ -47,7 +73,7 @@ void postgresql_store::keep_wishes() {
 }
 
 // Registered when it returns, unless the calling thread must not wait.
-result<void> postgresql_store::await_observation(const std::string& key) {
+result<void> hearing::await_observation(const std::string& key) {
   const time_point deadline = reactor_->now() + wish_limit;
   auto met = std::make_shared<meeting>();
   const auto arrive = [met, reactor = reactor_](const result<void>& outcome) {
@@ -68,18 +94,16 @@ result<void> postgresql_store::await_observation(const std::string& key) {
   return met->outcome;
 }
 
-result<std::unique_ptr<spi::subscription>> postgresql_store::observe(
+result<std::unique_ptr<spi::subscription>> hearing::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
-  if (!usable()) return failure(errc::cancelled, "postgresql: closed or forked");
   const std::string key = sql::key_of(resource);
   auto made = audience_->observe(key, std::move(sink));
   if (auto told = await_observation(key); !told) return tl::unexpected(std::move(told.error()));
   return made;
 }
 
-result<std::unique_ptr<spi::subscription>> postgresql_store::watch_latch(
-    const spi::resource_id& resource, spi::latch_watch on_change) {
-  if (!usable()) return failure(errc::cancelled, "postgresql: closed or forked");
+result<std::unique_ptr<spi::subscription>> hearing::watch_latch(const spi::resource_id& resource,
+                                                                spi::latch_watch on_change) {
   const std::string key = sql::key_of(resource);
   auto made = audience_->watch_latch(key, std::move(on_change));
   // What changes before the server knows of us is found by looking again once it does.

@@ -1,0 +1,159 @@
+// strategy=session: advisory locks of one connection. What they are to the server and to other programs,
+// and that no two names are ever taken for one.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "integration/postgresql_harness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+class postgresql_session_locks : public testing::Test {
+ protected:
+  [[nodiscard]] static std::string number_of(const std::string& name) {
+    // As docs/formats/sql.md says it, not as the schema's function does.
+    return "('x' || left(encode(sha256(convert_to('" + schema() + "./" + name +
+           "', 'UTF8')), 'hex'), 16))::bit(64)::bigint";
+  }
+  [[nodiscard]] static const std::string& schema() {
+    static const std::string name = fresh_schema();
+    return name;
+  }
+  const std::string url_ = shared_postgresql().url(schema(), "&strategy=session");
+};
+
+TEST_F(postgresql_session_locks, a_hold_is_an_advisory_lock_that_other_programs_can_respect) {
+  // Broken: the documented number is not the one that is locked.
+  const client a = open_client(url_);
+  auto admin = admin_of(shared_postgresql());
+  const std::string take = "SELECT pg_try_advisory_lock(" + number_of("stock") + ")";
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_EQ(admin.ask(take).front(), "f");
+  ASSERT_THAT(held->release(), succeeds());
+  EXPECT_EQ(admin.ask(take).front(), "t");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
+  const auto state = a.inspect("stock");
+  ASSERT_THAT(state, succeeds());
+  ASSERT_EQ(state->holders.size(), 1U);
+  EXPECT_FALSE(state->holders[0].fence.has_value());
+  EXPECT_EQ(state->holders[0].payload, "a session outside holdfast");
+  // Nobody tells us when it is free: found by looking.
+  reply<lease> waits;
+  mutex(a, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  EXPECT_EQ(admin.ask("SELECT pg_advisory_unlock(" + number_of("stock") + ")").front(), "t");
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(postgresql_session_locks, a_reader_holds_it_in_shared_mode) {
+  // Broken: readers exclude each other, or a foreign writer gets in.
+  const client a = open_client(url_);
+  auto admin = admin_of(shared_postgresql());
+  auto reading = shared_mutex(a, "price").acquire_shared();
+  auto another = shared_mutex(a, "price").acquire_shared();
+  ASSERT_THAT(another, succeeds());
+  EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("price") + ")").front(), "f");
+  EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock_shared(" + number_of("price") + ")").front(),
+            "t");
+  EXPECT_EQ(admin.ask("SELECT pg_advisory_unlock_shared(" + number_of("price") + ")").front(), "t");
+  ASSERT_THAT(reading->release(), succeeds());
+  EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("price") + ")").front(), "f");
+  ASSERT_THAT(another->release(), succeeds());
+  EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("price") + ")").front(), "t");
+}
+
+TEST_F(postgresql_session_locks, two_names_of_one_number_are_told_apart) {
+  // Broken: a collision of hashes makes two locks one, or two waiters a dead-lock (H78).
+  const std::string own = fresh_schema();
+  const std::string url = shared_postgresql().url(own, "&strategy=session");
+  const client a = open_client(url);
+  const client b = open_client(url);
+  ASSERT_THAT(mutex(a, "first").acquire({.wait = patience}), succeeds());
+  auto admin = admin_of(shared_postgresql());
+  admin.run("CREATE OR REPLACE FUNCTION " + own +
+            ".number_1(k bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 4711::bigint'");
+  auto held = mutex(a, "first").acquire();
+  ASSERT_THAT(held, succeeds());
+  for (const client& from : {a, b}) {
+    const auto refused = mutex(from, "second").acquire({.wait = 1s});
+    EXPECT_THAT(refused, fails_with(errc::name_conflict));
+    EXPECT_THAT(mutex(from, "first").acquire({.wait = 0s}), fails_with(errc::busy));
+  }
+  ASSERT_THAT(held->release(), succeeds());
+  const auto second = mutex(b, "second").acquire({.wait = 0s});
+  EXPECT_THAT(second, succeeds());
+  EXPECT_THAT(mutex(a, "first").acquire({.wait = 1s}), fails_with(errc::name_conflict));
+}
+
+TEST_F(postgresql_session_locks, one_connection_carries_them_all) {
+  // Broken: each lock, or each waiter, costs a connection (H78).
+  client_options options;
+  options.payload = "many";
+  const client a = open_client(url_ + "&application_name=hf_many", options);
+  const client b = open_client(url_ + "&application_name=hf_many", options);
+  std::vector<lease> held;
+  std::vector<std::unique_ptr<reply<lease>>> waits;
+  for (int i = 0; i < 50; ++i) {
+    auto got = mutex(a, "many/" + std::to_string(i)).acquire();
+    ASSERT_THAT(got, succeeds());
+    held.push_back(*std::move(got));
+    waits.push_back(std::make_unique<reply<lease>>());
+    mutex(b, "many/" + std::to_string(i))
+        .async_acquire({.wait = patience}, {}, waits.back()->callback());
+  }
+  ASSERT_TRUE(has_waiters(a, "many/49", 1));
+  auto admin = admin_of(shared_postgresql());
+  // Per client: one that carries, one that listens, one for looks.
+  EXPECT_LE(std::stoi(admin
+                          .ask("SELECT count(*) FROM pg_stat_activity "
+                               "WHERE application_name = 'hf_many'")
+                          .front()),
+            6);
+  EXPECT_EQ(admin.ask("SELECT count(DISTINCT pid) FROM " + schema() + ".holds").front(), "1");
+  held.clear();
+  for (auto& each : waits) EXPECT_THAT(each->future.get(), succeeds());
+}
+
+TEST_F(postgresql_session_locks, a_full_table_of_locks_is_said_and_costs_nobody_a_lock) {
+  // Broken: "out of shared memory" taken for an outage, and tried again for ever (H78).
+  postgresql_server small(
+      {.settings = {"max_locks_per_transaction=10", "max_connections=12", "max_worker_processes=0",
+                    "autovacuum=off", "max_wal_senders=0"},
+       .access = {}});
+  const client a = open_client(small.url("holdfast", "&strategy=session"));
+  std::vector<lease> held;
+  result<lease> last;
+  while (held.size() < 4'000) {
+    last = mutex(a, "n/" + std::to_string(held.size())).acquire({.wait = patience});
+    if (!last) break;
+    held.push_back(*std::move(last));
+  }
+  EXPECT_THAT(last, fails_with(errc::overloaded));
+  EXPECT_THAT(last.error().detail, testing::HasSubstr("max_locks_per_transaction"));
+  EXPECT_GT(held.size(), 100U);
+  for (const lease& each : held) EXPECT_TRUE(each.valid());
+  held.resize(held.size() / 2);
+  EXPECT_TRUE(eventually([&] { return mutex(a, "again").acquire({.wait = 0s}).has_value(); }));
+}
+
+TEST_F(postgresql_session_locks, doctor_says_what_the_strategy_means) {
+  // Broken: an operator does not learn that holds end with connections.
+  const client a = open_client(url_);
+  const auto checks = a.probe();
+  ASSERT_THAT(checks, succeeds());
+  const auto found = std::find_if(checks->begin(), checks->end(),
+                                  [](const spi::check& each) { return each.name == "strategy"; });
+  ASSERT_NE(found, checks->end());
+  EXPECT_THAT(found->detail, testing::HasSubstr("session"));
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif

@@ -1,0 +1,270 @@
+// strategy=session when connections end, servers restart and cables are cut: whoever held is told, nobody
+// believes longer than the server keeps it, nobody is stuck.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "integration/postgresql_harness.hpp"
+#include "support/forked_process.hpp"
+#include "support/shared_page.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using shutdown = postgresql_server::shutdown;
+
+class postgresql_session_trouble : public testing::Test {
+ protected:
+  const std::string schema_ = fresh_schema();
+  const std::string url_ = troubled_server().url(schema_, "&strategy=session");
+};
+
+// The backend that carries the holds.
+std::string carrier_of(postgresql_session& admin, const std::string& schema) {
+  return admin.ask("SELECT pid FROM " + schema + ".holds ORDER BY since LIMIT 1").front();
+}
+
+TEST_F(postgresql_session_trouble, a_holder_whose_backend_was_ended_is_told_at_once) {
+  // Broken: a holder learns of its loss at the next heartbeat, or never (H75).
+  const client a = open_client(url_);
+  const client b = open_client(url_);
+  const auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  flag told;
+  const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(b, "stock", 1));
+  auto admin = admin_of(troubled_server());
+  admin.ask("SELECT pg_terminate_backend(" + carrier_of(admin, schema_) + ")");
+  // Heartbeats come every ten seconds.
+  EXPECT_TRUE(told.wait(5s));
+  EXPECT_FALSE(held->valid());
+  const auto next = waits.future.get();
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), held->fence());
+  // The client comes back by itself.
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(postgresql_session_trouble, a_restart_ends_the_holds_and_not_the_waits) {
+  // Broken: a hold that outlives its session, a waiter that hangs, a fence that goes back.
+  for (const shutdown how : {shutdown::fast, shutdown::immediate}) {
+    const client a = open_client(url_);
+    const client b = open_client(url_);
+    const auto held = mutex(a, "stock", {.ttl = 60s}).acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    reply<lease> waits;
+    mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+    ASSERT_TRUE(has_waiters(b, "stock", 1));
+    troubled_server().restart(how);
+    const auto next = waits.future.get();
+    ASSERT_THAT(next, succeeds());
+    EXPECT_FALSE(held->valid());
+    EXPECT_GT(next->fence(), held->fence());
+  }
+}
+
+TEST_F(postgresql_session_trouble, a_holder_that_is_cut_off_stops_believing_before_the_server) {
+  // Broken: two holders across a cut cable, or a half-open session that keeps the lock although its own
+  // client is back (H24, H76).
+  tcp_gate gate(troubled_server().port());
+  const client a = open_client(by_port(url_, gate.port()));
+  const client b = open_client(url_);
+  const auto held = mutex(a, "stock", {.ttl = 1s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_LE(held->valid_for(), 1s);
+  flag told;
+  const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
+  gate.lose(tcp_gate::way::to_server);
+  gate.lose(tcp_gate::way::to_client);
+  ASSERT_TRUE(told.wait());
+  EXPECT_FALSE(held->valid());
+  // The server has not missed it yet.
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
+  gate.pass();
+  // Its client connects anew, and ends what it left behind: no need to wait for keepalives.
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+  const auto next = mutex(b, "stock").acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), held->fence());
+}
+
+TEST_F(postgresql_session_trouble, nobody_believes_longer_than_the_server_keeps_a_silent_session) {
+  // Broken: a ttl of an hour, and a server that gives a half-open holder's lock away before (H76).
+  const client a = open_client(url_);
+  const auto held = mutex(a, "stock", {.ttl = 1h}).acquire();
+  ASSERT_THAT(held, succeeds());
+  EXPECT_LE(held->valid_for(), 30s);
+  EXPECT_LE(held->ttl(), 30s);
+  // A connection that the server would end earlier carries no holds.
+  auto admin = admin_of(troubled_server());
+  admin.run("SET tcp_keepalives_idle = 5");
+  EXPECT_THROW(admin.ask("SELECT " + schema_ + ".begin_1('impatient')"), std::runtime_error);
+  admin.run("SET tcp_keepalives_idle = 30");
+  EXPECT_NO_THROW(admin.ask("SELECT " + schema_ + ".begin_1('patient')"));
+}
+
+TEST_F(postgresql_session_trouble, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
+  // Broken: one slow answer, and all locks of the client are gone.
+  const client a = open_client(url_);
+  const auto held = mutex(a, "stock", {.ttl = 6s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  auto admin = admin_of(troubled_server());
+  const int pid = std::stoi(carrier_of(admin, schema_));
+  ::kill(pid, SIGSTOP);
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = 2500ms}), fails_with(errc::unavailable));
+  ::kill(pid, SIGCONT);
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+  EXPECT_TRUE(held->valid());
+}
+
+TEST_F(postgresql_session_trouble, those_who_were_killed_hold_up_nobody) {
+  // Broken: ghosts in line that are granted the lock, or waited for, one after the other (H76, H82).
+  const client a = open_client(url_);
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  std::vector<forked_process> ghosts;
+  for (int i = 0; i < 3; ++i) {
+    ghosts.emplace_back([&] {
+      const client own = open_client(url_);
+      static_cast<void>(mutex(own, "stock").acquire());
+    });
+  }
+  ASSERT_TRUE(has_waiters(a, "stock", 3));
+  for (auto& each : ghosts) each.kill();
+  const client b = open_client(url_);
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  EXPECT_TRUE(has_waiters(a, "stock", 1));
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(arrives(waits.future, 10s));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(postgresql_session_trouble, a_holder_that_does_not_let_go_is_ended_by_force) {
+  // Broken: `release --force` against a stopped process does nothing, and says it did.
+  const shared_page<std::atomic<bool>> holds;
+  const client b = open_client(url_);
+  forked_process stuck([&] {
+    const client own = open_client(url_);
+    const auto held = mutex(own, "stock").acquire();
+    *holds = held.has_value();
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(eventually([&] { return holds->load(); }));
+  stuck.stop();
+  const auto taken = client(b).revoke("stock", spi::revocation::force);
+  ASSERT_THAT(taken, succeeds());
+  EXPECT_EQ(taken->size(), 1U);
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+  stuck.kill();
+}
+
+// --- processes -----------------------------------------------------------------------------------
+
+constexpr int processes = 16;
+constexpr int rounds = 60;
+
+// What is protected: it refuses whoever is older than the newest that has come in, as docs say.
+class guarded {
+ public:
+  // False: a newer one was in already.
+  bool enter(std::uint64_t fence) {
+    return alone([&] {
+      if (fence <= newest_) return false;
+      newest_ = fence;
+      return true;
+    });
+  }
+  [[nodiscard]] int read() const { return value_.load(); }
+  void write(std::uint64_t fence, int value) {
+    alone([&] {
+      if (fence != newest_) return false;
+      value_ = value;
+      ++written_;
+      return true;
+    });
+  }
+  [[nodiscard]] int written() const { return written_.load(); }
+
+ private:
+  template <class Work>
+  bool alone(Work&& work) {
+    while (busy_.exchange(true)) std::this_thread::yield();
+    const bool answer = work();
+    busy_ = false;
+    return answer;
+  }
+
+  std::atomic<bool> busy_{false};
+  std::atomic<std::uint64_t> newest_{0};
+  std::atomic<int> value_{0};
+  std::atomic<int> written_{0};
+};
+
+struct race {
+  guarded counter;
+  std::atomic<int> disorders{0};
+  std::atomic<int> rounds_done{0};
+};
+
+// Holds end with restarts and ended backends, and who held learns of it a moment later.
+void count(const std::string& url, race& shared) {
+  const client own = open_client(url);
+  mutex stock(own, "stock", {.ttl = 20s});
+  while (shared.rounds_done < processes * rounds) {
+    auto held = stock.acquire({.wait = 120s});
+    if (!held) throw lock_error(held.error());
+    const std::uint64_t fence = held->fence().value();
+    if (shared.counter.enter(fence)) {
+      const int before = shared.counter.read();
+      std::this_thread::yield();
+      shared.counter.write(fence, before + 1);
+    } else if (!eventually([&] { return !held->valid(); })) {
+      ++shared.disorders;  // somebody newer came in while we had it
+    }
+    ++shared.rounds_done;
+    static_cast<void>(held->release());
+  }
+}
+
+TEST(postgresql_session_processes, sixteen_processes_go_on_over_restarts_and_ended_backends) {
+  // Broken: exclusion, the order of fences, or somebody who never comes back.
+  postgresql_server server;
+  const std::string url = server.url("holdfast", "&strategy=session");
+  const shared_page<race> shared;
+  std::vector<forked_process> children;
+  for (int i = 0; i < processes; ++i) {
+    children.emplace_back([&] { count(url, *shared); });
+  }
+  const int step = processes * rounds / 4;
+  for (int restart = 1; restart <= 3; ++restart) {
+    ASSERT_TRUE(eventually([&] { return shared->rounds_done >= restart * step; }, 120s));
+    if (restart == 2) {
+      server.sql(
+          "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+          "WHERE application_name = 'holdfast' AND random() < 0.3");
+      continue;
+    }
+    server.restart(restart == 1 ? shutdown::fast : shutdown::immediate);
+  }
+  for (auto& each : children) EXPECT_EQ(each.wait(), 0);
+  EXPECT_GE(shared->rounds_done, processes * rounds);
+  EXPECT_EQ(shared->disorders, 0);
+  EXPECT_EQ(shared->counter.read(), shared->counter.written());
+  EXPECT_GT(shared->counter.written(), processes * rounds / 2);
+  const client after = open_client(url);
+  EXPECT_TRUE(becomes_free(after, "stock"));
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
