@@ -7,8 +7,8 @@ QUORUM_SEEDS ?= 100000
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: build demo test check format sanitize sim bench install deb fresh clean help
-.PHONY: packages packages-test packages-tools
+.PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
+.PHONY: packages packages-test packages-tools packages-peers
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -51,6 +51,11 @@ bench: packages-tools build/release/build.ninja ## run the benchmarks, release b
 	cmake --build build/release -j $(JOBS)
 	set -e; for bench in build/release/bench_*; do "$$bench"; done
 
+bench-peers: packages-test packages-tools packages-peers build/release/build.ninja ## holdfast beside other libraries, and how cost grows: a table, bench/results
+	cmake --build build/release -j $(JOBS) --target holdfast_cli peer_bare peer_crowd
+	bench/peers/run
+	bench/scaling
+
 install: packages build/release/build.ninja ## install into PREFIX=/usr/local; honours DESTDIR
 	cmake --build build/release -j $(JOBS)
 	cmake --install build/release --prefix "$(PREFIX)"
@@ -66,8 +71,8 @@ clean: ## remove all build folders
 	rm -rf build
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-	  printf '  make %-9s %s\n' "$$name" "$$text"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
+	  printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 packages:
 	@scripts/install-packages build
@@ -77,6 +82,9 @@ packages-test:
 
 packages-tools:
 	@scripts/install-packages build tools
+
+packages-peers:
+	@scripts/install-packages build peers || echo "some peers will be left out" >&2
 
 # Ninja runs CMake again by itself, except for a changed preset.
 build/build.ninja: CMakePresets.json | packages

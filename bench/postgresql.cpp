@@ -1,8 +1,8 @@
 // The PostgreSQL store against bare libpq on the same server, durable commits: a pair against two
 // prepared single-row transactions, how soon a lock passes from client to client, and 64 threads on
 // one lock against a connection per thread that polls. Starts a server of its own.
+#include "bare_postgresql.hpp"
 #include "support/postgresql_server.hpp"
-#include "support/postgresql_session.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -21,7 +21,6 @@ namespace {
 
 using holdfast::test::fresh_schema;
 using holdfast::test::postgresql_server;
-using holdfast::test::postgresql_session;
 using namespace std::chrono_literals;
 using stopwatch = std::chrono::steady_clock;
 
@@ -44,35 +43,6 @@ double percentile(std::vector<double>& values, double part) {
   return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
 }
 
-// A row that is taken and given back by prepared statements, each a transaction.
-class bare_row {
- public:
-  explicit bare_row(const std::string& name) : session_(target()) {
-    session_.run(
-        "CREATE TABLE IF NOT EXISTS public.bare (name text PRIMARY KEY, owner bigint NOT NULL) "
-        "WITH (fillfactor = 50)");
-    session_.run("INSERT INTO public.bare VALUES ('" + name + "', 0) ON CONFLICT DO NOTHING");
-    session_.run("PREPARE take AS UPDATE public.bare SET owner = 1 WHERE name = '" + name +
-                 "' AND owner = 0");
-    session_.run("PREPARE give AS UPDATE public.bare SET owner = 0 WHERE name = '" + name + "'");
-    for (const char* each : {"take", "give"}) executed(each);
-  }
-  bool take() { return executed("take"); }
-  void give() { executed("give"); }
-
- private:
-  bool executed(const char* statement) {
-    PGresult* answer = PQexecPrepared(session_.get(), statement, 0, nullptr, nullptr, nullptr, 0);
-    const bool fine = PQresultStatus(answer) == PGRES_COMMAND_OK;
-    const bool changed = fine && PQcmdTuples(answer) == std::string("1");
-    PQclear(answer);
-    if (!fine) throw std::runtime_error("a bare statement failed");
-    return changed;
-  }
-
-  postgresql_session session_;
-};
-
 template <class Work>
 void note_times(std::vector<double>& times, int count, Work&& work) {
   for (int i = 0; i < count; ++i) {
@@ -86,7 +56,7 @@ void note_times(std::vector<double>& times, int count, Work&& work) {
 void pair(benchmark::State& state) {
   const auto client = holdfast::client::open(server().url(fresh_schema())).value();
   holdfast::mutex stock(client, "stock/42");
-  bare_row row("pair");
+  bench::bare_row row(target(), "pair");
   static_cast<void>(stock.acquire().value());
   std::vector<double> ours;
   std::vector<double> bare;
@@ -112,7 +82,7 @@ void hand_over(benchmark::State& state) {
   const std::string url = server().url(fresh_schema());
   const auto a = holdfast::client::open(url).value();
   const auto b = holdfast::client::open(url).value();
-  bare_row row("hand_over");
+  bench::bare_row row(target(), "hand_over");
   std::vector<double> ours;
   std::vector<double> bare;
   std::array<holdfast::mutex, 2> sides{holdfast::mutex(a, "baton", {.fair = true}),
@@ -182,7 +152,7 @@ void crowd(benchmark::State& state) {
     const double ours = rounds_per_second(
         [&] { return [&] { return stock.acquire().value().release().has_value(); }; });
     const double polling = rounds_per_second([] {
-      auto row = std::make_shared<bare_row>("crowd");
+      auto row = std::make_shared<bench::bare_row>(target(), "crowd");
       return [row] {
         if (!row->take()) {
           std::this_thread::sleep_for(10ms);

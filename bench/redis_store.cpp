@@ -1,9 +1,7 @@
 // What the Redis store costs against the bare driver and against the publish-and-retry protocol that
 // other libraries use, on loopback, everything in one run and interleaved. Ratios are what counts.
 #include "bare_redis.hpp"
-#include "stores/redis/layout.hpp"
-#include "stores/redis/scripts.hpp"
-#include "stores/redis/wire.hpp"
+#include "bare_redis_pair.hpp"
 #include "support/redis_server.hpp"
 
 #include <holdfast/holdfast.hpp>
@@ -48,45 +46,6 @@ double server_cpu(const test::redis_server& server) {  // microseconds
 client opened(const test::redis_server& server) {
   return *client::open("redis://127.0.0.1:" + std::to_string(server.port()));
 }
-
-// The store's own scripts by a bare connection.
-class bare_pair {
- public:
-  bare_pair(std::uint16_t port, const std::string& name) : line_(port) {
-    const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
-    const auto place = redis::place_of({"", name});
-    spi::claim claim;
-    claim.id.bytes[0] = 7;
-    claim.ttl = 30s;
-    claim.fence_block = 32;
-    claim.payload = "host:1234:bench";
-    const std::string bytes =
-        redis::claim_bytes(claim, {"0123456789abcdef", 2s}, redis::queueing::allowed, std::nullopt);
-    const std::string mark = redis::observed_key(place.lane);
-    for (const auto* each : {&all->attempt, &all->leave})
-      line_.call({"SCRIPT", "LOAD", each->text()});
-    attempt_ = bare_redis::formatted(
-        {"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes, "", "86430001"});
-    leave_ = bare_redis::formatted(
-        {"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes, "0", ""});
-  }
-  void run() const {
-    line_.call(attempt_);
-    line_.call(leave_);
-  }
-  void batch(int pairs) const {
-    for (int i = 0; i < pairs; ++i) {
-      line_.post(attempt_);
-      line_.post(leave_);
-    }
-    for (int i = 0; i < 2 * pairs; ++i) line_.take();
-  }
-
- private:
-  bare_redis line_;
-  std::string attempt_;
-  std::string leave_;
-};
 
 // The documented publish-and-retry protocol: a hash with a counter, a channel, a latch.
 constexpr const char* retry_lock =

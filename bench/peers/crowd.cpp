@@ -1,0 +1,172 @@
+// What a crowd costs, for bench/scaling: grants from a line of so many, and a lock beside so many
+// that are held.
+//
+//   peer_crowd waiters URL N     fair claims of one client in line for one lock, each of which queues
+//                                again when it was granted
+//   peer_crowd held URL N        N locks are held: what a pair on another costs, and a renewal
+//
+// Prints "ready" when the crowd stands, waits for a line, measures, prints one line of JSON; with
+// "held" twice, first for pairs, then for renewals.
+#include <holdfast/holdfast.hpp>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using holdfast::clock;
+using holdfast::duration;
+using holdfast::lease;
+using holdfast::result;
+using holdfast::time_point;
+using namespace std::chrono_literals;
+
+double microseconds(duration span) { return static_cast<double>(span.count()) / 1e3; }
+
+duration processor_time() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  const auto span = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return span(use.ru_utime) + span(use.ru_stime);
+}
+
+void wait_for_order() {
+  std::puts("ready");
+  std::fflush(stdout);
+  std::string line;
+  std::getline(std::cin, line);
+}
+
+void print(const char* what, long count, duration processor, duration wall) {
+  std::printf("{\"what\":\"%s\",\"count\":%ld,\"client_cpu_us\":%.3f,\"wall_us\":%.3f}\n", what,
+              count, microseconds(processor) / static_cast<double>(count),
+              microseconds(wall) / static_cast<double>(count));
+  std::fflush(stdout);
+}
+
+class line {
+ public:
+  static constexpr long grants = 4'000;
+
+  line(const holdfast::client& client, long length)
+      : length_(length), lock_(client, "crowd", {.fair = true}) {}
+
+  void measure(const holdfast::client& client) {
+    auto held = lock_.acquire();
+    if (!held) throw std::runtime_error(held.error().message());
+    for (long i = 0; i < length_; ++i) queue();
+    const time_point limit = clock::now() + 60s;
+    while (std::ssize(client.inspect("crowd").value().waiters) < length_) {
+      if (clock::now() > limit) throw std::runtime_error("they do not queue");
+      std::this_thread::sleep_for(10ms);
+    }
+    wait_for_order();
+    const duration processor = processor_time();
+    const time_point start = clock::now();
+    if (!held->release()) throw std::runtime_error("release");
+    for (long seen = granted_; seen < grants; seen = granted_) granted_.wait(seen);
+    const duration wall = clock::now() - start;
+    print("waiters", grants, processor_time() - processor, wall);
+  }
+
+ private:
+  void queue() {
+    lock_.async_acquire({}, {}, [this](result<lease> held) {
+      if (!held) return;  // closed: it is over
+      const long number = ++granted_;
+      if (number < grants) queue();
+      if (number == grants) granted_.notify_one();
+    });
+  }
+
+  const long length_;
+  holdfast::mutex lock_;
+  std::atomic<long> granted_{0};
+};
+
+std::vector<lease> hold(const holdfast::client& client, long count) {
+  constexpr long at_once = 500;
+  std::vector<lease> all(static_cast<std::size_t>(count));
+  for (long first = 0; first < count; first += at_once) {
+    const long end = std::min(count, first + at_once);
+    std::atomic<long> open{end - first};
+    std::atomic<bool> failed{false};
+    for (long i = first; i < end; ++i) {
+      holdfast::mutex one(client, "held/" + std::to_string(i), {.ttl = 6s});
+      one.async_acquire({}, {}, [&, i](result<lease> held) {
+        if (held) {
+          all[static_cast<std::size_t>(i)] = std::move(*held);
+        } else {
+          failed = true;
+        }
+        if (--open == 0) open.notify_one();
+      });
+    }
+    for (long left = open; left > 0; left = open) open.wait(left);
+    if (failed) throw std::runtime_error("not held");
+  }
+  return all;
+}
+
+void measure_held(const holdfast::client& client, long count) {
+  const auto all = hold(client, count);
+  holdfast::mutex one(client, "beside");
+  wait_for_order();
+  constexpr long pairs = 10'000;
+  duration processor = processor_time();
+  time_point start = clock::now();
+  for (long i = 0; i < pairs; ++i) {
+    auto held = one.acquire();
+    if (!held || !held->release()) throw std::runtime_error("a pair failed");
+  }
+  print("pairs", pairs, processor_time() - processor, clock::now() - start);
+
+  wait_for_order();
+  constexpr long renewals = 2;  // a third of 6 s each
+  processor = processor_time();
+  start = clock::now();
+  std::this_thread::sleep_for(renewals * 2s);
+  print("renewals", renewals * count, processor_time() - processor, clock::now() - start);
+  const bool valid =
+      std::all_of(all.begin(), all.end(), [](const auto& each) { return each.valid(); });
+  if (!valid) throw std::runtime_error("some were lost");
+}
+
+void run(const std::string& what, const std::string& url, long count) {
+  auto client = holdfast::client::open(url);
+  if (!client) throw std::runtime_error(client.error().message());
+  if (what == "waiters") {
+    line crowd(*client, count);
+    crowd.measure(*client);
+    client->close();  // before the lock goes: its callbacks end here
+  } else {
+    measure_held(*client, count);
+    client->close();
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    if (count != 4) throw std::runtime_error("needs what, URL, N");
+    run(words[1], words[2], std::stol(words[3]));
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "peer_crowd: %s\n", problem.what());
+    return 1;
+  }
+  return 0;
+}

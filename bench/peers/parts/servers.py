@@ -1,0 +1,109 @@
+"""Servers to measure against: each on a free loopback port, in a folder of its own, gone afterwards."""
+import contextlib
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+PATIENCE = 60
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for_port(port, process):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("a server did not start")
+
+
+@contextlib.contextmanager
+def running(command, port, **how):
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, **quiet, **how)
+    try:
+        wait_for_port(port, process)
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def redis(folder):
+    port = free_port()
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+               "--dir", str(folder)]
+    with running(command, port) as process:
+        yield f"127.0.0.1:{port}", f"redis://127.0.0.1:{port}", process.pid
+
+
+@contextlib.contextmanager
+def zookeeper(folder):
+    port = free_port()
+    settings = folder / "zoo.cfg"
+    settings.write_text(
+        f"tickTime=2000\ndataDir={folder}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+        "admin.enableServer=false\nmaxClientCnxns=0\nforceSync=no\npreAllocSize=64\n")
+    classes = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
+    command = ["java", "-Xmx512m", "-cp", classes, "-Dzookeeper.jmx.log4j.disable=true",
+               "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(settings)]
+    with running(command, port) as process:
+        yield f"127.0.0.1:{port}", f"zookeeper://127.0.0.1:{port}", process.pid
+
+
+@contextlib.contextmanager
+def postgresql(folder):
+    """Durable commits. Not as root, which it refuses."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
+    tools = pathlib.Path(found[-1] if found else "/usr/bin")
+    as_user = {}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("postgres")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    data = folder / "data"
+    subprocess.run([tools / "initdb", "-D", data, "-U", "tester", "--auth", "trust", "--no-sync",
+                    "--locale", "C", "--encoding", "UTF8"], check=True, capture_output=True,
+                   cwd=folder, **as_user)
+    port = free_port()
+    command = [tools / "postgres", "-D", data, "-p", str(port), "-k", folder,
+               "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"]
+    with running(command, port, cwd=folder, **as_user) as process:
+        time.sleep(1)  # it listens before it has recovered
+        yield (f"127.0.0.1:{port}", f"postgresql://tester@127.0.0.1:{port}/postgres", process.pid)
+
+
+@contextlib.contextmanager
+def embedded(folder):
+    yield str(folder), f"sqlite:{folder}/locks.db", None
+
+
+ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "embedded": embedded}
+
+
+@contextlib.contextmanager
+def start(engine):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-peers-"))
+    folder.chmod(0o711)
+    try:
+        with ENGINES[engine](folder) as found:
+            yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
