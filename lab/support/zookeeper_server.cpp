@@ -88,7 +88,7 @@ std::string zookeeper_server::mode() const {
   return text.substr(at + 6, text.find('\n', at) - at - 6);
 }
 
-std::unique_ptr<zookeeper_server> start_zookeeper(zookeeper_options options) {
+std::unique_ptr<zookeeper_server> start_zookeeper(const zookeeper_options& options) {
   constexpr int attempts = 3;  // somebody may take the port before the server does
   std::string last;
   for (int left = attempts; left > 0; --left) {
@@ -103,7 +103,7 @@ std::unique_ptr<zookeeper_server> start_zookeeper(zookeeper_options options) {
   throw std::runtime_error("zookeeper does not start: " + last);
 }
 
-zookeeper_ensemble::zookeeper_ensemble(zookeeper_options options) {
+zookeeper_ensemble::zookeeper_ensemble(const zookeeper_options& options) {
   constexpr int attempts = 3;  // somebody may take a port before a server does
   for (int left = attempts; left > 0; --left) {
     launch(options);
@@ -144,8 +144,10 @@ void zookeeper_ensemble::launch(const zookeeper_options& options) {
       members.push_back("server." + std::to_string(to + 1) + "=127.0.0.1:" + std::to_string(port) +
                         ":" + std::to_string(election[to]));
     }
+    zookeeper_options own = options;
+    if (from + 1 == size) own.lines.emplace_back("syncLimit=100");
     servers_.push_back(std::make_unique<zookeeper_server>(
-        options, another_port(), static_cast<int>(from) + 1, std::move(members)));
+        std::move(own), another_port(), static_cast<int>(from) + 1, std::move(members)));
     servers_.back()->launch();
   }
 }
@@ -154,7 +156,22 @@ void zookeeper_ensemble::cut(std::size_t from, std::size_t to) {
   for (tcp_gate* each : {gates_[from][to].get(), gates_[to][from].get()}) {
     each->lose(tcp_gate::way::to_server);
     each->lose(tcp_gate::way::to_client);
+    each->refuse();
   }
+}
+
+zookeeper_server& zookeeper_ensemble::let_the_slow_one_lead() {
+  constexpr int attempts = 5;
+  for (int left = attempts; left > 0; --left) {
+    zookeeper_server& now = leader();
+    if (&now == servers_.back().get()) return now;
+    // Of those that are left it has the highest number.
+    now.kill();
+    static_cast<void>(leader());
+    now.launch();
+    if (!eventually([&] { return now.mode() == "follower"; }, patience * 2)) break;
+  }
+  throw std::runtime_error("the last one does not lead: " + servers_.back()->log());
 }
 
 std::size_t zookeeper_ensemble::number_of(const zookeeper_server& server) const {

@@ -67,6 +67,17 @@ TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_keeps_nobody_believing)
   expect_one_believer(ensemble, follow, lead, [&] { ensemble.cut(follow, lead); });
 }
 
+TEST(zookeeper_ensemble, a_leader_that_lost_its_followers_keeps_nobody_believing) {
+  // Broken: the same with a leader that has not noticed yet that it leads nobody (H85).
+  zookeeper_ensemble ensemble;
+  const std::size_t lead = ensemble.number_of(ensemble.let_the_slow_one_lead());
+  const std::size_t follow = (lead + 1) % 3;
+  expect_one_believer(ensemble, lead, follow, [&] {
+    ensemble.cut(lead, follow);
+    ensemble.cut(lead, (lead + 2) % 3);
+  });
+}
+
 TEST(zookeeper_ensemble, a_lease_outlives_the_leader) {
   // Broken: an election of a second costs every lock (H66, T2).
   zookeeper_ensemble ensemble;

@@ -54,12 +54,26 @@ TEST(zookeeper_proof, a_request_that_was_stuck_counts_from_its_answer) {
   EXPECT_EQ(proof.date(), at(0ms));
 }
 
+TEST(zookeeper_proof, a_session_that_was_found_again_is_proven_by_a_write) {
+  // Broken: a leader that nobody follows any more knows the session, and its client believes for as
+  // long as it connects again and again (H85).
+  session_proof proof;
+  proof.begin(at(0ms), at(10ms), 1200ms);
+  proof.go_on(at(4000ms), at(4010ms), 1200ms);
+  EXPECT_EQ(proof.date(), at(0ms));
+  proof.answered(at(5220ms), at(5230ms), true);
+  EXPECT_EQ(proof.date(), at(4000ms));
+}
+
 TEST(zookeeper_proof, an_old_proof_is_never_taken_back_but_by_another_session) {
   // Broken: a lease shrinks with a reconnection, or lives on with a session that is over.
   session_proof proof;
   proof.begin(at(5000ms), at(5010ms), 1200ms);
-  proof.begin(at(4000ms), at(5020ms), 1200ms);
+  proof.go_on(at(4000ms), at(5020ms), 1200ms);
+  proof.answered(at(6300ms), at(6310ms), true);
   EXPECT_EQ(proof.date(), at(5000ms));
+  proof.begin(at(4500ms), at(6320ms), 1200ms);
+  EXPECT_EQ(proof.date(), at(4500ms));
   proof.forget();
   EXPECT_EQ(proof.date(), time_point::min());
 }

@@ -4,8 +4,9 @@
 // answered quorum write, but only for what happened before it: the leader learns from a follower's
 // ping, every half tick, whose clients the follower has heard. An answered write that was sent a
 // good half tick after the answer to another request shows that the leader has learned of that one:
-// the session lives on from when that request was sent. A connection that was made anew proves itself,
-// as the leader is asked for the session.
+// the session lives on from when that request was sent. A session that was just made proves itself, as
+// it is made by a write. One that was only found again does not: a leader whose followers have left it
+// for another one knows it still, and says so.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -23,12 +24,17 @@ class session_proof {
   // never more.
   static constexpr std::size_t candidate_limit = 64;
 
-  // `spacing`: longer than the half tick by which a leader hears of a follower's clients.
+  // A new session. `spacing`: longer than the half tick by which a leader hears of a follower's
+  // clients.
   void begin(time_point greeting_sent, time_point now, duration spacing) {
+    go_on(greeting_sent, now, spacing);
+    date_ = greeting_sent;
+  }
+  // The same session on another connection.
+  void go_on(time_point greeting_sent, time_point now, duration spacing) {
     spacing_ = spacing;
     candidates_.clear();
     candidates_.push_back({greeting_sent, now});
-    date_ = std::max(date_, greeting_sent);
   }
   void forget() {
     candidates_.clear();

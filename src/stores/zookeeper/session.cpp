@@ -163,7 +163,8 @@ void session::opened(link& which, const greeting& theirs) {
   if (&which != link_.get()) return;
   const std::int64_t before = id_;
   const bool expired = theirs.session == 0 || theirs.timeout <= 0;
-  if (expired || theirs.session != id_) proof_.forget();
+  const bool found_again = theirs.session == id_;
+  if (expired) proof_.forget();
   if (expired) {
     id_ = 0;
     password_.clear();
@@ -183,7 +184,11 @@ void session::opened(link& which, const greeting& theirs) {
   timeout_ = std::chrono::milliseconds(theirs.timeout);
   const duration spacing =
       options_->tick > duration{0} ? options_->tick * 6 / 10 : timeout_ * 3 / 10;
-  proof_.begin(which.greeted_at(), now, spacing);
+  if (found_again) {
+    proof_.go_on(which.greeted_at(), now, spacing);
+  } else {
+    proof_.begin(which.greeted_at(), now, spacing);
+  }
   state_ = state::open;
   opened_at_ = now;
   ping_sent_.reset();
