@@ -16,7 +16,7 @@ constexpr const char* name = "stock";
 
 }  // namespace
 
-redis_sentinels::redis_sentinels(std::vector<std::string> arguments) {
+redis_sentinels::redis_sentinels(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < server_count; ++i) {
     redis_options options{.tls = false, .arguments = arguments, .admin = {}};
     // A full synchronisation at once, not after the default five seconds.

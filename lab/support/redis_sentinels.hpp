@@ -19,7 +19,7 @@ class redis_sentinels {
   static constexpr std::size_t sentinel_count = 3;
 
   // `arguments`: of each server, as on the command line.
-  explicit redis_sentinels(std::vector<std::string> arguments = {});
+  explicit redis_sentinels(const std::vector<std::string>& arguments = {});
 
   [[nodiscard]] std::string url() const;
   // Who is the master now, by the word of the first sentinel; waits until it is one of the servers.

@@ -28,7 +28,7 @@ dialer::dialer(std::shared_ptr<spi::reactor> reactor, addresses to,
                spi::completion<runtime::descriptor> done)
     : reactor_(std::move(reactor)), addresses_(std::move(to)), done_(std::move(done)) {}
 
-std::shared_ptr<dialer> dialer::start(std::shared_ptr<spi::reactor> reactor, addresses to,
+std::shared_ptr<dialer> dialer::start(std::shared_ptr<spi::reactor> reactor, const addresses& to,
                                       time_point deadline,
                                       spi::completion<runtime::descriptor> done) {
   addresses order = interleaved(to);
@@ -122,11 +122,11 @@ void dialer::finish(result<runtime::descriptor> outcome) {
   const auto timers = {deadline_timer_, stagger_timer_};
   lock.unlock();
   for (const auto timer : timers) reactor_->cancel(timer);
-  release(std::move(ended));
+  release(ended);
   if (done) done(std::move(outcome));
 }
 
-void dialer::release(std::vector<attempt_ptr> ended) noexcept {
+void dialer::release(const std::vector<attempt_ptr>& ended) noexcept {
   for (const attempt_ptr& one : ended) {
     reactor_->unwatch(one->watch);
     one->socket.close();

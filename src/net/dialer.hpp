@@ -29,7 +29,7 @@ class dialer : public std::enable_shared_from_this<dialer> {
   static constexpr std::size_t address_limit = 16;  // the rest is not tried
 
   // `done` may be called before start() returns. Tells the last refusal if there is no success.
-  static std::shared_ptr<dialer> start(std::shared_ptr<spi::reactor> reactor, addresses to,
+  static std::shared_ptr<dialer> start(std::shared_ptr<spi::reactor> reactor, const addresses& to,
                                        time_point deadline,
                                        spi::completion<runtime::descriptor> done);
   void cancel() noexcept;
@@ -49,7 +49,7 @@ class dialer : public std::enable_shared_from_this<dialer> {
   void begin(const address& to);
   void ready(const attempt_ptr& mine);
   void finish(result<runtime::descriptor> outcome);
-  void release(std::vector<attempt_ptr> ended) noexcept;
+  void release(const std::vector<attempt_ptr>& ended) noexcept;
 
   const std::shared_ptr<spi::reactor> reactor_;
   const addresses addresses_;

@@ -77,7 +77,7 @@ std::vector<std::string> client::state::close() {
   waits.close({errc::cancelled, "the client was closed"});
   if (runtime->on_own_thread()) {
     // The last handle was dropped inside a callback: waiting here would wait for ourselves.
-    engine->close(options.close_within, [keep = engine](core::engine::abandoned) {});
+    engine->close(options.close_within, [keep = engine](const core::engine::abandoned&) {});
     return {};
   }
   auto names = wait_for<core::engine::abandoned>(

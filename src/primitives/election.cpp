@@ -15,7 +15,7 @@ lock_options fair_where_possible(const client& client, lock_options options) {
   return options;
 }
 
-std::string checked(std::string id) {
+std::string checked(const std::string& id) {
   if (id.size() > core::longest_payload) {
     throw lock_error(error{errc::invalid, "an id has at most 256 bytes"});
   }
@@ -38,7 +38,7 @@ class watching final : public spi::subscription {
 election::election(const client& client, std::string name, std::string id,
                    const lock_options& options)
     : client_(client),
-      id_(checked(id.empty() ? client.inside()->options.payload : std::move(id))),
+      id_(checked(id.empty() ? client.inside()->options.payload : id)),
       seeker_(client, std::move(name), fair_where_possible(client, options),
               {.payload = id_, .role = spi::role::leader}) {}
 

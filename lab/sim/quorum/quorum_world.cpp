@@ -77,7 +77,7 @@ world_outcome quorum_world::run() {
   for (const quorum_trouble& each : plan_.troubles) schedule(each);
   const duration one_round = plan_.longest_hold + plan_.ttl + plan_.longest_wait +
                              plan_.server.rules.longest_ttl + seconds(5);
-  const auto rounds = static_cast<duration::rep>(plan_.clients * plan_.rounds);
+  const auto rounds = duration::rep{plan_.clients} * plan_.rounds;
   const bool finished = run_until(plan_.healed + seconds(30) + one_round * rounds, true);
   if (finished) {
     loop_.at(loop_.now() + rest, outside_, event_class::timer, [] {});

@@ -70,10 +70,10 @@ void round::leave(const spi::op_context& context, spi::completion<spi::departure
       asked.emplace_back(i, context.unanswered || !sits_at(i));
     }
     exit_.pending = asked.size();
-    if (!asked.empty()) exit_.done = std::move(done);
+    if (!asked.empty()) exit_.done = std::exchange(done, nullptr);
   }
   if (attempt) attempt(failure(errc::unavailable, "left while it was asked for"));
-  if (asked.empty()) return done(spi::departure::gone);
+  if (done) return done(spi::departure::gone);
   for (const auto& [i, unanswered] : asked) send_leave(i, unanswered, context.deadline);
 }
 

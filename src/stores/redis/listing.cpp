@@ -36,7 +36,7 @@ void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scr
 
 void listing::fail(error why) { done_(tl::unexpected(std::move(why))); }
 
-void listing::scan(std::string cursor) {
+void listing::scan(const std::string& cursor) {
   if (nodes_.empty()) return count();
   nodes_.back()->send(
       command{"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,

@@ -32,7 +32,7 @@ class listing : public std::enable_shared_from_this<listing> {
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
           spi::resource_id what, time_point deadline, spi::completion<summaries> done);
 
-  void scan(std::string cursor);
+  void scan(const std::string& cursor);
   void scanned(const result<reply>& answer);
   void count();
   void counted(const std::vector<std::string>& keys, const result<reply>& answer);

@@ -5,7 +5,7 @@
 
 namespace holdfast::redis {
 
-node::node(net::network net, const server_options& options, connection::events tell)
+node::node(const net::network& net, const server_options& options, const connection::events& tell)
     : commands_(connection::make(net, options, tell)),
       channels_(subscriber::make(net, options)),
       confirmer_(options.wait_replicas > 0 ? std::make_shared<confirmer>(net, options, tell)

@@ -18,7 +18,7 @@ namespace holdfast::redis {
 // Thread-safe. Both connect when they are first needed.
 class node {
  public:
-  node(net::network net, const server_options& options, connection::events tell = {});
+  node(const net::network& net, const server_options& options, const connection::events& tell = {});
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;

@@ -29,7 +29,7 @@ class sentinel_topology::ear final : public channel_listener {
   const std::string name_;
 };
 
-sentinel_topology::sentinel_topology(net::network net, settings how)
+sentinel_topology::sentinel_topology(const net::network& net, settings how)
     : moving_topology(net, std::move(how.server), channel_id::flavour::classic),
       name_(std::move(how.master)) {
   for (const server_options& each : how.sentinels) {

@@ -31,7 +31,7 @@ class sentinel_topology final : public moving_topology {
     server_options server;  // of the master, but for its place
   };
 
-  sentinel_topology(net::network net, settings how);
+  sentinel_topology(const net::network& net, settings how);
   ~sentinel_topology() override;
   sentinel_topology(const sentinel_topology&) = delete;
   sentinel_topology& operator=(const sentinel_topology&) = delete;
