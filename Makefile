@@ -9,6 +9,7 @@ QUORUM_SEEDS ?= 100000
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
+.PHONY: torture
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -47,6 +48,10 @@ sim: build ## run the simulator: SEEDS=1000000; then search for every mutant fro
 	build/sim_quorum --seeds $(QUORUM_SEEDS) --jobs $(JOBS)
 	build/sim_quorum_mutants --all --jobs $(JOBS)
 
+torture: packages-test build ## half a minute of torture on every engine that can be started here
+	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql; do \
+	  echo "== $$engine"; build/holdfast torture --start $$engine --duration 30s; done
+
 bench: packages-tools build/release/build.ninja ## run the benchmarks, release build
 	cmake --build build/release -j $(JOBS)
 	set -e; for bench in build/release/bench_*; do "$$bench"; done
@@ -72,7 +77,7 @@ clean: ## remove all build folders
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-	  printf '  make %-11s %s\n' "$$name" "$$text"; done
+	  printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 packages:
 	@scripts/install-packages build

@@ -12,4 +12,4 @@ set_target_properties(holdfast_cli PROPERTIES
 target_include_directories(holdfast_cli PRIVATE "${PROJECT_SOURCE_DIR}/src"
   "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(holdfast_cli PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast> CLI11::CLI11
-  nlohmann_json::nlohmann_json)
+  nlohmann_json::nlohmann_json holdfast_torture)

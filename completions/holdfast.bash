@@ -24,7 +24,7 @@ _holdfast() {
         ((i++))
         ;;
       --log-level) ((i++)) ;;
-      run | elect | latch | ls | show | release | revoke | watch | doctor | multi | demo | bench)
+      run | elect | latch | ls | show | release | revoke | watch | doctor | multi | demo | bench | torture)
         [[ -n $command ]] || command=$word
         ;;
     esac
@@ -51,6 +51,18 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W 'mutex fair rw:90 semaphore:8' -- "$cur")
       return
       ;;
+    --start)
+      mapfile -t COMPREPLY < <(compgen -W 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql' -- "$cur")
+      return
+      ;;
+    --workload)
+      mapfile -t COMPREPLY < <(compgen -W 'mutex fair rw semaphore latch multi election' -- "$cur")
+      return
+      ;;
+    --faults)
+      mapfile -t COMPREPLY < <(compgen -W 'none pause-client kill-client pause-server kill-server partition delay cut failover script-flush disk-full' -- "$cur")
+      return
+      ;;
     --url)
       mapfile -t COMPREPLY < <(compgen -W 'sqlite:' -- "$cur")
       return
@@ -59,7 +71,7 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W '0s 1s 10s 1m 5m 1h' -- "$cur")
       return
       ;;
-    --namespace | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes | --threads)
+    --namespace | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes | --threads | --clients | --seed)
       return
       ;;
   esac
@@ -77,6 +89,7 @@ _holdfast() {
       ls | show | doctor) choices="--json $common" ;;
       release) choices="--force --claim --yes $common" ;;
       watch) choices="--json --all $common" ;;
+      torture) choices="--start --clients --duration --ttl --workload --faults --seed --json --report $common" ;;
       demo) choices="--buyers --stock --processes --lock $common" ;;
       bench) choices="--threads --processes --locks --mode --hold --duration --json $common" ;;
       *) choices=$common ;;
@@ -85,14 +98,15 @@ _holdfast() {
     return
   fi
   case $command in
-    '') choices='run elect multi latch ls show release revoke watch doctor demo bench' ;;
+    '') choices='run elect multi latch ls show release revoke watch doctor demo bench torture' ;;
     multi) [[ $prev != multi ]] || choices=run ;;
     demo) [[ $prev != demo ]] || choices=flash-sale ;;
+    torture) [[ $prev != torture ]] || choices='check replay' ;;
     latch) [[ $prev == latch ]] || choices='set down wait count' ;;
   esac
   if [[ -n $choices ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
-  elif [[ $command != doctor && $command != demo && $command != bench ]]; then
+  elif [[ $command != doctor && $command != demo && $command != bench && $command != torture ]]; then
     local IFS=$'\n'
     mapfile -t COMPREPLY < <(compgen -W "$(_holdfast_names)" -- "$cur")
   fi

@@ -4,7 +4,7 @@ function __holdfast_names
     holdfast --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
 end
 
-set -l commands run elect multi latch ls show release revoke watch doctor demo bench
+set -l commands run elect multi latch ls show release revoke watch doctor demo bench torture
 
 complete -c holdfast -f
 complete -c holdfast -l url -x -a sqlite: -d 'The engine'
@@ -27,6 +27,7 @@ complete -c holdfast -n $none -a watch -d 'A line per event'
 complete -c holdfast -n $none -a doctor -d 'Check the engine'
 complete -c holdfast -n $none -a demo -d 'A flash sale'
 complete -c holdfast -n $none -a bench -d 'Measure an engine'
+complete -c holdfast -n $none -a torture -d 'Real clients, real faults'
 
 set -l named '__fish_seen_subcommand_from run elect multi latch ls show release revoke watch'
 complete -c holdfast -n $named -a '(__holdfast_names)' -d Lock
@@ -68,3 +69,14 @@ complete -c holdfast -n $bench -l locks -x -a 'own same zipf'
 complete -c holdfast -n $bench -l mode -x -a 'mutex fair rw:90 semaphore:8'
 complete -c holdfast -n $bench -l hold -x -d 'How long each is held'
 complete -c holdfast -n $bench -l duration -x -d 'Of the measurement'
+
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -a 'check replay'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l start -x -a 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l clients -x -d Processes
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l duration -x -d 'How long'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l ttl -x -d 'Of the locks'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l workload -x -a 'mutex fair rw semaphore latch multi election'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l faults -x -a 'none pause-client kill-client pause-server kill-server partition delay cut failover script-flush disk-full'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l seed -x -d 'Of the schedule'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l json -r -d 'The whole history'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l report -r -d 'A page with a timeline'

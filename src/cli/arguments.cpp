@@ -4,6 +4,7 @@
 #include "cli/duration_text.hpp"
 #include "cli/hold_words.hpp"
 #include "cli/number_text.hpp"
+#include "cli/torture_words.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
 
@@ -167,6 +168,8 @@ outcome<arguments> understand(const raw_arguments& raw) {
     fine = read_sale(raw, made.sale);
   } else if (raw.command == "bench" || raw.command == "bench worker") {
     fine = read_bench(raw, made.bench);
+  } else if (raw.command == "torture") {
+    fine = read_torture(raw, made.torture);
   } else if (raw.command == "multi" || raw.command == "demo") {
     fine = usage(raw.command == "multi" ? "multi is followed by run" : "the demo is flash-sale",
                  raw.command);

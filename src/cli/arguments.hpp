@@ -65,6 +65,22 @@ struct sale_arguments {
   std::vector<std::string> locks{"none", "mutex", "fair", "rw", "semaphore"};
 };
 
+struct torture_arguments {
+  enum class verb : std::uint8_t { run, check, replay, client };
+  verb what = verb::run;
+  std::string file;          // of check and replay; the folder of client
+  std::int32_t process = 0;  // of client
+  std::string start;         // the engine to start; empty: the one at the URL
+  std::optional<std::uint32_t> clients;
+  std::optional<duration> length;
+  std::optional<duration> ttl;
+  std::vector<std::string> workloads;              // empty: all that the engine knows
+  std::optional<std::vector<std::string>> faults;  // none: all that are possible
+  std::optional<std::uint64_t> seed;
+  std::string json;    // where to keep the history
+  std::string report;  // where to put the page
+};
+
 struct arguments {
   std::string command;
   global_arguments global;
@@ -73,6 +89,7 @@ struct arguments {
   look_arguments look;
   sale_arguments sale;
   bench_arguments bench;
+  torture_arguments torture;
 };
 
 outcome<arguments> understand(const raw_arguments& raw);

@@ -18,5 +18,6 @@ int watch(const context& context, const look_arguments& what);
 int doctor(const context& context, const look_arguments& what);
 int flash_sale(const context& context, const sale_arguments& how);
 int bench(const context& context, const bench_arguments& how);
+int torture(const context& context, const torture_arguments& how);
 
 }  // namespace holdfast::cli

@@ -13,8 +13,9 @@ namespace holdfast::cli {
 
 namespace exit_code {
 inline constexpr int ok = 0;
-inline constexpr int no = 1;     // the answer is no
-inline constexpr int usage = 2;  // what can be judged without the engine
+inline constexpr int no = 1;            // the answer is no
+inline constexpr int usage = 2;         // what can be judged without the engine
+inline constexpr int inconclusive = 3;  // torture only
 inline constexpr int engine = 122;
 inline constexpr int lost = 123;
 inline constexpr int busy = 124;

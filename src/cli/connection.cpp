@@ -58,16 +58,22 @@ outcome<address> find_address(const context& context, memory_is memory) {
   return found;
 }
 
-outcome<client> connect(const context& context, const address& to,
-                        std::shared_ptr<observer> observer, std::string payload,
-                        hand_over locally) {
+outcome<credentials> credentials_for(const context& context, const address& to) {
   auto space = namespace_of(context.global);
   if (!space) return tl::unexpected(std::move(space.error()));
   auto password = password_of(context, to);
   if (!password) return tl::unexpected(std::move(password.error()));
+  return credentials{std::move(*space), std::move(*password)};
+}
+
+outcome<client> connect(const context& context, const address& to,
+                        std::shared_ptr<observer> observer, std::string payload,
+                        hand_over locally) {
+  auto with = credentials_for(context, to);
+  if (!with) return tl::unexpected(std::move(with.error()));
   client_options options;
-  options.space = std::move(*space);
-  options.password = std::move(*password);
+  options.space = std::move(with->space);
+  options.password = std::move(with->password);
   options.observer = std::move(observer);
   options.payload = std::move(payload);
   options.hand_over_locally = locally == hand_over::within_process;

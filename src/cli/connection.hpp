@@ -31,6 +31,13 @@ enum class memory_is : std::uint8_t { useless, fine };
 // file in. Makes the default file's folder.
 outcome<address> find_address(const context& context, memory_is memory = memory_is::useless);
 
+// What the engine is opened with beside its URL.
+struct credentials {
+  std::string space;
+  std::string password;
+};
+outcome<credentials> credentials_for(const context& context, const address& to);
+
 // One thread has nobody to hand over to, and then fences grow by one.
 enum class hand_over : std::uint8_t { never, within_process };
 

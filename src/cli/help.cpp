@@ -26,6 +26,7 @@ Commands:
   doctor     check the engine and its settings
   demo       a flash sale, without and with locks
   bench      measure an engine: rate, latency, hand-off, fairness, cost
+  torture    real clients, real faults, and a check of everything they saw
 
 Every command has its own --help, with examples.
 
@@ -225,6 +226,41 @@ processor time, memory, segments and bytes. What cannot be measured is shown as 
 Exit 122 if anything failed: then there are no figures.
 )help";
 
+constexpr std::string_view torture_help =
+    R"help(holdfast torture [--start ENGINE | --url URL] [options]
+holdfast torture check FILE
+holdfast torture replay FILE
+
+Client processes take locks and give them back, while they and the servers are stopped,
+killed and cut off from each other. Everything they saw is recorded, and checked: never
+two believers, growing fences, order, permits, no lost wake-up, nothing left behind.
+
+  holdfast torture --start redis --duration 30s
+  holdfast torture --url redis://localhost --faults pause-client,kill-client
+  holdfast torture --start zookeeper --seed 7 --json run.json --report run.html
+  holdfast torture check run.json            checks a stored history again
+  holdfast torture replay run.json           the same faults at the same times
+
+  --start ENGINE   start servers for it: embedded, redis, redis-sentinel, redis-cluster,
+                   redlock, zookeeper, postgresql; else those at --url are used, to which
+                   nothing is done but by their clients
+  --clients N      client processes (default 6), with two threads each
+  --duration D     how long (default 30s)
+  --ttl D          of the locks (default 1s)
+  --workload LIST  of mutex, fair, rw, semaphore, latch, multi, election (default: all
+                   that the engine can do)
+  --faults LIST    of pause-client, kill-client, pause-server, kill-server, partition,
+                   delay, cut, failover, script-flush, disk-full; or none (default: all
+                   that are possible there)
+  --seed S         of the schedule (default: a new one, which is printed)
+  --json FILE      keep the whole history there
+  --report FILE    a page with a timeline of who held what when
+
+Exit codes: 0 clean; 1 a violation, with the shortest part of the history that shows it;
+3 inconclusive: too few grants, or a fault that never happened; 122 the run could not be
+held; 2 usage.
+)help";
+
 struct entry {
   std::string_view topic;
   std::string_view text;
@@ -245,6 +281,7 @@ constexpr std::array entries{
     entry{"demo", demo_help},
     entry{"demo flash-sale", demo_help},
     entry{"bench", bench_help},
+    entry{"torture", torture_help},
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ int dispatch(const cli::context& context, const cli::arguments& asked) {
   if (command == "doctor") return cli::doctor(context, asked.look);
   if (command == "bench") return cli::bench(context, asked.bench);
   if (command == "bench worker") return cli::bench_worker();
+  if (command == "torture") return cli::torture(context, asked.torture);
   return cli::flash_sale(context, asked.sale);
 }
 

@@ -40,6 +40,18 @@ void add_locking(CLI::App& command, raw_arguments& into) {
   command.add_flag("--no-renew", into.no_renew);
 }
 
+void add_torture(CLI::App& command, raw_arguments& into) {
+  command.add_option("--start", into.start);
+  command.add_option("--clients", into.clients);
+  command.add_option("--duration", into.length);
+  command.add_option("--ttl", into.ttl);
+  command.add_option("--workload", into.workload);
+  command.add_option("--faults", into.faults);
+  command.add_option("--seed", into.seed);
+  command.add_option("--json", into.json_file);
+  command.add_option("--report", into.report);
+}
+
 void add_commands(CLI::App& app, raw_arguments& into) {
   CLI::App& run = add_command(app, "run");
   add_locking(run, into);
@@ -97,6 +109,7 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   bench.add_option("--duration", into.length);
   bench.add_flag("--json", into.json);
   add_command(bench, "worker");
+  add_torture(add_command(app, "torture"), into);
 }
 
 std::string chosen(const CLI::App& app) {

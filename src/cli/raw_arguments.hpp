@@ -20,6 +20,7 @@ struct raw_arguments {
   std::optional<std::string> id, claim;
   std::optional<std::string> buyers, stock, processes, locks;
   std::optional<std::string> threads, choice, mode, hold, length;
+  std::optional<std::string> start, clients, workload, faults, seed, json_file, report;
   bool fair = false, shared = false, no_renew = false;
   bool json = false, force = false, yes = false, all = false;
 

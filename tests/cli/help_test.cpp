@@ -22,7 +22,8 @@ const std::vector<words> commands{{},
                                   {"doctor"},
                                   {"demo"},
                                   {"demo", "flash-sale"},
-                                  {"bench"}};
+                                  {"bench"},
+                                  {"torture"}};
 
 class help : public command_line {
  protected:

@@ -1,0 +1,185 @@
+#include "torture/arena.hpp"
+
+#include "torture/arenas.hpp"
+
+#include <holdfast/spi/url.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+namespace holdfast::torture {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (::access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+void need(const std::string& program, const std::string& package) {
+  if (in_path(program)) return;
+  throw missing_program(program + " is not in PATH; Debian's package is " + package);
+}
+
+void need_redis() {
+  need("redis-server", "redis-server");
+  need("redis-cli", "redis-tools");
+}
+
+void need_zookeeper() {
+  need("java", "default-jre-headless");
+  if (!fs::exists("/usr/share/java/zookeeper.jar")) {
+    throw missing_program("zookeeper.jar is not in /usr/share/java; Debian's package is zookeeper");
+  }
+}
+
+void need_postgresql() {
+  need("psql", "postgresql-client");
+  std::error_code none;
+  if (!in_path("postgres") && fs::is_empty("/usr/lib/postgresql", none)) {
+    throw missing_program("no PostgreSQL server is installed; Debian's package is postgresql");
+  }
+}
+
+struct entry {
+  std::string_view name;
+  std::unique_ptr<arena> (*start)(std::uint32_t clients);
+};
+
+constexpr std::array entries{
+    entry{
+        "embedded",
+        [](std::uint32_t) -> std::unique_ptr<arena> { return std::make_unique<embedded_arena>(); }},
+    entry{"redis",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_redis();
+            return std::make_unique<redis_arena>(clients);
+          }},
+    entry{"redis-sentinel",
+          [](std::uint32_t) -> std::unique_ptr<arena> {
+            need_redis();
+            return std::make_unique<sentinel_arena>();
+          }},
+    entry{"redis-cluster",
+          [](std::uint32_t) -> std::unique_ptr<arena> {
+            need_redis();
+            return std::make_unique<cluster_arena>();
+          }},
+    entry{"redlock",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_redis();
+            return std::make_unique<redlock_arena>(clients);
+          }},
+    entry{"zookeeper",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_zookeeper();
+            return std::make_unique<zookeeper_arena>(clients);
+          }},
+    entry{"postgresql",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_postgresql();
+            return std::make_unique<postgresql_arena>(clients);
+          }},
+};
+
+// Where the only host of a URL stands in it; none: there are several, or none, or it is encrypted,
+// and a proxy would be another host to the certificate.
+struct host_place {
+  std::size_t begin = 0;
+  std::size_t length = 0;
+  std::uint16_t port = 0;
+};
+
+std::optional<host_place> only_host(const std::string& url) {
+  const auto parsed = spi::parse_url(url);
+  if (!parsed || parsed->hosts.size() != 1) return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, std::uint16_t>, 5> ports{{{"redis", 6379},
+                                                                             {"zookeeper", 2181},
+                                                                             {"postgresql", 5432},
+                                                                             {"mariadb", 3306},
+                                                                             {"mysql", 3306}}};
+  host_place found;
+  for (const auto& [scheme, port] : ports) {
+    if (parsed->scheme == scheme) found.port = port;
+  }
+  const spi::endpoint& host = parsed->hosts.front();
+  // The proxy goes to the loopback interface only.
+  if (found.port == 0 || (host.host != "127.0.0.1" && host.host != "localhost")) {
+    return std::nullopt;
+  }
+  if (host.port != 0) found.port = host.port;
+  found.begin = url.find("://") + 3;
+  const std::size_t end = std::min(url.find_first_of("/?", found.begin), url.size());
+  const std::size_t at = url.rfind('@', end);
+  if (at != std::string::npos && at > found.begin) found.begin = at + 1;
+  found.length = end - found.begin;
+  return found;
+}
+
+class somebodys_arena final : public arena {
+ public:
+  somebodys_arena(std::string url, std::uint32_t clients) : url_(std::move(url)) {
+    host_ = only_host(url_);
+    if (host_) gates_.emplace(host_->port, clients);
+  }
+  [[nodiscard]] std::string url(std::uint32_t client) const override {
+    if (!gates_) return url_;
+    return std::string(url_).replace(host_->begin, host_->length,
+                                     "127.0.0.1:" + std::to_string(gates_->port(client)));
+  }
+  [[nodiscard]] std::string quiet_url() const override { return url_; }
+  [[nodiscard]] bool can(fault what) const override {
+    if (what == fault::disk_full) return url_.starts_with("sqlite:");
+    return gates_.has_value() && gates::can(what);
+  }
+  void begin(fault what, std::uint32_t target) override {
+    if (gates_ && gates::can(what)) gates_->begin(what, target);
+  }
+  void end(fault what, std::uint32_t target) override {
+    if (gates_ && gates::can(what)) gates_->end(target);
+  }
+
+ private:
+  std::string url_;
+  std::optional<host_place> host_;
+  std::optional<gates> gates_;
+};
+
+}  // namespace
+
+bool arena::forgets(fault) const { return false; }
+
+const std::vector<std::string>& engines() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const entry& each : entries) all.emplace_back(each.name);
+    return all;
+  }();
+  return names;
+}
+
+std::unique_ptr<arena> start_arena(const std::string& engine, std::uint32_t clients) {
+  for (const entry& each : entries) {
+    if (each.name == engine) return each.start(clients);
+  }
+  throw std::runtime_error("no engine of this name can be started");
+}
+
+std::unique_ptr<arena> foreign_arena(const std::string& url, std::uint32_t clients) {
+  return std::make_unique<somebodys_arena>(url, clients);
+}
+
+}  // namespace holdfast::torture

@@ -1,0 +1,53 @@
+// The engine under torture: servers that the run starts, or somebody's own behind a URL; and what
+// can be done to them.
+#pragma once
+
+#include "torture/vocabulary.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace holdfast::torture {
+
+// Not thread-safe. Servers end with it, whatever happens.
+class arena {
+ public:
+  arena() = default;
+  arena(const arena&) = delete;
+  arena& operator=(const arena&) = delete;
+  virtual ~arena() = default;
+
+  // By which way this client goes: each its own, where faults hit one client's network.
+  [[nodiscard]] virtual std::string url(std::uint32_t client) const = 0;
+  // A way that no fault concerns.
+  [[nodiscard]] virtual std::string quiet_url() const = 0;
+
+  // Faults of clients (signals, full disks) are the run's affair and always possible.
+  [[nodiscard]] virtual bool can(fault what) const = 0;
+  // After it the engine may have forgotten grants: a stated limit. Who held meanwhile is not judged,
+  // but for fences.
+  [[nodiscard]] virtual bool forgets(fault what) const;
+
+  // May throw std::runtime_error: then the run cannot go on.
+  virtual void begin(fault what, std::uint32_t target) = 0;
+  virtual void end(fault what, std::uint32_t target) = 0;
+};
+
+// The words of --start.
+const std::vector<std::string>& engines();
+
+// What it needs is not on this machine.
+class missing_program : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws missing_program, or std::runtime_error if a server does not start.
+std::unique_ptr<arena> start_arena(const std::string& engine, std::uint32_t clients);
+// Servers that are not ours: nothing is done to them, but with one host clients go through a proxy.
+std::unique_ptr<arena> foreign_arena(const std::string& url, std::uint32_t clients);
+
+}  // namespace holdfast::torture

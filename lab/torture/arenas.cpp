@@ -1,0 +1,116 @@
+#include "torture/arenas.hpp"
+
+#include "support/eventually.hpp"
+
+#include <stdexcept>
+
+namespace holdfast::torture {
+
+test::redis_options durable_redis() {
+  return {
+      .tls = false, .arguments = {"--appendonly", "yes", "--appendfsync", "always"}, .admin = {}};
+}
+
+void lone_zookeeper::start() {
+  server_->launch();
+  if (!test::eventually([this] { return !server_->mode().empty(); })) {
+    throw std::runtime_error("zookeeper does not start again: " + server_->log());
+  }
+}
+
+redlock_arena::redlock_arena(std::uint32_t clients) : servers_(members, durable_redis()) {
+  for (std::size_t i = 0; i < members; ++i) {
+    gates_.push_back(std::make_unique<gates>(servers_[i].port(), clients));
+  }
+}
+
+std::string redlock_arena::url(std::uint32_t client) const {
+  std::string hosts;
+  for (const auto& each : gates_) {
+    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port(client));
+  }
+  return "redlock://" + hosts + "?longest_ttl=30s";
+}
+
+std::string redlock_arena::quiet_url() const { return servers_.url(); }
+
+bool redlock_arena::can(fault what) const {
+  return gates::can(what) || what == fault::pause_server || what == fault::kill_server ||
+         what == fault::script_flush;
+}
+
+void redlock_arena::begin(fault what, std::uint32_t target) {
+  test::redis_server& member = servers_[target % members];
+  if (what == fault::pause_server) return member.pause();
+  if (what == fault::kill_server) return member.kill();
+  if (what == fault::script_flush) return static_cast<void>(member.cli({"SCRIPT", "FLUSH"}));
+  for (const auto& each : gates_) each->begin(what, target);
+}
+
+void redlock_arena::end(fault what, std::uint32_t target) {
+  test::redis_server& member = servers_[target % members];
+  if (what == fault::pause_server) return member.resume();
+  if (what == fault::script_flush) return;
+  if (what == fault::kill_server) {
+    member.start();
+    // It kept every write: its word counts at once, as an operator may say.
+    return test::redlock_servers::settle(member);
+  }
+  for (const auto& each : gates_) each->end(target);
+}
+
+sentinel_arena::sentinel_arena() : sentinels_(durable_redis().arguments) {}
+
+bool sentinel_arena::can(fault what) const {
+  return what == fault::failover || what == fault::pause_server || what == fault::script_flush;
+}
+
+bool sentinel_arena::forgets(fault what) const {
+  return what == fault::failover || what == fault::pause_server;
+}
+
+void sentinel_arena::begin(fault what, std::uint32_t) {
+  if (what == fault::failover) return sentinels_.fail_over();
+  if (what == fault::script_flush) {
+    return static_cast<void>(sentinels_.master().cli({"SCRIPT", "FLUSH"}));
+  }
+  stopped_ = &sentinels_.master();
+  stopped_->pause();
+}
+
+void sentinel_arena::end(fault what, std::uint32_t) {
+  if (what != fault::pause_server || stopped_ == nullptr) return;
+  stopped_->resume();
+  stopped_ = nullptr;
+  if (!test::eventually([this] { return sentinels_.settled(); })) {
+    throw std::runtime_error("the sentinels do not agree again");
+  }
+}
+
+bool cluster_arena::can(fault what) const {
+  return what == fault::failover || what == fault::pause_server || what == fault::script_flush;
+}
+
+bool cluster_arena::forgets(fault what) const {
+  return what == fault::failover || what == fault::pause_server;
+}
+
+void cluster_arena::begin(fault what, std::uint32_t target) {
+  const std::size_t slot = target * 5461 % 16384;
+  if (what == fault::failover) {
+    return cluster_.fail_over_to(cluster_.replica_of(cluster_.owner(static_cast<int>(slot))));
+  }
+  test::redis_server& node = cluster_.node(target % test::redis_cluster::node_count);
+  if (what == fault::script_flush) return static_cast<void>(node.cli({"SCRIPT", "FLUSH"}));
+  node.pause();
+}
+
+void cluster_arena::end(fault what, std::uint32_t target) {
+  if (what != fault::pause_server) return;
+  cluster_.node(target % test::redis_cluster::node_count).resume();
+  if (!test::eventually([this] { return cluster_.settled(); })) {
+    throw std::runtime_error("the cluster does not recover");
+  }
+}
+
+}  // namespace holdfast::torture

@@ -1,0 +1,178 @@
+// Every engine that torture can start. Used by arena.cpp only.
+#pragma once
+
+#include "support/postgresql_server.hpp"
+#include "support/redis_cluster.hpp"
+#include "support/redis_sentinels.hpp"
+#include "support/redis_server.hpp"
+#include "support/redlock_servers.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/zookeeper_server.hpp"
+#include "torture/arena.hpp"
+#include "torture/gates.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::torture {
+
+// No server: a file in a folder of its own.
+class embedded_arena final : public arena {
+ public:
+  [[nodiscard]] std::string url(std::uint32_t) const override { return quiet_url(); }
+  [[nodiscard]] std::string quiet_url() const override {
+    return "sqlite:" + (folder_.path() / "torture.db").string();
+  }
+  [[nodiscard]] bool can(fault what) const override { return what == fault::disk_full; }
+  void begin(fault, std::uint32_t) override {}
+  void end(fault, std::uint32_t) override {}
+
+ private:
+  test::temporary_folder folder_;
+};
+
+// One server behind a proxy for each client. `Server` has pause, resume, kill and start.
+template <class Server>
+class one_server_arena : public arena {
+ public:
+  one_server_arena(std::unique_ptr<Server> server, std::uint32_t clients)
+      : server_(std::move(server)), gates_(server_->port(), clients) {}
+
+  [[nodiscard]] std::string url(std::uint32_t client) const override {
+    return url_at(gates_.port(client));
+  }
+  [[nodiscard]] std::string quiet_url() const override { return url_at(server_->port()); }
+  [[nodiscard]] bool can(fault what) const override {
+    return gates::can(what) || what == fault::pause_server || what == fault::kill_server;
+  }
+  void begin(fault what, std::uint32_t target) override {
+    if (what == fault::pause_server) return server_->pause();
+    if (what == fault::kill_server) return server_->kill();
+    gates_.begin(what, target);
+  }
+  void end(fault what, std::uint32_t target) override {
+    if (what == fault::pause_server) return server_->resume();
+    if (what == fault::kill_server) return server_->start();
+    gates_.end(target);
+  }
+
+ protected:
+  [[nodiscard]] virtual std::string url_at(std::uint16_t port) const = 0;
+  [[nodiscard]] Server& server() const { return *server_; }
+
+ private:
+  std::unique_ptr<Server> server_;
+  gates gates_;
+};
+
+// Keeps every write over a kill.
+test::redis_options durable_redis();
+
+class redis_arena final : public one_server_arena<test::redis_server> {
+ public:
+  explicit redis_arena(std::uint32_t clients)
+      : one_server_arena(std::make_unique<test::redis_server>(durable_redis()), clients) {}
+
+  [[nodiscard]] bool can(fault what) const override {
+    return what == fault::script_flush || one_server_arena::can(what);
+  }
+  void begin(fault what, std::uint32_t target) override {
+    if (what != fault::script_flush) return one_server_arena::begin(what, target);
+    server().cli({"SCRIPT", "FLUSH"});
+  }
+  void end(fault what, std::uint32_t target) override {
+    if (what != fault::script_flush) one_server_arena::end(what, target);
+  }
+
+ private:
+  [[nodiscard]] std::string url_at(std::uint16_t port) const override {
+    return "redis://127.0.0.1:" + std::to_string(port);
+  }
+};
+
+class postgresql_arena final : public one_server_arena<test::postgresql_server> {
+ public:
+  explicit postgresql_arena(std::uint32_t clients)
+      : one_server_arena(std::make_unique<test::postgresql_server>(), clients) {}
+
+ private:
+  [[nodiscard]] std::string url_at(std::uint16_t port) const override {
+    return "postgresql://tester@127.0.0.1:" + std::to_string(port) +
+           "/postgres?schema=torture&connections=2";
+  }
+};
+
+// One ZooKeeper server that can be started again.
+class lone_zookeeper {
+ public:
+  lone_zookeeper() : server_(test::start_zookeeper()) {}
+  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+  void pause() { server_->pause(); }
+  void resume() { server_->resume(); }
+  void kill() { server_->kill(); }
+  void start();
+
+ private:
+  std::unique_ptr<test::zookeeper_server> server_;
+};
+
+class zookeeper_arena final : public one_server_arena<lone_zookeeper> {
+ public:
+  explicit zookeeper_arena(std::uint32_t clients)
+      : one_server_arena(std::make_unique<lone_zookeeper>(), clients) {}
+
+ private:
+  [[nodiscard]] std::string url_at(std::uint16_t port) const override {
+    return "zookeeper://127.0.0.1:" + std::to_string(port) + "/torture";
+  }
+};
+
+// Five servers, each behind a proxy for each client.
+class redlock_arena final : public arena {
+ public:
+  explicit redlock_arena(std::uint32_t clients);
+  [[nodiscard]] std::string url(std::uint32_t client) const override;
+  [[nodiscard]] std::string quiet_url() const override;
+  [[nodiscard]] bool can(fault what) const override;
+  void begin(fault what, std::uint32_t target) override;
+  void end(fault what, std::uint32_t target) override;
+
+ private:
+  static constexpr std::size_t members = 5;
+  test::redlock_servers servers_;
+  std::vector<std::unique_ptr<gates>> gates_;  // by server
+};
+
+// A master, two replicas and three sentinels; clients go where these send them, so there is no
+// proxy in between.
+class sentinel_arena final : public arena {
+ public:
+  sentinel_arena();
+  [[nodiscard]] std::string url(std::uint32_t) const override { return quiet_url(); }
+  [[nodiscard]] std::string quiet_url() const override { return sentinels_.url(); }
+  [[nodiscard]] bool can(fault what) const override;
+  [[nodiscard]] bool forgets(fault what) const override;
+  void begin(fault what, std::uint32_t target) override;
+  void end(fault what, std::uint32_t target) override;
+
+ private:
+  test::redis_sentinels sentinels_;
+  test::redis_server* stopped_ = nullptr;
+};
+
+class cluster_arena final : public arena {
+ public:
+  [[nodiscard]] std::string url(std::uint32_t) const override { return quiet_url(); }
+  [[nodiscard]] std::string quiet_url() const override { return cluster_.url(); }
+  [[nodiscard]] bool can(fault what) const override;
+  [[nodiscard]] bool forgets(fault what) const override;
+  void begin(fault what, std::uint32_t target) override;
+  void end(fault what, std::uint32_t target) override;
+
+ private:
+  test::redis_cluster cluster_;
+};
+
+}  // namespace holdfast::torture

@@ -1,0 +1,182 @@
+#include "torture/crew.hpp"
+
+#include "torture/recorder.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <thread>
+#include <utility>
+
+namespace holdfast::torture {
+
+crew::crew(std::filesystem::path folder, std::string program, errand first,
+           std::function<std::string(std::uint32_t)> url_of)
+    : folder_(std::move(folder)),
+      program_(std::move(program)),
+      errand_(std::move(first)),
+      url_of_(std::move(url_of)),
+      board_(board_file(folder_)) {
+  for (std::uint32_t i = 0; i < errand_.wanted.clients; ++i) start(i);
+}
+
+crew::~crew() = default;
+
+void crew::start(std::uint32_t client) {
+  auto made = std::make_unique<member>();
+  made->client = client;
+  made->process = static_cast<std::int32_t>(members_.size());
+  errand_.process = made->process;
+  errand_.client = client;
+  errand_.url = url_of_(client);
+  save(errand_, folder_);
+  made->history = std::make_unique<recorder>(record_file(folder_, made->process));
+  note(sim::what::started, *made, client);
+  made->running = test::child_process(
+      {program_, "torture", "client", folder_.string(), std::to_string(made->process)},
+      folder_ / "log");
+  members_.push_back(std::move(made));
+  if (forbidden_) forbid_writing(true);
+}
+
+crew::member* crew::find(std::uint32_t client) {
+  for (auto each = members_.rbegin(); each != members_.rend(); ++each) {
+    if ((*each)->client == client) return (*each)->over ? nullptr : each->get();
+  }
+  return nullptr;
+}
+
+std::int32_t crew::process_of(std::uint32_t client) {
+  const member* whom = find(client);
+  return whom == nullptr ? sim::nobody : whom->process;
+}
+
+void crew::note(sim::what kind, const member& whom, std::int64_t number) {
+  sim::record line;
+  line.at = now();
+  line.kind = kind;
+  line.process = whom.process;
+  line.number = number;
+  notes_.push_back(line);
+}
+
+void crew::pause(std::uint32_t client) {
+  member* whom = find(client);
+  if (whom == nullptr || whom->paused) return;
+  note(sim::what::paused, *whom);
+  whom->running.signal(SIGSTOP);
+  whom->paused = true;
+}
+
+void crew::resume(std::uint32_t client) {
+  member* whom = find(client);
+  if (whom == nullptr || !whom->paused) return;
+  whom->running.signal(SIGCONT);
+  whom->paused = false;
+  note(sim::what::resumed, *whom);
+}
+
+void crew::replace(std::uint32_t client) {
+  member* whom = find(client);
+  if (whom == nullptr) return;
+  note(sim::what::killed, *whom);
+  const sim::moment at = notes_.back().at;
+  whom->running.end(SIGKILL);
+  whom->over = true;
+  killed_ = true;
+  // What it believed ends here at the latest; it cannot write that any more.
+  for (std::size_t i = 0; i < recorder::slots; ++i) {
+    const belief& slot = whom->history->slot(i);
+    const std::int32_t hold = slot.hold.load();
+    if (hold == 0) continue;
+    sim::record line;
+    line.at = std::min(at, sim::moment(slot.until.load()));
+    line.kind = sim::what::belief_ended;
+    line.process = whom->process;
+    line.hold = line.acquisition = hold;
+    notes_.push_back(line);
+  }
+  start(client);
+}
+
+void crew::forbid_writing(bool forbidden) {
+  forbidden_ = forbidden;
+  for (const auto& each : members_) {
+    if (each->over) continue;
+    rlimit limit{};
+    if (::prlimit(each->running.id(), RLIMIT_FSIZE, nullptr, &limit) != 0) continue;
+    limit.rlim_cur = forbidden ? 1 : limit.rlim_max;
+    ::prlimit(each->running.id(), RLIMIT_FSIZE, &limit, nullptr);
+  }
+}
+
+void crew::look_after() {
+  for (const auto& each : members_) {
+    if (each->over) continue;
+    const auto end = each->running.ended();
+    if (!end) continue;
+    each->over = true;
+    note(sim::what::ended, *each, *end);
+  }
+}
+
+void crew::finish(duration limit) {
+  for (const auto& each : members_) {
+    if (!each->over) resume(each->client);
+  }
+  board_.finish();
+  const time_point end = clock::now() + limit;
+  const auto all_gone = [&] {
+    return std::all_of(members_.begin(), members_.end(),
+                       [](const auto& each) { return each->over; });
+  };
+  for (look_after(); !all_gone() && clock::now() < end; look_after()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (const auto& each : members_) {
+    if (each->over) continue;
+    each->running.end(SIGKILL);
+    each->over = true;
+    note(sim::what::ended, *each, never_ended);
+  }
+}
+
+std::size_t crew::grants() {
+  for (const auto& each : members_) {
+    grants_ += each->history->count(sim::what::acquire_granted, each->counted);
+  }
+  return grants_;
+}
+
+std::vector<sim::record> crew::gather() {
+  std::vector<sim::record> all = notes_;
+  for (const auto& each : members_) {
+    const auto lines = each->history->read();
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  std::stable_sort(all.begin(), all.end(), [](const sim::record& left, const sim::record& right) {
+    return left.at < right.at;
+  });
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> numbers;
+  for (sim::record& line : all) {
+    if (line.hold == sim::nobody) continue;
+    const auto next = static_cast<std::int32_t>(numbers.size()) + 1;
+    line.hold = numbers.try_emplace({line.process, line.hold}, next).first->second;
+    line.acquisition = line.hold;
+  }
+  return all;
+}
+
+std::string crew::complaints() const {
+  constexpr std::size_t most = 400;
+  std::ifstream file(folder_ / "log");
+  std::string text(most, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(most));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+}  // namespace holdfast::torture

@@ -1,0 +1,84 @@
+// The client processes of a run: started, stopped, killed and replaced, and at the end gathered with
+// what they recorded.
+#pragma once
+
+#include "support/child_process.hpp"
+#include "torture/board.hpp"
+#include "torture/errand.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::torture {
+
+class recorder;
+
+// Not thread-safe; used by the thread that made it, with which its processes end. Its records are
+// those that only an onlooker can write: started, paused, resumed, killed, ended.
+class crew {
+ public:
+  // `first`: the errand of all, but for process, client and URL. `program`: that is to be started,
+  // with the words "torture client FOLDER NUMBER".
+  crew(std::filesystem::path folder, std::string program, errand first,
+       std::function<std::string(std::uint32_t)> url_of);
+  crew(const crew&) = delete;
+  crew& operator=(const crew&) = delete;
+  ~crew();
+
+  void pause(std::uint32_t client);
+  void resume(std::uint32_t client);
+  void replace(std::uint32_t client);  // kills it
+  // From now on no file of theirs may grow, or may again.
+  void forbid_writing(bool forbidden);
+
+  // Whoever ended by itself, which none should, and is not replaced.
+  void look_after();
+  // All are told to end, and those that do not are killed and recorded as ended with no status.
+  void finish(duration limit);
+
+  [[nodiscard]] std::size_t grants();
+  [[nodiscard]] bool killed_any() const noexcept { return killed_; }
+  // The process that plays this client's part now; nobody: none.
+  [[nodiscard]] std::int32_t process_of(std::uint32_t client);
+  // Of all processes, by time, with holds numbered through.
+  [[nodiscard]] std::vector<sim::record> gather();
+  // What the processes said on stderr, cut short.
+  [[nodiscard]] std::string complaints() const;
+
+ private:
+  struct member {
+    std::uint32_t client = 0;
+    std::int32_t process = 0;
+    test::child_process running;
+    std::unique_ptr<recorder> history;
+    std::size_t counted = 0;
+    bool paused = false;
+    bool over = false;
+  };
+
+  void start(std::uint32_t client);
+  member* find(std::uint32_t client);
+  void note(sim::what kind, const member& whom, std::int64_t number = 0);
+  [[nodiscard]] sim::moment now() const { return clock::now() - errand_.start(); }
+
+  const std::filesystem::path folder_;
+  const std::string program_;
+  errand errand_;
+  std::function<std::string(std::uint32_t)> url_of_;
+  torture::board board_;
+  std::vector<std::unique_ptr<member>> members_;  // all that ever were
+  std::vector<sim::record> notes_;
+  std::size_t grants_ = 0;
+  bool killed_ = false;
+  bool forbidden_ = false;
+};
+
+// A client that did not end: the number of its record `ended`.
+inline constexpr std::int64_t never_ended = -1;
+inline constexpr std::int64_t signalled = 1000;  // + the signal
+
+}  // namespace holdfast::torture

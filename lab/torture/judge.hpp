@@ -1,0 +1,33 @@
+// Looks at the whole history of a run and says what was broken, and what it shows.
+#pragma once
+
+#include "sim/checker.hpp"
+#include "torture/story.hpp"
+
+#include <string>
+#include <vector>
+
+namespace holdfast::torture {
+
+struct finding {
+  std::string checker;
+  std::string message;
+  sim::moment at{};
+  std::vector<sim::record> slice;  // the shortest part of the history that shows it
+};
+
+struct verdict {
+  std::vector<finding> violations;
+  std::vector<std::string> inconclusive;  // why the run shows little
+  std::vector<std::string> checked;       // the checkers' names
+};
+
+verdict judge(const story& told);
+
+// The slice, a line each.
+std::string to_text(const finding& found);
+
+// Why a run shows little: too few grants, or a fault that was asked for and never came.
+std::vector<std::string> shortcomings(const story& told);
+
+}  // namespace holdfast::torture

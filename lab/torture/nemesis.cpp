@@ -1,0 +1,98 @@
+#include "torture/nemesis.hpp"
+
+#include <algorithm>
+
+namespace holdfast::torture {
+
+nemesis::nemesis(const plan& wanted, arena& engine, crew& clients, time_point start)
+    : plan_(wanted), arena_(engine), crew_(clients), start_(start) {
+  for (std::size_t i = 0; i < wanted.schedule.size(); ++i) {
+    const order& each = wanted.schedule[i];
+    steps_.push_back({each.begin, i, true});
+    steps_.push_back({each.begin + each.length, i, false});
+  }
+  std::stable_sort(steps_.begin(), steps_.end(),
+                   [](const step& left, const step& right) { return left.at < right.at; });
+}
+
+void nemesis::note(sim::what kind, fault what, std::int32_t process) {
+  sim::record line;
+  line.at = clock::now() - start_;
+  line.kind = kind;
+  line.process = process;
+  line.number = static_cast<std::int64_t>(what);
+  records_.push_back(line);
+}
+
+// A client that another fault concerns already is left alone, if there is another.
+std::uint32_t nemesis::target_of(const order& one) const {
+  if (!hits_one_client(one.what)) return one.target;
+  for (std::uint32_t i = 0; i < plan_.clients; ++i) {
+    const std::uint32_t client = (one.target + i) % plan_.clients;
+    const bool free = std::none_of(active_.begin(), active_.end(), [&](const auto& each) {
+      return each.second.process != sim::nobody && each.second.target == client;
+    });
+    if (free) return client;
+  }
+  return one.target % plan_.clients;
+}
+
+void nemesis::begin(std::size_t which) {
+  const order& one = plan_.schedule[which];
+  const std::uint32_t target = target_of(one);
+  const std::int32_t process = hits_one_client(one.what) ? crew_.process_of(target) : sim::nobody;
+  active_[which] = {target, process};
+  note(sim::what::trouble_began, one.what, process);
+  ++begun_;
+  switch (one.what) {
+    case fault::pause_client:
+      return crew_.pause(target);
+    case fault::kill_client:
+      return crew_.replace(target);
+    case fault::disk_full:
+      return crew_.forbid_writing(true);
+    default:
+      return arena_.begin(one.what, target);
+  }
+}
+
+void nemesis::end(std::size_t which) {
+  const auto found = active_.find(which);
+  if (found == active_.end()) return;
+  const victim whom = found->second;
+  const fault what = plan_.schedule[which].what;
+  switch (what) {
+    case fault::pause_client:
+      crew_.resume(whom.target);
+      break;
+    case fault::kill_client:
+      break;
+    case fault::disk_full:
+      crew_.forbid_writing(false);
+      break;
+    default:
+      arena_.end(what, whom.target);
+  }
+  note(sim::what::trouble_ended, what, whom.process);
+  active_.erase(which);
+}
+
+void nemesis::act() {
+  // What a slow server made late is left out once the run's time is over.
+  while (!done() && steps_[next_].at <= clock::now() - start_ &&
+         clock::now() - start_ < plan_.length) {
+    const step now = steps_[next_++];
+    if (now.begins) {
+      begin(now.order);
+    } else {
+      end(now.order);
+    }
+  }
+}
+
+void nemesis::heal() {
+  next_ = steps_.size();
+  while (!active_.empty()) end(active_.begin()->first);
+}
+
+}  // namespace holdfast::torture

@@ -1,0 +1,54 @@
+// Carries out a schedule: begins and ends each fault at its time, and records that it did.
+#pragma once
+
+#include "torture/arena.hpp"
+#include "torture/crew.hpp"
+#include "torture/plan.hpp"
+
+#include <map>
+#include <vector>
+
+namespace holdfast::torture {
+
+// Not thread-safe.
+class nemesis {
+ public:
+  nemesis(const plan& wanted, arena& engine, crew& clients, time_point start);
+
+  // What is due by now. Blocks while a server starts.
+  void act();
+  // Ends what goes on.
+  void heal();
+  [[nodiscard]] bool done() const noexcept { return next_ == steps_.size(); }
+  [[nodiscard]] sim::moment next() const { return done() ? sim::moment::max() : steps_[next_].at; }
+  [[nodiscard]] std::size_t begun() const noexcept { return begun_; }
+  [[nodiscard]] const std::vector<sim::record>& records() const noexcept { return records_; }
+
+ private:
+  struct step {
+    sim::moment at{};
+    std::size_t order = 0;
+    bool begins = false;
+  };
+  struct victim {
+    std::uint32_t target = 0;
+    std::int32_t process = sim::nobody;
+  };
+
+  void begin(std::size_t which);
+  void end(std::size_t which);
+  void note(sim::what kind, fault what, std::int32_t process);
+  [[nodiscard]] std::uint32_t target_of(const order& one) const;
+
+  const plan& plan_;
+  arena& arena_;
+  crew& crew_;
+  time_point start_;
+  std::vector<step> steps_;
+  std::size_t next_ = 0;
+  std::size_t begun_ = 0;
+  std::map<std::size_t, victim> active_;  // by order
+  std::vector<sim::record> records_;
+};
+
+}  // namespace holdfast::torture

@@ -1,0 +1,16 @@
+// The page about a run: one file, with nothing from elsewhere.
+#pragma once
+
+#include "torture/judge.hpp"
+#include "torture/story.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace holdfast::torture {
+
+std::string report_page(const story& told, const verdict& given);
+// Throws std::runtime_error if it cannot be written.
+void save_report(const story& told, const verdict& given, const std::filesystem::path& file);
+
+}  // namespace holdfast::torture

@@ -1,0 +1,201 @@
+#include "torture/run.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "torture/crew.hpp"
+#include "torture/nemesis.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace holdfast::torture {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr duration to_end = seconds(30);         // for a client, once told
+constexpr duration waiters_lease = seconds(35);  // a killed client's place in line ends by itself
+constexpr duration long_run = seconds(60);
+constexpr duration show_every = milliseconds(200);
+constexpr int open_attempts = 50;
+// A client that wants to ask may be kept from it by a busy machine.
+constexpr duration order_margin = seconds(1);
+
+client connect(const std::string& url, const std::string& password, const std::string& space) {
+  error last;
+  for (int left = open_attempts; left > 0; --left) {
+    client_options options;
+    options.password = password;
+    options.space = space;
+    auto opened = client::open(url, std::move(options));
+    if (opened) return std::move(*opened);
+    last = opened.error();
+    if (last != errc::unavailable) break;
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  throw trouble("cannot use the engine (" + last.message() + ")");
+}
+
+std::string fresh_prefix() {
+  std::random_device random;
+  return "torture/" + std::to_string(random()) + "/";
+}
+
+// Everything that may go wrong at the engine in this many steps is waited for: its faults, its
+// ttl, an offer that nobody takes, a re-check.
+duration wake_bound(const plan& wanted) { return wanted.ttl * 2 + seconds(6); }
+
+class leak_search {
+ public:
+  leak_search(const client& looking, std::string prefix, const std::vector<resource>& resources)
+      : client_(looking), prefix_(std::move(prefix)), resources_(resources) {}
+
+  // What is left of the run's names at the end of the limit, or sooner if nothing is.
+  std::vector<sim::record> look(duration limit, bool waiters_too, time_point start) {
+    const time_point end = clock::now() + limit;
+    for (;;) {
+      std::vector<sim::record> left = look_once(waiters_too, start);
+      if (left.empty() || clock::now() > end) return left;
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+  }
+
+ private:
+  std::vector<sim::record> look_once(bool waiters_too, time_point start) {
+    const auto all = client_.list(prefix_);
+    if (!all) {
+      if (all.error() == errc::unavailable) return {whole(start)};
+      throw trouble("cannot list what is left (" + all.error().message() + ")");
+    }
+    std::vector<sim::record> left;
+    for (const auto& each : *all) {
+      const std::size_t claims = each.holders + (waiters_too ? each.waiters : 0);
+      if (claims == 0) continue;
+      sim::record line = whole(start);
+      line.number = static_cast<std::int64_t>(claims);
+      for (std::size_t i = 0; i < resources_.size(); ++i) {
+        if (prefix_ + resources_[i].name == each.name) line.resource = static_cast<std::int32_t>(i);
+      }
+      left.push_back(line);
+    }
+    return left;
+  }
+  static sim::record whole(time_point start) {
+    sim::record line;
+    line.at = clock::now() - start;
+    line.kind = sim::what::left_behind;
+    line.number = 1;
+    return line;
+  }
+
+  const client& client_;
+  std::string prefix_;
+  const std::vector<resource>& resources_;
+};
+
+void merge(std::vector<sim::record>& into, const std::vector<sim::record>& more) {
+  into.insert(into.end(), more.begin(), more.end());
+  std::stable_sort(into.begin(), into.end(), [](const sim::record& left, const sim::record& right) {
+    return left.at < right.at;
+  });
+}
+
+// The part of a run during which faults happen, and a quiet time after it.
+void suffer(const plan& wanted, crew& clients, nemesis& faults, time_point start,
+            const onlooker& seen) {
+  const duration end = wanted.length;
+  const duration quiet = wanted.length + wanted.ttl + milliseconds(500);
+  time_point next_show = start;
+  bool healed = false;
+  for (;;) {
+    const duration passed = clock::now() - start;
+    if (passed >= quiet) return;
+    if (passed < end) {
+      faults.act();
+    } else if (!std::exchange(healed, true)) {
+      faults.heal();
+    }
+    clients.look_after();
+    if (clock::now() >= next_show) {
+      next_show = clock::now() + show_every;
+      if (!seen({passed, clients.grants(), faults.begun(), healed ? "quiet" : "torture"})) break;
+    }
+    const duration step = std::clamp<duration>(faults.next() - (clock::now() - start),
+                                               milliseconds(1), milliseconds(20));
+    std::this_thread::sleep_for(step);
+  }
+  faults.heal();
+}
+
+}  // namespace
+
+abilities ask(const std::string& url, const std::string& password, const std::string& space) {
+  const client opened = connect(url, password, space);
+  const spi::caps& caps = opened.caps();
+  abilities found;
+  found.engine = caps.engine;
+  for (const workload each : all_workloads) {
+    if (each == workload::fair && !caps.fair && !caps.always_fair) continue;
+    if (each == workload::rw && !caps.shared) continue;
+    if (each == workload::semaphore && !caps.permits) continue;
+    if (each == workload::latch && !caps.latches) continue;
+    found.workloads.push_back(each);
+  }
+  return found;
+}
+
+story hold(const setup& how, arena& engine, const onlooker& seen) {
+  const test::temporary_folder folder;
+  const client looking = connect(engine.quiet_url(), how.password, how.space);
+  story told;
+  told.wanted = how.wanted;
+  told.engine = looking.caps().engine;
+  told.resources = resources_of(how.wanted);
+  told.wake_bound = wake_bound(how.wanted);
+  told.order_margin = order_margin;
+  for (const fault each : how.wanted.faults) {
+    if (engine.forgets(each)) told.forgets.push_back(each);
+  }
+  errand first;
+  first.wanted = how.wanted;
+  first.wanted.schedule.clear();
+  first.password = how.password;
+  first.space = how.space;
+  first.prefix = fresh_prefix();
+  const time_point start = clock::now();
+  first.started = start.time_since_epoch().count();
+
+  crew clients(folder.path(), how.program, first,
+               [&engine](std::uint32_t client) { return engine.url(client); });
+  nemesis faults(how.wanted, engine, clients, start);
+  try {
+    suffer(how.wanted, clients, faults, start, seen);
+  } catch (const std::runtime_error& problem) {
+    throw trouble(problem.what());
+  }
+  seen({clock::now() - start, clients.grants(), faults.begun(), "ending"});
+  clients.finish(to_end);
+  told.records = clients.gather();
+  if (told.records.empty() || clients.grants() == 0) {
+    const std::string said = clients.complaints();
+    if (!said.empty()) throw trouble("no client was ever granted anything: " + said);
+  }
+  merge(told.records, faults.records());
+
+  told.looked_for_leaks = looking.caps().lists;
+  if (told.looked_for_leaks) {
+    const bool lines_too = !clients.killed_any() || how.wanted.length >= long_run;
+    const duration limit = clients.killed_any() && lines_too ? waiters_lease : duration{};
+    leak_search search(looking, first.prefix, told.resources);
+    merge(told.records, search.look(std::max<duration>(limit, how.wanted.ttl * 2 + seconds(6)),
+                                    lines_too, start));
+  }
+  return told;
+}
+
+}  // namespace holdfast::torture

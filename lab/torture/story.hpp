@@ -1,0 +1,31 @@
+// What happened in a run, whole: enough to judge it again elsewhere, and to repeat it.
+#pragma once
+
+#include "sim/record.hpp"
+#include "torture/plan.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::torture {
+
+struct story {
+  plan wanted;
+  std::string engine;            // what the engine calls itself
+  std::vector<fault> forgets;    // faults after which this engine may have forgotten grants
+  bool looked_for_leaks = true;  // false: the engine cannot list
+  duration wake_bound{};         // how long a free resource may stay so while somebody waits
+  duration order_margin{};       // who came so much earlier to a fair lock is granted first
+  std::vector<resource> resources;
+  std::vector<sim::record> records;  // by time
+};
+
+// One JSON document. Throws std::runtime_error if it cannot be written.
+void save(const story& told, const std::filesystem::path& file);
+// Throws std::runtime_error, with what is wrong, if the file is none that save() wrote.
+story load_story(const std::filesystem::path& file);
+story story_from(const std::string& text);
+std::string to_text(const story& told);
+
+}  // namespace holdfast::torture

@@ -1,0 +1,265 @@
+// holdfast torture: real clients and real faults, and a judgement over all that happened.
+#include "cli/commands.hpp"
+#include "cli/duration_text.hpp"
+#include "cli/plain_text.hpp"
+#include "cli/printer.hpp"
+#include "cli/signal_inbox.hpp"
+#include "torture/figures.hpp"
+#include "torture/judge.hpp"
+#include "torture/report.hpp"
+#include "torture/run.hpp"
+#include "torture/worker.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+namespace lab = holdfast::torture;
+using table = std::vector<std::vector<std::string>>;
+
+template <class Map>
+std::string counted(const Map& counts) {
+  std::string text;
+  for (const auto& [what, count] : counts) {
+    std::string name;
+    if constexpr (std::is_same_v<std::decay_t<decltype(what)>, std::string>) {
+      name = what;
+    } else {
+      name = lab::to_string(what);
+    }
+    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(count);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& each : words) text += (text.empty() ? "" : ", ") + each;
+  return text;
+}
+
+std::string summary(const lab::story& told, const lab::verdict& given) {
+  const lab::figures made = lab::figures_of(told);
+  const lab::plan& wanted = told.wanted;
+  std::string text = "engine " + told.engine + ", " + std::to_string(wanted.clients) +
+                     " clients, " + to_text(wanted.length) + ", ttl " + to_text(wanted.ttl) +
+                     ", seed " + std::to_string(wanted.seed) + "\n\n";
+  table rows{{"acquisitions", std::to_string(made.grants)},
+             {"by workload", counted(made.grants_of)},
+             {"not granted", counted(made.refusals)},
+             {"hand-off", made.hand_off_half ? "p50 " + lab::short_time(*made.hand_off_half) +
+                                                   ", p99 " + lab::short_time(*made.hand_off_most)
+                                             : "none"},
+             {"faults", counted(made.faults)},
+             {"longest unavailable", lab::short_time(made.longest_outage)},
+             {"client processes", std::to_string(made.clients)},
+             {"stale writes refused", std::to_string(made.stale_writes)},
+             {"checked", joined(given.checked)},
+             {"violations", std::to_string(given.violations.size())}};
+  if (!told.looked_for_leaks) rows.push_back({"not checked", "what is left: it cannot be listed"});
+  return text + columns(rows);
+}
+
+int conclude(const lab::story& told, const lab::verdict& given) {
+  std::string text = summary(told, given);
+  for (const lab::finding& each : given.violations) text += "\nVIOLATION " + to_text(each);
+  const int printed = print_all(text);
+  if (!given.violations.empty()) {
+    tell(std::to_string(given.violations.size()) + " violations (see above)");
+    return exit_code::no;
+  }
+  if (!given.inconclusive.empty()) {
+    tell("inconclusive: " + joined(given.inconclusive));
+    return exit_code::inconclusive;
+  }
+  return printed;
+}
+
+// Shown on a terminal only.
+class live_line {
+ public:
+  live_line() : visible_(::isatty(STDERR_FILENO) == 1) {}
+  live_line(const live_line&) = delete;
+  live_line& operator=(const live_line&) = delete;
+  ~live_line() {
+    if (visible_) std::fputs("\r\x1b[K", stderr);
+  }
+  void show(const lab::progress& now, duration length) const {
+    if (!visible_) return;
+    const auto seconds = std::chrono::duration<double>(now.passed).count();
+    std::fprintf(stderr, "\r\x1b[K%s: %.1f of %.0f s, %zu acquisitions, %zu faults",
+                 now.phase.c_str(), seconds, std::chrono::duration<double>(length).count(),
+                 now.grants, now.faults);
+    std::fflush(stderr);
+  }
+
+ private:
+  bool visible_;
+};
+
+std::uint64_t any_seed() {
+  std::random_device random;
+  return random() % 1'000'000'000;
+}
+
+outcome<std::vector<lab::fault>> faults_for(const torture_arguments& how, const lab::arena& where) {
+  const auto possible = [&](lab::fault each) {
+    return each == lab::fault::pause_client || each == lab::fault::kill_client || where.can(each);
+  };
+  std::vector<lab::fault> chosen;
+  if (!how.faults) {
+    std::copy_if(lab::all_faults.begin(), lab::all_faults.end(), std::back_inserter(chosen),
+                 possible);
+    return chosen;
+  }
+  for (const std::string& word : *how.faults) {
+    chosen.push_back(*lab::fault_named(word));
+    if (!possible(chosen.back())) {
+      return usage(word + " is not possible with this engine", "torture");
+    }
+  }
+  return chosen;
+}
+
+outcome<std::vector<lab::workload>> workloads_for(const torture_arguments& how,
+                                                  const lab::abilities& able) {
+  if (how.workloads.empty()) return able.workloads;
+  std::vector<lab::workload> chosen;
+  for (const std::string& word : how.workloads) {
+    chosen.push_back(*lab::workload_named(word));
+    if (std::find(able.workloads.begin(), able.workloads.end(), chosen.back()) ==
+        able.workloads.end()) {
+      return usage(able.engine + " cannot do " + word, "torture");
+    }
+  }
+  return chosen;
+}
+
+struct ground {
+  std::unique_ptr<lab::arena> where;
+  credentials with;
+  std::string started;  // the engine; empty: somebody else's
+};
+
+bool named_engine(const context& context) {
+  return context.global.url || (context.taken.url && !context.taken.url->empty());
+}
+
+outcome<ground> prepare(const context& context, std::string start, std::uint32_t clients) {
+  ground made;
+  if (start.empty() && !named_engine(context)) start = "embedded";
+  if (!start.empty()) {
+    made.where = lab::start_arena(start, clients);
+    made.started = std::move(start);
+    return made;
+  }
+  const auto to = find_address(context);
+  if (!to) return tl::unexpected(to.error());
+  auto with = credentials_for(context, *to);
+  if (!with) return tl::unexpected(with.error());
+  made.with = std::move(*with);
+  made.where = lab::foreign_arena(to->url, clients);
+  return made;
+}
+
+int keep(const lab::story& told, const lab::verdict& given, const torture_arguments& how) {
+  std::string file = how.json;
+  if (file.empty() && !given.violations.empty()) {
+    file = "holdfast-torture-" + std::to_string(told.wanted.seed) + ".json";
+    note("the whole history is kept in " + file + "\n");
+  }
+  if (!file.empty()) lab::save(told, file);
+  if (!how.report.empty()) lab::save_report(told, given, how.report);
+  return conclude(told, given);
+}
+
+int hold_run(const ground& where, const lab::plan& wanted, const torture_arguments& how,
+             signal_inbox& inbox) {
+  lab::setup all{.wanted = wanted, .password = where.with.password, .space = where.with.space};
+  int ended_by = 0;
+  lab::story told;
+  {
+    const live_line line;
+    told = lab::hold(all, *where.where, [&](const lab::progress& now) {
+      line.show(now, wanted.length);
+      while (const auto message = inbox.take()) {
+        const bool ends = signal_inbox::is_forwarded(message->number);
+        if (ends && !inbox.was_ignored(message->number)) ended_by = message->number;
+        if (message->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+      }
+      return ended_by == 0;
+    });
+  }
+  if (ended_by != 0) {
+    tell("the torture was ended by " + signal_name(ended_by));
+    return exit_code::signalled + ended_by;
+  }
+  return keep(told, lab::judge(told), how);
+}
+
+int run_new(const context& context, const torture_arguments& how) {
+  signal_inbox inbox;
+  lab::plan wanted;
+  wanted.clients = how.clients.value_or(wanted.clients);
+  wanted.length = how.length.value_or(wanted.length);
+  wanted.ttl = how.ttl.value_or(wanted.ttl);
+  wanted.seed = how.seed ? *how.seed : any_seed();
+  const auto where = prepare(context, how.start, wanted.clients);
+  if (!where) return tell(where.error());
+  wanted.engine = where->started;
+  const auto faults = faults_for(how, *where->where);
+  if (!faults) return tell(faults.error());
+  wanted.faults = *faults;
+  const auto workloads = workloads_for(
+      how, lab::ask(where->where->quiet_url(), where->with.password, where->with.space));
+  if (!workloads) return tell(workloads.error());
+  wanted.workloads = *workloads;
+  wanted.schedule = lab::make_schedule(wanted);
+  return hold_run(*where, wanted, how, inbox);
+}
+
+int replay(const context& context, const torture_arguments& how) {
+  const lab::plan wanted = lab::load_story(how.file).wanted;
+  if (wanted.engine.empty() && !named_engine(context)) {
+    const auto missing = usage("it was a run on servers of your own: give their --url", "torture");
+    return tell(missing.value());
+  }
+  signal_inbox inbox;
+  const auto where = prepare(context, context.global.url ? "" : wanted.engine, wanted.clients);
+  if (!where) return tell(where.error());
+  return hold_run(*where, wanted, how, inbox);
+}
+
+}  // namespace
+
+int torture(const context& context, const torture_arguments& how) {
+  try {
+    switch (how.what) {
+      case torture_arguments::verb::client:
+        return lab::work(how.file, how.process);
+      case torture_arguments::verb::check: {
+        const lab::story told = lab::load_story(how.file);
+        const lab::verdict given = lab::judge(told);
+        if (!how.report.empty()) lab::save_report(told, given, how.report);
+        return conclude(told, given);
+      }
+      case torture_arguments::verb::replay:
+        return replay(context, how);
+      case torture_arguments::verb::run:
+        return run_new(context, how);
+    }
+  } catch (const std::runtime_error& problem) {
+    return tell({exit_code::engine, std::string("no torture: ") + plain(problem.what())});
+  }
+  return exit_code::usage;
+}
+
+}  // namespace holdfast::cli

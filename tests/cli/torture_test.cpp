@@ -1,0 +1,153 @@
+// holdfast torture: short runs on every engine that it starts, with a fixed seed; its exit codes; and
+// what it leaves behind.
+#include "cli/fixture.hpp"
+
+#include <signal.h>
+
+#include <regex>
+
+namespace holdfast::cli_test {
+namespace {
+
+class torture : public command_line {
+ protected:
+  torture() { shell_.environment["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"; }
+
+  answer run(words options) {
+    options.insert(options.begin(), "torture");
+    return type(options);
+  }
+  // Clean, and every check was made.
+  void expect_clean(const answer& got) {
+    EXPECT_EQ(got.code, 0) << got.out << got.err;
+    EXPECT_NE(got.out.find("never two believers"), std::string::npos) << got.out;
+    EXPECT_TRUE(std::regex_search(got.out, std::regex("violations +0"))) << got.out;
+  }
+  std::string leftovers() {
+    return shell_.run({"sh", "-c", "ls -d holdfast-test-* 2>/dev/null"}).out;
+  }
+};
+
+struct trial {
+  std::string engine;
+  std::string duration;
+  std::string faults;
+};
+std::ostream& operator<<(std::ostream& out, const trial& one) { return out << one.engine; }
+
+class torture_of : public torture, public ::testing::WithParamInterface<trial> {};
+
+TEST_P(torture_of, an_engine_finds_nothing_broken) {
+  const trial& one = GetParam();
+  const answer got = run({"--start", one.engine, "--duration", one.duration, "--clients", "4",
+                          "--seed", "7", "--faults", one.faults, "--json", home_ / "run.json"});
+  expect_clean(got);
+  for (const char* fault : {"pause-client", "kill-client"}) {
+    EXPECT_TRUE(std::regex_search(got.out, std::regex(fault + std::string(" [1-9]")))) << got.out;
+  }
+  EXPECT_EQ(leftovers(), "");
+  EXPECT_EQ(run({"check", home_ / "run.json"}).code, 0) << "the stored history is another";
+}
+
+std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
+  // Not the whole word: tests of that name are run together, on one server.
+  return std::regex_replace(info.param.engine, std::regex("redis-|ql$"), "");
+}
+INSTANTIATE_TEST_SUITE_P(
+    engines, torture_of,
+    ::testing::Values(
+        trial{"embedded", "3s", "pause-client,kill-client,disk-full"},
+        trial{"redis", "4s",
+              "pause-client,kill-client,pause-server,kill-server,partition,delay,cut,script-flush"},
+        trial{"redis-cluster", "4s", "pause-client,kill-client,failover,script-flush"},
+        trial{"redlock", "4s", "pause-client,kill-client,pause-server,kill-server,partition,cut"},
+        trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"}),
+    trial_name);
+
+TEST_F(torture, a_violation_is_exit_1_and_shows_the_shortest_part_of_the_history) {
+  // Broken: a run that broke exclusion and nobody is told. Two clients believe at 20 ms.
+  ASSERT_EQ(run({"--duration", "1s", "--clients", "1", "--faults", "none", "--workload", "mutex",
+                 "--json", home_ / "run.json"})
+                .code,
+            0);
+  std::string history = read_file(home_ / "run.json");
+  const std::size_t records = history.find("\"records\":[");
+  ASSERT_NE(records, std::string::npos);
+  history.resize(records);
+  write_file(home_ / "bad.json", history + R"("records":[
+[10000000,0,1,0,1,0,1,0,0,0,1],
+[11000000,1,1,0,1,5,0,0,0,0,1],
+[19000000,0,2,0,2,0,1,0,0,0,1],
+[20000000,1,2,0,2,6,0,0,0,0,1],
+[30000000,5,1,0,1,5,0,0,0,0,1],
+[31000000,5,2,0,2,6,0,0,0,0,1]
+]})");
+  const answer got = run({"check", home_ / "bad.json", "--report", home_ / "bad.html"});
+  EXPECT_EQ(got.code, 1) << got.out << got.err;
+  EXPECT_NE(got.out.find("VIOLATION never two believers"), std::string::npos) << got.out;
+  EXPECT_NE(got.out.find("hold 2 is granted, fence 6"), std::string::npos) << got.out;
+  EXPECT_NE(read_file(home_ / "bad.html").find("never two believers"), std::string::npos);
+}
+
+TEST_F(torture, a_run_that_shows_little_is_exit_3) {
+  // Broken: a run in which nothing happened passes as evidence.
+  const answer got = run({"--duration", "1s", "--clients", "1", "--faults", "disk-full",
+                          "--workload", "latch", "--seed", "3"});
+  EXPECT_EQ(got.code, 3) << got.out << got.err;
+  EXPECT_NE(got.err.find("inconclusive"), std::string::npos) << got.err;
+  EXPECT_EQ(lines(got.err), 1) << got.err;
+}
+
+TEST_F(torture, what_cannot_be_held_is_122_in_one_line) {
+  shell_.environment["PATH"] = home_.path();
+  for (const words& options : {words{"--start", "redis"}, words{"check", home_ / "none"},
+                               words{"replay", home_ / "none"}}) {
+    const answer got = run(options);
+    EXPECT_EQ(got.code, 122) << got.out;
+    EXPECT_EQ(lines(got.err), 1) << got.err;
+    EXPECT_EQ(got.out, "");
+  }
+  EXPECT_NE(run({"--start", "redis"}).err.find("redis-server is not in PATH"), std::string::npos);
+}
+
+TEST_F(torture, a_file_that_is_no_history_is_refused) {
+  for (const char* text : {"", "{}", "[]", "{\"format\":\"holdfast-torture-1\"}", "\xff\xfe"}) {
+    write_file(home_ / "x.json", text);
+    EXPECT_EQ(run({"check", home_ / "x.json"}).code, 122) << text;
+  }
+}
+
+TEST_F(torture, a_replay_has_the_same_schedule) {
+  const words first{"--duration", "2s",         "--clients", "3",      "--seed",
+                    "11",         "--workload", "mutex",     "--json", home_ / "a.json"};
+  ASSERT_EQ(run(first).code, 0);
+  const answer got = run({"replay", home_ / "a.json", "--json", home_ / "b.json"});
+  EXPECT_EQ(got.code, 0) << got.out << got.err;
+  const auto plan = [&](const std::string& file) {
+    const std::string text = read_file(file);
+    const std::size_t at = text.find("\"plan\":");
+    return text.substr(at, text.find("\"resources\":") - at);
+  };
+  EXPECT_EQ(plan(home_ / "a.json"), plan(home_ / "b.json"));
+}
+
+TEST_F(torture, works_on_an_engine_of_ones_own_and_leaves_it_alone) {
+  const std::string url = "sqlite:" + (home_ / "own.db");
+  const answer got = type({"--url", url, "torture", "--duration", "2s", "--clients", "3",
+                           "--faults", "pause-client,kill-client", "--seed", "5"});
+  expect_clean(got);
+  EXPECT_EQ(type({"--url", url, "ls", "--json"}).out, "[]\n");
+}
+
+TEST_F(torture, ends_with_a_signal_and_takes_its_clients_along) {
+  process running = begin({"torture", "--duration", "60s", "--start", "embedded"});
+  ASSERT_TRUE(eventually([&] {
+    return !shell_.run({"sh", "-c", "ls holdfast-test-*/records-5 2>/dev/null"}).out.empty();
+  }));
+  running.send(SIGTERM);
+  EXPECT_EQ(running.end().code, 128 + SIGTERM);
+  EXPECT_EQ(leftovers(), "");
+}
+
+}  // namespace
+}  // namespace holdfast::cli_test

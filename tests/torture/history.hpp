@@ -1,0 +1,84 @@
+// Histories written by hand: one line per thing that a client saw, in milliseconds.
+#pragma once
+
+#include "torture/judge.hpp"
+#include "torture/story.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace holdfast::torture {
+
+class history {
+ public:
+  using what = sim::what;
+
+  explicit history(sim::facts::resource rule = {}) {
+    story_.engine = "by hand";
+    story_.wanted.ttl = std::chrono::milliseconds(1000);
+    story_.wake_bound = std::chrono::milliseconds(3000);
+    story_.order_margin = std::chrono::milliseconds(250);
+    story_.resources.push_back({"lock", workload::mutex, rule});
+  }
+
+  history& line(int at, what kind, std::int32_t process, std::int32_t hold = sim::nobody,
+                std::uint64_t fence = 0, std::int64_t number = 0) {
+    sim::record added;
+    added.at = std::chrono::milliseconds(at);
+    added.kind = kind;
+    added.process = process;
+    added.hold = added.acquisition = hold;
+    added.resource = hold == sim::nobody ? sim::nobody : 0;
+    added.fence = fence;
+    added.number = number;
+    added.mode = mode_;
+    added.fair = fair_;
+    if (kind == what::acquire_invoked) added.until = forever;
+    story_.records.push_back(added);
+    return *this;
+  }
+  history& asks(int at, std::int32_t process, std::int32_t hold) {
+    return line(at, what::acquire_invoked, process, hold, 0, 1);
+  }
+  history& granted(int at, std::int32_t process, std::int32_t hold, std::uint64_t fence) {
+    return line(at, what::acquire_granted, process, hold, fence);
+  }
+  history& ends(int at, std::int32_t process, std::int32_t hold) {
+    return line(at, what::belief_ended, process, hold);
+  }
+  history& held(int from, int to, std::int32_t process, std::int32_t hold, std::uint64_t fence) {
+    return asks(from, process, hold).granted(from, process, hold, fence).ends(to, process, hold);
+  }
+  history& as(spi::mode mode) {
+    mode_ = mode;
+    return *this;
+  }
+  history& fair() {
+    fair_ = true;
+    return *this;
+  }
+  history& forgets(fault which) {
+    story_.forgets.push_back(which);
+    return *this;
+  }
+  story& told() { return story_; }
+
+  // The names of the checkers that found something.
+  std::string findings() {
+    std::stable_sort(
+        story_.records.begin(), story_.records.end(),
+        [](const sim::record& left, const sim::record& right) { return left.at < right.at; });
+    std::string names;
+    for (const finding& each : judge(story_).violations) {
+      names += (names.empty() ? "" : ", ") + each.checker;
+    }
+    return names;
+  }
+
+ private:
+  story story_;
+  spi::mode mode_ = spi::mode::exclusive;
+  bool fair_ = false;
+};
+
+}  // namespace holdfast::torture

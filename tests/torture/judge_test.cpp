@@ -1,0 +1,162 @@
+// Every checker convicts a history that breaks its rule, and acquits one that does not.
+#include "torture/crew.hpp"
+#include "torture/history.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::torture {
+namespace {
+
+using what = sim::what;
+
+TEST(judge, acquits_holds_that_follow_each_other) {
+  EXPECT_EQ(history().held(0, 10, 1, 1, 5).held(11, 20, 2, 2, 6).findings(), "");
+}
+
+TEST(judge, sees_two_believers) {
+  EXPECT_EQ(history().held(0, 30, 1, 1, 5).held(20, 40, 2, 2, 6).findings(), "never two believers");
+}
+
+TEST(judge, a_killed_client_believes_nothing_any_more) {
+  history told;
+  told.asks(0, 1, 1).granted(0, 1, 1, 5).line(10, what::killed, 1).held(20, 30, 2, 2, 6);
+  EXPECT_EQ(told.findings(), "");
+}
+
+TEST(judge, a_grant_while_the_killing_signal_is_on_its_way_is_over_at_once) {
+  // Broken: a false alarm in every run that kills clients.
+  history told;
+  told.asks(0, 1, 1).line(9, what::killed, 1).ends(9, 1, 1).granted(10, 1, 1, 5);
+  EXPECT_EQ(told.held(20, 30, 2, 2, 6).findings(), "");
+}
+
+TEST(judge, what_a_stated_limit_excuses_is_not_judged_but_for_fences) {
+  const auto failover = static_cast<std::int64_t>(fault::failover);
+  history excused;
+  excused.forgets(fault::failover).held(0, 300, 1, 1, 5).held(150, 310, 2, 2, 6);
+  excused.line(100, what::trouble_began, sim::nobody, sim::nobody, 0, failover);
+  excused.line(120, what::trouble_ended, sim::nobody, sim::nobody, 0, failover);
+  EXPECT_EQ(excused.findings(), "");
+  history later;
+  later.forgets(fault::failover).held(5000, 5300, 1, 1, 5).held(5150, 5310, 2, 2, 6);
+  later.line(100, what::trouble_began, sim::nobody, sim::nobody, 0, failover);
+  later.line(120, what::trouble_ended, sim::nobody, sim::nobody, 0, failover);
+  EXPECT_EQ(later.findings(), "never two believers");
+  history fences;
+  fences.forgets(fault::failover).held(0, 50, 1, 1, 5).held(150, 310, 2, 2, 4);
+  fences.line(100, what::trouble_began, sim::nobody, sim::nobody, 0, failover);
+  fences.line(120, what::trouble_ended, sim::nobody, sim::nobody, 0, failover);
+  EXPECT_EQ(fences.findings(), "fence order");
+}
+
+TEST(judge, sees_a_reader_beside_a_writer_but_readers_may_meet) {
+  const sim::facts::resource rule{sim::resource_kind::shared, 1};
+  history readers(rule);
+  readers.as(spi::mode::shared).held(0, 30, 1, 1, 5).held(20, 40, 2, 2, 6);
+  EXPECT_EQ(readers.findings(), "");
+  history mixed(rule);
+  mixed.as(spi::mode::shared).held(0, 30, 1, 1, 5).as(spi::mode::exclusive).held(20, 40, 2, 2, 6);
+  EXPECT_EQ(mixed.findings(), "reader-writer");
+}
+
+TEST(judge, counts_permits) {
+  history told({sim::resource_kind::semaphore, 2});
+  told.as(spi::mode::permit).held(0, 50, 1, 1, 5).held(10, 50, 2, 2, 6);
+  EXPECT_EQ(told.findings(), "");
+  told.held(20, 50, 3, 3, 7);
+  EXPECT_EQ(told.findings(), "permits");
+}
+
+TEST(judge, sees_a_fence_that_does_not_grow) {
+  EXPECT_EQ(history().held(0, 10, 1, 1, 5).held(20, 30, 2, 2, 5).findings(), "fence order");
+  EXPECT_EQ(history().held(0, 10, 1, 1, 5).held(20, 30, 2, 2, 4).findings(), "fence order");
+}
+
+TEST(judge, sees_a_believers_write_refused_by_its_fence) {
+  history told;
+  // Asked for before the other ended, so that only the resource tells.
+  told.asks(0, 2, 2).asks(0, 1, 1).granted(1, 1, 1, 9);
+  told.line(2, what::write_accepted, 1, 1, 9, 1).ends(3, 1, 1);
+  told.granted(4, 2, 2, 5).line(5, what::write_refused, 2, 2, 5, 1).ends(6, 2, 2);
+  EXPECT_EQ(told.findings(), "fenced writes");
+}
+
+TEST(judge, a_stale_write_that_is_refused_is_what_fences_are_for) {
+  history told;
+  told.held(0, 10, 1, 1, 5).held(20, 40, 2, 2, 6);
+  told.line(30, what::write_accepted, 2, 2, 6, 1).line(35, what::write_refused, 1, 1, 5, 0);
+  EXPECT_EQ(told.findings(), "");
+}
+
+TEST(judge, sees_a_fair_waiter_passed_over) {
+  history told;
+  told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
+  told.asks(100, 2, 2).asks(400, 3, 3).ends(500, 1, 1);
+  told.granted(501, 3, 3, 6).ends(510, 3, 3).granted(511, 2, 2, 7).ends(512, 2, 2);
+  EXPECT_EQ(told.findings(), "FIFO");
+}
+
+TEST(judge, a_fair_waiter_that_was_stopped_may_lose_its_turn) {
+  history told;
+  told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
+  told.asks(100, 2, 2).line(150, what::paused, 2).asks(400, 3, 3).ends(500, 1, 1);
+  told.granted(501, 3, 3, 6).ends(510, 3, 3).line(600, what::resumed, 2);
+  told.granted(700, 2, 2, 7).ends(712, 2, 2);
+  EXPECT_EQ(told.findings(), "");
+}
+
+TEST(judge, sees_a_waiter_that_nobody_wakes) {
+  history told;
+  told.held(0, 10, 1, 1, 5).asks(5, 2, 2).granted(4000, 2, 2, 6).ends(4001, 2, 2);
+  EXPECT_EQ(told.findings(), "no lost wake-up");
+}
+
+TEST(judge, a_waiter_cut_off_is_not_woken_and_one_behind_a_holder_waits) {
+  const auto partition = static_cast<std::int64_t>(fault::partition);
+  history cut;
+  cut.held(0, 10, 1, 1, 5).asks(5, 2, 2);
+  cut.line(20, what::trouble_began, 2, sim::nobody, 0, partition);
+  cut.line(3900, what::trouble_ended, 2, sim::nobody, 0, partition);
+  EXPECT_EQ(cut.granted(4000, 2, 2, 6).ends(4001, 2, 2).findings(), "");
+  history busy;
+  busy.held(0, 4000, 1, 1, 5).asks(5, 2, 2).granted(4001, 2, 2, 6).ends(4002, 2, 2);
+  EXPECT_EQ(busy.findings(), "");
+}
+
+TEST(judge, sees_a_latch_that_opens_early) {
+  history told;
+  const auto add = [&](int at, what kind, std::int64_t number) {
+    told.line(at, kind, 1, sim::nobody, 0, number);
+    told.told().records.back().resource = first_latch;
+  };
+  add(0, what::latch_set, 2);
+  add(1, what::latch_down, 0);
+  add(2, what::latch_told, 0);
+  EXPECT_EQ(told.findings(), "latch");
+}
+
+TEST(judge, sees_clients_that_die_or_never_end_and_what_they_leave) {
+  EXPECT_EQ(history().line(0, what::ended, 1, sim::nobody, 0, 0).findings(), "");
+  EXPECT_EQ(history().line(0, what::ended, 1, sim::nobody, 0, signalled + 11).findings(),
+            "every process ends");
+  EXPECT_EQ(history().line(0, what::ended, 1, sim::nobody, 0, never_ended).findings(),
+            "every process ends");
+  EXPECT_EQ(history().line(0, what::left_behind, sim::nobody, 1, 0, 2).findings(),
+            "nothing left behind");
+}
+
+TEST(judge, shows_only_what_convicts) {
+  // Broken: a violation in a run of an hour, and nobody finds it.
+  history told;
+  for (int i = 0; i < 100; ++i) {
+    told.held(i * 10, i * 10 + 5, 1, i + 1, static_cast<std::uint64_t>(i) + 1);
+  }
+  told.held(2000, 2030, 1, 201, 500).held(2020, 2040, 2, 202, 501);
+  ASSERT_EQ(told.findings(), "never two believers");
+  const finding found = judge(told.told()).violations.front();
+  EXPECT_LE(found.slice.size(), 8U) << to_text(found);
+  EXPECT_NE(to_text(found).find("hold 202"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace holdfast::torture
