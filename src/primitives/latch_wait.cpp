@@ -94,11 +94,14 @@ std::optional<result<void>> latch_wait::judge(const result<spi::latch_state>& an
                                               time_point now) {
   if (answer && answer->count == 0U) return result<void>{};
   if (!answer && !(answer.error() == errc::unavailable)) return tl::unexpected(answer.error());
+  // The last look has little time: without an answer to it, that to the look before it counts.
+  const std::optional<spi::latch_state> before =
+      std::exchange(seen_, answer ? std::optional(*answer) : std::nullopt);
   if (now < deadline_) return std::nullopt;
-  if (!answer) return tl::unexpected(answer.error());
-  return failure(errc::timed_out, answer->count
-                                      ? "the latch is at " + std::to_string(*answer->count)
-                                      : std::string("the latch is not set"));
+  const std::optional<spi::latch_state>& last = answer ? seen_ : before;
+  if (!last) return tl::unexpected(answer.error());
+  return failure(errc::timed_out, last->count ? "the latch is at " + std::to_string(*last->count)
+                                              : std::string("the latch is not set"));
 }
 
 void latch_wait::looked(result<spi::latch_state> state) {

@@ -40,7 +40,7 @@ class latch_wait final : public wait_registry::entry,
   void watch();
   void look();
   void looked(result<spi::latch_state> answer);
-  // None: go on.
+  // None: go on. Called for one look after the other.
   std::optional<result<void>> judge(const result<spi::latch_state>& answer, time_point now);
   void rest_until(time_point when);
   void answer(result<void> outcome) noexcept;
@@ -48,6 +48,7 @@ class latch_wait final : public wait_registry::entry,
   const std::shared_ptr<client::state> client_;
   const spi::resource_id resource_;
   const time_point deadline_;
+  std::optional<spi::latch_state> seen_;  // by the look before; touched by judge() only
 
   std::mutex mutex_;
   // All below: guarded by mutex_.
