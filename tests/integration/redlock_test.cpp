@@ -86,6 +86,25 @@ TEST_F(redlock, with_three_of_five_hanging_it_says_unavailable_in_time_and_goes_
   EXPECT_TRUE(lease) << lease.error().message();
 }
 
+TEST_F(redlock, with_three_of_five_dead_it_says_unavailable_in_time_and_goes_on_after) {
+  // Broken: as above, where connections are refused instead of silent.
+  const client a = open_client(servers.url("longest_ttl=20s&durable=yes"));
+  mutex stock(a, "stock", {.ttl = 20s});
+  ASSERT_TRUE(stock.acquire({.wait = 10s})) << "connected";
+  for (const std::size_t i : {0U, 1U, 4U}) servers[i].kill();
+  for (const duration wait : {duration(0s), duration(1s)}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto refused = stock.acquire({.wait = wait});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::unavailable) << refused.error().message();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, wait + 8s);
+  }
+  for (const std::size_t i : {0U, 1U, 4U}) servers[i].start();
+  servers.settle();
+  const auto lease = stock.acquire({.wait = 30s});
+  EXPECT_TRUE(lease) << lease.error().message();
+}
+
 TEST_F(redlock, members_that_restarted_empty_do_not_give_a_held_lock_away) {
   // Broken: three servers forget, and a second client holds beside the first (H55).
   const client a = open_client(servers.url());

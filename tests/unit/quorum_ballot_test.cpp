@@ -195,6 +195,27 @@ TEST_F(quorum_ballot, a_split_vote_is_contention_with_nothing_to_wait_for) {
   EXPECT_EQ(std::get<spi::blocked>(**todo.settle).recheck_after, duration{0});
 }
 
+TEST_F(quorum_ballot, a_split_vote_does_not_wait_for_members_that_were_silent_before) {
+  // Broken: with two members down, whoever has one of the three others keeps it for as long as the
+  // silence lasts; among many clients nobody ever gets all three (H57).
+  ask_all();
+  EXPECT_FALSE(answer({yes(7), no(30s), no(30s)}).settle) << "the two others could be a majority";
+  EXPECT_FALSE(vote.not_waiting_for({false, false, false, false, true}).settle);
+  const auto todo = vote.not_waiting_for({false, false, false, true, true});
+  ASSERT_TRUE(todo.settle && *todo.settle);
+  EXPECT_TRUE(std::holds_alternative<spi::blocked>(**todo.settle));
+  EXPECT_THAT(todo.leave, UnorderedElementsAre(0, 3, 4)) << "they may have it all the same";
+}
+
+TEST_F(quorum_ballot, a_majority_that_was_silent_before_is_waited_for) {
+  // Broken: after an outage the first try is told "unavailable" although all members are back.
+  ask_all();
+  EXPECT_FALSE(answer({yes(7), yes(7)}).settle);
+  EXPECT_FALSE(vote.not_waiting_for({true, true, true, true, true}).settle);
+  EXPECT_FALSE(vote.not_waiting_for({false, false, true, true, true}).settle);
+  EXPECT_TRUE(grant_in(vote.answered(4, yes(7))));
+}
+
 TEST_F(quorum_ballot, a_refusal_by_a_majority_is_the_answer) {
   // Broken: a wrong password looks like an outage, and is retried for ever.
   ask_all();

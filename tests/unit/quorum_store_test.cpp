@@ -269,5 +269,28 @@ TEST_F(quorum_of_five, doctor_says_what_an_even_number_is_worth) {
   }));
 }
 
+TEST_F(quorum_of_five, a_split_vote_beside_silent_members_is_over_at_once_the_second_time) {
+  // Broken: with two of five down, sixteen clients keep one another from a majority for ever (H57).
+  class deaf final : public spi::wakeup {
+    void notify(std::optional<spi::granted>) noexcept override {}
+    void wanted() noexcept override {}
+    void gone(const error&) noexcept override {}
+  };
+  const client a = join(hubs);
+  memory_store minority(runtime, hubs[0]);
+  minority.attempt(claim_of(9), std::make_shared<deaf>(), soon(), [](const auto&) {});
+  a.ways[3]->set(trouble::silence);
+  a.ways[4]->set(trouble::silence);
+  EXPECT_TRUE(blocked(a, claim_of(1)));
+  std::optional<result<spi::outcome>> answer;
+  a.store->attempt(claim_of(2), nullptr, soon(), [&](result<spi::outcome> got) { answer = got; });
+  ASSERT_TRUE(answer) << "no time has passed";
+  EXPECT_TRUE(*answer && std::holds_alternative<spi::blocked>(**answer));
+  EXPECT_THAT(holders(), testing::ElementsAre(1U, 0U, 0U, 0U, 0U));
+  a.ways[3]->set(trouble::none);
+  a.ways[4]->set(trouble::none);
+  EXPECT_TRUE(granted(a, claim_of(3))) << "they are counted again once they answer";
+}
+
 }  // namespace
 }  // namespace holdfast::quorum

@@ -64,6 +64,24 @@ ballot::orders ballot::answered(std::size_t member, const result<spi::outcome>& 
   return decide();
 }
 
+ballot::orders ballot::not_waiting_for(const std::vector<bool>& doubtful) {
+  if (phase_ != phase::asking) return {};
+  const auto minority = seats_.size() - majority_of(seats_.size());
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const bool waits = seats_[i].state == seat::asked;
+    if (seats_[i].state == seat::unasked || (waits && !doubtful[i])) return {};
+    open += waits ? 1 : 0;
+  }
+  const auto many = static_cast<std::size_t>(std::count(doubtful.begin(), doubtful.end(), true));
+  if (open == 0 || many > minority) return {};
+  for (vote& each : seats_) {
+    if (each.state == seat::asked) each.state = seat::silent;
+  }
+  if (!silence_) silence_ = error{errc::unavailable, "silent for some time"};
+  return decide();
+}
+
 void ballot::take_grant(vote& from, const spi::granted& grant) {
   const bool listed_twice =
       grant.server != 0 &&

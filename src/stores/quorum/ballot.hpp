@@ -59,6 +59,10 @@ class ballot {
   // False: it is over, do not ask.
   bool ask(std::size_t member);
   orders answered(std::size_t member, const result<spi::outcome>& answer);
+  // Where only such members have not answered yet as were silent before, and these are a minority,
+  // they are not waited for: a round that the others split is over at once instead of keeping what
+  // it has of them from everybody else for as long as the silence lasts.
+  orders not_waiting_for(const std::vector<bool>& doubtful);
   orders raised(std::size_t member, const result<spi::granted>& answer);
   // The claim is given up, whatever the members say.
   orders end(error why);

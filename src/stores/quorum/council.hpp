@@ -44,9 +44,22 @@ struct council {
   std::atomic<bool> closed{false};
   std::atomic<bool> duplicate{false};  // two members are one server: nothing is granted any more
   std::atomic<std::size_t> withdrawals{0};
+  std::vector<std::atomic<bool>> doubtful;  // members that did not answer when last asked
 
   council(std::shared_ptr<spi::runtime> time, std::vector<member> seats, quorum::limits named)
-      : runtime(std::move(time)), members(std::move(seats)), limit(named), clocks(members.size()) {}
+      : runtime(std::move(time)),
+        members(std::move(seats)),
+        limit(named),
+        clocks(members.size()),
+        doubtful(members.size()) {}
+
+  // What was asked of a member was answered, or was not.
+  void heard(std::size_t member, bool answer) noexcept {
+    doubtful[member].store(!answer, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool doubts(std::size_t member) const noexcept {
+    return doubtful[member].load(std::memory_order_relaxed);
+  }
 
   [[nodiscard]] duration answer_limit(duration ttl) const noexcept {
     return std::clamp(ttl / 20, limit.shortest_answer, limit.longest_answer);

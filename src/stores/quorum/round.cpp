@@ -55,6 +55,23 @@ void round::start(const spi::op_context& context, spi::completion<spi::outcome> 
           self->answered(i, answer);
         });
   }
+  // Who answers within the call may have done so before the silent ones were asked.
+  ballot::orders todo;
+  {
+    const std::lock_guard lock(mutex_);
+    hurry(todo);
+  }
+  carry_out(std::move(todo));
+}
+
+void round::hurry(ballot::orders& todo) {
+  std::vector<bool> doubtful(ballot_.members());
+  bool any = false;
+  for (std::size_t i = 0; i < doubtful.size(); ++i) {
+    doubtful[i] = council_->doubts(i);
+    any = any || doubtful[i];
+  }
+  if (any && !todo.settle) todo = ballot_.not_waiting_for(doubtful);
 }
 
 void round::answered(std::size_t member, const result<spi::outcome>& answer) {
@@ -62,6 +79,7 @@ void round::answered(std::size_t member, const result<spi::outcome>& answer) {
   if (answer) {
     std::visit([&](const auto& each) { council_->clocks.heard(member, now, each.at); }, *answer);
   }
+  council_->heard(member, answer || answer.error() != errc::unavailable);
   ballot::orders todo;
   {
     const std::lock_guard lock(mutex_);
@@ -69,6 +87,7 @@ void round::answered(std::size_t member, const result<spi::outcome>& answer) {
     todo = ballot_.answered(member, answer);
     if (ballot_.duplicate()) council_->duplicate.store(true, std::memory_order_release);
     if (!answer) clean_ = false;  // it may arrive yet, or the member keeps a tombstone
+    if (todo.raise.empty()) hurry(todo);
   }
   carry_out(std::move(todo));
 }

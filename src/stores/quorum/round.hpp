@@ -67,6 +67,7 @@ class round : public std::enable_shared_from_this<round> {
 
   void answered(std::size_t member, const result<spi::outcome>& answer);
   void carry_out(ballot::orders todo);
+  void hurry(ballot::orders& todo);  // under mutex_
   void send_raise(std::size_t member);
   void withdraw(std::size_t member, bool certain);
   void withdrawn(std::size_t member, bool certain, const result<spi::departure>& answer);
