@@ -25,6 +25,9 @@ enum class event_kind : std::uint8_t {
   foreign_unlock,     // a plain mutex was unlocked by another thread
   handed_over,        // passed on inside the process, without the engine
   callback_threw,     // user code threw out of a callback
+  unreachable,  // the engine does not answer: its breaker is open; `cause` says what it said last
+  reachable,    // it answers again
+  degraded,     // granted by a stand-in, beside `granted`: it keeps no other process out
 };
 
 std::string_view to_string(event_kind kind) noexcept;

@@ -21,12 +21,14 @@ struct retry_policy {
   std::uint32_t attempts = UINT32_MAX;             // tries in all; 1: never again
   duration first = std::chrono::milliseconds(50);  // full jitter: 0 to first, then doubled
   duration limit = std::chrono::seconds(2);        // the greatest step
+  duration within = forever;  // without a usable answer for this long: given up
 
   static constexpr retry_policy never() { return {.attempts = 1}; }
   static constexpr retry_policy times(std::uint32_t n) { return {.attempts = n}; }
   static constexpr retry_policy exponential(duration first, duration limit) {
     return {.first = first, .limit = limit};
   }
+  static constexpr retry_policy for_at_most(duration time) { return {.within = time}; }
 };
 
 // How a lock is held. Limits are checked when the lock object is made: errc::invalid.

@@ -55,6 +55,10 @@ outcome<address> find_address(const context& context, memory_is memory) {
   if (found.engine == "memory" && memory == memory_is::useless) {
     return usage("memory: ends with this process and would exclude nobody; use another --url");
   }
+  const auto degrade = parsed->options.find("degrade");
+  if (degrade != parsed->options.end() && degrade->second == "local") {
+    return usage("degrade=local is a lock of this process and would exclude nobody");
+  }
   return found;
 }
 

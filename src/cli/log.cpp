@@ -14,6 +14,8 @@ log_level level_of(event_kind kind) {
   switch (kind) {
     case event_kind::renewal_failed:
     case event_kind::release_abandoned:
+    case event_kind::unreachable:
+    case event_kind::degraded:
       return log_level::warn;
     case event_kind::granted:
     case event_kind::busy:
@@ -21,6 +23,7 @@ log_level level_of(event_kind kind) {
     case event_kind::released:
     case event_kind::lost:
     case event_kind::release_pending:
+    case event_kind::reachable:
       return log_level::info;
     case event_kind::renewed:
     case event_kind::self_wait:
@@ -55,7 +58,8 @@ void log::on_event(const event& event) {
   const log_level level = level_of(event.kind);
   if (level > level_) return;
   std::string line(label(level));
-  line += std::string(to_string(event.kind)) + " '" + std::string(event.name) + "'";
+  line += to_string(event.kind);
+  if (!event.name.empty()) line += " '" + std::string(event.name) + "'";
   if (!event.claim.empty()) line += " claim " + std::string(event.claim);
   if (event.fence.value() != 0) line += " fence " + std::to_string(event.fence.value());
   if (event.took > duration{0}) line += " after " + to_text(event.took);

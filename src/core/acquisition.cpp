@@ -106,7 +106,9 @@ void acquisition::settled(const std::shared_ptr<claim_runner>& runner,
   }
   const time_point now = engine_->runtime().now();
   if (gate_) {
-    const fence_token last(outcome->value() + runner->claim().fence_block - 1);
+    // A stand-in reserves no fences: nothing is passed on.
+    const std::uint32_t block = runner->degraded() ? 1 : runner->claim().fence_block;
+    const fence_token last(outcome->value() + block - 1);
     gate_->granted(now, last, request_.thread);
   }
   auto holder = std::make_shared<hold>(runner, gate_, *outcome, now);
@@ -152,6 +154,7 @@ bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
     const duration took = engine_->runtime().now() - started_;
     if (outcome) {
       engine_->raise(event_kind::granted, (*outcome)->claim(), (*outcome)->fence(), took);
+      if ((*outcome)->degraded()) engine_->raise(event_kind::degraded, (*outcome)->claim());
     } else {
       const bool busy = outcome.error() == errc::busy || outcome.error() == errc::timed_out;
       engine_->raise(busy ? event_kind::busy : event_kind::failed, {.resource = request_.resource},

@@ -97,6 +97,7 @@ claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_a
 claim_machine::orders claim_machine::gone(time_point now, const error& why) {
   if (phase_ == phase::seeking) {
     in_line_ = false;
+    proof_.reset();        // of a place that is gone, perhaps by another clock
     woken_ = attempting_;  // the answer on its way may be older than this
     return attempting_ ? orders{} : send_attempt(now);
   }
@@ -242,6 +243,7 @@ claim_machine::orders claim_machine::tick(time_point now) {
   switch (phase_) {
     case phase::seeking:
       if (settings_.queued && now >= seek_until_) return past_deadline(now);
+      if (tired(now)) return give_up(now, {errc::unavailable, last_error_.detail});
       if (next_at_ > now || attempting_ || renewing_) return {};
       return in_line_ && !outage_ ? send_renewal(now) : send_attempt(now);
     case phase::held:
@@ -271,7 +273,7 @@ claim_machine::orders claim_machine::tick(time_point now) {
 time_point claim_machine::wake_at() const noexcept {
   switch (phase_) {
     case phase::seeking:
-      return std::min(settings_.queued ? seek_until_ : time_point::max(),
+      return std::min(settings_.queued ? std::min(seek_until_, outage_until_) : time_point::max(),
                       attempting_ || renewing_ ? time_point::max() : next_at_);
     case phase::held:
       return std::min(loss_at(), renewing_ ? time_point::max() : renew_at_);

@@ -112,6 +112,9 @@ class claim_machine {
   void begin_leaving(time_point now);
   void send_leave(orders& todo);
   void prove(time_point proven_at, const spi::granted& grant);
+  void answered() noexcept;
+  // The retry policy's patience with an engine that does not answer is over.
+  [[nodiscard]] bool tired(time_point now) const noexcept;
   [[nodiscard]] bool expired(time_point now) const noexcept;
   [[nodiscard]] bool may_reappear() const noexcept;
   [[nodiscard]] time_point loss_at() const noexcept;
@@ -144,6 +147,7 @@ class claim_machine {
   std::optional<waiting_proof> proof_;
   time_point next_at_ = time_point::max();  // when to ask again
   time_point seek_until_;
+  time_point outage_until_ = time_point::max();  // of the retry policy; max: the engine answers
   duration poll_{};
 
   // Held.

@@ -44,9 +44,12 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
     }
     return unanswered_attempt(now, answer.error());
   }
-  outage_ = false;
+  if (!answer && answer.error() == spi::not_sent) {
+    // Waiting for an engine that is known not to answer is what the breaker was asked to spare.
+    return give_up(now, {errc::unavailable, answer.error().detail});
+  }
+  answered();
   last_answer_ = now;
-  attempts_ = 0;
   backoff_.reset();
   // Refused: this request changed nothing, but an earlier one may have.
   if (!answer) return give_up(now, answer.error());
@@ -54,6 +57,12 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
     return accept(now, mutated(mutant::proof_dated_at_answer) ? now : sent_at, *grant);
   }
   return blocked(now, sent_at, std::get<spi::blocked>(*answer));
+}
+
+void claim_machine::answered() noexcept {
+  outage_ = false;
+  attempts_ = 0;
+  outage_until_ = time_point::max();
 }
 
 claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
@@ -159,7 +168,7 @@ claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_poin
   if (attempting_) return {};  // its own answer is newer
   switch (answer.state) {
     case spi::hold_state::waiting:
-      outage_ = false;
+      answered();
       last_answer_ = now;
       backoff_.reset();
       proof_ = waiting_proof{sent_at, answer.at};
@@ -196,10 +205,16 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
   return send_attempt(now);
 }
 
+bool claim_machine::tired(time_point now) const noexcept {
+  return now >= outage_until_ && (attempting_ || outage_) && settings_.queued;
+}
+
 claim_machine::orders claim_machine::send_attempt(time_point now) {
   attempting_ = true;
   woken_ = false;
-  ++attempts_;
+  if (++attempts_ == 1 && settings_.retry.within < time_point::max() - now) {
+    outage_until_ = now + settings_.retry.within;
+  }
   next_at_ = time_point::max();
   last_sent_ = now;
   if (!first_sent_) first_sent_ = now;

@@ -18,6 +18,19 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
   agenda_->on_swept([dog = std::weak_ptr(watchdog_)] {
     if (const auto alive = dog.lock()) alive->flush();
   });
+  if (!settings_.observer) return;
+  store_->report_to([observer = settings_.observer, time = std::weak_ptr(runtime_)](
+                        spi::reach now, const error& why) {
+    const auto alive = time.lock();
+    if (!alive) return;
+    const auto kind = now == spi::reach::lost ? event_kind::unreachable : event_kind::reachable;
+    alive->notify([observer, kind, why] {
+      event told;
+      told.kind = kind;
+      if (kind == event_kind::unreachable) told.cause = &why;
+      observer->on_event(told);
+    });
+  });
 }
 
 engine::~engine() { agenda_->stop(); }
@@ -38,6 +51,9 @@ result<void> check_limits(const request& request, const limits& limit) {
   if (lock.retry.first < duration{0} || lock.retry.limit < duration{0} ||
       std::max(lock.retry.first, lock.retry.limit) > limit.max_ttl) {
     return failure(errc::invalid, "a retry policy's pauses must be from 0 to 24 h");
+  }
+  if (lock.retry.within < duration{0}) {
+    return failure(errc::invalid, "a retry policy's time must not be negative");
   }
   if (request.mode == spi::mode::permit &&
       (request.permits == 0 || request.max == 0 || request.permits > request.max)) {

@@ -2,16 +2,15 @@
 
 #include "stores/redlock.hpp"
 
+#include "stores/outage/time_option.hpp"
 #include "stores/quorum/quorum_store.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "stores/redis/voter.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,20 +23,6 @@ constexpr std::uint16_t default_port = 6379;
 // Beyond the longest ttl: room for members' clocks that differ, and for fences that are proposed
 // near them.
 constexpr duration clock_room = std::chrono::seconds(5);
-
-result<duration> time_option(const spi::url& url, const std::string& name, duration otherwise) {
-  const auto found = url.options.find(name);
-  if (found == url.options.end()) return otherwise;
-  const std::string& text = found->second;
-  std::int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (problem == std::errc{} && number > 0 && number <= 86'400'000) {
-    if (unit == "ms") return std::chrono::milliseconds(number);
-    if (unit == "s" && number <= 86'400) return std::chrono::seconds(number);
-  }
-  return failure(errc::invalid, "URL: " + name + " is written 250ms or 60s, at most 86400s");
-}
 
 result<void> check_hosts(const spi::url& url) {
   if (url.hosts.size() < 2) {

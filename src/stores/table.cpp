@@ -3,6 +3,7 @@
 #include "stores/table.hpp"
 
 #include "stores/memory/memory_store.hpp"
+#include "stores/outage/open_outage.hpp"
 #ifdef HOLDFAST_WITH_POSTGRESQL
 #include "stores/postgresql/postgresql_store.hpp"
 #endif
@@ -96,6 +97,27 @@ std::string known_schemes() {
   return list;
 }
 
+// One for all clients of this process that name the engine alike.
+opened open_stand_in(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  spi::url local;
+  local.scheme = "memory";
+  local.path = "stand-in for " + url.redacted();
+  return memory::open_memory(local, runtime);
+}
+
+opened open_engine(const engine& engine, spi::url url,
+                   const std::shared_ptr<spi::reactor>& runtime) {
+  const auto wishes = outage::take_wishes(url);
+  if (!wishes) return tl::unexpected(wishes.error());
+  auto store = engine.open(url, runtime);
+  if (!store || !wishes->stand_in) {
+    return store ? outage::wrap(*wishes, *std::move(store), nullptr, runtime) : std::move(store);
+  }
+  auto local = open_stand_in(url, runtime);
+  if (!local) return local;
+  return outage::wrap(*wishes, *std::move(store), *std::move(local), runtime);
+}
+
 }  // namespace
 
 result<std::shared_ptr<spi::store>> open(const spi::url& url,
@@ -111,7 +133,7 @@ result<std::shared_ptr<spi::store>> open(const spi::url& url,
   if (found->open == nullptr) {
     return failure(errc::unsupported, url.scheme + ": this build has only " + known_schemes());
   }
-  return found->open(url, runtime);
+  return open_engine(*found, url, runtime);
 }
 
 }  // namespace holdfast::stores

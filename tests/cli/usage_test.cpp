@@ -195,6 +195,7 @@ std::vector<command_line> urls() {
         "memory:", "sqlite:/a?frob=1", "sqlite:/a?frob", "://", ":"}) {
     all.push_back({"--url", url, "run", "x", "--", "true"});
   }
+  all.push_back({"--url", "redis://h?degrade=local", "run", "x", "--", "true"});
   for (const words& tail :
        {words{"elect", "x", "--", "true"}, words{"multi", "run", "x", "--", "true"},
         words{"latch", "x", "count"}, words{"ls"}, words{"show", "x"}, words{"watch"},

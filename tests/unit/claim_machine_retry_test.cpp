@@ -97,6 +97,71 @@ TEST(claim_machine_retry, pauses_are_jittered_and_grow_to_the_limit) {
   EXPECT_GT(first_pauses.size(), 90U);
 }
 
+TEST(claim_machine_retry, a_policy_with_a_time_gives_up_when_it_is_over) {
+  // Broken: "for at most five seconds" is as good as for ever.
+  auto settings = usual_settings();
+  settings.retry = retry_policy::for_at_most(5s);
+  claim_machine machine(settings);
+  time_point now = at(0s);
+  machine.start(now);
+  while (machine.where() == phase::seeking && now < at(60s)) {
+    const std::string last = said(machine.attempted(now, now, no_answer<spi::outcome>()));
+    EXPECT_EQ(last, "");
+    now = machine.wake_at();
+    const std::string next = said(machine.tick(now));
+    if (now < at(5s)) {
+      EXPECT_EQ(next, "attempt");
+    } else {
+      EXPECT_EQ(next, "settle:unavailable leave+tombstone");
+    }
+  }
+  EXPECT_EQ(now, at(5s));
+}
+
+TEST(claim_machine_retry, an_attempt_that_hangs_is_given_up_with_the_policys_time) {
+  // Broken: one silent server holds a caller longer than it said.
+  auto settings = usual_settings();
+  settings.retry = retry_policy::for_at_most(1s);
+  claim_machine machine(settings);
+  machine.start(at(0s));
+  EXPECT_EQ(machine.wake_at(), at(1s));
+  EXPECT_EQ(said(machine.tick(at(1s))), "settle:unavailable leave+tombstone");
+}
+
+TEST(claim_machine_retry, contention_is_not_under_the_policys_time) {
+  // Broken: a retry policy cuts a wait for another holder short.
+  auto settings = usual_settings();
+  settings.retry = retry_policy::for_at_most(1s);
+  claim_machine machine(settings);
+  machine.start(at(0s));
+  machine.attempted(at(1ms), at(0s), blocked_in_line(1ms));
+  for (const duration time : {2s, 4s, 6s}) {
+    EXPECT_EQ(said(machine.tick(at(time))), "renew");
+    EXPECT_EQ(said(machine.refreshed(at(time), at(time), still_waiting(time))), "");
+  }
+  EXPECT_EQ(machine.where(), phase::seeking);
+}
+
+TEST(claim_machine_retry, what_was_not_sent_is_unavailable_at_once_and_leaves_nothing_to_leave) {
+  // Broken: an open breaker makes a caller wait, or sends releases to an engine that is down.
+  claim_machine machine(usual_settings());
+  machine.start(at(0s));
+  EXPECT_EQ(said(machine.attempted(at(0s), at(0s), failure(spi::not_sent, "breaker"))),
+            "settle:unavailable");
+  EXPECT_EQ(machine.where(), phase::ended);
+}
+
+TEST(claim_machine_retry, what_was_not_sent_after_an_unanswered_attempt_is_still_left) {
+  // Broken: the breaker opens between two attempts, and the first one's claim stays behind.
+  claim_machine machine(usual_settings());
+  machine.start(at(0s));
+  machine.attempted(at(0s), at(0s), no_answer<spi::outcome>());
+  const time_point again = machine.wake_at();
+  machine.tick(again);
+  EXPECT_EQ(said(machine.attempted(again, again, failure(spi::not_sent, "breaker"))),
+            "settle:unavailable leave+tombstone");
+}
+
 TEST(claim_machine_retry, a_policy_without_pauses_does_not_spin) {
   // Broken: {.first = 0} turns an outage into a busy loop.
   auto settings = usual_settings();

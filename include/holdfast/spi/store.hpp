@@ -9,7 +9,9 @@
 //  3. Every verb is idempotent by the claim's id. A renewal never creates; a late duplicate never
 //     revives what was left (see op_context::unanswered).
 //  4. No answer is errc::unavailable: unknown, neither success nor loss. Every other code is a
-//     definite answer of the engine: this request changed nothing.
+//     definite answer of the engine: this request changed nothing. not_sent, to an attempt only:
+//     the engine is known not to answer, so it was not asked; the requester is told unavailable at
+//     once.
 //  5. wakeup calls may be spurious, may come before the attempt's own answer, and may be lost: the
 //     core re-checks. They are made under no lock.
 //  6. Verbs of one claim that were called one after the other are executed in that order, unless
@@ -31,6 +33,9 @@
 #include <vector>
 
 namespace holdfast::spi {
+
+// Between a store and the core, see rule 4; no user ever sees it.
+inline constexpr errc not_sent = static_cast<errc>(-1);
 
 // The server's clock, of which only differences mean anything to a client.
 struct server_clock {
@@ -200,6 +205,10 @@ struct latch_state {
   std::optional<std::uint32_t> count;  // none: unset
 };
 
+// Whether the engine answers, as told by a store that keeps watch over it.
+enum class reach : std::uint8_t { lost, back };
+using reach_sink = function<void(reach now, const error& why)>;
+
 // Called when the latch changes; may be spurious.
 using latch_watch = function<void()>;
 
@@ -260,6 +269,10 @@ class store {
   // the holds live on while it runs although we were killed. A new one, close-on-exec, the caller's
   // to close. -1: this engine has no such thing.
   [[nodiscard]] virtual int life_descriptor() const noexcept { return -1; }
+
+  // Who is to be told when the engine stops answering and when it answers again; set once, before
+  // any verb. Most stores do not keep watch, and tell nobody.
+  virtual void report_to(reach_sink) {}
 
   // After close() every pending completion has been called (unavailable) and no wakeup comes.
   virtual void close() noexcept = 0;

@@ -1,0 +1,33 @@
+// The options that every URL has, whatever its engine, for when that engine does not answer.
+#pragma once
+
+#include "stores/outage/breaker_store.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace holdfast::outage {
+
+struct wishes {
+  std::optional<breaker_settings> breaker;
+  bool stand_in = false;
+};
+
+// Takes out of the URL:
+//   breaker=N           after N requests in a row without an answer, new claims are refused at once
+//   breaker_pause=1s    how often the engine is then looked for
+//   degrade=local       meanwhile a lock of this process stands in; implies breaker=3
+// invalid: what is wrong with one of them.
+result<wishes> take_wishes(spi::url& url);
+
+// `local`: what stands in, where that is wished.
+std::shared_ptr<spi::store> wrap(const wishes& wishes, std::shared_ptr<spi::store> engine,
+                                 std::shared_ptr<spi::store> local,
+                                 const std::shared_ptr<spi::reactor>& runtime);
+
+}  // namespace holdfast::outage

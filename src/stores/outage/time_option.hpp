@@ -1,0 +1,32 @@
+// A span of time among the options of a URL: 250ms, 60s.
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace holdfast::stores {
+
+// `otherwise` where the URL does not have it; invalid: not so written, or more than a day.
+inline result<duration> time_option(const spi::url& url, const std::string& name,
+                                    duration otherwise) {
+  const auto found = url.options.find(name);
+  if (found == url.options.end()) return otherwise;
+  const std::string& text = found->second;
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (problem == std::errc{} && number > 0 && number <= 86'400'000) {
+    if (unit == "ms") return std::chrono::milliseconds(number);
+    if (unit == "s" && number <= 86'400) return std::chrono::seconds(number);
+  }
+  return failure(errc::invalid, "URL: " + name + " is written 250ms or 60s, at most 86400s");
+}
+
+}  // namespace holdfast::stores

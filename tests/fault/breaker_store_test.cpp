@@ -1,0 +1,111 @@
+// A circuit breaker around a store: who is refused while the engine does not answer, and who is not.
+#include "fault/outage_harness.hpp"
+
+namespace holdfast::test {
+namespace {
+
+TEST(breaker_store, while_it_is_open_a_waiting_caller_is_told_at_once) {
+  // Broken: every request of a web server hangs until its own time-out because the engine is gone.
+  outage_harness world("breaker=3");
+  mutex stock(world.guarded(), "stock");
+  world.way().set(trouble::no_request);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(stock.acquire({.wait = 0s}).error().code, errc::unavailable);
+  }
+  const int before = world.way().requests();
+  const auto refused = stock.acquire({.wait = patience});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::unavailable);
+  EXPECT_THAT(refused.error().detail, testing::HasSubstr("did not answer 3 times in a row"));
+  EXPECT_TRUE(world.seen().sees(event_kind::unreachable));
+  EXPECT_EQ(world.seen().all(event_kind::unreachable).size(), 1U);
+  EXPECT_LE(world.way().requests() - before, 10) << "looks, and nothing else";
+}
+
+TEST(breaker_store, it_closes_by_itself_when_the_engine_answers) {
+  // Broken: somebody has to restart the program.
+  outage_harness world("breaker=1");
+  world.cut_off();
+  world.restore();
+  EXPECT_TRUE(mutex(world.guarded(), "stock").acquire({.wait = 0s}));
+  EXPECT_EQ(world.seen().all(event_kind::reachable).size(), 1U);
+}
+
+TEST(breaker_store, contention_does_not_open_it) {
+  // Broken: a busy lock is taken for a dead engine.
+  outage_harness world("breaker=1");
+  const client other = world.direct();
+  auto held = mutex(other, "stock").acquire();
+  ASSERT_TRUE(held);
+  mutex stock(world.guarded(), "stock");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(stock.acquire({.wait = 0s}).error().code, errc::busy);
+  }
+  EXPECT_EQ(stock.acquire({.wait = 5ms}).error().code, errc::timed_out);
+  EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+  EXPECT_TRUE(held->release());
+  EXPECT_TRUE(stock.acquire({.wait = 10s}));
+}
+
+TEST(breaker_store, one_lost_answer_among_many_does_not_open_it) {
+  // Broken: a flaky network is taken for a dead engine.
+  outage_harness world("breaker=2");
+  mutex stock(world.guarded(), "stock");
+  for (int i = 0; i < 5; ++i) {
+    world.way().set(trouble::no_request, 1);
+    EXPECT_EQ(stock.acquire({.wait = 0s}).error().code, errc::unavailable);
+    auto held = stock.acquire({.wait = 10s});
+    ASSERT_TRUE(held) << held.error().message();
+    EXPECT_TRUE(held->release());
+  }
+  EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+}
+
+TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {
+  // Broken: the breaker costs a lease that the engine would have renewed.
+  outage_harness world("breaker=1");
+  mutex stock(world.guarded(), "stock", {.ttl = 600ms});
+  auto held = stock.acquire({.wait = 0s});
+  ASSERT_TRUE(held);
+  world.cut_off();
+  const std::size_t before = world.seen().all(event_kind::renewed).size();
+  world.way().set(trouble::none);
+  EXPECT_TRUE(world.seen().sees(event_kind::renewed, before + 1));
+  EXPECT_TRUE(held->valid());
+  EXPECT_TRUE(held->release());
+}
+
+TEST(breaker_store, a_waiter_whose_engine_dies_is_told_when_it_opens) {
+  // Broken: whoever waited before the outage waits for ever.
+  outage_harness world("breaker=2");
+  const client other = world.direct();
+  auto held = mutex(other, "stock").acquire();
+  ASSERT_TRUE(held);
+  mutex stock(world.guarded(), "stock");
+  auto waits = in_thread([&] { return stock.acquire({.wait = patience}); });
+  ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
+  world.cut_off();
+  const auto answer = waits.get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, errc::unavailable);
+  world.restore();
+  EXPECT_TRUE(eventually([&] { return other.inspect("stock")->waiters.empty(); }))
+      << "its place in line is left once the engine answers";
+}
+
+TEST(breaker_store, its_options_are_checked) {
+  // Broken: a typo in a URL is silently something else.
+  for (const char* wrong : {"breaker=0", "breaker=x", "breaker=1001", "breaker_pause=1s",
+                            "breaker=1&breaker_pause=fast", "degrade=redis", "degrade="}) {
+    const auto opened = client::open(std::string("memory:?") + wrong);
+    ASSERT_FALSE(opened) << wrong;
+    EXPECT_EQ(opened.error().code, errc::invalid) << wrong;
+  }
+  for (const char* right : {"breaker=1", "breaker=1000&breaker_pause=250ms", "degrade=no",
+                            "degrade=local", "degrade=local&breaker=5"}) {
+    EXPECT_TRUE(client::open(std::string("memory:?") + right)) << right;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

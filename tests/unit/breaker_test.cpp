@@ -1,0 +1,44 @@
+// The breaker alone: how many failures in a row, and what closes it.
+#include "stores/outage/breaker.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+namespace {
+
+TEST(breaker, opens_with_the_last_of_so_many_failures_and_says_so_once) {
+  // Broken: off by one, or a report for every failure.
+  outage::breaker breaker(3);
+  EXPECT_FALSE(breaker.failed());
+  EXPECT_FALSE(breaker.failed());
+  EXPECT_FALSE(breaker.open());
+  EXPECT_TRUE(breaker.failed());
+  EXPECT_TRUE(breaker.open());
+  EXPECT_FALSE(breaker.failed());
+  EXPECT_TRUE(breaker.open());
+}
+
+TEST(breaker, counts_failures_in_a_row) {
+  // Broken: three failures in a year open it.
+  outage::breaker breaker(2);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(breaker.failed());
+    EXPECT_FALSE(breaker.answered());
+  }
+  EXPECT_FALSE(breaker.open());
+}
+
+TEST(breaker, closes_with_the_first_answer_and_counts_anew) {
+  // Broken: it stays open, or opens again with one failure.
+  outage::breaker breaker(2);
+  breaker.failed();
+  breaker.failed();
+  EXPECT_TRUE(breaker.answered());
+  EXPECT_FALSE(breaker.open());
+  EXPECT_FALSE(breaker.answered());
+  EXPECT_FALSE(breaker.failed());
+  EXPECT_FALSE(breaker.open());
+}
+
+}  // namespace
+}  // namespace holdfast::test
