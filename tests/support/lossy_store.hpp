@@ -23,9 +23,10 @@ class lossy_store final : public spi::store {
       : runtime_(std::move(runtime)), inner_(std::move(inner)) {}
 
   void set(trouble now) { trouble_ = now; }
-  // The next `count` requests meet it, then all is well.
-  void set(trouble now, int count) {
+  // The next `count` requests meet it, but for the first `after`; then all is well.
+  void set(trouble now, int count, int after = 0) {
     left_ = count;
+    after_ = after;
     trouble_ = now;
   }
   [[nodiscard]] int requests() const { return requests_.load(); }
@@ -124,6 +125,7 @@ class lossy_store final : public spi::store {
   trouble meet() {
     requests_.fetch_add(1);
     const trouble met = trouble_;
+    if (after_ > 0 && after_.fetch_sub(1) > 0) return trouble::none;
     if (met != trouble::none && left_ > 0 && left_.fetch_sub(1) == 1) trouble_ = trouble::none;
     return met;
   }
@@ -149,6 +151,7 @@ class lossy_store final : public spi::store {
   const std::shared_ptr<spi::store> inner_;
   std::atomic<trouble> trouble_{trouble::none};
   std::atomic<int> left_{0};
+  std::atomic<int> after_{0};
   std::atomic<int> requests_{0};
 };
 
