@@ -32,7 +32,7 @@ class election {
   // `id`: who we are, shown to observers; at most 256 bytes; empty: the client's payload. What is
   // not printable in it becomes '?'. Throws lock_error(invalid) as mutex does. options.fair is not
   // asked.
-  election(const client& client, std::string name, std::string id,
+  election(const client& client, std::string name, const std::string& id,
            const lock_options& options = {});
 
   // Waits until leader. Resign by releasing or dropping the lease; stop leading when lost() fires.

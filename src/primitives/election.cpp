@@ -35,7 +35,7 @@ class watching final : public spi::subscription {
 
 }  // namespace
 
-election::election(const client& client, std::string name, std::string id,
+election::election(const client& client, std::string name, const std::string& id,
                    const lock_options& options)
     : client_(client),
       id_(checked(id.empty() ? client.inside()->options.payload : id)),

@@ -163,6 +163,7 @@ TEST_P(coroutines, a_lease_moves_from_a_coroutine_to_a_thread) {
   lease held = future.get();
   EXPECT_TRUE(held.valid());
   EXPECT_THAT(held.release(), succeeds());
+  ASSERT_TRUE(coroutine.finishes());
 }
 
 }  // namespace
