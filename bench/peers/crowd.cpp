@@ -105,7 +105,7 @@ std::vector<lease> hold(const holdfast::client& client, long count) {
     std::atomic<long> open{end - first};
     std::atomic<bool> failed{false};
     for (long i = first; i < end; ++i) {
-      holdfast::mutex one(client, "held/" + std::to_string(i), {.ttl = 6s});
+      holdfast::mutex one(client, "held/" + std::to_string(i), {.ttl = 30s});
       one.async_acquire({}, {}, [&, i](result<lease> held) {
         if (held) {
           all[static_cast<std::size_t>(i)] = std::move(*held);
@@ -130,16 +130,19 @@ void measure_held(const holdfast::client& client, long count) {
   time_point start = clock::now();
   for (long i = 0; i < pairs; ++i) {
     auto held = one.acquire();
-    if (!held || !held->release()) throw std::runtime_error("a pair failed");
+    if (!held) throw std::runtime_error("a pair: " + held.error().message());
+    if (auto left = held->release(); !left) {
+      throw std::runtime_error("a pair: " + left.error().message());
+    }
   }
   print("pairs", pairs, processor_time() - processor, clock::now() - start);
 
   wait_for_order();
-  constexpr long renewals = 2;  // a third of 6 s each
+  constexpr duration period = 10s;  // a third of their ttl: each is renewed once
   processor = processor_time();
   start = clock::now();
-  std::this_thread::sleep_for(renewals * 2s);
-  print("renewals", renewals * count, processor_time() - processor, clock::now() - start);
+  std::this_thread::sleep_for(period);
+  print("renewals", count, processor_time() - processor, clock::now() - start);
   const bool valid =
       std::all_of(all.begin(), all.end(), [](const auto& each) { return each.valid(); });
   if (!valid) throw std::runtime_error("some were lost");
