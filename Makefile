@@ -34,7 +34,7 @@ format: packages-tools ## format all sources
 
 # On the engines that need no server: instrumented, a server's clients take longer than the rest
 # together.
-servers := /redis|zookeeper|sentinel|cluster|postgresql
+servers := /redis|zookeeper|sentinel|cluster|postgresql|mariadb
 
 sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core, contract and simulator tests with ASan + UBSan; core tests with TSan
 	cmake --build build/asan -j $(JOBS) --target test_unit test_contract test_fault test_sim

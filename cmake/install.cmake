@@ -33,6 +33,7 @@ if(TARGET holdfast)
                 "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
                 "${PROJECT_SOURCE_DIR}/cmake/FindHiredis.cmake"
                 "${PROJECT_SOURCE_DIR}/cmake/FindLibPQ.cmake"
+                "${PROJECT_SOURCE_DIR}/cmake/FindLibMariaDB.cmake"
     DESTINATION "${config_folder}" COMPONENT development)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
     COMPONENT development)

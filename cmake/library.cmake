@@ -75,5 +75,7 @@ holdfast_engine(REDIS redis NET
   PACKAGE Hiredis TARGET Hiredis::hiredis PKGCONFIG hiredis DEBIAN libhiredis-dev)
 holdfast_engine(POSTGRESQL postgresql NET ALSO sql
   PACKAGE LibPQ TARGET LibPQ::LibPQ PKGCONFIG libpq DEBIAN libpq-dev)
+holdfast_engine(MARIADB mariadb NET ALSO sql
+  PACKAGE LibMariaDB TARGET LibMariaDB::LibMariaDB PKGCONFIG libmariadb DEBIAN libmariadb-dev)
 # The wire is our own: docs/decisions says why.
 holdfast_engine(ZOOKEEPER zookeeper NET)

@@ -2,6 +2,9 @@
 // line: its URL is then answered with that, not with "no such scheme".
 #include "stores/table.hpp"
 
+#ifdef HOLDFAST_WITH_MARIADB
+#include "stores/mariadb/mariadb_store.hpp"
+#endif
 #include "stores/memory/memory_store.hpp"
 #include "stores/outage/open_outage.hpp"
 #ifdef HOLDFAST_WITH_POSTGRESQL
@@ -65,6 +68,14 @@ opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>&
 constexpr opener open_postgresql = nullptr;
 #endif
 
+#ifdef HOLDFAST_WITH_MARIADB
+opened open_mariadb(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+  return mariadb::open_mariadb(url, runtime);
+}
+#else
+constexpr opener open_mariadb = nullptr;
+#endif
+
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 opened open_zookeeper(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
   return zookeeper::open_zookeeper(url, runtime);
@@ -83,8 +94,8 @@ constexpr std::array engines{
     engine{"redlock", open_redlock, true},
     engine{"zookeeper", open_zookeeper, true},
     engine{"postgresql", open_postgresql},
-    engine{"mariadb", nullptr, true},
-    engine{"mysql", nullptr, true},
+    engine{"mariadb", open_mariadb},
+    engine{"mysql", open_mariadb},
     engine{"etcd", nullptr, true},
 };
 

@@ -1,5 +1,6 @@
 #include "contract/stores.hpp"
 
+#include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_sentinels.hpp"
@@ -42,6 +43,13 @@ fresh_engine postgresql_session_engine() {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_MARIADB
+fresh_engine mariadb_engine() {
+  auto prefix = std::make_shared<borrowed_prefix>();
+  return {prefix->url("&connections=1"), prefix};
+}
+#endif
+
 #ifdef HOLDFAST_WITH_REDIS
 // One server for all tests of the program, emptied for each.
 fresh_engine redis_engine() {
@@ -81,6 +89,9 @@ const std::vector<store_setup>& store_setups() {
 #ifdef HOLDFAST_WITH_POSTGRESQL
       {"postgresql", postgresql_engine},
       {"postgresql_session", postgresql_session_engine},
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+      {"mariadb", mariadb_engine},
 #endif
 #ifdef HOLDFAST_WITH_REDIS
       {"redis", redis_engine},

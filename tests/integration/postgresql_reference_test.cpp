@@ -1,95 +1,30 @@
-// The stored functions against the reference: the same random verbs at the same times, on the memory
-// store's ledger and on PostgreSQL's rows, must give the same answers and the same pushes.
+// The stored functions against the reference.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
-#include "stores/memory/ledger.hpp"
+#include "integration/sql_reference.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "stores/postgresql/statement.hpp"
-#include "stores/sql/answers.hpp"
 #include "stores/sql/names.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/postgresql_session.hpp"
 
 #include <gtest/gtest.h>
 
-#include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace holdfast::test {
 namespace {
 
-using namespace std::chrono_literals;
-
 std::string hex(std::string_view bytes) { return "\\x" + sql::to_hex(bytes); }
 std::string hex(const spi::claim_id& id) { return hex(sql::bytes_of(id)); }
-std::string process_name(std::uint64_t process) { return "p" + std::to_string(process); }
+std::string flag(bool value) { return value ? "t" : "f"; }
+std::string micros(duration time) { return std::to_string(sql::microseconds(time)); }
 
-std::string described(const spi::granted& grant) {
-  return "granted for " + std::to_string(grant.ttl.count()) + (grant.offer ? ", offer" : "") +
-         (grant.wanted ? ", wanted" : "");
-}
-std::string described(const result<spi::outcome>& answer) {
-  if (!answer) return answer.error().message();
-  if (const auto* grant = std::get_if<spi::granted>(&*answer)) return described(*grant);
-  const auto& blocked = std::get<spi::blocked>(*answer);
-  return (blocked.queued ? "queued behind " : "blocked by ") + blocked.blocker;
-}
-std::string described(const result<spi::granted>& answer) {
-  return answer ? described(*answer) : answer.error().message();
-}
-std::string described(const spi::renewal& answer) {
-  std::string text = std::to_string(static_cast<int>(answer.state));
-  const bool held =
-      answer.state == spi::hold_state::renewed || answer.state == spi::hold_state::held;
-  return held ? text + " " + described(answer.grant) : text;
-}
-std::string described(const result<spi::latch_state>& answer) {
-  if (!answer) return answer.error().message();
-  return answer->count ? std::to_string(*answer->count) : "unset";
-}
-std::string described(const spi::resource_state& state) {
-  std::string text;
-  for (const auto& each : state.holders) {
-    text += " +" + each.claim + "/" + std::to_string(static_cast<int>(each.mode)) + "/" +
-            std::to_string(each.remaining->count());
-  }
-  for (const auto& each : state.waiters) text += " ." + each.claim;
-  return text;
-}
-
-// To whom and what, without the fence, which begins elsewhere.
-std::string described(const std::string& process, const sql::push& push) {
-  const std::string to = process + " " + spi::public_id(push.claim);
-  switch (push.what) {
-    case sql::push::kind::granted:
-      return to + " " + described(*push.grant);
-    case sql::push::kind::freed:
-      return to + " freed";
-    case sql::push::kind::wanted:
-      return to + " wanted";
-    default:
-      return to + " " + push.why.message();
-  }
-}
-std::string described(const memory::push& push) {
-  sql::push same;
-  same.claim = push.claim;
-  same.grant = push.grant;
-  same.why = push.why;
-  using kind = memory::push::kind;
-  same.what = push.what == kind::granted  ? sql::push::kind::granted
-              : push.what == kind::freed  ? sql::push::kind::freed
-              : push.what == kind::wanted ? sql::push::kind::wanted
-                                          : sql::push::kind::gone;
-  return described(process_name(push.process), same);
-}
-
-// Both ledgers, asked the same and compared.
-class both {
+class postgresql_rules : public sql_rules {
  public:
-  both() : schema_(fresh_schema()), server_(shared_postgresql().url("x").substr(0, url_end())) {
+  postgresql_rules()
+      : schema_(fresh_schema()), server_(shared_postgresql().url("x").substr(0, url_end())) {
     server_.run(postgresql::installation(schema_));
     // A clock that the test sets.
     server_.run("CREATE OR REPLACE FUNCTION " + schema_ +
@@ -100,233 +35,69 @@ class both {
     }
   }
 
-  void pass(duration time) { now_ += std::chrono::duration_cast<std::chrono::microseconds>(time); }
-
-  void attempt(const spi::claim_ptr& claim, std::uint64_t process) {
-    memory::effects expected;
-    const auto reference = reference_.attempt(time(), claim, process, std::nullopt, expected);
-    const auto answer = sql::to_outcome(
-        call("attempt_1($1::bytea, $2::bytea, $3, $4, $5::int2, $6::int4, $7::int4, $8::bool, "
-             "$9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea)",
-             {hex(sql::key_of(claim->resource)), hex(claim->id), spi::public_id(claim->id),
-              process_name(process), std::to_string(static_cast<int>(claim->mode)),
-              std::to_string(claim->permits), std::to_string(claim->max), flag(claim->fair),
-              flag(claim->queued), flag(claim->renewed), micros(claim->ttl),
-              micros(claim->lock_delay), std::to_string(claim->fence_block), hex(claim->payload)}));
-    EXPECT_EQ(described(answer), described(reference)) << "attempt of " << name_of(*claim);
-    compare(expected, "attempt of " + name_of(*claim));
+  sql::rows attempt(time now, const spi::claim& claim, const std::string& process) override {
+    return call(now,
+                "attempt_1($1::bytea, $2::bytea, $3, $4, $5::int2, $6::int4, $7::int4, $8::bool, "
+                "$9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea)",
+                {hex(sql::key_of(claim.resource)), hex(claim.id), spi::public_id(claim.id), process,
+                 std::to_string(static_cast<int>(claim.mode)), std::to_string(claim.permits),
+                 std::to_string(claim.max), flag(claim.fair), flag(claim.queued),
+                 flag(claim.renewed), micros(claim.ttl), micros(claim.lock_delay),
+                 std::to_string(claim.fence_block), hex(claim.payload)});
   }
-  void leave(const spi::claim_ptr& claim, std::uint64_t process, bool remember) {
-    memory::effects expected;
-    const auto then = remember ? memory::on_leave::remember : memory::on_leave::forget;
-    const auto reference = reference_.leave(time(), *claim, process, then, expected);
-    const auto answer = sql::to_departure(call(
-        "leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)",
-        {hex(sql::key_of(claim->resource)), hex(claim->id), flag(remember), micros(claim->ttl)}));
-    EXPECT_EQ(answer.value(), reference) << "leave of " << name_of(*claim);
-    compare(expected, "leave of " + name_of(*claim));
+  sql::rows leave(time now, const spi::claim& claim, bool remember) override {
+    return call(
+        now, "leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)",
+        {hex(sql::key_of(claim.resource)), hex(claim.id), flag(remember), micros(claim.ttl)});
   }
-  void renew(const spi::claim_ptr& claim, std::uint64_t process) {
-    memory::effects expected;
-    const auto reference = reference_.renew(time(), *claim, process, expected);
-    const auto answer = sql::to_renewals(
-        call("renew_1(ARRAY[$1::bytea], ARRAY[$2::bytea], $3)",
-             {hex(sql::key_of(claim->resource)), hex(claim->id), process_name(process)}),
-        1);
-    EXPECT_EQ(described(answer->front()), described(reference)) << "renew of " << name_of(*claim);
-    compare(expected, "renew of " + name_of(*claim));
+  sql::rows renew(time now, const spi::claim& claim, const std::string& process) override {
+    return call(now, "renew_1(ARRAY[$1::bytea], ARRAY[$2::bytea], $3)",
+                {hex(sql::key_of(claim.resource)), hex(claim.id), process});
   }
-  void change(const spi::claim_ptr& claim, spi::mode to, std::uint64_t process) {
-    memory::effects expected;
-    const auto reference = reference_.change(time(), *claim, to, process, expected);
-    const auto answer =
-        sql::to_granted(call("change_1($1::bytea, $2::bytea, $3, $4::int2)",
-                             {hex(sql::key_of(claim->resource)), hex(claim->id),
-                              process_name(process), std::to_string(static_cast<int>(to))}));
-    EXPECT_EQ(described(answer), described(reference)) << "change of " << name_of(*claim);
-    compare(expected, "change of " + name_of(*claim));
+  sql::rows change(time now, const spi::claim& claim, spi::mode to,
+                   const std::string& process) override {
+    return call(now, "change_1($1::bytea, $2::bytea, $3, $4::int2)",
+                {hex(sql::key_of(claim.resource)), hex(claim.id), process,
+                 std::to_string(static_cast<int>(to))});
   }
-  void revoke(const spi::resource_id& resource, spi::revocation how) {
-    memory::effects expected;
-    const auto reference = reference_.revoke(time(), resource, how, "", expected);
-    const auto answer =
-        sql::to_holders(call("revoke_1($1::bytea, $2::bool, '')",
-                             {hex(sql::key_of(resource)), flag(how == spi::revocation::force)}));
-    EXPECT_EQ(answer->size(), reference.size());
-    compare(expected, "revoke");
+  sql::rows revoke(time now, const spi::resource_id& resource, bool force) override {
+    return call(now, "revoke_1($1::bytea, $2::bool, '')",
+                {hex(sql::key_of(resource)), flag(force)});
   }
-  void change_latch(const spi::resource_id& resource, const spi::latch_change& change) {
-    memory::effects expected;
-    const auto reference = reference_.change_latch(time(), resource, change, expected);
-    const auto answer = sql::to_latch(
-        call("change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)",
-             {hex(sql::key_of(resource)), flag(change.what == spi::latch_change::kind::set),
-              std::to_string(change.count), hex(change.id), micros(change.life)}));
-    EXPECT_EQ(described(answer), described(reference)) << "change of a latch";
-    compare(expected, "change of a latch");
+  sql::rows change_latch(time now, const spi::resource_id& resource,
+                         const spi::latch_change& change) override {
+    return call(now, "change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)",
+                {hex(sql::key_of(resource)), flag(change.what == spi::latch_change::kind::set),
+                 std::to_string(change.count), hex(change.id), micros(change.life)});
   }
-  void read_latch(const spi::resource_id& resource) {
-    memory::effects expected;
-    const auto reference = reference_.read_latch(time(), resource, expected);
-    const auto answer =
-        sql::to_latch(call("read_latch_1($1::bytea)", {hex(sql::key_of(resource))}));
-    EXPECT_EQ(described(answer), described(reference)) << "a look at a latch";
-    compare(expected, "a look at a latch");
+  sql::rows read_latch(time now, const spi::resource_id& resource) override {
+    return call(now, "read_latch_1($1::bytea)", {hex(sql::key_of(resource))});
   }
-  // Who holds for how long, in the order of their fences, and who waits in which order.
-  void compare_states(const spi::resource_id& resource) {
-    memory::effects expected;
-    const auto reference = reference_.inspect(time(), resource, expected);
-    const auto answer = sql::to_state(call("inspect_1($1::bytea)", {hex(sql::key_of(resource))}));
-    EXPECT_EQ(described(*answer), described(reference)) << resource.name;
-    compare(expected, "a look at " + resource.name);
+  sql::rows inspect(time now, const spi::resource_id& resource) override {
+    return call(now, "inspect_1($1::bytea)", {hex(sql::key_of(resource))});
   }
-
-  // Claims that were offered something and have not been heard since.
-  std::set<spi::claim_id> offers;
+  std::vector<std::pair<std::string, std::string>> heard() override {
+    auto all = server_.heard();
+    for (auto& [channel, message] : all) channel.erase(0, 3);
+    return all;
+  }
 
  private:
   static std::size_t url_end() { return shared_postgresql().url("x").find('?'); }
-  static std::string flag(bool value) { return value ? "t" : "f"; }
-  static std::string micros(duration time) { return std::to_string(sql::microseconds(time)); }
-  static std::string name_of(const spi::claim& claim) {
-    return spi::public_id(claim.id) + ", mode " + std::to_string(static_cast<int>(claim.mode)) +
-           (claim.fair ? ", fair" : "") + (claim.queued ? "" : ", try");
-  }
-  [[nodiscard]] spi::server_time time() const { return spi::server_time(now_); }
 
-  sql::rows call(const std::string& what, const std::vector<std::string>& arguments) {
-    server_.ask("SELECT set_config('holdfast.clock', $1, false)", {std::to_string(now_.count())});
+  sql::rows call(time now, const std::string& what, const std::vector<std::string>& arguments) {
+    server_.ask("SELECT set_config('holdfast.clock', $1, false)", {std::to_string(now.count())});
     return server_.ask("SELECT " + schema_ + "." + what, arguments);
-  }
-
-  void compare(const memory::effects& expected, const std::string& after) {
-    std::multiset<std::string> wanted;
-    for (const auto& each : expected.pushes) {
-      wanted.insert(described(each));
-      if (each.what == memory::push::kind::granted) offers.insert(each.claim);
-    }
-    std::multiset<std::string> heard;
-    for (const auto& [channel, message] : server_.heard()) {
-      const auto push = sql::to_push(message);
-      ASSERT_TRUE(push) << message;
-      heard.insert(described(channel.substr(3), *push));
-    }
-    EXPECT_EQ(heard, wanted) << "pushes of " << after;
   }
 
   const std::string schema_;
   postgresql_session server_;
-  memory::ledger reference_;
-  std::chrono::microseconds now_{1'700'000'000'000'000};
-};
-
-struct wish {
-  spi::claim_ptr claim;
-  std::uint64_t process = 0;
-};
-
-class world {
- public:
-  world(unsigned seed, both& ledgers)
-      : random_(seed), space_(std::to_string(seed)), ledgers_(ledgers) {}
-
-  void run() {
-    for (int step = 0; step < 80 && !testing::Test::HasFailure(); ++step) {
-      pass();
-      act();
-      for (const char* name : {"lock", "semaphore"}) ledgers_.compare_states({space_, name});
-    }
-    // Longer than any lease: everybody is gone.
-    ledgers_.pass(200s);
-    for (const char* name : {"lock", "semaphore"}) ledgers_.compare_states({space_, name});
-  }
-
- private:
-  std::uint32_t pick(std::uint32_t below) { return static_cast<std::uint32_t>(random_()) % below; }
-
-  void pass() {
-    if (pick(12) != 0) return ledgers_.pass(std::chrono::microseconds(pick(1500)));
-    // Offers that run out are looked at elsewhere: silence is each store's own affair.
-    for (const wish& each : wishes_) {
-      if (ledgers_.offers.contains(each.claim->id)) ledgers_.renew(each.claim, each.process);
-    }
-    ledgers_.offers.clear();
-    ledgers_.pass(std::chrono::milliseconds(pick(1900)));
-  }
-
-  void act() {
-    const auto choice = pick(100);
-    if (choice < 4) return act_on_latch();
-    if (wishes_.empty() || choice < 40) {
-      wishes_.push_back(make_wish());
-      return ledgers_.attempt(wishes_.back().claim, wishes_.back().process);
-    }
-    const std::size_t index = pick(static_cast<std::uint32_t>(wishes_.size()));
-    const wish chosen = wishes_[index];
-    if (choice < 48) return ledgers_.attempt(chosen.claim, chosen.process);
-    if (choice < 62) return ledgers_.renew(chosen.claim, chosen.process);
-    if (choice < 88) {
-      ledgers_.leave(chosen.claim, chosen.process, pick(4) == 0);
-      // Left claims are attempted again now and then: late duplicates.
-      if (pick(4) != 0) wishes_.erase(wishes_.begin() + static_cast<std::ptrdiff_t>(index));
-    } else if (choice < 97) {
-      const auto to = pick(2) == 0 ? spi::mode::exclusive : spi::mode::shared;
-      ledgers_.change(chosen.claim, to, chosen.process);
-    } else {
-      const auto how = pick(2) == 0 ? spi::revocation::force : spi::revocation::safe;
-      ledgers_.revoke(chosen.claim->resource, how);
-    }
-  }
-
-  void act_on_latch() {
-    const spi::resource_id resource{space_, pick(6) == 0 ? "lock" : "latch"};
-    if (pick(4) == 0) return ledgers_.read_latch(resource);
-    spi::latch_change change;
-    change.what = pick(3) == 0 ? spi::latch_change::kind::set : spi::latch_change::kind::down;
-    change.count = 1 + pick(2);
-    change.id.bytes[0] = static_cast<std::uint8_t>(pick(6));
-    change.id.bytes[1] = static_cast<std::uint8_t>(change.what);
-    change.life = 5s;
-    ledgers_.change_latch(resource, change);
-  }
-
-  wish make_wish() {
-    auto claim = std::make_shared<spi::claim>();
-    for (auto& byte : claim->id.bytes) byte = static_cast<std::uint8_t>(random_());
-    claim->resource.space = space_;
-    claim->ttl = std::chrono::milliseconds(100 + pick(5000));
-    claim->lock_delay = std::chrono::milliseconds(pick(6) == 0 ? pick(500) : 0);
-    claim->fair = pick(3) == 0;
-    claim->queued = pick(5) != 0;
-    claim->payload = "host:1:test";
-    claim->renewed = pick(4) != 0;
-    claim->fence_block = pick(4) == 0 ? 33 : 1;
-    if (pick(4) == 0) {
-      claim->resource.name = "semaphore";
-      claim->mode = spi::mode::permit;
-      claim->max = pick(20) == 0 ? 5 : 4;
-      claim->permits = 1 + pick(4);
-    } else {
-      claim->resource.name = pick(30) == 0 ? "semaphore" : pick(30) == 0 ? "latch" : "lock";
-      claim->mode = pick(2) == 0 ? spi::mode::exclusive : spi::mode::shared;
-    }
-    return {claim, 1 + pick(3)};
-  }
-
-  std::mt19937 random_;
-  const std::string space_;
-  both& ledgers_;
-  std::vector<wish> wishes_;
 };
 
 TEST(postgresql_reference, the_same_verbs_get_the_same_answers) {
   // Broken: a lock that behaves differently in the database than in memory.
-  both ledgers;
-  for (unsigned seed = 1; seed <= 40 && !HasFailure(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    world(seed, ledgers).run();
-  }
+  postgresql_rules rules;
+  compare_with_reference(rules, 40);
 }
 
 }  // namespace

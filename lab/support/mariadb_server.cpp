@@ -1,0 +1,207 @@
+// See the header.
+#include "support/mariadb_server.hpp"
+
+#include "support/eventually.hpp"
+#include "support/free_port.hpp"
+
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::test {
+
+namespace {
+
+// Debian keeps the server where root's PATH looks, and the scripts of its system tables beside it.
+std::string program() {
+  constexpr const char* usual = "/usr/sbin/mariadbd";
+  return ::access(usual, X_OK) == 0 ? usual : "mariadbd";
+}
+
+std::string system_tables() {
+  for (const char* folder : {"/usr/share/mysql", "/usr/share/mariadb"}) {
+    if (std::filesystem::exists(std::string(folder) + "/mysql_system_tables.sql")) return folder;
+  }
+  throw std::runtime_error("no mysql_system_tables.sql: is mariadb-server installed?");
+}
+
+// Whom the server may run as where we are root.
+const passwd* unprivileged() {
+  const passwd* entry = ::getpwnam("mysql");
+  return entry != nullptr ? entry : ::getpwnam("nobody");
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& each : words) line += "'" + each + "' ";
+  return line;
+}
+
+}  // namespace
+
+mariadb_server::mariadb_server(mariadb_options options) : options_(std::move(options)) {
+  initialise();
+  constexpr int attempts = 5;  // somebody may take the port before the server does
+  for (int left = attempts; left > 0; --left) {
+    port_ = free_port();
+    launch();
+    if (eventually([this] { return answers() || !process_.alive(); }) && process_.alive()) return;
+  }
+  throw std::runtime_error("mariadbd does not start: " + log());
+}
+
+mariadb_server::~mariadb_server() {
+  if (process_.alive()) process_.end(SIGKILL);
+}
+
+std::vector<std::string> mariadb_server::as_user(std::vector<std::string> words) const {
+  if (::geteuid() != 0) return words;
+  std::vector<std::string> all{"setpriv", "--reuid", unprivileged()->pw_name, "--regid",
+                               std::to_string(unprivileged()->pw_gid), "--clear-groups",
+                               // Changing the user clears what child_process has asked for.
+                               "--pdeathsig", "KILL", "--"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+std::vector<std::string> mariadb_server::server_words() const {
+  return {program(),
+          "--no-defaults",
+          "--datadir=" + (folder_.path() / "data").string(),
+          "--tmpdir=" + folder_.path().string(),
+          "--innodb-flush-log-at-trx-commit=2",
+          "--innodb-doublewrite=0",
+          "--innodb-buffer-pool-size=32M",
+          "--innodb-log-file-size=16M"};
+}
+
+// Only the system's tables, without help texts: what mariadb-install-db does takes much longer.
+void mariadb_server::initialise() {
+  const std::string user = ::geteuid() == 0 ? unprivileged()->pw_name : "";
+  const std::string tables = system_tables();
+  std::filesystem::create_directories(folder_.path() / "data" / "mysql");
+  std::ofstream(folder_.path() / "init.sql")
+      << "CREATE USER IF NOT EXISTS tester@'%';\n"
+         "GRANT ALL ON *.* TO tester@'%' WITH GRANT OPTION;\n"
+         "CREATE DATABASE IF NOT EXISTS locks;\n";
+  if (!user.empty()) run_program({"chown", "-R", user, folder_.path()});
+  run_program({"sh", "-c",
+               "(printf 'USE mysql;\\nSET @auth_root_socket = NULL;\\n'; cat '" + tables +
+                   "/mysql_system_tables.sql' '" + tables + "/mysql_system_tables_data.sql') | " +
+                   joined(as_user(server_words())) + " --bootstrap --skip-networking >'" +
+                   (folder_.path() / "bootstrap.log").string() + "' 2>&1"});
+}
+
+void mariadb_server::launch() {
+  std::vector<std::string> words = server_words();
+  const auto set = [&](const std::string& setting) { words.push_back("--" + setting); };
+  set("port=" + std::to_string(port_));
+  set("bind-address=127.0.0.1");
+  set("socket=" + socket());
+  set("init-file=" + (folder_.path() / "init.sql").string());
+  for (const char* each :
+       {"skip-name-resolve", "max-connections=300", "innodb-fast-shutdown=2",
+        "innodb-buffer-pool-dump-at-shutdown=0", "innodb-buffer-pool-load-at-startup=0"}) {
+    set(each);
+  }
+  for (const std::string& each : options_.settings) set(each);
+  process_ = child_process(as_user(std::move(words)), folder_.path() / "log");
+}
+
+std::string mariadb_server::log() const {
+  std::ifstream file(folder_.path() / "log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool mariadb_server::answers() const {
+  try {
+    return sql("SELECT 1") == "1";
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+std::string mariadb_server::url(const std::string& prefix, const std::string& extra) const {
+  return "mariadb://tester@127.0.0.1:" + std::to_string(port_) + "/locks?prefix=" + prefix + extra;
+}
+
+void mariadb_server::stop() { process_.end(SIGTERM); }
+
+void mariadb_server::kill() { process_.end(SIGKILL); }
+
+void mariadb_server::await_start() {
+  if (!eventually([this] { return answers() || !process_.alive(); }) || !process_.alive()) {
+    throw std::runtime_error("mariadbd does not start again: " + log());
+  }
+}
+
+void mariadb_server::start() {
+  launch();
+  await_start();
+}
+
+void mariadb_server::restart() {
+  stop();
+  start();
+}
+
+void mariadb_server::pause() { process_.signal(SIGSTOP); }
+void mariadb_server::resume() { process_.signal(SIGCONT); }
+
+std::string mariadb_server::sql(const std::string& statements) const {
+  std::string output =
+      run_program({"mariadb", "--no-defaults", "--socket", socket(), "--user", "tester", "--batch",
+                   "--skip-column-names", "--database", "locks", "--execute", statements});
+  while (!output.empty() && output.back() == '\n') output.pop_back();
+  return output;
+}
+
+mariadb_server& shared_mariadb() {
+  static mariadb_server server;
+  return server;
+}
+
+std::string fresh_prefix() {
+  static std::atomic<int> count{0};
+  return "test_" + std::to_string(::getpid()) + "_" + std::to_string(++count) + "_";
+}
+
+namespace {
+
+std::vector<std::string>& free_prefixes() {
+  static std::vector<std::string> names;
+  return names;
+}
+
+}  // namespace
+
+borrowed_prefix::borrowed_prefix() {
+  auto& names = free_prefixes();
+  if (names.empty()) {
+    name_ = fresh_prefix();
+    return;
+  }
+  name_ = std::move(names.back());
+  names.pop_back();
+  std::string statements;
+  for (const char* each : {"claims", "resources", "tombstones", "silent", "observers",
+                           "latch_watchers", "latch_changes", "messages"}) {
+    statements += "DELETE FROM " + name_ + each + ";";
+  }
+  // Not where a test never came to make it, or broke it.
+  try {
+    shared_mariadb().sql(statements);
+  } catch (const std::runtime_error&) {
+    name_ = fresh_prefix();
+  }
+}
+
+borrowed_prefix::~borrowed_prefix() { free_prefixes().push_back(name_); }
+
+}  // namespace holdfast::test

@@ -1,0 +1,255 @@
+// See the header.
+#include "stores/mariadb/connection.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace holdfast::mariadb {
+
+namespace {
+
+// Trying again at once would be answered alike.
+bool definite(const error& why) noexcept {
+  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
+}
+
+}  // namespace
+
+connection::connection(net::network net, std::shared_ptr<const server_options> options,
+                       std::string name, events tell)
+    : net_(std::move(net)),
+      options_(std::move(options)),
+      name_(std::move(name)),
+      where_(options_->text()),
+      tell_(std::move(tell)),
+      backoff_(options_->backoff) {}
+
+std::shared_ptr<connection> connection::make(net::network net,
+                                             std::shared_ptr<const server_options> options,
+                                             std::string name, events tell) {
+  return std::shared_ptr<connection>(
+      new connection(std::move(net), std::move(options), std::move(name), std::move(tell)));
+}
+
+connection::~connection() {
+  if (!guard_.forked()) close();
+}
+
+void connection::send(statement which, const arguments& with, time_point deadline,
+                      spi::completion<sql::rows> done) {
+  if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
+  call next{which, text_of(which, with, options_->prefix), std::move(done), deadline};
+  const time_point now = net_.reactor->now();
+  mutex_lock lock(mutex_);
+  if (const auto refused = refusal(next, now)) {
+    lock.unlock();
+    return next.done(tl::unexpected(*refused));
+  }
+  watch_deadline(deadline);
+  waiting_.push_back(std::move(next));
+  if (state_ == state::open) return launch();
+  if (state_ != state::idle) return;
+  if (now >= not_before_) return connect(lock);
+  rest_or_idle(now);
+}
+
+std::optional<error> connection::refusal(const call& next, time_point now) const {
+  const std::string where = where_ + ", " + name_of(next.which);
+  if (state_ == state::closed) return error{errc::cancelled, "closed"};
+  if (next.deadline <= now) return error{errc::unavailable, where + ": no time left"};
+  if (waiting_.size() >= call_limit) {
+    return error{errc::overloaded, where + ": too many calls wait for the connection"};
+  }
+  if ((state_ == state::idle || state_ == state::resting) && now < not_before_ && last_failure_ &&
+      definite(*last_failure_)) {
+    return last_failure_;
+  }
+  return std::nullopt;
+}
+
+// Under the mutex, while open: the next call goes out if none is on its way.
+void connection::launch() {
+  if (flight_ || waiting_.empty()) return;
+  flight_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  flight_->sent = net_.reactor->now();
+  ++flight_->tries;
+  // A link that does not take it has ended: it is about to say so, and the call ends with it.
+  link_->send(flight_->which, flight_->text);
+}
+
+void connection::start() {
+  if (guard_.forked()) return;
+  mutex_lock lock(mutex_);
+  if (std::exchange(started_, true) || state_ != state::idle) return;
+  connect(lock);
+}
+
+// Releases the mutex.
+void connection::connect(mutex_lock& lock) {
+  state_ = state::connecting;
+  auto made = std::make_shared<link>(net_, options_, weak_from_this(), name_, turn_);
+  link_ = made;
+  lock.unlock();
+  made->start();
+}
+
+void connection::rest_or_idle(time_point now) {
+  if (!needed()) {
+    state_ = state::idle;
+    return;
+  }
+  state_ = state::resting;
+  rest_timer_ = net_.reactor->at(std::max(not_before_, now), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    mutex_lock lock(self->mutex_);
+    if (self->state_ != state::resting) return;
+    if (self->needed()) return self->connect(lock);
+    self->state_ = state::idle;
+  });
+}
+
+void connection::opened(link& which) {
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ != state::connecting || link_.get() != &which) return;
+    state_ = state::open;
+    opened_at_ = net_.reactor->now();
+    last_failure_.reset();
+    launch();
+  }
+  if (tell_.opened) tell_.opened();
+}
+
+void connection::received(link& which, answer& given) {
+  std::optional<call> answered;
+  {
+    const mutex_lock lock(mutex_);
+    if (link_.get() != &which || !flight_) return;
+    answered = std::exchange(flight_, std::nullopt);
+    const bool again = given.retry && answered->done && answered->tries < try_limit;
+    if (again) waiting_.push_front(*std::exchange(answered, std::nullopt));
+    // Where the link is about to end the next call is for the one after it.
+    if (state_ == state::open && !given.last) launch();
+  }
+  if (answered && answered->done) answered->done(std::move(given.what));
+}
+
+void connection::ended(link& which, const error& why) {
+  calls those;
+  std::shared_ptr<link> over;  // destroyed under no lock
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ == state::closed || link_.get() != &which) return;
+    const time_point now = net_.reactor->now();
+    if (state_ == state::open) backoff_.succeeded(now - opened_at_);
+    over = std::move(link_);
+    last_failure_ = why;
+    ++turn_;
+    not_before_ = now + backoff_.next(net_.reactor->random());
+    if (flight_) those.push_back(*std::exchange(flight_, std::nullopt));
+    if (definite(why)) {
+      std::move(waiting_.begin(), waiting_.end(), std::back_inserter(those));
+      waiting_.clear();
+    }
+    rest_or_idle(now);
+  }
+  refuse(std::move(those), why);
+}
+
+void connection::refuse(calls those, const error& why) {
+  for (call& each : those) {
+    if (each.done) each.done(tl::unexpected(why));
+  }
+}
+
+// Under the mutex.
+void connection::watch_deadline(time_point deadline) {
+  if (deadline >= alarm_at_) return;
+  if (alarm_ != 0) net_.reactor->cancel(alarm_);
+  alarm_at_ = deadline;
+  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->check_deadlines();
+  });
+}
+
+// Under the mutex. Returns when to look again.
+time_point connection::collect_late(time_point now, calls& late) {
+  time_point next = time_point::max();
+  if (flight_ && flight_->done) {
+    if (flight_->deadline <= now) {
+      late.push_back({flight_->which, {}, std::exchange(flight_->done, nullptr), now});
+    } else {
+      next = flight_->deadline;
+    }
+  }
+  const auto overdue = [&](const call& each) { return each.deadline <= now; };
+  for (call& each : waiting_) {
+    if (overdue(each)) {
+      late.push_back({each.which, {}, std::exchange(each.done, nullptr), now});
+    } else {
+      next = std::min(next, each.deadline);
+    }
+  }
+  std::erase_if(waiting_, overdue);
+  return next;
+}
+
+void connection::check_deadlines() {
+  calls late;
+  std::shared_ptr<link> silent;
+  std::string why = where_ + ": no answer in time";
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ == state::closed) return;
+    const time_point now = net_.reactor->now();
+    alarm_at_ = time_point::max();
+    alarm_ = 0;
+    time_point next = collect_late(now, late);
+    if (flight_) {
+      const time_point limit = std::max(flight_->deadline, flight_->sent + silence_limit);
+      if (limit <= now) silent = link_;
+      next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
+    }
+    if (state_ == state::connecting) why += std::string(" (") + link_->progress() + ")";
+    if (last_failure_ && state_ != state::open) why += "; last: " + last_failure_->detail;
+    if (next != time_point::max()) watch_deadline(next);
+  }
+  refuse(std::move(late), {errc::unavailable, why});
+  if (silent != nullptr) {
+    ended(*silent, {errc::unavailable, where_ + ": the server is silent"});
+    silent->close();
+  }
+}
+
+bool connection::is_open() const {
+  const mutex_lock lock(mutex_);
+  return state_ == state::open;
+}
+
+std::optional<error> connection::last_failure() const {
+  const mutex_lock lock(mutex_);
+  return last_failure_;
+}
+
+void connection::close() noexcept {
+  if (guard_.forked()) return;
+  calls those;
+  std::shared_ptr<link> over;
+  {
+    const mutex_lock lock(mutex_);
+    if (std::exchange(state_, state::closed) == state::closed) return;
+    over = std::move(link_);
+    if (flight_) those.push_back(*std::exchange(flight_, std::nullopt));
+    std::move(waiting_.begin(), waiting_.end(), std::back_inserter(those));
+    waiting_.clear();
+    if (alarm_ != 0) net_.reactor->cancel(alarm_);
+    if (rest_timer_ != 0) net_.reactor->cancel(rest_timer_);
+  }
+  if (over != nullptr) over->close();
+  refuse(std::move(those), {errc::unavailable, where_ + ": closed"});
+}
+
+}  // namespace holdfast::mariadb

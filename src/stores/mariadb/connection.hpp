@@ -1,0 +1,135 @@
+// A connection that stays: it connects when it is needed, again and again, and each call waits for
+// that, and for the calls before it, as long as its own deadline allows. Calls of all threads share
+// it, one after the other: the server's protocol knows no other way.
+#pragma once
+
+#include "net/backoff.hpp"
+#include "net/connector.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/mariadb/link.hpp"
+#include "stores/mariadb/options.hpp"
+#include "stores/mariadb/statement.hpp"
+#include "stores/sql/answers.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::mariadb {
+
+// Thread-safe. Completions are called exactly once, by the call's deadline, under no lock.
+//
+//   state       means                           changes to
+//   idle        no link, nobody waits for one   connecting: a call comes; resting: too soon
+//   connecting  a link is being made            open; resting or idle: failed
+//   open        calls go out one by one         resting or idle: the link ended
+//   resting     back-off after a failure        connecting
+//   closed      for good                        -
+//
+// What must hold:
+//  1. flight_ is the call that the link has been given and not answered. When its deadline has passed
+//     it stays as a blank, so that its late answer is not taken for another's.
+//  2. A link is given up when the deadline of its call has passed, and silence_limit since it was sent.
+//  3. No call to others under the mutex, except link::send, which returns at once.
+//  4. A call that the server rolled back is sent again, try_limit times at most.
+class connection final : public link_user, public std::enable_shared_from_this<connection> {
+ public:
+  // Waiting for a link or for their turn; then overloaded.
+  static constexpr std::size_t call_limit = 200'000;
+  static constexpr int try_limit = 10;
+  static constexpr duration silence_limit = std::chrono::seconds(1);
+
+  // Told on the reactor's threads.
+  struct events {
+    std::function<void()> opened;
+  };
+
+  // `name`: of a lock that its session holds, if any.
+  static std::shared_ptr<connection> make(net::network net,
+                                          std::shared_ptr<const server_options> options,
+                                          std::string name = {}, events tell = {});
+  ~connection() override;
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  // unavailable: no answer in time, or the link broke; the call may have been executed. denied,
+  // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
+  void send(statement which, const arguments& with, time_point deadline,
+            spi::completion<sql::rows> done);
+
+  // Connects, and from now on stays connected without being asked.
+  void start();
+  [[nodiscard]] bool is_open() const;
+  // Why it is not open, if it was tried.
+  [[nodiscard]] std::optional<error> last_failure() const;
+
+  // Afterwards every completion has been called, with unavailable. Not from within a lock that
+  // completions take.
+  void close() noexcept;
+
+  void opened(link& which) override;
+  void received(link& which, answer& given) override;
+  void ended(link& which, const error& why) override;
+
+ private:
+  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
+
+  struct call {
+    statement which;
+    std::string text;
+    spi::completion<sql::rows> done;  // empty: answered already, for its deadline
+    time_point deadline;
+    time_point sent{};
+    int tries = 0;
+  };
+  using mutex_lock = std::unique_lock<std::mutex>;
+  using calls = std::vector<call>;
+
+  connection(net::network net, std::shared_ptr<const server_options> options, std::string name,
+             events tell);
+
+  [[nodiscard]] std::optional<error> refusal(const call& next, time_point now) const;
+  void connect(mutex_lock& lock);
+  void launch();
+  void rest_or_idle(time_point now);
+  void watch_deadline(time_point deadline);
+  void check_deadlines();
+  time_point collect_late(time_point now, calls& late);
+  [[nodiscard]] bool needed() const noexcept { return started_ || !waiting_.empty(); }
+  static void refuse(calls those, const error& why);
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const std::string name_;
+  const std::string where_;
+  const events tell_;
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  state state_ = state::idle;
+  bool started_ = false;
+  std::shared_ptr<link> link_;
+  std::size_t turn_ = 0;  // which host: the next one after each failure
+  std::optional<call> flight_;
+  std::deque<call> waiting_;
+  time_point alarm_at_ = time_point::max();  // not later than any deadline
+  spi::runtime::timer_id alarm_ = 0;
+  spi::runtime::timer_id rest_timer_ = 0;
+  net::backoff backoff_;
+  time_point not_before_{};  // the next attempt to connect
+  time_point opened_at_{};
+  std::optional<error> last_failure_;
+};
+
+}  // namespace holdfast::mariadb

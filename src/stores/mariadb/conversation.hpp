@@ -1,0 +1,71 @@
+// libmariadb's non-blocking calls as one thing that goes on when its socket is ready: connect, or ask
+// and take all that is answered.
+#pragma once
+
+#include "stores/mariadb/options.hpp"
+#include "stores/sql/answers.hpp"
+
+#include <mariadb/mysql.h>
+
+#include <cstdint>
+#include <string>
+
+namespace holdfast::mariadb {
+
+// Not thread-safe. One task at a time:
+//
+//   step        waits for                     then
+//   idle        -                             connecting, asking
+//   connecting  TCP, TLS, authentication      idle: finished
+//   asking      the first answer              storing; advancing; idle
+//   storing     the rows of one result        advancing; idle
+//   advancing   the next result               storing; idle
+class conversation {
+ public:
+  conversation() = default;
+  ~conversation();
+  conversation(const conversation&) = delete;
+  conversation& operator=(const conversation&) = delete;
+
+  struct place {
+    std::string host;  // a name or address, or the path of a unix socket
+    std::uint16_t port = 0;
+  };
+  // The options must outlive this object: libmariadb reads them when it comes to it.
+  void connect(const server_options& options, place where);
+  void ask(std::string text);
+  // The socket is as it was waited for (MYSQL_WAIT_ flags).
+  void go_on(int ready);
+
+  [[nodiscard]] bool finished() const noexcept { return waits_for_ == 0; }
+  [[nodiscard]] int waits_for() const noexcept { return waits_for_; }
+  [[nodiscard]] int socket() const noexcept;
+  [[nodiscard]] MYSQL* handle() const noexcept { return handle_; }
+
+  // Of a task that has finished. Values of the first column; a value of several lines is several rows.
+  [[nodiscard]] sql::rows& rows() noexcept { return rows_; }
+  [[nodiscard]] unsigned code() const noexcept { return code_; }  // 0: it went well
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
+
+  // Only our copy of the socket ends: a child of a fork must not say goodbye in the parent's name.
+  void abandon() noexcept;
+
+ private:
+  enum class step : std::uint8_t { idle, connecting, asking, storing, advancing };
+
+  void advance();
+  void take(MYSQL_RES* result);
+  void asked(int failed);
+  void fail();
+
+  MYSQL* handle_ = nullptr;
+  step step_ = step::idle;
+  int waits_for_ = 0;
+  place where_;       // libmariadb reads it until it is connected
+  std::string text_;  // libmariadb reads it until the question has gone out
+  sql::rows rows_;
+  unsigned code_ = 0;
+  std::string message_;
+};
+
+}  // namespace holdfast::mariadb

@@ -1,0 +1,174 @@
+// One life of a connection: its socket, its answers, its end. How it begins: link_connect.cpp.
+#include "stores/mariadb/link.hpp"
+
+#include <utility>
+
+namespace holdfast::mariadb {
+
+link::link(net::network net, std::shared_ptr<const server_options> options,
+           std::weak_ptr<link_user> user, std::string name, std::size_t turn)
+    : net_(std::move(net)),
+      options_(std::move(options)),
+      user_(std::move(user)),
+      name_(std::move(name)),
+      host_(options_->hosts[turn % options_->hosts.size()]),
+      where_(options_->text()) {}
+
+link::~link() {
+  if (!guard_.forked()) {
+    close();
+    return;
+  }
+  if (talk_ != nullptr) talk_->abandon();
+}
+
+bool link::send(statement which, std::string text) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != phase::open || asking_) return false;
+  asking_ = true;
+  asked_ = which;
+  talk_->ask(std::move(text));
+  if (!talk_->finished()) {
+    await();
+    return true;
+  }
+  // It ended within the call, which must not be told from here.
+  net_.reactor->post([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    harvest got;
+    {
+      const std::lock_guard inner(self->mutex_);
+      if (self->phase_ == phase::open && self->asking_) self->finish_question(got);
+    }
+    self->deliver(got);
+  });
+  return true;
+}
+
+// As libmariadb wants it; where it wants nothing, to see the server hang up.
+void link::await() {
+  const int flags = talk_->finished() ? MYSQL_WAIT_READ : talk_->waits_for();
+  const bool writable = (flags & MYSQL_WAIT_WRITE) != 0;
+  const bool readable = (flags & (MYSQL_WAIT_READ | MYSQL_WAIT_EXCEPT)) != 0 || !writable;
+  if (watched_ && readable == readable_ && writable == writable_) return;
+  readable_ = readable;
+  writable_ = writable;
+  if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
+  watched_ = true;
+  watch_ = net_.reactor->watch(talk_->socket(), readable, writable,
+                               [weak = weak_from_this()](spi::readiness how) {
+                                 if (const auto self = weak.lock()) self->ready(how);
+                               });
+}
+
+void link::unwatch_within() noexcept {
+  if (std::exchange(watched_, false)) net_.reactor->unwatch(watch_);
+}
+
+void link::ready(spi::readiness how) {
+  harvest got;
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ == phase::over || phase_ == phase::resolving) return;
+    if (talk_->finished()) {
+      // Nothing was asked, or its answer is being told: a server that says something now says goodbye.
+      if (phase_ == phase::open && !asking_) {
+        got.end = error{errc::unavailable, where_ + ": the server closed the connection"};
+      }
+    } else {
+      // libmariadb may close the socket and open another (the next address): it is watched anew, and
+      // never while libmariadb may close it.
+      if (phase_ == phase::connecting) unwatch_within();
+      int flags = how.readable || how.hung_up ? MYSQL_WAIT_READ : 0;
+      if (how.writable || how.hung_up) flags |= MYSQL_WAIT_WRITE;
+      talk_->go_on(flags & (talk_->waits_for() | MYSQL_WAIT_READ));
+      proceed(got);
+    }
+  }
+  deliver(got);
+}
+
+void link::proceed(harvest& into) {
+  while (talk_->finished() && !into.end && !into.opened && !into.given) finish(into);
+  if (!into.end) await();
+}
+
+void link::finish(harvest& into) {
+  if (phase_ == phase::open) return finish_question(into);
+  if (phase_ == phase::connecting) return finish_connecting(into);
+  finish_phase(into);
+}
+
+void link::finish_question(harvest& into) {
+  asking_ = false;
+  if (talk_->code() == 0) {
+    into.given = answer{std::move(talk_->rows())};
+    return;
+  }
+  // That is how a listener is woken.
+  if (asked_ == statement::listen && talk_->code() == er_query_interrupted) {
+    into.given = answer{sql::rows{}};
+    return;
+  }
+  server_error failed = to_error(talk_->code(), talk_->message(), where_, name_of(asked_));
+  into.given = answer{tl::unexpected(failed.what), failed.retry, failed.ends_link};
+  if (failed.ends_link) into.end = std::move(failed.what);
+}
+
+void link::deliver(harvest& what) {
+  const auto self = shared_from_this();
+  const auto user = user_.lock();
+  if (user != nullptr) {
+    if (what.opened) user->opened(*this);
+    if (what.given) user->received(*this, *what.given);
+  }
+  if (what.end) fail(*what.end);
+}
+
+// False: it was over already.
+bool link::end() noexcept {
+  std::unique_ptr<conversation> ended;
+  spi::runtime::timer_id timer = 0;
+  bool watched = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(phase_, phase::over) == phase::over) return false;
+    ended = std::move(talk_);
+    watched = std::exchange(watched_, false);
+    timer = timer_;
+  }
+  net_.reactor->cancel(timer);
+  if (watched) net_.reactor->unwatch(watch_);
+  return true;
+}
+
+void link::fail(const error& why) noexcept {
+  const auto self = shared_from_this();
+  if (!end()) return;
+  if (const auto user = user_.lock()) user->ended(*this, why);
+}
+
+void link::close() noexcept { end(); }
+
+const char* link::progress() {
+  const std::lock_guard lock(mutex_);
+  switch (phase_) {
+    case phase::resolving:
+      return "resolving the name";
+    case phase::connecting:
+      return "connecting";
+    case phase::locking:
+    case phase::rechecking:
+    case phase::installing:
+    case phase::unlocking:
+      return "making the tables";
+    case phase::open:
+    case phase::over:
+      return "connected";
+    default:
+      return "setting up the session";
+  }
+}
+
+}  // namespace holdfast::mariadb

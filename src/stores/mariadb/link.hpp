@@ -1,0 +1,153 @@
+// One life of a connection to a server: connected, set up, then one question after the other, then its
+// end. Never used again after that: a late answer must not be taken for another's.
+#pragma once
+
+#include "net/connector.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/mariadb/conversation.hpp"
+#include "stores/mariadb/options.hpp"
+#include "stores/mariadb/server_error.hpp"
+#include "stores/mariadb/statement.hpp"
+#include "stores/sql/answers.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::mariadb {
+
+class link;
+
+// The answer to a question, or why there is none.
+struct answer {
+  result<sql::rows> what;
+  bool retry = false;  // it was rolled back, and may go better at once
+  bool last = false;   // the link ends after it
+};
+
+// Called on the reactor's threads, under no lock, never twice at once for one link.
+class link_user {
+ public:
+  virtual ~link_user() = default;
+  virtual void opened(link& which) = 0;
+  virtual void received(link& which, answer& given) = 0;
+  // Once, and last; not after close(). denied and unsupported: trying again at once is in vain.
+  virtual void ended(link& which, const error& why) = 0;
+};
+
+// Thread-safe.
+//
+//   phase       waits for                          then
+//   resolving   the host's addresses               connecting
+//   connecting  libmariadb: TCP, TLS, login        greeting
+//   greeting    who answers                        settling
+//   settling    session settings                   checking
+//   checking    the tables' format                 naming, or locking where no tables are
+//   locking     the right to make the tables       rechecking
+//   rechecking  whether somebody made them         unlocking, or installing
+//   installing  one statement after the other      unlocking
+//   unlocking   -                                  naming
+//   naming      the lock that it holds             open, or evicting
+//   evicting    the end of who has it              over
+//   open        -                                  over, by any failure
+class link final : public std::enable_shared_from_this<link> {
+ public:
+  // `name`: of a lock that the session holds, if any. `turn`: which of the hosts.
+  link(net::network net, std::shared_ptr<const server_options> options,
+       std::weak_ptr<link_user> user, std::string name, std::size_t turn);
+  ~link();
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+
+  void start();
+
+  // Only once opened, and not before the one before has been answered. False: the link has ended or is
+  // not free; its end is told, or has been.
+  bool send(statement which, std::string text);
+
+  // For messages, before it is opened: what takes so long.
+  [[nodiscard]] const char* progress();
+
+  // No call to the user afterwards, unless this is called from within one. Not under a lock that the
+  // calls take.
+  void close() noexcept;
+
+ private:
+  enum class phase : std::uint8_t {
+    resolving,
+    connecting,
+    greeting,
+    settling,
+    checking,
+    locking,
+    rechecking,
+    installing,
+    unlocking,
+    naming,
+    evicting,
+    open,
+    over
+  };
+  // What one event on the socket amounts to.
+  struct harvest {
+    std::optional<answer> given;
+    bool opened = false;
+    std::optional<error> end;
+  };
+
+  // link_connect.cpp; those with harvest: under the mutex.
+  void located(const result<net::addresses>& found);
+  void limit_set_up(duration time);
+  void finish_connecting(harvest& into);
+  void finish_phase(harvest& into);
+  void greeted(harvest& into);
+  bool named();
+  void enter(phase next);
+  void enter_checked(harvest& into);
+  [[nodiscard]] std::string question(phase next) const;
+
+  // link.cpp; under the mutex.
+  void proceed(harvest& into);
+  void finish(harvest& into);
+  void finish_question(harvest& into);
+  void await();
+  void unwatch_within() noexcept;
+  [[nodiscard]] bool format_fits() const;
+
+  void ready(spi::readiness how);
+  void fail(const error& why) noexcept;
+  bool end() noexcept;
+  void deliver(harvest& what);
+
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const std::weak_ptr<link_user> user_;
+  const std::string name_;
+  const spi::endpoint host_;
+  const std::string where_;
+  const runtime::fork_guard guard_;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::unique_ptr<conversation> talk_ = std::make_unique<conversation>();
+  phase phase_ = phase::resolving;
+  bool asking_ = false;  // open, and without an answer
+  statement asked_ = statement::examine;
+  spi::reactor::watch_id watch_ = 0;
+  bool watched_ = false;
+  bool readable_ = false;  // what the watch is for
+  bool writable_ = false;
+  spi::runtime::timer_id timer_ = 0;
+  std::vector<std::string> script_;  // of the installation
+  std::size_t installed_ = 0;
+  std::string former_;  // who has our lock: a number
+};
+
+}  // namespace holdfast::mariadb

@@ -1,0 +1,240 @@
+// How a link begins: addresses, libmariadb's handshake, and the session's set-up.
+#include "stores/mariadb/link.hpp"
+#include "stores/mariadb/schema.hpp"
+#include "stores/sql/words.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::mariadb {
+
+namespace {
+
+constexpr unsigned long oldest_version = 100500;  // MariaDB 10.5
+// Forty statements, each of which the server writes to its disk.
+constexpr duration installation_limit = std::chrono::seconds(30);
+
+// CONNECTION_ID, read-only, Galera, binary log by statement.
+constexpr const char* greeting =
+    "SELECT CONCAT_WS(' ', CONNECTION_ID(), @@global.read_only NOT IN ('0', 'OFF'), "
+    "(SELECT COUNT(*) FROM information_schema.global_variables "
+    "WHERE variable_name = 'WSREP_ON' AND variable_value IN ('ON', '1')), "
+    "@@global.log_bin AND @@session.binlog_format = 'STATEMENT')";
+
+// What must hold in the session, whatever the server's or the user's defaults are: no time-out ends it
+// while it is idle, none of its statements waits for ever, a commit is a commit. Read committed: with
+// the default, neighbours of a name would wait for each other.
+constexpr const char* settings =
+    "SET SESSION time_zone = '+00:00', tx_isolation = 'READ-COMMITTED', tx_read_only = 0, "
+    "autocommit = 1, completion_type = 0, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
+    "wait_timeout = 31536000, interactive_timeout = 31536000, innodb_lock_wait_timeout = 3, "
+    "lock_wait_timeout = 5, max_statement_time = 10, idle_transaction_timeout = 0, "
+    "idle_write_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, "
+    "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, group_concat_max_len = "
+    "16777216";
+
+std::string_view first_of(const sql::rows& rows) noexcept {
+  return rows.empty() ? std::string_view() : std::string_view(rows.front());
+}
+
+}  // namespace
+
+void link::limit_set_up(duration time) {
+  if (timer_ != 0) net_.reactor->cancel(timer_);
+  timer_ = net_.reactor->at(net_.reactor->now() + time, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->fail(
+        {errc::unavailable, self->where_ + ": not connected in time (" + self->progress() + ")"});
+  });
+}
+
+void link::start() {
+  {
+    const std::lock_guard lock(mutex_);
+    limit_set_up(options_->connect_limit);
+  }
+  if (host_.host.starts_with('/')) return located(net::addresses{});
+  net_.resolver->resolve(
+      host_.host, host_.port, net_.reactor->now() + options_->connect_limit,
+      [self = shared_from_this()](const result<net::addresses>& found) { self->located(found); });
+}
+
+// libmariadb would look names up itself, and wait for it. It gets an address, except where it must
+// compare the name with a certificate: there the look-up has just been made, and is at hand.
+void link::located(const result<net::addresses>& found) {
+  if (!found) return fail(found.error());
+  harvest got;
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ != phase::resolving) return;
+    conversation::place where{host_.host, host_.port};
+    if (!found->empty() && options_->tls != tls_mode::verified) {
+      std::string text = found->front().text();
+      text.resize(std::min(text.rfind(':'), text.size()));
+      if (text.starts_with('[')) text = text.substr(1, text.size() - 2);
+      where.host = std::move(text);
+    }
+    phase_ = phase::connecting;
+    talk_->connect(*options_, std::move(where));
+    proceed(got);
+  }
+  deliver(got);
+}
+
+void link::finish_connecting(harvest& into) {
+  if (talk_->code() != 0) {
+    into.end = connect_error(talk_->code(), talk_->message(), where_);
+    return;
+  }
+  if (mariadb_connection(talk_->handle()) == 0) {
+    into.end =
+        error{errc::unsupported, where_ + ": MySQL, not MariaDB; its procedures know no rows"};
+    return;
+  }
+  if (mysql_get_server_version(talk_->handle()) < oldest_version) {
+    into.end = error{errc::unsupported, where_ + ": MariaDB 10.5 is the oldest that will do"};
+    return;
+  }
+  enter(phase::greeting);
+}
+
+std::string link::question(phase next) const {
+  const std::string lock = installation_lock(options_->database, options_->prefix);
+  switch (next) {
+    case phase::greeting:
+      return greeting;
+    case phase::settling:
+      return settings;
+    case phase::checking:
+    case phase::rechecking:
+      return "SELECT format FROM " + options_->prefix + "meta";
+    case phase::locking:
+      return "SELECT GET_LOCK('" + lock + "', 8)";
+    case phase::installing:
+      return script_[installed_];
+    case phase::unlocking:
+      return "SELECT RELEASE_LOCK('" + lock + "')";
+    case phase::naming:
+      return "SELECT CONCAT(GET_LOCK('" + name_ + "', 1), ' ', IS_USED_LOCK('" + name_ + "'))";
+    case phase::evicting:
+      return "KILL " + former_;
+    default:
+      return {};
+  }
+}
+
+void link::enter(phase next) {
+  phase_ = next;
+  talk_->ask(question(next));
+}
+
+void link::greeted(harvest& into) {
+  sql::words line(first_of(talk_->rows()));
+  const auto id = line.number<unsigned long>();
+  const bool read_only = line.number() != 0;
+  const bool galera = line.number() != 0;
+  const bool statements = line.number() != 0;
+  if (!line.fine()) {
+    into.end = error{errc::unavailable, where_ + ": the server does not say who it is"};
+  } else if (!options_->pooler_is_fine && id != mysql_thread_id(talk_->handle())) {
+    into.end =
+        error{errc::unsupported,
+              where_ +
+                  ": a proxy is in between; named locks and the session's settings do not stay "
+                  "where it shares a server connection. Connect directly, or, if it keeps "
+                  "whole sessions, say pooler=session"};
+  } else if (galera) {
+    into.end = error{errc::unsupported,
+                     where_ +
+                         ": a Galera cluster (wsrep_on): two nodes may grant one lock before they "
+                         "compare, and named locks are each node's own"};
+  } else if (statements) {
+    into.end =
+        error{errc::unsupported,
+              where_ + ": binlog_format=STATEMENT takes no READ COMMITTED; set MIXED or ROW"};
+  } else if (read_only) {
+    into.end = error{errc::unavailable, where_ + ": read-only, perhaps a replica"};
+  } else {
+    enter(phase::settling);
+  }
+}
+
+bool link::format_fits() const {
+  const auto& rows = talk_->rows();
+  return rows.size() == 1 && rows.front() == std::to_string(format);
+}
+
+// The tables are there, in some format.
+void link::enter_checked(harvest& into) {
+  if (!format_fits()) {
+    into.end = error{errc::unsupported, where_ + ": the tables " + options_->prefix +
+                                            "* have format " + talk_->rows().front() +
+                                            ", this version reads " + std::to_string(format)};
+    return;
+  }
+  if (phase_ == phase::rechecking) return enter(phase::unlocking);
+  if (!name_.empty()) return enter(phase::naming);
+  phase_ = phase::open;
+  into.opened = true;
+  net_.reactor->cancel(timer_);
+}
+
+// Nobody else knows the name: who has it is a former connection of ours that the server takes for alive.
+bool link::named() {
+  sql::words line(first_of(talk_->rows()));
+  const bool ours = line.number() == 1;
+  former_ = line.rest();
+  return ours;
+}
+
+// A question of the set-up was answered to its end.
+void link::finish_phase(harvest& into) {
+  const bool looked = phase_ == phase::checking || phase_ == phase::rechecking;
+  const bool absent = looked && (talk_->code() == er_no_such_table ||
+                                 (talk_->code() == 0 && talk_->rows().empty()));
+  if (phase_ == phase::evicting) {
+    into.end = error{errc::unavailable, where_ + ": our former connection had to go first"};
+    return;
+  }
+  if (talk_->code() != 0 && !absent) {
+    into.end = to_error(talk_->code(), talk_->message(), where_, "set-up").what;
+    return;
+  }
+  switch (phase_) {
+    case phase::greeting:
+      return greeted(into);
+    case phase::settling:
+      return enter(phase::checking);
+    case phase::checking:
+    case phase::rechecking:
+      if (!absent) return enter_checked(into);
+      if (phase_ == phase::checking) {
+        limit_set_up(installation_limit);
+        return enter(phase::locking);
+      }
+      script_ = installation(options_->prefix);
+      return enter(phase::installing);
+    case phase::locking:
+      if (talk_->rows().empty() || talk_->rows().front() != "1") {
+        into.end = error{errc::unavailable, where_ + ": somebody else makes the tables, for long"};
+        return;
+      }
+      return enter(phase::rechecking);
+    case phase::installing:
+      if (++installed_ < script_.size()) return enter(phase::installing);
+      return enter(phase::unlocking);
+    case phase::unlocking:
+      return enter(phase::checking);
+    case phase::naming:
+      if (!named()) return enter(phase::evicting);
+      [[fallthrough]];
+    default:
+      phase_ = phase::open;
+      into.opened = true;
+      net_.reactor->cancel(timer_);
+  }
+}
+
+}  // namespace holdfast::mariadb

@@ -1,0 +1,190 @@
+// The store's life, and its verbs: each a call of a stored procedure.
+#include "stores/mariadb/mariadb_store.hpp"
+
+#include "stores/sql/names.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace holdfast::mariadb {
+
+namespace {
+
+spi::caps capabilities() {
+  spi::caps caps;
+  caps.engine = "mariadb";
+  return caps;
+}
+
+constexpr duration default_latch_life = std::chrono::hours(24);
+
+tl::unexpected<error> refusal() { return failure(errc::cancelled, "mariadb: closed or forked"); }
+
+}  // namespace
+
+mariadb_store::mariadb_store(std::shared_ptr<spi::reactor> reactor, server_options options)
+    : reactor_(std::move(reactor)),
+      options_(std::make_shared<const server_options>(std::move(options))),
+      caps_(capabilities()),
+      net_(net::make_network(reactor_)) {}
+
+std::shared_ptr<mariadb_store> mariadb_store::make(std::shared_ptr<spi::reactor> reactor,
+                                                   server_options options) {
+  std::shared_ptr<mariadb_store> made(new mariadb_store(std::move(reactor), std::move(options)));
+  made->audience_ = std::make_shared<sql::audience>(
+      [weak = std::weak_ptr(made)](const sql::audience::wishes& over) {
+        const auto self = weak.lock();
+        if (self == nullptr || !self->usable()) return;
+        arguments with;
+        with.list(over.events).list(over.latches).bytes(self->ear_->process());
+        const time_point soon = self->reactor_->now() + std::chrono::seconds(5);
+        self->connections_.front()->send(statement::ignore, with, soon,
+                                         [](const result<sql::rows>&) {});
+      });
+  made->ear_ = ear::make(made->net_, made->options_, made->bells_, made->audience_);
+  for (std::size_t i = 0; i < made->options_->connections; ++i) {
+    made->connections_.push_back(
+        connection::make(made->net_, made->options_, i == 0 ? made->ear_->pillow() : ""));
+  }
+  // The first lock must not wait for a handshake that could have been made before.
+  made->connections_.front()->start();
+  made->ear_->start();
+  return made;
+}
+
+mariadb_store::~mariadb_store() {
+  if (!guard_.forked()) close();
+}
+
+bool mariadb_store::usable() const noexcept {
+  return !guard_.forked() && !closed_.load(std::memory_order_acquire);
+}
+
+connection& mariadb_store::road(const std::string& key) const {
+  return *connections_[std::hash<std::string>{}(key) % connections_.size()];
+}
+
+template <class T, class Convert>
+void mariadb_store::call(statement which, const std::string& key, const arguments& with,
+                         const spi::op_context& context, spi::completion<T> done, Convert convert) {
+  if (!usable()) return done(refusal());
+  road(key).send(which, with, context.deadline,
+                 [done = std::move(done), convert](result<sql::rows> rows) mutable {
+                   if (!rows) return done(tl::unexpected(std::move(rows.error())));
+                   done(convert(*rows));
+                 });
+}
+
+void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                            const spi::op_context& context, spi::completion<spi::outcome> done) {
+  if (!usable()) return done(refusal());
+  const std::string key = sql::key_of(claim->resource);
+  bells_->hang(claim->id, std::move(wakeup));
+  road(key).send(
+      statement::attempt, attempt_arguments(key, *claim, ear_->process()), context.deadline,
+      [bells = bells_, id = claim->id, done = std::move(done)](result<sql::rows> rows) mutable {
+        auto answer = rows ? sql::to_outcome(*rows)
+                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+        const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
+        const bool over = answer ? blocked != nullptr && !blocked->queued
+                                 : !(answer.error() == errc::unavailable);
+        if (over) bells->remove(id);
+        done(std::move(answer));
+      });
+}
+
+// Never asked for: whoever is blocked and wants to wait has a place in line.
+void mariadb_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
+                          spi::completion<spi::armed> done) {
+  done(spi::armed::recheck);
+}
+
+void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                          spi::completion<spi::departure> done) {
+  const std::string key = sql::key_of(claim->resource);
+  arguments with;
+  with.bytes(key).bytes(sql::bytes_of(claim->id));
+  with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
+  call<spi::departure>(
+      statement::leave, key, with, context,
+      [bells = bells_, id = claim->id,
+       done = std::move(done)](result<spi::departure> answer) mutable {
+        bells->remove(id);
+        done(std::move(answer));
+      },
+      sql::to_departure);
+}
+
+void mariadb_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+                           spi::completion<spi::granted> done) {
+  const std::string key = sql::key_of(claim->resource);
+  arguments with;
+  with.bytes(key).bytes(sql::bytes_of(claim->id)).bytes(ear_->process());
+  with.number(static_cast<std::int64_t>(to));
+  call(statement::change, key, with, context, std::move(done), sql::to_granted);
+}
+
+void mariadb_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                            spi::completion<spi::resource_state> done) {
+  const std::string key = sql::key_of(resource);
+  arguments with;
+  with.bytes(key);
+  call(statement::inspect, key, with, context, std::move(done), sql::to_state);
+}
+
+void mariadb_store::list(const std::string& space, const std::string& prefix,
+                         const spi::op_context& context,
+                         spi::completion<std::vector<spi::resource_summary>> done) {
+  const std::string first = sql::key_of({space, prefix});
+  arguments with;
+  // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
+  with.bytes(first).bytes(first + '\xff');
+  call(statement::list, first, with, context, std::move(done), sql::to_summaries);
+}
+
+void mariadb_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                           const std::string& claim, const spi::op_context& context,
+                           spi::completion<std::vector<spi::holder>> done) {
+  const std::string key = sql::key_of(resource);
+  arguments with;
+  with.bytes(key).flag(how == spi::revocation::force).bytes(claim);
+  call(statement::revoke, key, with, context, std::move(done), sql::to_holders);
+}
+
+void mariadb_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                                 const spi::op_context& context,
+                                 spi::completion<spi::latch_state> done) {
+  const std::string key = sql::key_of(resource);
+  const duration life = change.life > duration{0} ? change.life : default_latch_life;
+  arguments with;
+  with.bytes(key).flag(change.what == spi::latch_change::kind::set);
+  with.number(static_cast<std::int32_t>(std::min<std::uint32_t>(change.count, INT32_MAX)));
+  with.bytes(sql::bytes_of(change.id)).number(sql::microseconds(life));
+  call(statement::change_latch, key, with, context, std::move(done), sql::to_latch);
+}
+
+void mariadb_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                               spi::completion<spi::latch_state> done) {
+  const std::string key = sql::key_of(resource);
+  arguments with;
+  with.bytes(key);
+  call(statement::read_latch, key, with, context, std::move(done), sql::to_latch);
+}
+
+void mariadb_store::close() noexcept {
+  if (guard_.forked() || closed_.exchange(true, std::memory_order_acq_rel)) return;
+  for (const auto& each : connections_) each->close();
+  ear_->close();
+  audience_->close();
+  bells_->clear();
+}
+
+result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
+                                                 std::shared_ptr<spi::reactor> reactor) {
+  auto options = options_from(url);
+  if (!options) return tl::unexpected(std::move(options.error()));
+  return mariadb_store::make(std::move(reactor), *std::move(options));
+}
+
+}  // namespace holdfast::mariadb

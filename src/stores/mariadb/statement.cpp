@@ -1,0 +1,92 @@
+// See the header.
+#include "stores/mariadb/statement.hpp"
+
+#include "stores/sql/answers.hpp"
+#include "stores/sql/names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+namespace holdfast::mariadb {
+
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array names{"attempt", "leave",  "renew",        "change",     "inspect",
+                           "list",    "revoke", "change_latch", "read_latch", "wish",
+                           "ignore",  "listen", "discard",      "examine"};
+
+constexpr const char* examine =
+#include "stores/mariadb/examine.sql.inc"
+    ;
+
+std::int64_t limited(std::uint32_t number) { return std::min<std::uint32_t>(number, INT_MAX); }
+
+}  // namespace
+
+const char* name_of(statement which) noexcept { return names[static_cast<std::size_t>(which)]; }
+
+std::string with_prefix(std::string_view text, std::string_view prefix) {
+  std::string made;
+  made.reserve(text.size() + text.size() / 8);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t mark = text.find("@.", at);
+    made += text.substr(at, mark - at);
+    if (mark == std::string_view::npos) break;
+    made += prefix;
+    at = mark + 2;
+  }
+  return made;
+}
+
+void arguments::separate() {
+  if (!text_.empty()) text_ += ',';
+}
+
+arguments& arguments::bytes(std::string_view value) {
+  separate();
+  text_ += "x'" + sql::to_hex(value) + "'";
+  return *this;
+}
+
+arguments& arguments::number(std::int64_t value) {
+  separate();
+  text_ += std::to_string(value);
+  return *this;
+}
+
+void pack(std::string& into, std::string_view value) {
+  into += static_cast<char>(value.size() >> 8U & 0xffU);
+  into += static_cast<char>(value.size() & 0xffU);
+  into += value;
+}
+
+arguments& arguments::list(const std::vector<std::string>& values) {
+  std::string packed;
+  for (const std::string& each : values) pack(packed, each);
+  return bytes(packed);
+}
+
+std::string text_of(statement which, const arguments& with, std::string_view prefix) {
+  const std::string own(prefix);
+  if (which == statement::examine) return with_prefix(examine, prefix);
+  if (which == statement::discard) {
+    return "DELETE FROM " + own + "messages WHERE seq IN (" + with.text() + ")";
+  }
+  return "CALL " + own + name_of(which) + "_1(" + with.text() + ")";
+}
+
+arguments attempt_arguments(const std::string& key, const spi::claim& claim,
+                            const std::string& process) {
+  arguments with;
+  with.bytes(key).bytes(sql::bytes_of(claim.id)).bytes(spi::public_id(claim.id)).bytes(process);
+  with.number(static_cast<std::int64_t>(claim.mode));
+  with.number(limited(claim.permits)).number(limited(claim.max));
+  with.flag(claim.fair).flag(claim.queued).flag(claim.renewed);
+  with.number(sql::microseconds(claim.ttl)).number(sql::microseconds(claim.lock_delay));
+  with.number(limited(std::max(claim.fence_block, 1U))).bytes(claim.payload);
+  return with;
+}
+
+}  // namespace holdfast::mariadb

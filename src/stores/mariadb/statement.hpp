@@ -1,0 +1,65 @@
+// The calls of the stored procedures: which one, with which arguments.
+#pragma once
+
+#include <holdfast/spi/claim.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::mariadb {
+
+enum class statement : std::uint8_t {
+  attempt,
+  leave,
+  renew,
+  change,
+  inspect,
+  list,
+  revoke,
+  change_latch,
+  read_latch,
+  wish,
+  ignore,
+  listen,
+  discard,  // messages that were read
+  examine,
+};
+
+// For messages: "attempt".
+const char* name_of(statement which) noexcept;
+
+// "@." in the text becomes the prefix.
+std::string with_prefix(std::string_view text, std::string_view prefix);
+
+// The arguments of one call, as they stand in its text. Bytes are written as hexadecimal digits and
+// numbers as digits, so that no value can become a part of the statement. (Prepared statements would
+// cost two round trips on every new connection and are no faster: a call's text is short.)
+class arguments {
+ public:
+  arguments& bytes(std::string_view value);
+  arguments& number(std::int64_t value);
+  arguments& flag(bool value) { return number(value ? 1 : 0); }
+  // Each with two bytes of length before it.
+  arguments& list(const std::vector<std::string>& values);
+
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  void separate();
+
+  std::string text_;
+};
+
+// Two bytes of length, the highest first, and the value.
+void pack(std::string& into, std::string_view value);
+
+// The whole statement: "CALL holdfast_leave_1(x'..', ...)".
+std::string text_of(statement which, const arguments& with, std::string_view prefix);
+
+arguments attempt_arguments(const std::string& key, const spi::claim& claim,
+                            const std::string& process);
+
+}  // namespace holdfast::mariadb

@@ -1,0 +1,188 @@
+// The store when the server stops, ends connections, refuses writes or is not heard: nobody is stuck,
+// nobody believes wrongly, nothing is left behind.
+#ifdef HOLDFAST_WITH_MARIADB
+
+#include "integration/mariadb_harness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+class mariadb_trouble : public testing::Test {
+ protected:
+  // All connections of holdfast but the asking one.
+  static std::vector<std::string> connections(mariadb_session& admin) {
+    return admin.ask(
+        "SELECT id FROM information_schema.processlist WHERE user = 'tester' AND "
+        "id <> CONNECTION_ID()");
+  }
+
+  const std::string prefix_ = fresh_prefix();
+  const std::string url_ = troubled_mariadb().url(prefix_);
+};
+
+TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
+  // Broken: every restart of the database is a loss of all locks.
+  const client a = client_at(url_);
+  const client b = client_at(url_);
+  auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  const auto before = held->fence();
+  troubled_mariadb().restart();
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 1s}), fails_with(errc::timed_out));
+  EXPECT_THAT(held->release(), succeeds());
+  const auto next = mutex(b, "stock").acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), before);
+}
+
+TEST_F(mariadb_trouble, who_waits_goes_on_waiting_over_a_restart) {
+  // Broken: a waiter that hangs for ever, or gives up, because a connection ended.
+  const client a = client_at(url_);
+  const client b = client_at(url_);
+  auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  troubled_mariadb().restart();
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(arrives(waits.future));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(mariadb_trouble, killed_connections_cost_nobody_a_lock) {
+  // Broken: an administrator's KILL, or a killer of idle sessions, loses locks (H75, H80).
+  const client a = client_at(url_);
+  const client b = client_at(url_);
+  const auto held = mutex(a, "stock", {.ttl = 3s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  auto admin = admin_of(troubled_mariadb());
+  const auto all = connections(admin);
+  EXPECT_GE(all.size(), 4U);
+  for (const std::string& id : all) admin.ask("KILL " + id);
+  EXPECT_TRUE(eventually([&] { return holders(b, "stock") == 1; }));
+  EXPECT_TRUE(held->valid());
+  ASSERT_THAT(client(a).revoke("stock", spi::revocation::force), succeeds());
+  ASSERT_TRUE(arrives(waits.future));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
+  // Broken: a KILL QUERY of a stranger is a failed lock (H80).
+  const client a = client_at(url_ + "&connections=1");
+  const client b = client_at(url_ + "&connections=1");
+  auto admin = admin_of(troubled_mariadb());
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  for (int round = 0; round < 20; ++round) {
+    reply<lease> waits;
+    mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+    for (const std::string& id : connections(admin)) admin.ask("KILL QUERY " + id);
+    EXPECT_THAT(held->release(), succeeds());
+    ASSERT_TRUE(arrives(waits.future));
+    ASSERT_THAT(waits.future.get(), succeeds());
+    held = mutex(a, "stock").acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+  }
+}
+
+TEST_F(mariadb_trouble, a_holder_that_is_cut_off_stops_believing_first) {
+  // Broken: two holders across a cut cable (H24).
+  tcp_gate gate(troubled_mariadb().port());
+  const client a = client_at(through(gate, url_));
+  const client b = client_at(url_);
+  const auto held = mutex(a, "stock", {.ttl = 500ms}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  const std::stop_token lost = held->lost();
+  gate.lose(tcp_gate::way::to_server);
+  gate.lose(tcp_gate::way::to_client);
+  const auto next = mutex(b, "stock").acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_FALSE(held->valid());
+  EXPECT_TRUE(lost.stop_requested() || eventually([&] { return lost.stop_requested(); }));
+  EXPECT_GT(next->fence(), held->fence());
+}
+
+TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
+  // Broken: a call without an end, or a client that needs to be restarted after it.
+  const client a = client_at(url_);
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  troubled_mariadb().pause();
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
+  troubled_mariadb().resume();
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_trouble, a_server_that_takes_no_writes_is_an_outage) {
+  // Broken: a replica after a failover that answers "denied", or is never left again.
+  auto admin = admin_of(troubled_mariadb());
+  const client a = client_at(url_);
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  admin.ask("SET GLOBAL read_only = 1");
+  // Who may write all the same is refused when it connects.
+  const client b = client_at(url_);
+  EXPECT_TRUE(eventually([&] {
+    const auto answer = mutex(b, "stock").acquire({.wait = 0s});
+    return !answer && answer.error() == errc::unavailable;
+  }));
+  admin.ask("SET GLOBAL read_only = 0");
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_trouble, a_lock_timeout_of_the_server_leaves_nothing_behind) {
+  // Broken: a lock granted to nobody because the wait for its row had timed out (T25).
+  const client a = client_at(url_);
+  const client b = client_at(url_);
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  {
+    auto foreign = admin_of(troubled_mariadb());
+    foreign.ask("START TRANSACTION");
+    foreign.ask("SELECT id FROM " + prefix_ + "resources FOR UPDATE");
+    EXPECT_THAT(mutex(a, "stock").acquire({.wait = 4s}), fails_with(errc::unavailable));
+    foreign.ask("ROLLBACK");
+  }
+  EXPECT_TRUE(becomes_free(b, "stock"));
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
+  // Broken: the server's limit taken for a refusal, or a storm of attempts (H78).
+  auto admin = admin_of(troubled_mariadb());
+  admin.ask("SET GLOBAL max_connections = 12");
+  std::vector<mariadb_session> crowd;
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 20; ++i) crowd.push_back(admin_of(troubled_mariadb()));
+      },
+      std::runtime_error);
+  const client a = client_at(url_);
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
+  admin.ask("SET GLOBAL max_connections = 300");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_trouble, tables_that_are_dropped_meanwhile_are_made_again) {
+  // Broken: a client that fails for ever after somebody tidied up.
+  const client a = client_at(url_);
+  const auto held = mutex(a, "stock", {.ttl = 2s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  auto admin = admin_of(troubled_mariadb());
+  for (const char* each : {"resources", "claims", "meta"}) {
+    admin.ask("DROP TABLE " + prefix_ + each);
+  }
+  EXPECT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
