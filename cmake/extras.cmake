@@ -30,7 +30,7 @@ if(HOLDFAST_BENCH)
     target_link_libraries(bench_support PUBLIC holdfast_servers
       $<TARGET_NAME_IF_EXISTS:LibPQ::LibPQ>)
     if(NOT HOLDFAST_REDIS)
-      list(FILTER benches EXCLUDE REGEX "/redis_[^/]*$")
+      list(FILTER benches EXCLUDE REGEX "/(redis_|quorum)[^/]*$")
     endif()
     if(NOT HOLDFAST_POSTGRESQL)
       list(FILTER benches EXCLUDE REGEX "/postgresql[^/]*$")
