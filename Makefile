@@ -9,7 +9,7 @@ QUORUM_SEEDS ?= 100000
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: torture report-shots
+.PHONY: torture report-shots broken-locks
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -51,6 +51,10 @@ sim: build ## run the simulator: SEEDS=1000000; then search for every mutant fro
 torture: packages-test build ## half a minute of torture on every engine that can be started here
 	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql; do \
 	  echo "== $$engine"; build/holdfast torture --start $$engine --duration 30s; done
+
+broken-locks: packages-test build ## play the broken locks and write docs/broken-locks.md
+	build/broken_locks > build/broken-locks.md
+	mv build/broken-locks.md docs/broken-locks.md
 
 report-shots: packages-tools build ## the page of a torture in headless Chromium, at two widths, into docs/pictures
 	scripts/install-packages browser servers

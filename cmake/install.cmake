@@ -45,6 +45,10 @@ if(TARGET holdfast_cli)
     set_target_properties(holdfast_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${library_folder}")
   endif()
   install(TARGETS holdfast_cli RUNTIME COMPONENT program)
+  if(TARGET holdfast_clock)
+    install(TARGETS holdfast_clock LIBRARY COMPONENT program
+      DESTINATION "${CMAKE_INSTALL_LIBDIR}/holdfast")
+  endif()
   install(FILES docs/man/holdfast.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT program
     OPTIONAL)
   install(FILES completions/holdfast.bash RENAME holdfast COMPONENT program OPTIONAL

@@ -15,6 +15,7 @@ endif()
 # The records and the checkers of what callers can see are the simulator's.
 find_package(nlohmann_json REQUIRED)
 holdfast_sources(sources lab/torture)
+list(FILTER sources EXCLUDE REGEX "/controls/")
 add_library(holdfast_torture STATIC ${sources} "${PROJECT_SOURCE_DIR}/lab/sim/record.cpp")
 target_link_libraries(holdfast_torture PUBLIC holdfast_servers
   PRIVATE nlohmann_json::nlohmann_json)
@@ -25,3 +26,27 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${page}")
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/torture_report.inc"
   CONTENT "R\"page(@text@)page\"" @ONLY)
 target_include_directories(holdfast_torture PRIVATE "${PROJECT_BINARY_DIR}/generated")
+
+# A wall clock that can be set for one process, loaded into clients. Not where sanitizers want to be
+# loaded first.
+if(NOT HOLDFAST_SANITIZE)
+  add_library(holdfast_clock MODULE "${PROJECT_SOURCE_DIR}/lab/clock/shifted_clock.cpp")
+  set_target_properties(holdfast_clock PROPERTIES PREFIX ""
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+  target_compile_features(holdfast_clock PRIVATE cxx_std_20)
+endif()
+file(RELATIVE_PATH clock_library "/prefix/${CMAKE_INSTALL_BINDIR}"
+  "/prefix/${CMAKE_INSTALL_LIBDIR}/holdfast/holdfast_clock.so")
+set_source_files_properties("${PROJECT_SOURCE_DIR}/lab/torture/wall_clock.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "HOLDFAST_CLOCK_LIBRARY=\"${clock_library}\"")
+
+if(HOLDFAST_TESTS)
+  # Broken locks, which the judge must convict, and the program that makes the page about them.
+  holdfast_sources(sources lab/torture/controls)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(holdfast_controls STATIC ${sources})
+  target_link_libraries(holdfast_controls PUBLIC holdfast_torture)
+  add_executable(broken_locks "${PROJECT_SOURCE_DIR}/lab/torture/controls/main.cpp")
+  set_target_properties(broken_locks PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+  target_link_libraries(broken_locks PRIVATE holdfast_controls)
+endif()

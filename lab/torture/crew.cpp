@@ -1,6 +1,7 @@
 #include "torture/crew.hpp"
 
 #include "torture/recorder.hpp"
+#include "torture/wall_clock.hpp"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -36,7 +37,8 @@ void crew::start(std::uint32_t client) {
   made->history = std::make_unique<recorder>(record_file(folder_, made->process));
   note(sim::what::started, *made, client);
   made->running = test::child_process(
-      {program_, "torture", "client", folder_.string(), std::to_string(made->process)},
+      with_clock(clock_file(*made),
+                 {program_, "torture", "client", folder_.string(), std::to_string(made->process)}),
       folder_ / "log");
   members_.push_back(std::move(made));
   if (forbidden_) forbid_writing(true);
@@ -100,6 +102,14 @@ void crew::replace(std::uint32_t client) {
     notes_.push_back(line);
   }
   start(client);
+}
+
+std::filesystem::path crew::clock_file(const member& whom) const {
+  return folder_ / ("clock-" + std::to_string(whom.process));
+}
+
+void crew::set_clock(std::uint32_t client, duration shift) {
+  if (const member* whom = find(client)) torture::set_clock(clock_file(*whom), shift);
 }
 
 void crew::forbid_writing(bool forbidden) {

@@ -32,6 +32,7 @@ class crew {
   void pause(std::uint32_t client);
   void resume(std::uint32_t client);
   void replace(std::uint32_t client);  // kills it
+  void set_clock(std::uint32_t client, duration shift);
   // From now on no file of theirs may grow, or may again.
   void forbid_writing(bool forbidden);
 
@@ -62,6 +63,7 @@ class crew {
 
   void start(std::uint32_t client);
   member* find(std::uint32_t client);
+  [[nodiscard]] std::filesystem::path clock_file(const member& whom) const;
   void note(sim::what kind, const member& whom, std::int64_t number = 0);
   [[nodiscard]] sim::moment now() const { return clock::now() - errand_.start(); }
 

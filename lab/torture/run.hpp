@@ -15,7 +15,7 @@ struct setup {
   plan wanted;  // with its schedule
   std::string password;
   std::string space;
-  std::string program = "/proc/self/exe";  // what the clients are
+  std::string program;  // what the clients are; its path
 };
 
 struct progress {

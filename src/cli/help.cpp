@@ -250,8 +250,8 @@ two believers, growing fences, order, permits, no lost wake-up, nothing left beh
   --workload LIST  of mutex, fair, rw, semaphore, latch, multi, election (default: all
                    that the engine can do)
   --faults LIST    of pause-client, kill-client, pause-server, kill-server, partition,
-                   delay, cut, failover, script-flush, disk-full; or none (default: all
-                   that are possible there)
+                   delay, cut, clock-jump, failover, script-flush, disk-full; or none
+                   (default: all that are possible there)
   --seed S         of the schedule (default: a new one, which is printed)
   --json FILE      keep the whole history there
   --report FILE    a page with a timeline of who held what when

@@ -8,12 +8,14 @@
 #include "torture/judge.hpp"
 #include "torture/report.hpp"
 #include "torture/run.hpp"
+#include "torture/wall_clock.hpp"
 #include "torture/worker.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -112,6 +114,7 @@ std::uint64_t any_seed() {
 
 outcome<std::vector<lab::fault>> faults_for(const torture_arguments& how, const lab::arena& where) {
   const auto possible = [&](lab::fault each) {
+    if (each == lab::fault::clock_jump) return lab::shifted_clock_library().has_value();
     return each == lab::fault::pause_client || each == lab::fault::kill_client || where.can(each);
   };
   std::vector<lab::fault> chosen;
@@ -183,7 +186,10 @@ int keep(const lab::story& told, const lab::verdict& given, const torture_argume
 
 int hold_run(const ground& where, const lab::plan& wanted, const torture_arguments& how,
              signal_inbox& inbox) {
-  lab::setup all{.wanted = wanted, .password = where.with.password, .space = where.with.space};
+  const lab::setup all{.wanted = wanted,
+                       .password = where.with.password,
+                       .space = where.with.space,
+                       .program = std::filesystem::read_symlink("/proc/self/exe")};
   int ended_by = 0;
   lab::story told;
   {

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <filesystem>
 #include <regex>
 
 namespace holdfast::cli_test {
@@ -11,7 +12,12 @@ namespace {
 
 class torture : public command_line {
  protected:
-  torture() { shell_.environment["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"; }
+  torture() {
+    shell_.environment["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin";
+    // PostgreSQL refuses root and becomes another user, who must get into its folder.
+    std::filesystem::permissions(home_.path(), std::filesystem::perms::others_exec,
+                                 std::filesystem::perm_options::add);
+  }
 
   answer run(words options) {
     options.insert(options.begin(), "torture");
@@ -56,12 +62,13 @@ std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
 INSTANTIATE_TEST_SUITE_P(
     engines, torture_of,
     ::testing::Values(
-        trial{"embedded", "3s", "pause-client,kill-client,disk-full"},
+        trial{"embedded", "3s", "pause-client,kill-client,disk-full,clock-jump"},
         trial{"redis", "4s",
               "pause-client,kill-client,pause-server,kill-server,partition,delay,cut,script-flush"},
         trial{"redis-cluster", "4s", "pause-client,kill-client,failover,script-flush"},
         trial{"redlock", "4s", "pause-client,kill-client,pause-server,kill-server,partition,cut"},
-        trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"}),
+        trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"},
+        trial{"postgresql", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"}),
     trial_name);
 
 TEST_F(torture, a_violation_is_exit_1_and_shows_the_shortest_part_of_the_history) {
@@ -129,6 +136,17 @@ TEST_F(torture, a_replay_has_the_same_schedule) {
     return text.substr(at, text.find("\"resources\":") - at);
   };
   EXPECT_EQ(plan(home_ / "a.json"), plan(home_ / "b.json"));
+}
+
+TEST_F(torture, a_clients_wall_clock_can_be_set) {
+  // Broken: clock-jump is counted as a fault and does nothing.
+  const std::string library = program_path() + "_clock.so";
+  const std::string shifted = "env LD_PRELOAD=" + library + " HOLDFAST_CLOCK=shift date +%s";
+  const answer got = shell_.run({"sh", "-c",
+                                 R"(python3 -c 'import sys, struct
+sys.stdout.buffer.write(struct.pack("q", 3600 * 10**9))' >shift; a=$(date +%s); b=$()" +
+                                     shifted + "); echo $((b - a))"});
+  EXPECT_TRUE(got.out == "3600\n" || got.out == "3601\n") << got.out << got.err;
 }
 
 TEST_F(torture, works_on_an_engine_of_ones_own_and_leaves_it_alone) {

@@ -1,0 +1,25 @@
+// Broken locks: those of the literature, and some that only look right. Each is
+// played against real servers, small enough to read, and the judge must convict
+// it: a judge that cannot is no evidence.
+#pragma once
+
+#include "torture/controls/servers.hpp"
+#include "torture/story.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace holdfast::torture {
+
+struct control {
+  std::string_view name;
+  std::string_view algorithm;  // what it does
+  std::string_view defect;     // what is wrong with that
+  std::string_view remedy;     // what holdfast does instead
+  std::string_view checker;    // that convicts it
+  story (*play)(servers& all);
+};
+
+const std::vector<control>& controls_of_the_lab();
+
+}  // namespace holdfast::torture

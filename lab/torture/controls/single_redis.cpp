@@ -1,0 +1,206 @@
+// Broken locks on one Redis server.
+#include "torture/controls/single_redis.hpp"
+
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
+#include "torture/controls/stage.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace holdfast::torture::controls {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr duration glance = milliseconds(20);
+constexpr duration patience = milliseconds(1500);
+
+// Tries until it has it, or too long.
+template <class Try>
+bool wait_for(const stage& scene, Try&& attempt) {
+  const sim::moment end = scene.now() + patience;
+  while (scene.now() < end) {
+    if (attempt()) return true;
+    scene.pass(glance);
+  }
+  return false;
+}
+
+}  // namespace
+
+story setnx_then_expire(servers& all) {
+  stage scene("redis");
+  test::redis_server& server = all.redis();
+  server.cli({"DEL", "setnx"});
+  const std::int32_t first = scene.asks(0);
+  server.cli({"SETNX", "setnx", "0"});
+  scene.granted(first);
+  // Between SETNX and EXPIRE.
+  scene.killed(0);
+  const std::int32_t second = scene.asks(1);
+  if (wait_for(scene, [&] { return server.cli({"SETNX", "setnx", "1"}) == "1"; })) {
+    scene.granted(second);
+  } else {
+    scene.times_out(second);
+  }
+  return scene.told();
+}
+
+story del_without_owner(servers& all) {
+  stage scene("redis");
+  const plain_redis_lock lock(all.redis(), "del");
+  const std::int32_t first = scene.asks(0);
+  lock.take("0", 150);
+  scene.granted(first);
+  scene.pass(milliseconds(140));
+  scene.gives_up(first);  // it knows that its time is over, and cleans up a little late
+  const std::int32_t second = scene.asks(1);
+  wait_for(scene, [&] { return lock.take("1", 5000); });
+  scene.granted(second);
+  lock.server().cli({"DEL", lock.key()});  // the first client's
+  const std::int32_t third = scene.asks(2);
+  if (wait_for(scene, [&] { return lock.take("2", 5000); })) scene.granted(third);
+  scene.releases(second);
+  scene.releases(third);
+  return scene.told();
+}
+
+story timestamp_and_getset(servers& all) {
+  stage scene("redis");
+  test::redis_server& server = all.redis();
+  server.cli({"DEL", "getset"});
+  const auto clock_of = [&](std::int32_t client) {
+    const auto now = std::chrono::duration_cast<milliseconds>(scene.now()).count();
+    return client == 1 ? now + 1000 : now;  // a second ahead
+  };
+  constexpr std::int64_t ttl = 500;
+  const std::int32_t first = scene.asks(0);
+  server.cli({"SETNX", "getset", std::to_string(clock_of(0) + ttl)});
+  scene.granted(first);
+  const std::int32_t second = scene.asks(1);
+  if (server.cli({"SETNX", "getset", std::to_string(clock_of(1) + ttl)}) == "0") {
+    const std::string seen = server.cli({"GET", "getset"});
+    const bool expired = std::stoll(seen) < clock_of(1);
+    if (expired && server.cli({"GETSET", "getset", std::to_string(clock_of(1) + ttl)}) == seen) {
+      scene.granted(second);
+    }
+  }
+  scene.releases(first);
+  scene.releases(second);
+  return scene.told();
+}
+
+story work_longer_than_the_lease(servers& all) {
+  stage scene("redis");
+  const plain_redis_lock lock(all.redis(), "longer");
+  const std::int32_t first = scene.asks(0);
+  lock.take("0", 150);
+  scene.granted(first);
+  const std::int32_t second = scene.asks(1);
+  if (wait_for(scene, [&] { return lock.take("1", 5000); })) scene.granted(second);
+  scene.releases(first);  // the work is done now
+  lock.give_back("0");
+  scene.releases(second);
+  return scene.told();
+}
+
+story renewal_after_release(servers& all) {
+  stage scene("redis");
+  const plain_redis_lock lock(all.redis(), "renewal");
+  const std::int32_t first = scene.asks(0);
+  lock.take("0", 300);
+  scene.granted(first);
+  scene.releases(first);
+  lock.give_back("0");
+  // Nobody told the renewing thread. It sets the lock anew, for ever.
+  const auto renew = [&] { lock.server().cli({"SET", lock.key(), "0", "PX", "300"}); };
+  renew();
+  const std::int32_t second = scene.asks(1);
+  const bool got = wait_for(scene, [&] {
+    renew();
+    return lock.take("1", 5000);
+  });
+  if (got) {
+    scene.granted(second);
+  } else {
+    scene.times_out(second);
+  }
+  return scene.told();
+}
+
+story queue_that_skips(servers& all) {
+  stage scene("redis");
+  const plain_redis_lock lock(all.redis(), "queue");
+  const std::string line = "queue:line";
+  lock.server().cli({"DEL", line});
+  const std::int32_t first = scene.asks(0, true);
+  lock.take("0", 5000);
+  scene.granted(first);
+  const std::int32_t second = scene.asks(1, true);
+  lock.server().cli({"RPUSH", line, "1"});
+  scene.pass(milliseconds(200));
+  const std::int32_t third = scene.asks(2, true);
+  lock.server().cli({"RPUSH", line, "2"});
+  scene.releases(first);
+  lock.give_back("0");
+  for (int left = 2; left > 0; --left) {
+    const std::string next = lock.server().cli({"RPOP", line});  // the other end
+    const std::int32_t hold = next == "1" ? second : third;
+    lock.take(next, 5000);
+    scene.granted(hold);
+    scene.releases(hold);
+    lock.give_back(next);
+  }
+  return scene.told();
+}
+
+story push_dated_at_receipt(servers& all) {
+  stage scene("redis");
+  const plain_redis_lock lock(all.redis(), "push");
+  const std::string inbox = "push:inbox";
+  lock.server().cli({"DEL", inbox});
+  constexpr int offer = 300;
+  const std::int32_t first = scene.asks(0);
+  // Who released hands the lock over and tells the next one so.
+  lock.take("0", offer);
+  lock.server().cli({"RPUSH", inbox, "granted"});
+  scene.paused(0);
+  const std::int32_t second = scene.asks(1);
+  scene.pass(milliseconds(200));
+  scene.resumed(0);
+  lock.server().cli({"LPOP", inbox});
+  scene.granted(first);  // for 300 ms from now, it thinks
+  if (wait_for(scene, [&] { return lock.take("1", 5000); })) scene.granted(second);
+  scene.releases(first);
+  scene.releases(second);
+  return scene.told();
+}
+
+story publish_count_as_life(servers& all) {
+  stage scene("redis");
+  const plain_redis_lock lock(all.redis(), "publish");
+  // Somebody who watches everything, as monitoring does.
+  const test::child_process monitor({"redis-cli", "-s", lock.server().socket(), "PSUBSCRIBE", "*"},
+                                    lock.server().folder() / "monitor");
+  const bool listening = test::eventually([&] {
+    return lock.server().cli({"PUBLISH", "publish:probe", "x"}) == "1";
+  });
+  scene.asks(0);
+  const std::int32_t second = scene.asks(1);
+  scene.killed(0);  // while it waits, first in line
+  // Who releases hands over to the first in line, since somebody received the
+  // message.
+  if (listening && lock.server().cli({"PUBLISH", "publish:0", "granted"}) != "0") {
+    lock.take("0", 5000);
+  }
+  if (wait_for(scene, [&] { return lock.take("1", 5000); })) {
+    scene.granted(second);
+  } else {
+    scene.times_out(second);
+  }
+  return scene.told();
+}
+
+}  // namespace holdfast::torture::controls

@@ -1,0 +1,94 @@
+#include "torture/controls/stage.hpp"
+
+#include <holdfast/result.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace holdfast::torture {
+
+using std::chrono::milliseconds;
+
+stage::stage(std::string engine, sim::facts::resource rule) {
+  story_.engine = std::move(engine);
+  story_.wanted.clients = 3;
+  story_.wanted.ttl = milliseconds(200);
+  story_.wake_bound = milliseconds(600);
+  story_.order_margin = milliseconds(100);
+  story_.resources.push_back({"lock", workload::mutex, rule});
+}
+
+sim::record& stage::of(std::int32_t hold) { return asked_.at(static_cast<std::size_t>(hold) - 1); }
+
+sim::record& stage::add(sim::what kind, sim::record line) {
+  line.kind = kind;
+  line.at = now();
+  story_.records.push_back(line);
+  return story_.records.back();
+}
+
+std::int32_t stage::asks(std::int32_t client, bool fair, spi::mode mode) {
+  sim::record line;
+  line.process = client;
+  line.resource = 0;
+  line.hold = line.acquisition = static_cast<std::int32_t>(asked_.size()) + 1;
+  line.fair = fair;
+  line.mode = mode;
+  line.number = 1;
+  line.until = forever;
+  add(sim::what::acquire_invoked, line);
+  line.number = 0;
+  line.until = {};
+  asked_.push_back(line);
+  return line.hold;
+}
+
+void stage::granted(std::int32_t hold, std::uint64_t fence) {
+  of(hold).fence = fence != 0 ? fence : ++fence_;
+  add(sim::what::acquire_granted, of(hold)).until = story_.wanted.ttl;
+}
+
+void stage::times_out(std::int32_t hold) {
+  add(sim::what::acquire_failed, of(hold)).number = static_cast<std::int64_t>(errc::timed_out);
+}
+
+void stage::gives_up(std::int32_t hold) { add(sim::what::belief_ended, of(hold)); }
+
+void stage::releases(std::int32_t hold) {
+  add(sim::what::belief_ended, of(hold));
+  add(sim::what::release_invoked, of(hold));
+}
+
+void stage::writes(std::int32_t hold) {
+  const bool accepted = of(hold).fence >= greatest_;
+  greatest_ = std::max(greatest_, of(hold).fence);
+  add(accepted ? sim::what::write_accepted : sim::what::write_refused, of(hold)).number = 1;
+}
+
+void stage::killed(std::int32_t client) {
+  sim::record line;
+  line.process = client;
+  add(sim::what::killed, line);
+  // What it believed in is over.
+  for (const sim::record& each : asked_) {
+    if (each.process == client && each.fence != 0) add(sim::what::belief_ended, each);
+  }
+}
+
+void stage::paused(std::int32_t client) {
+  sim::record line;
+  line.process = client;
+  add(sim::what::paused, line);
+}
+
+void stage::resumed(std::int32_t client) {
+  sim::record line;
+  line.process = client;
+  add(sim::what::resumed, line);
+}
+
+void stage::pass(duration span) const { std::this_thread::sleep_for(span); }
+
+}  // namespace holdfast::torture

@@ -1,0 +1,51 @@
+// Where a broken lock is shown at work: its clients' steps are written down as
+// a real client of a torture writes them, and the same judge looks at them.
+#pragma once
+
+#include "torture/story.hpp"
+
+#include <holdfast/clock.hpp>
+
+#include <string>
+
+namespace holdfast::torture {
+
+// Not thread-safe. Times are real: what the lock does happens between two
+// calls.
+class stage {
+ public:
+  // One resource. The bounds are those of a lock that works: see story.
+  explicit stage(std::string engine, sim::facts::resource rule = {});
+
+  // A client asks; what it is called from then on.
+  std::int32_t asks(std::int32_t client, bool fair = false, spi::mode mode = spi::mode::exclusive);
+  // It is told that it has the lock, and believes it. Fence 0: locks without
+  // fences get one each, so that only what is broken is found.
+  void granted(std::int32_t hold, std::uint64_t fence = 0);
+  // It waited too long.
+  void times_out(std::int32_t hold);
+  // By its own rules it does not believe any more.
+  void gives_up(std::int32_t hold);
+  void releases(std::int32_t hold);
+  void writes(std::int32_t hold);
+  void killed(std::int32_t client);
+  void paused(std::int32_t client);
+  void resumed(std::int32_t client);
+
+  // Waits for the time to pass, which is what the scene is about.
+  void pass(duration span) const;
+  [[nodiscard]] sim::moment now() const { return clock::now() - start_; }
+  [[nodiscard]] const story& told() const noexcept { return story_; }
+
+ private:
+  sim::record& of(std::int32_t hold);
+  sim::record& add(sim::what kind, sim::record line);
+
+  story story_;
+  time_point start_ = clock::now();
+  std::vector<sim::record> asked_;  // by hold - 1
+  std::uint64_t fence_ = 0;
+  std::uint64_t greatest_ = 0;  // that the resource has seen
+};
+
+}  // namespace holdfast::torture

@@ -1,0 +1,154 @@
+// A broken lock on ZooKeeper, with a client of a few calls: connect, create,
+// read, and wait.
+#include "torture/controls/zookeeper.hpp"
+
+#include "runtime/descriptor.hpp"
+#include "torture/controls/stage.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace holdfast::torture::controls {
+
+namespace {
+
+constexpr std::int32_t session_timeout = 800;  // ms; two ticks of the server
+constexpr std::int32_t create = 1;
+constexpr std::int32_t get_data = 4;
+constexpr std::int32_t ephemeral = 1;
+constexpr std::int32_t all_permissions = 31;
+constexpr std::size_t longest_answer = 1U << 16U;
+
+// Big-endian numbers and counted strings, one after the other.
+class jute {
+ public:
+  jute& number(std::int32_t value) {
+    const std::uint32_t swapped = htonl(static_cast<std::uint32_t>(value));
+    bytes_.append(reinterpret_cast<const char*>(&swapped), sizeof swapped);
+    return *this;
+  }
+  jute& wide(std::int64_t value) {
+    number(static_cast<std::int32_t>(value >> 32));
+    return number(static_cast<std::int32_t>(value & 0xffffffff));
+  }
+  jute& text(const std::string& value) {
+    number(static_cast<std::int32_t>(value.size()));
+    bytes_ += value;
+    return *this;
+  }
+  jute& flag(bool value) {
+    bytes_ += value ? '\1' : '\0';
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+std::int32_t number_at(const std::string& bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  if (at + sizeof value > bytes.size()) throw std::runtime_error("a short answer of zookeeper");
+  bytes.copy(reinterpret_cast<char*>(&value), sizeof value, at);
+  return static_cast<std::int32_t>(ntohl(value));
+}
+
+// A session that sends no pings. Not closed when destroyed: that is the point.
+class short_session {
+ public:
+  explicit short_session(std::uint16_t port)
+      : socket_(runtime::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket")) {
+    const timeval limit{5, 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+      throw std::runtime_error("zookeeper does not answer");
+    }
+    jute hello;
+    hello.number(0).wide(0).number(session_timeout).wide(0).text(std::string(16, '\0')).flag(false);
+    exchange(hello);
+  }
+
+  // True: made. False: there is one.
+  bool make(const std::string& path, const std::string& data) {
+    jute request;
+    request.number(++sent_).number(create).text(path).text(data);
+    request.number(1).number(all_permissions).text("world").text("anyone").number(ephemeral);
+    return error_in(exchange(request)) == 0;
+  }
+  // Empty: there is none.
+  std::string read(const std::string& path) {
+    jute request;
+    request.number(++sent_).number(get_data).text(path).flag(false);
+    const std::string answer = exchange(request);
+    if (error_in(answer) != 0) return {};
+    constexpr std::size_t header = 16;
+    return answer.substr(header + 4, static_cast<std::size_t>(number_at(answer, header)));
+  }
+
+ private:
+  static std::int32_t error_in(const std::string& answer) { return number_at(answer, 12); }
+
+  std::string exchange(const jute& request) {
+    jute framed;
+    framed.text(request.bytes());
+    const std::string& bytes = framed.bytes();
+    if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(bytes.size())) {
+      throw std::runtime_error("zookeeper hung up");
+    }
+    const auto size = static_cast<std::size_t>(number_at(receive(4), 0));
+    if (size > longest_answer) throw std::runtime_error("a strange answer of zookeeper");
+    return receive(size);
+  }
+  std::string receive(std::size_t size) {
+    std::string bytes(size, '\0');
+    for (std::size_t got = 0; got < size;) {
+      const ssize_t more = ::recv(socket_.get(), bytes.data() + got, size - got, 0);
+      if (more <= 0) throw std::runtime_error("zookeeper hung up");
+      got += static_cast<std::size_t>(more);
+    }
+    return bytes;
+  }
+
+  runtime::descriptor socket_;
+  std::int32_t sent_ = 0;
+};
+
+}  // namespace
+
+story node_without_its_owner(servers& all) {
+  const std::uint16_t port = all.zookeeper().port();
+  stage scene("zookeeper");
+  const std::int32_t first = scene.asks(0);
+  short_session(port).make("/lock", "client 0");  // its answer is lost with the connection
+  short_session again(port);
+  if (!again.make("/lock", "client 0") && again.read("/lock") == "client 0") {
+    scene.granted(first);  // mine, it thinks: my name is in it
+  }
+  const std::int32_t second = scene.asks(1);
+  constexpr int attempts = 100;
+  for (int left = attempts; left > 0; --left) {
+    // A new session each time: none of them pings.
+    short_session other(port);
+    if (other.make("/lock", "client 1")) {
+      scene.granted(second);
+      break;
+    }
+    scene.pass(std::chrono::milliseconds(50));
+  }
+  scene.releases(first);
+  scene.releases(second);
+  return scene.told();
+}
+
+}  // namespace holdfast::torture::controls
