@@ -153,6 +153,40 @@ TEST_F(mariadb_trouble, a_lock_timeout_of_the_server_leaves_nothing_behind) {
   EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
 }
 
+TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
+  // Broken: the server's choice of a victim is a lost lock (1213).
+  const client a = client_at(url_ + "&connections=1");
+  const auto first = mutex(a, "a", {.ttl = 6s}).acquire({.wait = patience});
+  const auto second = mutex(a, "b", {.ttl = 6s}).acquire();
+  ASSERT_THAT(second, succeeds());
+  const auto row = [&](const char* name) {
+    return "SELECT id FROM " + prefix_ + "resources WHERE name = '/" + name + "' FOR UPDATE";
+  };
+  auto foreign = admin_of(troubled_mariadb());
+  auto watcher = admin_of(troubled_mariadb());
+  foreign.ask("START TRANSACTION");
+  foreign.ask(row("b"));
+  // The renewal of both has the row of the first and waits for that of the second.
+  ASSERT_TRUE(eventually([&] {
+    return watcher
+               .ask(
+                   "SELECT variable_value FROM information_schema.global_status "
+                   "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS'")
+               .front() != "0";
+  }));
+  // Whoever is the victim: the other one goes on.
+  try {
+    foreign.ask(row("a"));
+    foreign.ask("COMMIT");
+  } catch (const std::runtime_error&) {
+    foreign.ask("ROLLBACK");
+  }
+  const auto until = first->valid_until();
+  EXPECT_TRUE(eventually([&] { return first->valid_until() > until; }));
+  EXPECT_TRUE(first->valid());
+  EXPECT_TRUE(second->valid());
+}
+
 TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
   // Broken: the server's limit taken for a refusal, or a storm of attempts (H78).
   auto admin = admin_of(troubled_mariadb());

@@ -108,6 +108,9 @@ void conversation::connect(const server_options& options, place where) {
     return value.empty() ? nullptr : value.c_str();
   };
   const bool local = where_.host.starts_with('/');
+  // By the name "localhost" libmariadb means its own socket.
+  const unsigned protocol = local ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
+  mysql_options(handle_, MYSQL_OPT_PROTOCOL, &protocol);
   MYSQL* connected = nullptr;
   step_ = step::connecting;
   waits_for_ = mysql_real_connect_start(

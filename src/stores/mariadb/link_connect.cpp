@@ -88,6 +88,11 @@ void link::finish_connecting(harvest& into) {
     into.end = connect_error(talk_->code(), talk_->message(), where_);
     return;
   }
+  // libmariadb goes on in plain text where the server offers nothing else, whatever it was told.
+  if (options_->tls != tls_mode::disabled && mysql_get_ssl_cipher(talk_->handle()) == nullptr) {
+    into.end = error{errc::denied, where_ + ", connect: the server does not support TLS"};
+    return;
+  }
   if (mariadb_connection(talk_->handle()) == 0) {
     into.end =
         error{errc::unsupported, where_ + ": MySQL, not MariaDB; its procedures know no rows"};
