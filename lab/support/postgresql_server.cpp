@@ -186,7 +186,7 @@ borrowed_schema::borrowed_schema() {
   std::string tables;
   for (const char* each :
        {"claims", "resources", "tombstones", "silent", "observers", "latch_watchers",
-        "latch_changes", "holds", "line", "sessions", "tied"}) {
+        "latch_changes", "holds", "line", "sessions", "tied", "rows"}) {
     tables += (tables.empty() ? "" : ", ") + name_ + "." + each;
   }
   // Not where a test never came to make it, or broke it.

@@ -85,19 +85,22 @@ TEST_P(crowds, sixty_four_threads_count_exactly) {
 
 TEST_P(crowds, many_locks_at_once_are_all_kept) {
   // Broken: renewal serves one lease and forgets the rest.
-  constexpr int many = 1'000;
+  constexpr int most = 1'000;
+  constexpr std::size_t least = 32;
   const client a = open();
   const client b = open();
   std::vector<lease> held;
-  for (int i = 0; i < many; ++i) {
+  for (int i = 0; i < most; ++i) {
     auto got = mutex(a, "stock/" + std::to_string(i), {.ttl = 1s}).acquire();
+    // A store may have a limit, and says so.
+    if (!got && got.error() == errc::overloaded && held.size() >= least) break;
     ASSERT_THAT(got, succeeds());
     held.push_back(*std::move(got));
   }
   const time_point start = clock::now();
   EXPECT_TRUE(eventually([&] { return clock::now() - start > 1500ms; }));
   for (const lease& each : held) ASSERT_TRUE(each.valid()) << each.name();
-  for (int i = 0; i < many; i += 97) {
+  for (std::size_t i = 0; i < held.size(); i += 97) {
     EXPECT_THAT(mutex(b, "stock/" + std::to_string(i)).acquire({.wait = 0s}),
                 fails_with(errc::busy));
   }

@@ -41,6 +41,11 @@ fresh_engine postgresql_session_engine() {
   auto schema = std::make_shared<borrowed_schema>();
   return {schema->url("&strategy=session"), schema};
 }
+
+fresh_engine postgresql_row_engine() {
+  auto schema = std::make_shared<borrowed_schema>();
+  return {schema->url("&strategy=row&connections=40"), schema};
+}
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
@@ -89,6 +94,7 @@ const std::vector<store_setup>& store_setups() {
 #ifdef HOLDFAST_WITH_POSTGRESQL
       {"postgresql", postgresql_engine},
       {"postgresql_session", postgresql_session_engine},
+      {"postgresql_row", postgresql_row_engine},
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
       {"mariadb", mariadb_engine},

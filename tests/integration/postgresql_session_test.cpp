@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,6 +152,21 @@ TEST_F(postgresql_session_locks, doctor_says_what_the_strategy_means) {
                                   [](const spi::check& each) { return each.name == "strategy"; });
   ASSERT_NE(found, checks->end());
   EXPECT_THAT(found->detail, testing::HasSubstr("session"));
+}
+
+TEST(postgresql_session_trouble, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
+  // Broken: one slow answer, and all locks of the client are gone.
+  const std::string schema = fresh_schema();
+  const client a = open_client(troubled_server().url(schema, "&strategy=session"));
+  const auto held = mutex(a, "stock", {.ttl = 6s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  auto admin = admin_of(troubled_server());
+  const int pid = std::stoi(admin.ask("SELECT pid FROM " + schema + ".holds").front());
+  ::kill(pid, SIGSTOP);
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = 2500ms}), fails_with(errc::unavailable));
+  ::kill(pid, SIGCONT);
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+  EXPECT_TRUE(held->valid());
 }
 
 }  // namespace

@@ -250,6 +250,17 @@ void connection::check_deadlines() {
   }
 }
 
+void connection::reset() {
+  std::shared_ptr<link> current;
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ != state::open) return;
+    current = link_;
+  }
+  ended(*current, {errc::unavailable, where_ + ": given up after a call without an answer"});
+  current->close();
+}
+
 bool connection::is_open() const {
   const mutex_lock lock(mutex_);
   return state_ == state::open;

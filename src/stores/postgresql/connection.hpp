@@ -77,6 +77,10 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // Why it is not open, if it was tried.
   [[nodiscard]] std::optional<error> last_failure() const;
 
+  // Ends the link that is open, if one is: what was sent may have been carried out, and nothing more
+  // comes of it.
+  void reset();
+
   // Afterwards every completion has been called, with unavailable. Not from within a lock that
   // completions take.
   void close() noexcept;

@@ -144,7 +144,8 @@ void link::take(PGresult* answer, harvest& into) {
       return;
     default: {
       server_error failed = to_error(answer, where_, name_of(in_flight_.front()));
-      broken_ = broken_ || failed.ends_link;
+      // An error ends the transaction, and with it the hold: nothing may be believed after it.
+      broken_ = broken_ || failed.ends_link || how_.duty == duty::row;
       if (!trouble_) trouble_ = std::move(failed.what);
     }
   }

@@ -17,7 +17,7 @@ constexpr int unknown_version = 0;
 
 constexpr unsigned any = ~0U;
 constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
-constexpr unsigned carriers = bit(duty::session);
+constexpr unsigned carriers = bit(duty::session) | bit(duty::row);
 
 struct setting {
   const char* name;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t connection_limit = 64;
 constexpr std::size_t identifier_limit = 63;
+constexpr std::size_t default_row_connections = 16;
 
 // What is given to libpq as it is.
 constexpr std::array passed_on{"sslmode",    "sslrootcert",     "sslcert",
@@ -74,13 +75,13 @@ result<void> take_option(const std::string& key, const std::string& value, serve
     }
     into.pooler_is_fine = true;
   } else if (key == "strategy") {
-    if (value == "row") {
-      return failure(errc::unsupported, "URL: this build has strategy=lease and strategy=session");
+    constexpr std::array all{strategy::lease, strategy::session, strategy::row};
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](strategy each) { return value == name_of(each); });
+    if (found == all.end()) {
+      return failure(errc::invalid, "URL: strategy is lease, session or row");
     }
-    if (value != "lease" && value != "session") {
-      return failure(errc::invalid, "URL: strategy is lease or session");
-    }
-    into.strategy = value == "lease" ? strategy::lease : strategy::session;
+    into.strategy = *found;
   } else if (key == "host") {
     if (!value.starts_with('/')) {
       return failure(errc::invalid, "URL: host= is for a folder of unix sockets");
@@ -145,6 +146,10 @@ result<server_options> options_from(const spi::url& url) {
     if (auto fine = take_option(key, value, options); !fine) {
       return tl::unexpected(std::move(fine.error()));
     }
+  }
+  // Each of them is a lock that can be held.
+  if (options.strategy == strategy::row && !url.options.contains("connections")) {
+    options.connections = default_row_connections;
   }
   if (options.hosts.empty()) options.hosts.push_back({"/var/run/postgresql", 0});
   for (spi::endpoint& each : options.hosts) {

@@ -30,8 +30,9 @@ struct server_options {
   std::vector<std::pair<std::string, std::string>> parameters;
   postgresql::strategy strategy = strategy::lease;
   std::string schema = "holdfast";  // an identifier without need of quotes
-  std::size_t connections = 4;      // for commands; wake-ups have one more
-  bool pooler_is_fine = false;      // a pooler that keeps a session on its server is in between
+  // lease: for commands; row: how many locks can be held at once. Wake-ups have one more.
+  std::size_t connections = 4;
+  bool pooler_is_fine = false;  // a pooler that keeps a session on its server is in between
   duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS, set-up together
   net::backoff_limits backoff;
 

@@ -2,6 +2,7 @@
 #include "stores/postgresql/postgresql_store.hpp"
 
 #include "stores/postgresql/calls.hpp"
+#include "stores/postgresql/row_store.hpp"
 #include "stores/postgresql/session_store.hpp"
 #include "stores/sql/names.hpp"
 
@@ -190,6 +191,9 @@ result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
   if (!options) return tl::unexpected(std::move(options.error()));
   if (options->strategy == strategy::session) {
     return session_store::make(std::move(reactor), *std::move(options));
+  }
+  if (options->strategy == strategy::row) {
+    return row_store::make(std::move(reactor), *std::move(options));
   }
   return postgresql_store::make(std::move(reactor), *std::move(options));
 }

@@ -28,6 +28,9 @@ constexpr std::string_view tied =
 constexpr std::string_view session =
 #include "stores/postgresql/session.sql.inc"
     ;
+constexpr std::string_view row =
+#include "stores/postgresql/row.sql.inc"
+    ;
 
 // Functions mention each other before they are there.
 constexpr std::string_view unchecked = "SET LOCAL check_function_bodies = off;\n";
@@ -43,7 +46,7 @@ std::string of_leases(std::string_view schema) {
 }
 
 // Came later, and is added to tables that have only the former.
-std::string of_tied(std::string_view schema) { return joined(schema, {tied, session}); }
+std::string of_tied(std::string_view schema) { return joined(schema, {tied, session, row}); }
 
 // `text` as a literal that ends nowhere inside.
 std::string quoted(const std::string& text) { return "$holdfast$" + text + "$holdfast$"; }

@@ -10,6 +10,7 @@ namespace {
 constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
 constexpr unsigned of_lease = bit(duty::lease);
 constexpr unsigned of_session = bit(duty::session);
+constexpr unsigned of_row = bit(duty::row);
 constexpr unsigned of_desk = bit(duty::desk);
 
 struct entry {
@@ -50,6 +51,22 @@ constexpr std::array<entry, statement_count> entries{{
     {"tied_list", of_desk, "SELECT @.tied_list_1($1::bytea, $2::bytea, $3::int2)"},
     {"tied_revoke", of_desk, "SELECT @.tied_revoke_1($1::bytea, $2::int2, $3::bool, $4::text)"},
     {"tied_forced", of_desk, "SELECT @.tied_forced_1($1::bytea, $2::int2, $3::bool)"},
+    {"begin", of_row, "BEGIN"},
+    {"commit", of_row, "COMMIT"},
+    {"rollback", of_row, "ROLLBACK"},
+    {"row_take", of_row, "SELECT @.row_take_1($1::bytea, $2::bytea, $3::int2, $4::int4, $5::int4)"},
+    {"row_end", of_row, "SELECT @.row_end_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
+    {"row_beat", of_row, "SELECT @.row_beat_1($1::bytea, $2::int4)"},
+    {"row_make", of_desk, "SELECT @.row_make_1($1::bytea)"},
+    {"row_record", of_desk,
+     "SELECT @.row_record_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int8, "
+     "$7::int8, "
+     "$8::int4, $9::bytea, $10::int4, $11::int8)"},
+    {"row_queue", of_desk,
+     "SELECT @.row_queue_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, $7::int8, "
+     "$8::int8, $9::int4, $10::bytea)"},
+    {"row_leave", of_desk, "SELECT @.row_leave_1($1::bytea, $2::bytea)"},
+    {"row_renew", of_desk, "SELECT @.row_renew_1($1::bytea[], $2::bytea[])"},
 }};
 
 }  // namespace

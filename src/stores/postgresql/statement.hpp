@@ -31,13 +31,25 @@ enum class statement : std::uint8_t {
   tied_list,
   tied_revoke,
   tied_forced,
+  begin,
+  commit,
+  rollback,
+  row_take,
+  row_end,
+  row_beat,
+  row_make,
+  row_record,
+  row_queue,
+  row_leave,
+  row_renew,
 };
-inline constexpr std::size_t statement_count = 19;
+inline constexpr std::size_t statement_count = 30;
 
 // What a connection is for, and so which statements it has.
 enum class duty : std::uint8_t {
   lease,    // the verbs of strategy=lease
   session,  // carries the holds of strategy=session
+  row,      // carries one hold of strategy=row, in a transaction
   desk,     // looks and wishes, for strategies whose holds are tied to other connections
   ear,      // listens
 };

@@ -1,5 +1,5 @@
-// strategy=session when connections end, servers restart and cables are cut: whoever held is told, nobody
-// believes longer than the server keeps it, nobody is stuck.
+// strategy=session and strategy=row when connections end, servers restart and cables are cut: whoever held
+// is told, nobody believes longer than the server keeps it, nobody is stuck.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
@@ -19,18 +19,21 @@ namespace {
 
 using shutdown = postgresql_server::shutdown;
 
-class postgresql_session_trouble : public testing::Test {
+class postgresql_tied : public testing::TestWithParam<const char*> {
  protected:
   const std::string schema_ = fresh_schema();
-  const std::string url_ = troubled_server().url(schema_, "&strategy=session");
+  const std::string url_ = troubled_server().url(schema_, std::string("&strategy=") + GetParam());
 };
+
+INSTANTIATE_TEST_SUITE_P(on, postgresql_tied, testing::Values("session", "row"),
+                         [](const auto& each) { return std::string("postgresql_") + each.param; });
 
 // The backend that carries the holds.
 std::string carrier_of(postgresql_session& admin, const std::string& schema) {
   return admin.ask("SELECT pid FROM " + schema + ".holds ORDER BY since LIMIT 1").front();
 }
 
-TEST_F(postgresql_session_trouble, a_holder_whose_backend_was_ended_is_told_at_once) {
+TEST_P(postgresql_tied, a_holder_whose_backend_was_ended_is_told_at_once) {
   // Broken: a holder learns of its loss at the next heartbeat, or never (H75).
   const client a = open_client(url_);
   const client b = open_client(url_);
@@ -53,7 +56,7 @@ TEST_F(postgresql_session_trouble, a_holder_whose_backend_was_ended_is_told_at_o
   EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
 }
 
-TEST_F(postgresql_session_trouble, a_restart_ends_the_holds_and_not_the_waits) {
+TEST_P(postgresql_tied, a_restart_ends_the_holds_and_not_the_waits) {
   // Broken: a hold that outlives its session, a waiter that hangs, a fence that goes back.
   for (const shutdown how : {shutdown::fast, shutdown::immediate}) {
     const client a = open_client(url_);
@@ -71,7 +74,7 @@ TEST_F(postgresql_session_trouble, a_restart_ends_the_holds_and_not_the_waits) {
   }
 }
 
-TEST_F(postgresql_session_trouble, a_holder_that_is_cut_off_stops_believing_before_the_server) {
+TEST_P(postgresql_tied, a_holder_that_is_cut_off_stops_believing_before_the_server) {
   // Broken: two holders across a cut cable, or a half-open session that keeps the lock although its own
   // client is back (H24, H76).
   tcp_gate gate(troubled_server().port());
@@ -96,7 +99,7 @@ TEST_F(postgresql_session_trouble, a_holder_that_is_cut_off_stops_believing_befo
   EXPECT_GT(next->fence(), held->fence());
 }
 
-TEST_F(postgresql_session_trouble, nobody_believes_longer_than_the_server_keeps_a_silent_session) {
+TEST_P(postgresql_tied, nobody_believes_longer_than_the_server_keeps_a_silent_session) {
   // Broken: a ttl of an hour, and a server that gives a half-open holder's lock away before (H76).
   const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 1h}).acquire();
@@ -111,21 +114,7 @@ TEST_F(postgresql_session_trouble, nobody_believes_longer_than_the_server_keeps_
   EXPECT_NO_THROW(admin.ask("SELECT " + schema_ + ".begin_1('patient')"));
 }
 
-TEST_F(postgresql_session_trouble, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
-  // Broken: one slow answer, and all locks of the client are gone.
-  const client a = open_client(url_);
-  const auto held = mutex(a, "stock", {.ttl = 6s}).acquire();
-  ASSERT_THAT(held, succeeds());
-  auto admin = admin_of(troubled_server());
-  const int pid = std::stoi(carrier_of(admin, schema_));
-  ::kill(pid, SIGSTOP);
-  EXPECT_THAT(mutex(a, "other").acquire({.wait = 2500ms}), fails_with(errc::unavailable));
-  ::kill(pid, SIGCONT);
-  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
-  EXPECT_TRUE(held->valid());
-}
-
-TEST_F(postgresql_session_trouble, those_who_were_killed_hold_up_nobody) {
+TEST_P(postgresql_tied, those_who_were_killed_hold_up_nobody) {
   // Broken: ghosts in line that are granted the lock, or waited for, one after the other (H76, H82).
   const client a = open_client(url_);
   auto held = mutex(a, "stock").acquire();
@@ -148,7 +137,7 @@ TEST_F(postgresql_session_trouble, those_who_were_killed_hold_up_nobody) {
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
-TEST_F(postgresql_session_trouble, a_holder_that_does_not_let_go_is_ended_by_force) {
+TEST_P(postgresql_tied, a_holder_that_does_not_let_go_is_ended_by_force) {
   // Broken: `release --force` against a stopped process does nothing, and says it did.
   const shared_page<std::atomic<bool>> holds;
   const client b = open_client(url_);
@@ -235,10 +224,11 @@ void count(const std::string& url, race& shared) {
   }
 }
 
-TEST(postgresql_session_processes, sixteen_processes_go_on_over_restarts_and_ended_backends) {
+TEST_P(postgresql_tied, sixteen_processes_go_on_over_restarts_and_ended_backends) {
   // Broken: exclusion, the order of fences, or somebody who never comes back.
   postgresql_server server;
-  const std::string url = server.url("holdfast", "&strategy=session");
+  const std::string url =
+      server.url("holdfast", std::string("&strategy=") + GetParam() + "&connections=1");
   const shared_page<race> shared;
   std::vector<forked_process> children;
   for (int i = 0; i < processes; ++i) {

@@ -1,0 +1,150 @@
+// See the header.
+#include "stores/postgresql/row_pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::postgresql {
+
+row_pool::row_pool(net::network net, std::shared_ptr<const server_options> options,
+                   std::string process)
+    : net_(std::move(net)), options_(std::move(options)), process_(std::move(process)) {}
+
+// Under the mutex.
+std::shared_ptr<seat> row_pool::make(std::size_t number) {
+  auto made = std::make_shared<seat>();
+  connection::events tell;
+  tell.opened = [weak = std::weak_ptr(made)] {
+    if (const auto self = weak.lock()) self->ties->begin(self->over->home());
+  };
+  tell.ended = [weak = std::weak_ptr(made), pool = weak_from_this()](const error& why) {
+    if (const auto self = weak.lock()) self->ties->end(why);
+    if (const auto all = pool.lock()) all->ended(weak);
+  };
+  // Nothing is lost with a connection that holds nothing.
+  tell.silence = [ties = made->ties] {
+    return ties->count() == 0 ? connection::silence_limit : sql::longest_belief;
+  };
+  manner how{.duty = duty::row};
+  how.opening = "SELECT @.begin_1('" + process_ + "/" + std::to_string(number) + "')";
+  made->over = connection::make(net_, options_, std::move(how), std::move(tell));
+  return made;
+}
+
+void row_pool::lend(spi::completion<std::shared_ptr<seat>> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_ && waiting_.size() < wait_limit) {
+      const auto free = std::find_if(seats_.begin(), seats_.end(),
+                                     [](const auto& each) { return each.second == state::free; });
+      if (free == seats_.end() && seats_.size() < options_->connections) {
+        seats_.emplace(make(seats_.size()), state::free);
+      }
+      waiting_.push_back(std::move(done));
+      done = nullptr;
+    }
+  }
+  if (done) return done(failure(errc::overloaded, "postgresql: closed, or too many tries at once"));
+  serve();
+}
+
+// Seats to those who wait for one; where all hold locks there is nothing to wait for.
+void row_pool::serve() {
+  for (;;) {
+    spi::completion<std::shared_ptr<seat>> next;
+    std::shared_ptr<seat> given;
+    {
+      const std::lock_guard lock(mutex_);
+      if (waiting_.empty()) return;
+      const auto in = [&](state wanted) {
+        return std::find_if(seats_.begin(), seats_.end(),
+                            [&](const auto& each) { return each.second == wanted; });
+      };
+      if (const auto free = in(state::free); free != seats_.end()) {
+        free->second = state::busy;
+        given = free->first;
+      } else if (!closed_ && in(state::busy) != seats_.end()) {
+        return;
+      }
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    if (given != nullptr) {
+      next(std::move(given));
+    } else {
+      next(failure(errc::overloaded,
+                   "postgresql: each of the " + std::to_string(options_->connections) +
+                       " connections of this client holds a lock; connections=N in the URL"));
+    }
+  }
+}
+
+void row_pool::give(const std::shared_ptr<seat>& back) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = seats_.find(back);
+    if (found != seats_.end()) found->second = state::free;
+    if (waiting_.empty()) return;
+  }
+  // Not from within: where calls are refused at once, each would serve the next, one inside the other.
+  net_.reactor->post([self = shared_from_this()] { self->serve(); });
+}
+
+void row_pool::keep(const std::shared_ptr<seat>& held, const spi::claim_id& claim) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = seats_.find(held);
+    if (found == seats_.end()) return;
+    found->second = state::holding;
+    held_[claim] = held;
+  }
+  serve();
+}
+
+std::shared_ptr<seat> row_pool::claim(const spi::claim_id& claim) {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(claim);
+  if (found == held_.end()) return nullptr;
+  std::shared_ptr<seat> taken = std::move(found->second);
+  held_.erase(found);
+  seats_[taken] = state::busy;
+  return taken;
+}
+
+std::shared_ptr<seat> row_pool::find(const spi::claim_id& claim) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(claim);
+  return found == held_.end() ? nullptr : found->second;
+}
+
+// What it held is lost, and has been told; who uses it for a moment hears of it by the answer. It
+// connects anew, since that ends what the server may still believe to be there.
+void row_pool::ended(const std::weak_ptr<seat>& whose) {
+  const std::shared_ptr<seat> over = whose.lock();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = seats_.find(over);
+    if (found == seats_.end() || closed_) return;
+    if (found->second == state::holding) {
+      found->second = state::free;
+      std::erase_if(held_, [&](const auto& each) { return each.second == over; });
+    }
+  }
+  over->over->start();
+  serve();
+}
+
+void row_pool::close() noexcept {
+  std::vector<std::shared_ptr<seat>> all;
+  std::deque<spi::completion<std::shared_ptr<seat>>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    for (const auto& [each, is] : seats_) all.push_back(each);
+    waiting.swap(waiting_);
+  }
+  for (const auto& each : all) each->over->close();
+  for (auto& each : waiting) each(failure(errc::unavailable, "postgresql: closed"));
+}
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,128 @@
+// strategy=row: a row's lock in a transaction that stays open. What it is to the server and to callers'
+// own transactions, and that connections are bounded.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "integration/postgresql_harness.hpp"
+
+#include <holdfast/postgresql.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+class postgresql_row_locks : public testing::Test {
+ protected:
+  [[nodiscard]] result<fence_token> in_transaction(postgresql_session& of,
+                                                   const std::string& name) {
+    return postgresql::lock_in_transaction(of.get(), name, {.schema = schema_});
+  }
+  const std::string schema_ = fresh_schema();
+  const std::string url_ = shared_postgresql().url(schema_, "&strategy=row");
+};
+
+TEST_F(postgresql_row_locks, callers_own_transactions_and_holds_exclude_each_other) {
+  // Broken: a service that locks in its transaction, and a job that holds the same name, work at once.
+  const client a = open_client(url_);
+  auto admin = admin_of(shared_postgresql());
+  auto held = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  admin.run("BEGIN");
+  EXPECT_THAT(in_transaction(admin, "stock"), fails_with(errc::busy));
+  ASSERT_THAT(held->release(), succeeds());
+  const auto fence = in_transaction(admin, "stock");
+  ASSERT_THAT(fence, succeeds());
+  EXPECT_GT(*fence, held->fence());
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
+  // A name that the caller's transaction is the first to use.
+  ASSERT_THAT(in_transaction(admin, "new"), succeeds());
+  EXPECT_THAT(mutex(a, "new").acquire({.wait = 0s}), fails_with(errc::busy));
+  reply<lease> waits;
+  mutex(a, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  admin.run("COMMIT");
+  const auto next = waits.future.get();
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), *fence);
+  EXPECT_THAT(mutex(a, "new").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(postgresql_row_locks, a_reader_lets_readers_in_and_no_writer) {
+  // Broken: FOR SHARE is not what readers take.
+  const client a = open_client(url_);
+  const client b = open_client(url_);
+  auto reading = shared_mutex(a, "price").acquire_shared({.wait = patience});
+  ASSERT_THAT(reading, succeeds());
+  EXPECT_THAT(shared_mutex(b, "price").acquire_shared({.wait = 0s}), succeeds());
+  EXPECT_THAT(shared_mutex(b, "price").acquire({.wait = 0s}), fails_with(errc::busy));
+  auto admin = admin_of(shared_postgresql());
+  admin.run("BEGIN");
+  EXPECT_THAT(in_transaction(admin, "price"), fails_with(errc::busy));
+  admin.run("ROLLBACK");
+  ASSERT_THAT(reading->release(), succeeds());
+  EXPECT_THAT(shared_mutex(b, "price").acquire({.wait = 0s}), succeeds());
+}
+
+TEST_F(postgresql_row_locks, connections_are_bounded_and_waiters_have_none) {
+  // Broken: each lock or waiter more takes one of the server's connections, until none is left (H78).
+  const std::string few = url_ + "&connections=3&application_name=" + schema_;
+  const client a = open_client(few);
+  std::vector<lease> held;
+  for (int i = 0; i < 3; ++i) {
+    auto got = mutex(a, "n/" + std::to_string(i)).acquire({.wait = patience});
+    ASSERT_THAT(got, succeeds());
+    held.push_back(*std::move(got));
+  }
+  const auto refused = mutex(a, "n/3").acquire({.wait = patience});
+  EXPECT_THAT(refused, fails_with(errc::overloaded));
+  EXPECT_THAT(refused.error().detail, testing::HasSubstr("connections"));
+  held.clear();
+  const client b = open_client(url_);
+  auto first = mutex(b, "w/0").acquire({.wait = patience});
+  auto second = mutex(b, "w/1").acquire({.wait = patience});
+  ASSERT_THAT(second, succeeds());
+  std::stop_source stop;
+  std::vector<std::unique_ptr<reply<lease>>> waits;
+  for (int i = 0; i < 20; ++i) {
+    waits.push_back(std::make_unique<reply<lease>>());
+    shared_mutex(a, "w/" + std::to_string(i % 2))
+        .async_acquire_shared({}, stop.get_token(), waits.back()->callback());
+  }
+  ASSERT_TRUE(has_waiters(b, "w/0", 10));
+  auto admin = admin_of(shared_postgresql());
+  // Three for locks, one that listens, one for looks.
+  EXPECT_LE(std::stoi(admin
+                          .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name = '" +
+                               schema_ + "'")
+                          .front()),
+            5);
+  stop.request_stop();
+  for (auto& each : waits) EXPECT_THAT(each->future.get(), fails_with(errc::cancelled));
+}
+
+TEST_F(postgresql_row_locks, a_transaction_that_the_server_has_ended_is_not_believed_in) {
+  // Broken: an error ends the transaction, the row is free, and its holder goes on for a ttl.
+  const client a = open_client(url_);
+  const client b = open_client(url_);
+  const auto held = mutex(a, "stock", {.ttl = 3s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  flag told;
+  const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
+  auto admin = admin_of(shared_postgresql());
+  // Its next sign of life fails.
+  admin.run("ALTER FUNCTION " + schema_ + ".row_beat_1 RENAME TO row_beat_away");
+  ASSERT_TRUE(told.wait(20s));
+  EXPECT_FALSE(held->valid());
+  admin.run("ALTER FUNCTION " + schema_ + ".row_beat_away RENAME TO row_beat_1");
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif

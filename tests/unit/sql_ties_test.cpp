@@ -1,0 +1,115 @@
+// Holds that are tied to a connection: grants and losses in the right order, none from a former life.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "stores/sql/run_out.hpp"
+#include "stores/sql/ties.hpp"
+#include "support/manual_runtime.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a holder hears, in order.
+class listener final : public spi::wakeup {
+ public:
+  explicit listener(std::vector<std::string>& heard) : heard_(heard) {}
+  void notify(std::optional<spi::granted>) noexcept override {}
+  void wanted() noexcept override {}
+  void gone(const error& why) noexcept override {
+    heard_.push_back(why == errc::lost ? "lost" : "something else");
+  }
+
+ private:
+  std::vector<std::string>& heard_;
+};
+
+spi::claim_ptr claim_number(std::uint8_t number, duration lock_delay = {}) {
+  auto made = std::make_shared<spi::claim>();
+  made->id.bytes[0] = number;
+  made->ttl = 1s;
+  made->lock_delay = lock_delay;
+  return made;
+}
+
+class sql_ties : public testing::Test {
+ protected:
+  [[nodiscard]] bool tie(int life, const spi::claim_ptr& claim) {
+    return ties_.tie(life, claim, std::make_shared<listener>(heard_),
+                     [&] { heard_.emplace_back("granted"); });
+  }
+  sql::ties ties_;
+  std::vector<std::string> heard_;
+};
+
+TEST_F(sql_ties, the_end_of_the_connection_is_told_to_all_that_it_carried) {
+  // Broken: a holder believes in a lock that its connection took along.
+  ties_.begin(7);
+  ASSERT_TRUE(tie(7, claim_number(1)));
+  ASSERT_TRUE(tie(7, claim_number(2)));
+  ASSERT_TRUE(tie(7, claim_number(3)));
+  ties_.untie(claim_number(3)->id);
+  EXPECT_EQ(ties_.count(), 2U);
+  ties_.end({errc::unavailable, "cut"});
+  EXPECT_THAT(heard_, testing::ElementsAre("granted", "granted", "granted", "lost", "lost"));
+  EXPECT_EQ(ties_.count(), 0U);
+}
+
+TEST_F(sql_ties, an_answer_of_a_former_life_is_no_grant) {
+  // Broken: an answer that is read late is believed although its session is gone.
+  ties_.begin(7);
+  ties_.end({errc::unavailable, "cut"});
+  EXPECT_FALSE(tie(7, claim_number(1)));
+  ties_.begin(8);
+  EXPECT_FALSE(tie(7, claim_number(1)));
+  EXPECT_FALSE(tie(0, claim_number(1)));
+  EXPECT_TRUE(heard_.empty());
+  EXPECT_TRUE(tie(8, claim_number(1)));
+}
+
+TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_told_after_it) {
+  // Broken: the loss overtakes the grant, and the grant is believed for a ttl.
+  ties_.begin(7);
+  ASSERT_TRUE(ties_.tie(7, claim_number(1), std::make_shared<listener>(heard_), [&] {
+    ties_.end({errc::unavailable, "cut"});
+    EXPECT_TRUE(heard_.empty());
+    heard_.emplace_back("granted");
+  }));
+  EXPECT_THAT(heard_, testing::ElementsAre("granted", "lost"));
+}
+
+TEST(sql_run_out, a_hold_with_a_delay_ends_when_it_is_believed_no_more) {
+  // Broken: the core lets it run out, no clock of the engine ends it, and the lock stays for ever.
+  const auto runtime = std::make_shared<manual_runtime>();
+  std::vector<spi::claim_ptr> over;
+  const auto clock = std::make_shared<sql::run_out>(
+      runtime, [&](const spi::claim_ptr& each) { over.push_back(each); });
+  const auto strict = claim_number(1, 5s);
+  const auto released = claim_number(2, 5s);
+  const time_point start = runtime->now();
+  clock->prove(strict, start);
+  clock->prove(released, start);
+  clock->prove(claim_number(3), start);  // no delay: the core leaves it
+  runtime->run_for(900ms);
+  clock->prove(strict, runtime->now());
+  clock->forget(released->id);
+  runtime->run_for(900ms);
+  EXPECT_TRUE(over.empty());
+  runtime->run_for(200ms);
+  EXPECT_THAT(over, testing::ElementsAre(strict));
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
