@@ -14,7 +14,8 @@ const spi::resource_id nobodys{"", "holdfast breaker"};
 
 }  // namespace
 
-// What the answers say about the engine, and the looks at it while it does not answer.
+// What the answers say about the engine, and the looks at it while it does not answer. Thread-safe; no
+// lock is held while the engine or who listens is called.
 class breaker_store::lookout : public std::enable_shared_from_this<lookout> {
  public:
   lookout(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> engine,

@@ -61,6 +61,8 @@ void stand_in_wakeup::notify(std::optional<spi::granted> grant) noexcept {
   claim_->notify(grant ? std::optional(marked(*grant)) : std::nullopt);
 }
 
+// All that the store does: it outlives it while a completion is out. Thread-safe; no lock is held while
+// a store or a claim is called.
 class stand_in_store::office : public std::enable_shared_from_this<office> {
  public:
   office(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<breaker_store> engine,
