@@ -33,7 +33,7 @@ asio::awaitable<void> buy(tcp::endpoint where, std::string& heard) {
 }
 
 int main(int argc, char** argv) {
-  const auto client = holdfast::client::open(argc > 1 ? argv[1] : "memory:").value();
+  auto client = holdfast::client::open(argc > 1 ? argv[1] : "memory:").value();
   holdfast::mutex stock(client, "stock/42");
   int left = 3;  // guarded by the lock
   std::string heard;
@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
     });
   }
   io.run();
+  client.close();  // before `io` goes: its threads call into it
   std::cout << heard;
   return left == 0 ? 0 : 1;
 }

@@ -6,7 +6,9 @@
 // The handler runs on its associated executor (without one: on the client's), which is kept at work
 // meanwhile; its cancellation slot stops the acquisition, which then answers cancelled. A grant that
 // the handler does not keep is given back. The lock must live until the operation has begun: for
-// lazy tokens (use_awaitable, deferred) that is when they are awaited.
+// lazy tokens (use_awaitable, deferred) that is when they are awaited. The executor's context must
+// outlive the client, or the client be closed first: a client's thread may still be on its way out of
+// the context when the handler has run.
 #pragma once
 
 #include <holdfast/election.hpp>

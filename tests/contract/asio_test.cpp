@@ -25,12 +25,12 @@ HOLDFAST_ON_EVERY_STORE(asio_tokens);
 
 TEST_P(asio_tokens, a_handler_runs_on_its_own_executor_which_stays_at_work) {
   // Broken: io_context::run() returns before the answer, or another thread calls the handler.
+  asio::io_context io;
   const client a = open();
   const client b = open();
   mutex stock(a, "stock");
   auto held = mutex(b, "stock").acquire();
   ASSERT_THAT(held, succeeds());
-  asio::io_context io;
   std::thread::id called_on;
   async_acquire(stock, {.wait = patience},
                 asio::bind_executor(io, [&](const result<lease>& answer) {
@@ -75,9 +75,9 @@ asio::awaitable<void> every_primitive(const client& a, std::vector<std::string>&
 
 TEST_P(asio_tokens, every_primitive_can_be_awaited_in_an_asio_coroutine) {
   // Broken: one of the overloads.
+  asio::io_context io;
   const client a = open();
   if (!a.caps().shared || !a.caps().permits || !a.caps().latches) return;
-  asio::io_context io;
   std::vector<std::string> out;
   asio::co_spawn(io, every_primitive(a, out), asio::detached);
   io.run();
@@ -86,12 +86,12 @@ TEST_P(asio_tokens, every_primitive_can_be_awaited_in_an_asio_coroutine) {
 
 TEST_P(asio_tokens, a_cancellation_slot_stops_the_wait) {
   // Broken: a timeout or a closed connection leaves a claim in line.
+  asio::io_context io;
   const client a = open();
   const client b = open();
   mutex stock(a, "stock");
   const auto held = mutex(b, "stock").acquire();
   ASSERT_THAT(held, succeeds());
-  asio::io_context io;
   asio::cancellation_signal signal;
   std::string outcome;
   async_acquire(stock, {},
