@@ -20,6 +20,17 @@ class mariadb_trouble : public testing::Test {
         "id <> CONNECTION_ID()");
   }
 
+  // `what`: KILL, or KILL QUERY.
+  static void kill_all(mariadb_session& admin, const std::string& what) {
+    for (const std::string& id : connections(admin)) {
+      try {
+        admin.ask(what + " " + id);
+      } catch (const std::runtime_error&) {
+        // It has ended by itself: one of a test before.
+      }
+    }
+  }
+
   const std::string prefix_ = fresh_prefix();
   const std::string url_ = troubled_mariadb().url(prefix_);
 };
@@ -65,9 +76,8 @@ TEST_F(mariadb_trouble, killed_connections_cost_nobody_a_lock) {
   mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   auto admin = admin_of(troubled_mariadb());
-  const auto all = connections(admin);
-  EXPECT_GE(all.size(), 4U);
-  for (const std::string& id : all) admin.ask("KILL " + id);
+  EXPECT_TRUE(eventually([&] { return connections(admin).size() >= 4; }));
+  kill_all(admin, "KILL");
   EXPECT_TRUE(eventually([&] { return holders(b, "stock") == 1; }));
   EXPECT_TRUE(held->valid());
   ASSERT_THAT(client(a).revoke("stock", spi::revocation::force), succeeds());
@@ -85,7 +95,7 @@ TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
   for (int round = 0; round < 20; ++round) {
     reply<lease> waits;
     mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
-    for (const std::string& id : connections(admin)) admin.ask("KILL QUERY " + id);
+    kill_all(admin, "KILL QUERY");
     EXPECT_THAT(held->release(), succeeds());
     ASSERT_TRUE(arrives(waits.future));
     ASSERT_THAT(waits.future.get(), succeeds());
@@ -190,6 +200,7 @@ TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
 TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
   // Broken: the server's limit taken for a refusal, or a storm of attempts (H78).
   auto admin = admin_of(troubled_mariadb());
+  ASSERT_TRUE(eventually([&] { return connections(admin).empty(); }));
   admin.ask("SET GLOBAL max_connections = 12");
   std::vector<mariadb_session> crowd;
   EXPECT_THROW(
