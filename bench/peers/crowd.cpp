@@ -18,6 +18,7 @@
 #include <exception>
 #include <iostream>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -80,21 +81,27 @@ class line {
     for (long seen = granted_; seen < grants; seen = granted_) granted_.wait(seen);
     const duration wall = clock::now() - start;
     print("waiters", grants, processor_time() - processor, wall);
+    stop_.request_stop();
   }
 
  private:
   void queue() {
-    lock_.async_acquire({}, {}, [this](result<lease> held) {
-      if (!held) return;  // closed: it is over
-      const long number = ++granted_;
-      if (number < grants) queue();
-      if (number == grants) granted_.notify_one();
+    lock_.async_acquire({}, stop_.get_token(), [this](result<lease> held) {
+      if (!held) return;  // it is over
+      if (granted_ + 1 < grants) {
+        queue();
+      } else {
+        last_ = std::move(*held);  // nobody else's turn comes
+      }
+      if (++granted_ == grants) granted_.notify_one();
     });
   }
 
   const long length_;
   holdfast::mutex lock_;
-  std::atomic<long> granted_{0};
+  std::stop_source stop_;
+  lease last_;                    // written before granted_ reaches its end
+  std::atomic<long> granted_{0};  // written by one callback at a time
 };
 
 std::vector<lease> hold(const holdfast::client& client, long count) {
