@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -100,6 +101,8 @@ ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "em
 
 @contextlib.contextmanager
 def start(engine):
+    # So that the server and its folder go when we are told to.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-peers-"))
     folder.chmod(0o711)
     try:
