@@ -54,6 +54,13 @@ void need_postgresql() {
   }
 }
 
+void need_mariadb() {
+  need("mariadb", "mariadb-client");
+  if (!in_path("mariadbd") && !fs::exists("/usr/sbin/mariadbd")) {
+    throw missing_program("mariadbd is not in PATH; Debian's package is mariadb-server");
+  }
+}
+
 struct entry {
   std::string_view name;
   std::unique_ptr<arena> (*start)(std::uint32_t clients);
@@ -92,6 +99,11 @@ constexpr std::array entries{
           [](std::uint32_t clients) -> std::unique_ptr<arena> {
             need_postgresql();
             return std::make_unique<postgresql_arena>(clients);
+          }},
+    entry{"mariadb",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_mariadb();
+            return std::make_unique<mariadb_arena>(clients);
           }},
 };
 

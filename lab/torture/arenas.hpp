@@ -1,6 +1,7 @@
 // Every engine that torture can start. Used by arena.cpp only.
 #pragma once
 
+#include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_sentinels.hpp"
@@ -101,6 +102,17 @@ class postgresql_arena final : public one_server_arena<test::postgresql_server> 
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
     return "postgresql://tester@127.0.0.1:" + std::to_string(port) +
            "/postgres?schema=torture&connections=2";
+  }
+};
+
+class mariadb_arena final : public one_server_arena<test::mariadb_server> {
+ public:
+  explicit mariadb_arena(std::uint32_t clients)
+      : one_server_arena(std::make_unique<test::mariadb_server>(), clients) {}
+
+ private:
+  [[nodiscard]] std::string url_at(std::uint16_t port) const override {
+    return "mariadb://tester@127.0.0.1:" + std::to_string(port) + "/locks?prefix=torture_";
   }
 };
 

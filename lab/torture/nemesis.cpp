@@ -49,6 +49,9 @@ std::uint32_t nemesis::target_of(const order& one) const {
 
 void nemesis::begin(std::size_t which) {
   const order& one = plan_.schedule[which];
+  // Servers that take their time make a run longer, but not for ever.
+  if (late_ > plan_.length && fired_.contains(one.what)) return;
+  fired_.insert(one.what);
   const std::uint32_t target = target_of(one);
   const std::int32_t process = hits_one_client(one.what) ? crew_.process_of(target) : sim::nobody;
   active_[which] = {target, process};
@@ -64,7 +67,7 @@ void nemesis::begin(std::size_t which) {
     case fault::disk_full:
       return crew_.forbid_writing(true);
     default:
-      return arena_.begin(one.what, target);
+      return timed([&] { arena_.begin(one.what, target); });
   }
 }
 
@@ -84,15 +87,14 @@ void nemesis::end(std::size_t which) {
       crew_.forbid_writing(false);
       break;
     default:
-      arena_.end(what, whom.target);
+      timed([&] { arena_.end(what, whom.target); });
   }
   note(sim::what::trouble_ended, what, whom.process);
   active_.erase(which);
 }
 
 void nemesis::act() {
-  // What a slow server made late happens all the same: a run without it would show little.
-  while (!done() && steps_[next_].at <= clock::now() - start_) {
+  while (!done() && steps_[next_].at + late_ <= clock::now() - start_) {
     const step now = steps_[next_++];
     if (now.begins) {
       begin(now.order);

@@ -6,6 +6,7 @@
 #include "torture/plan.hpp"
 
 #include <map>
+#include <set>
 #include <vector>
 
 namespace holdfast::torture {
@@ -20,7 +21,11 @@ class nemesis {
   // Ends what goes on.
   void heal();
   [[nodiscard]] bool done() const noexcept { return next_ == steps_.size(); }
-  [[nodiscard]] sim::moment next() const { return done() ? sim::moment::max() : steps_[next_].at; }
+  [[nodiscard]] sim::moment next() const {
+    return done() ? sim::moment::max() : steps_[next_].at + late_;
+  }
+  // By how much everything comes later than planned, since servers took so long.
+  [[nodiscard]] duration late() const noexcept { return late_; }
   [[nodiscard]] std::size_t begun() const noexcept { return begun_; }
   [[nodiscard]] const std::vector<sim::record>& records() const noexcept { return records_; }
 
@@ -35,6 +40,12 @@ class nemesis {
     std::int32_t process = sim::nobody;
   };
 
+  template <class Action>
+  void timed(const Action& act) {
+    const time_point before = clock::now();
+    act();
+    late_ += clock::now() - before;
+  }
   void begin(std::size_t which);
   void end(std::size_t which);
   void note(sim::what kind, fault what, std::int32_t process);
@@ -47,6 +58,8 @@ class nemesis {
   std::vector<step> steps_;
   std::size_t next_ = 0;
   std::size_t begun_ = 0;
+  duration late_{};
+  std::set<fault> fired_;
   std::map<std::size_t, victim> active_;  // by order
   std::vector<sim::record> records_;
 };

@@ -108,13 +108,12 @@ void merge(std::vector<sim::record>& into, const std::vector<sim::record>& more)
 // The part of a run during which faults happen, and a quiet time after it.
 void suffer(const plan& wanted, crew& clients, nemesis& faults, time_point start,
             const onlooker& seen) {
-  const duration end = wanted.length;
-  const duration quiet = wanted.length + wanted.ttl + milliseconds(500);
   time_point next_show = start;
   bool healed = false;
   for (;;) {
     const duration passed = clock::now() - start;
-    if (passed >= quiet) return;
+    const duration end = wanted.length + faults.late();
+    if (passed >= end + wanted.ttl + milliseconds(500)) return;
     if (passed < end) {
       faults.act();
     } else if (!std::exchange(healed, true)) {

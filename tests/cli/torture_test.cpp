@@ -57,7 +57,7 @@ TEST_P(torture_of, an_engine_finds_nothing_broken) {
 
 std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
   // Not the whole word: tests of that name are run together, on one server.
-  return std::regex_replace(info.param.engine, std::regex("redis-|ql$"), "");
+  return std::regex_replace(info.param.engine, std::regex("redis-|ql$|db$"), "");
 }
 INSTANTIATE_TEST_SUITE_P(
     engines, torture_of,
@@ -65,10 +65,12 @@ INSTANTIATE_TEST_SUITE_P(
         trial{"embedded", "3s", "pause-client,kill-client,disk-full,clock-jump"},
         trial{"redis", "4s",
               "pause-client,kill-client,pause-server,kill-server,partition,delay,cut,script-flush"},
+        trial{"redis-sentinel", "4s", "pause-client,kill-client,failover,script-flush"},
         trial{"redis-cluster", "4s", "pause-client,kill-client,failover,script-flush"},
         trial{"redlock", "4s", "pause-client,kill-client,pause-server,kill-server,partition,cut"},
         trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"},
-        trial{"postgresql", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"}),
+        trial{"postgresql", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
+        trial{"mariadb", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"}),
     trial_name);
 
 TEST_F(torture, a_violation_is_exit_1_and_shows_the_shortest_part_of_the_history) {
