@@ -3,13 +3,14 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
 QUORUM_SEEDS ?= 100000
+FUZZ_SECONDS ?= 60
 
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: torture report-shots broken-locks
+.PHONY: torture report-shots broken-locks fuzz
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -49,12 +50,16 @@ sim: build ## run the simulator: SEEDS=1000000; then search for every mutant fro
 	build/sim_quorum_mutants --all --jobs $(JOBS)
 
 torture: packages-test build ## half a minute of torture on every engine that can be started here
-	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql; do \
+	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql mariadb; do \
 	  echo "== $$engine"; build/holdfast torture --start $$engine --duration 30s; done
 
 broken-locks: packages-test build ## play the broken locks and write docs/broken-locks.md
 	build/broken_locks > build/broken-locks.md
 	mv build/broken-locks.md docs/broken-locks.md
+
+fuzz: packages-tools ## libFuzzer on what comes from outside; FUZZ_SECONDS=60 for each target
+	scripts/install-packages fuzz
+	scripts/fuzz $(FUZZ_SECONDS)
 
 report-shots: packages-tools build ## the page of a torture in headless Chromium, at two widths, into docs/pictures
 	scripts/install-packages browser servers
