@@ -4,9 +4,46 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
+
+// Gives back what it is given, at once and in the same call.
+class passing_on final : public noting_wakeup {
+ public:
+  passing_on(const embedded_client& at, spi::claim_ptr claim) : at_(at), claim_(std::move(claim)) {}
+  void notify(std::optional<spi::granted> grant) noexcept override {
+    if (grant) {
+      at_.store().leave(claim_, {.deadline = clock::now() + generous},
+                        [](const result<departure>&) {});
+    }
+    noting_wakeup::notify(grant);
+  }
+
+ private:
+  const embedded_client& at_;
+  const spi::claim_ptr claim_;
+};
+
+TEST(sqlite_verbs, a_lock_goes_through_thousands_of_hands_at_once) {
+  // Broken: each that is let in lets the next one in inside its own call, until the stack is full.
+  constexpr int crowd = 20'000;
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  ASSERT_TRUE(granted(client.attempt(holder)));
+  std::vector<std::shared_ptr<passing_on>> all;
+  for (int i = 0; i < crowd; ++i) {
+    const auto claim = client.fair_claim();
+    all.push_back(std::make_shared<passing_on>(client, claim));
+    ASSERT_TRUE(queued(client.attempt(claim, all.back())));
+  }
+  EXPECT_EQ(client.leave(holder).value(), departure::was_holder);
+  for (const auto& each : all) ASSERT_TRUE(each->is_granted());
+  EXPECT_TRUE(client.inspect().holders.empty());
+}
 
 TEST(sqlite_verbs, a_free_lock_is_granted_and_a_held_one_is_waited_for) {
   // Broken: no exclusion at all, or a release that lets nobody in.

@@ -4,6 +4,7 @@
 #include "stores/sqlite/membership.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -144,6 +145,29 @@ bool courier::send(std::int64_t client, const message& what) {
 }
 
 void courier::hand_over(const message& what) {
+  struct letter {
+    std::shared_ptr<courier> by;
+    message what;
+  };
+  thread_local std::deque<letter>* caused = nullptr;  // set while this thread is in here
+  if (caused != nullptr) {
+    caused->push_back({shared_from_this(), what});
+    return;
+  }
+  std::deque<letter> line;
+  caused = &line;
+  const struct leaving {
+    ~leaving() { caused = nullptr; }
+  } however;
+  tell(what);
+  while (!line.empty()) {
+    const letter next = std::move(line.front());
+    line.pop_front();
+    next.by->tell(next.what);
+  }
+}
+
+void courier::tell(const message& what) {
   if (what.what == message::kind::event) return audience_->tell(what.name, event_of(what));
   if (what.what == message::kind::latch) return audience_->tell_latch(what.name);
   const auto wakeup = roll_->wakeup(what.claim);

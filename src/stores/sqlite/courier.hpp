@@ -55,7 +55,10 @@ class courier : public std::enable_shared_from_this<courier> {
  private:
   bool carry(const push& what);
   bool send(std::int64_t client, const message& what);
+  // Never inside another call of it on the same thread: what a message causes to be sent to this
+  // process comes after it, or thousands in line would be let go one inside the other.
   void hand_over(const message& what);
+  void tell(const message& what);
   void learn(const std::vector<std::int64_t>& clients, time_point deadline);
   [[nodiscard]] std::optional<peer> address(std::int64_t client) const;
   bool watch_one(std::int64_t client);

@@ -128,9 +128,12 @@ void check_time_namespace(const session& at, statements& of, const folder& besid
 }
 
 // Files of clients that are not in the database: they were killed on their way in or out. Nobody
-// else is on its way, since that happens inside the gate, where we are.
-void remove_orphans(statements& of, const folder& beside) {
+// else is on its way, since that happens inside the gate, where we are. Those who were buried in this
+// transaction keep theirs until it is committed: if it is not, they are in the database still, and
+// without a name only an inode would be left of them, which another may have by then.
+void remove_orphans(statements& of, const folder& beside, const std::vector<peer>& buried) {
   std::set<std::string> known;
+  for (const peer& each : buried) known.insert(each.token);
   for (const listed_client& client : all_clients(of)) known.insert(client.who.token);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(beside.path().c_str()), &::closedir);
   if (!listing) return;
@@ -215,7 +218,7 @@ result<membership> join(session& at, const folder& beside, const host& here,
         static_cast<std::int64_t>(here.time_namespace));
     self.number = of.owner.last_row();
     cleared = bury_dead(book, of, beside, self.number, caused);
-    remove_orphans(of, beside);
+    remove_orphans(of, beside, cleared.buried);
   });
   if (!done) {
     if (sign) beside.remove(token);
