@@ -13,8 +13,7 @@ tl::unexpected<complaint> usage(const std::string& what, std::string_view topic)
 }
 
 std::string provenance(std::string_view engine, std::string_view action, const error& answer) {
-  std::string detail =
-      answer.detail.empty() ? std::string(describe(answer.code)) : answer.detail;
+  std::string detail = answer.detail.empty() ? std::string(describe(answer.code)) : answer.detail;
   // Stores begin their details with their own name and the operation.
   if (detail.starts_with(std::string(engine) + ",")) return detail;
   return std::string(engine) + ", " + std::string(action) + ", " + detail;
