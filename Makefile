@@ -1,6 +1,6 @@
 # The front door. Every target first installs the Debian packages that it misses (packages.txt).
 JOBS ?= $(shell nproc)
-# Most of a test's time is waiting.
+# Of the tests that need no server: most of their time is waiting.
 TEST_JOBS ?= $(shell expr 2 '*' $(JOBS))
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
@@ -22,7 +22,7 @@ demo: packages build/build.ninja ## show what holdfast does; builds the program 
 	scripts/demo
 
 test: packages-test build ## build everything and run all tests
-	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml
+	ctest --preset dev -j $(JOBS) --output-junit tests.xml
 	@scripts/check-coverage build/tests.xml
 
 check: packages-tools build ## format, clang-tidy and the project's own rules
