@@ -4,6 +4,15 @@ function __holdfast_names
     holdfast --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
 end
 
+# The words behind --: the command that is run while the lock is held.
+function __holdfast_inner
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    or return 1
+    set -e words[1..$at]
+    complete -C "$words "(commandline -ct)
+end
+
 set -l commands run elect multi latch ls show release revoke watch doctor demo bench torture
 
 complete -c holdfast -f
@@ -30,7 +39,8 @@ complete -c holdfast -n $none -a bench -d 'Measure an engine'
 complete -c holdfast -n $none -a torture -d 'Real clients, real faults'
 
 set -l named '__fish_seen_subcommand_from run elect multi latch ls show release revoke watch'
-complete -c holdfast -n $named -a '(__holdfast_names)' -d Lock
+complete -c holdfast -n "$named; and not contains -- -- (commandline -opc)" -a '(__holdfast_names)' -d Lock
+complete -c holdfast -n 'contains -- -- (commandline -opc)' -a '(__holdfast_inner)'
 
 set -l hold '__fish_seen_subcommand_from run elect multi'
 complete -c holdfast -n '__fish_seen_subcommand_from run elect multi latch' -l wait -x -d 'Give up after'

@@ -96,8 +96,8 @@ bool redis_sentinels::settled() const {
     if (master_port(i) != port) return false;
   }
   const redis_server& chosen = master();
-  if (chosen.cli({"ROLE"}).substr(0, 6) != "master") return false;
-  const std::string facts = chosen.cli({"INFO", "replication"});
+  if (!chosen.cli_if_answered({"ROLE"}).starts_with("master")) return false;
+  const std::string facts = chosen.cli_if_answered({"INFO", "replication"});
   for (std::size_t i = 0; i + 1 < server_count; ++i) {
     const auto at = facts.find("slave" + std::to_string(i) + ":");
     if (at == std::string::npos) return false;

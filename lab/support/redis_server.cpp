@@ -69,6 +69,14 @@ std::string redis_server::cli(const std::vector<std::string>& words) const {
   return output;
 }
 
+std::string redis_server::cli_if_answered(const std::vector<std::string>& words) const {
+  try {
+    return cli(words);
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
 long redis_server::info(const std::string& field) const {
   const std::string text = cli({"INFO", "all"});
   const auto at = text.find("\n" + field + ":");

@@ -39,6 +39,9 @@ class redis_server {
 
   // One command by redis-cli over the unix socket; its plain output without the last line end.
   std::string cli(const std::vector<std::string>& words) const;
+  // The same where the answer may fail to come: Sentinel closes every connection of a server that it
+  // makes a replica, redis-cli's too. Empty then.
+  [[nodiscard]] std::string cli_if_answered(const std::vector<std::string>& words) const;
   // A number from INFO: "connected_clients".
   [[nodiscard]] long info(const std::string& field) const;
 
