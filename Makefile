@@ -84,7 +84,7 @@ deb: packages-tools build/package/build.ninja ## Debian packages, in build/packa
 	cmake --build build/package -j $(JOBS)
 	cd build/package && cpack -G DEB
 
-fresh: packages-tools ## demo and tests of HEAD on a bare Debian, in a chroot; needs root; LOG=file
+fresh: packages-tools ## demo, tests, install and the README of HEAD on a bare Debian, in a chroot; needs root; LOG=file
 	scripts/fresh $(LOG)
 
 clean: ## remove all build folders
