@@ -13,7 +13,7 @@ namespace holdfast::test {
 
 class redlock_servers {
  public:
-  explicit redlock_servers(std::size_t count, redis_options options = {}) {
+  explicit redlock_servers(std::size_t count, const redis_options& options = {}) {
     for (std::size_t i = 0; i < count; ++i) {
       servers_.push_back(std::make_unique<redis_server>(options));
     }

@@ -134,6 +134,16 @@ audience::wishes audience::all() const {
   return known;
 }
 
+bool audience::empty() const {
+  const std::lock_guard lock(mutex_);
+  return observers_.empty() && watchers_.empty();
+}
+
+bool audience::listens(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  return observers_.contains(key) || watchers_.contains(key);
+}
+
 void audience::close() noexcept {
   table observers;
   table watchers;

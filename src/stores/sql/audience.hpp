@@ -36,6 +36,8 @@ class audience : public std::enable_shared_from_this<audience> {
   void tell_all_latches();
 
   [[nodiscard]] wishes all() const;
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] bool listens(const std::string& key) const;
   void close() noexcept;
 
  private:

@@ -77,7 +77,7 @@ void ledger::note(const moment& step, const resource_row& at, spi::event_kind wh
 // Who observed and is gone is forgotten here.
 void ledger::address_news(const moment& step, resource_row& at) {
   if (!at.observed) return;
-  const std::string space = resource_of(at.key).space + "/";
+  const std::string space = space_of(at.key);
   std::vector<std::int64_t> observers;
   query found(statements_.observers, bytes(at.key), bytes(space));
   while (found.next()) {

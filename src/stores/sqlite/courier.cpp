@@ -81,7 +81,7 @@ std::vector<std::int64_t> concerned(const effects& out) {
 
 courier::courier(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<session> session,
                  std::shared_ptr<const folder> folder, std::shared_ptr<roll> roll,
-                 std::shared_ptr<audience> audience, peer self)
+                 std::shared_ptr<sql::audience> audience, peer self)
     : reactor_(std::move(reactor)),
       session_(std::move(session)),
       folder_(std::move(folder)),

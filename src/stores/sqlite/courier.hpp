@@ -2,7 +2,7 @@
 // wakes this client's own claims, and finds out who has died.
 #pragma once
 
-#include "stores/sqlite/audience.hpp"
+#include "stores/sql/audience.hpp"
 #include "stores/sqlite/effects.hpp"
 #include "stores/sqlite/folder.hpp"
 #include "stores/sqlite/mailbox.hpp"
@@ -31,7 +31,7 @@ class courier : public std::enable_shared_from_this<courier> {
 
   courier(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<session> session,
           std::shared_ptr<const folder> folder, std::shared_ptr<roll> roll,
-          std::shared_ptr<audience> audience, peer self);
+          std::shared_ptr<sql::audience> audience, peer self);
 
   result<void> open();
 
@@ -71,7 +71,7 @@ class courier : public std::enable_shared_from_this<courier> {
   const std::shared_ptr<session> session_;
   const std::shared_ptr<const folder> folder_;
   const std::shared_ptr<roll> roll_;
-  const std::shared_ptr<audience> audience_;
+  const std::shared_ptr<sql::audience> audience_;
   const peer self_;
   std::shared_ptr<mailbox> mailbox_;  // set by open()
 

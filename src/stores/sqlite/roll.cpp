@@ -12,12 +12,13 @@ void roll::enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
 }
 
 void roll::strike(const spi::claim_id& id) {
+  entries::node_type ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   owed_.erase(id);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   unwatch(id, found->second);
-  entries_.erase(found);
+  ended = entries_.extract(found);
 }
 
 bool roll::empty() const {

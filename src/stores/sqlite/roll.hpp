@@ -5,10 +5,11 @@
 #include <holdfast/spi/store.hpp>
 
 #include <cstdint>
-#include <map>
+#include <cstring>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace holdfast::sqlite {
@@ -51,13 +52,24 @@ class roll {
     std::vector<std::int64_t> watched;
   };
 
+  // Ids are random: any part of one will do.
+  struct part_of_id {
+    std::size_t operator()(const spi::claim_id& id) const noexcept {
+      std::size_t part = 0;
+      std::memcpy(&part, id.bytes.data(), sizeof part);
+      return part;
+    }
+  };
+  using ids = std::unordered_set<spi::claim_id, part_of_id>;
+  using entries = std::unordered_map<spi::claim_id, entry, part_of_id>;
+
   void unwatch(const spi::claim_id& id, entry& of);
 
   mutable std::mutex mutex_;
-  std::map<spi::claim_id, entry> entries_;                   // guarded by mutex_
-  std::map<std::int64_t, std::set<spi::claim_id>> watched_;  // guarded by mutex_; client -> claims
-  std::map<spi::claim_id, int> pending_;                     // guarded by mutex_
-  std::set<spi::claim_id> owed_;                             // guarded by mutex_
+  entries entries_;                                             // guarded by mutex_
+  std::unordered_map<std::int64_t, ids> watched_;               // guarded by mutex_; by client
+  std::unordered_map<spi::claim_id, int, part_of_id> pending_;  // guarded by mutex_
+  ids owed_;                                                    // guarded by mutex_
 };
 
 }  // namespace holdfast::sqlite

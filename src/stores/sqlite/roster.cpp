@@ -64,7 +64,7 @@ resource_row roster::make(std::string_view key, instant now) {
     query meta(statements_.meta);
     if (meta.next()) row.last = static_cast<std::uint64_t>(meta.number(1));
   }
-  const std::string space = resource_of(key).space + "/";
+  const std::string space = space_of(key);
   {
     query observers(statements_.observers, key, bytes(space));
     row.observed = observers.next();

@@ -91,21 +91,6 @@ void append(std::string& to, const claim_row& row) {
 
 }  // namespace
 
-std::string key_of(const spi::resource_id& resource) {
-  std::string key;
-  key.reserve(resource.space.size() + 1 + resource.name.size());
-  key += resource.space;
-  key += '/';
-  key += resource.name;
-  return key;
-}
-
-spi::resource_id resource_of(std::string_view key) {
-  const std::size_t slash = std::min(key.find('/'), key.size());
-  return {std::string(key.substr(0, slash)),
-          std::string(key.substr(std::min(slash + 1, key.size())))};
-}
-
 std::string encode(const claim_row& row) {
   std::string body;
   body.reserve(sizeof(packed_claim) + row.payload.size());

@@ -3,6 +3,8 @@
 // in docs/formats/embedded.md and belongs to the schema's version.
 #pragma once
 
+#include "stores/sql/names.hpp"
+
 #include <holdfast/spi/store.hpp>
 
 #include <cstdint>
@@ -21,10 +23,9 @@ constexpr instant after(instant now, duration wait) noexcept {
   return wait.count() >= never - now ? never : now + wait.count();
 }
 
-// Namespaces have no '/', so this is injective, and a namespace is a prefix: "shop/stock/42".
-std::string key_of(const spi::resource_id& resource);
-// The other way; names[0] is the namespace.
-spi::resource_id resource_of(std::string_view key);
+using sql::key_of;
+using sql::resource_of;
+using sql::space_of;
 
 enum class kind : std::uint8_t { idle = 0, lock = 1, semaphore = 2, latch = 3 };
 

@@ -73,8 +73,12 @@ result<void> sqlite_store::start(const open_options& options) {
   life_.emplace(std::move(joined->life));
   cleared_ = joined->cleared;
   session_->reserve_log();
-  audience_ = std::make_shared<audience>([weak = weak_from_this()](const std::string& key) {
-    if (const auto self = weak.lock()) self->forget_observer(key);
+  audience_ = std::make_shared<sql::audience>([weak = weak_from_this()](const auto& over) {
+    const auto self = weak.lock();
+    if (!self) return;
+    for (const auto* keys : {&over.events, &over.latches}) {
+      for (const std::string& key : *keys) self->forget_observer(key);
+    }
   });
   worker_ = std::make_unique<worker>(reactor_);
   courier_ = std::make_shared<courier>(reactor_, session_, folder_, roll_, audience_, self_);

@@ -3,7 +3,7 @@
 // other through sockets beside the file; the operating system says who lives.
 #pragma once
 
-#include "stores/sqlite/audience.hpp"
+#include "stores/sql/audience.hpp"
 #include "stores/sqlite/courier.hpp"
 #include "stores/sqlite/folder.hpp"
 #include "stores/sqlite/host.hpp"
@@ -148,7 +148,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   std::optional<life> life_;
   // Dead clients that were found at the opening and that no probe has reported yet.
   std::atomic<std::size_t> cleared_{0};
-  std::shared_ptr<audience> audience_;
+  std::shared_ptr<sql::audience> audience_;
   std::shared_ptr<courier> courier_;
   std::unique_ptr<worker> worker_;
 
