@@ -123,7 +123,7 @@ std::vector<std::string> shortcomings(const story& told) {
   }
   const auto& asked = told.wanted.workloads;
   if (!latched && std::find(asked.begin(), asked.end(), workload::latch) != asked.end()) {
-    all.push_back("no latch was waited for to its end");
+    all.emplace_back("no latch was waited for to its end");
   }
   for (const fault each : told.wanted.faults) {
     if (!fired.contains(each)) all.push_back(std::string(to_string(each)) + " never happened");

@@ -49,10 +49,10 @@ class plain_redis_lock {
   }
   // Compare and delete, in one step.
   bool give_back(const std::string& owner) const {
-    return server_.cli({"EVAL",
-                        "if redis.call('GET', KEYS[1]) == ARGV[1] then "
-                        "return redis.call('DEL', KEYS[1]) end return 0",
-                        "1", key_, owner}) == "1";
+    static constexpr const char* script =
+        "if redis.call('GET', KEYS[1]) == ARGV[1] then "
+        "return redis.call('DEL', KEYS[1]) end return 0";
+    return server_.cli({"EVAL", script, "1", key_, owner}) == "1";
   }
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
   [[nodiscard]] test::redis_server& server() const noexcept { return server_; }
