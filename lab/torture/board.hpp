@@ -2,6 +2,8 @@
 // database with a fence column would.
 #pragma once
 
+#include <holdfast/clock.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +23,8 @@ class board {
 
   void finish() noexcept;
   [[nodiscard]] bool over() const noexcept;
+  // Until it is, at most so long; whether it is.
+  bool wait_over(duration limit) const noexcept;
 
   // A write to a resource. False: refused, it has seen a greater fence.
   bool write(std::size_t resource, std::uint64_t fence) noexcept;

@@ -3,13 +3,15 @@
 #include "torture/recorder.hpp"
 #include "torture/wall_clock.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <thread>
 #include <utility>
 
 namespace holdfast::torture {
@@ -40,6 +42,8 @@ void crew::start(std::uint32_t client) {
       with_clock(clock_file(*made),
                  {program_, "torture", "client", folder_.string(), std::to_string(made->process)}),
       folder_ / "log");
+  made->life = runtime::checked(static_cast<int>(::syscall(SYS_pidfd_open, made->running.id(), 0)),
+                                "pidfd_open");
   members_.push_back(std::move(made));
   if (forbidden_) forbid_writing(true);
 }
@@ -65,6 +69,11 @@ void crew::note(sim::what kind, const member& whom, std::int64_t number) {
   notes_.push_back(line);
 }
 
+void crew::bury(member& whom) {
+  whom.over = true;
+  whom.life.close();
+}
+
 void crew::pause(std::uint32_t client) {
   member* whom = find(client);
   if (whom == nullptr || whom->paused) return;
@@ -87,7 +96,7 @@ void crew::replace(std::uint32_t client) {
   note(sim::what::killed, *whom);
   const sim::moment at = notes_.back().at;
   whom->running.end(SIGKILL);
-  whom->over = true;
+  bury(*whom);
   killed_ = true;
   // What it believed ends here at the latest; it cannot write that any more.
   for (std::size_t i = 0; i < recorder::slots; ++i) {
@@ -128,9 +137,20 @@ void crew::look_after() {
     if (each->over) continue;
     const auto end = each->running.ended();
     if (!end) continue;
-    each->over = true;
+    bury(*each);
     note(sim::what::ended, *each, *end);
   }
+}
+
+void crew::watch(duration limit) const {
+  std::vector<pollfd> living;
+  for (const auto& each : members_) {
+    if (!each->over) living.push_back({each->life.get(), POLLIN, 0});
+  }
+  const duration span = std::max(limit, duration{});
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(span);
+  const timespec longest{whole.count(), (span - whole).count()};
+  ::ppoll(living.data(), living.size(), &longest, nullptr);
 }
 
 void crew::finish(duration limit) {
@@ -144,12 +164,12 @@ void crew::finish(duration limit) {
                        [](const auto& each) { return each->over; });
   };
   for (look_after(); !all_gone() && clock::now() < end; look_after()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    watch(end - clock::now());
   }
   for (const auto& each : members_) {
     if (each->over) continue;
     each->running.end(SIGKILL);
-    each->over = true;
+    bury(*each);
     note(sim::what::ended, *each, never_ended);
   }
 }

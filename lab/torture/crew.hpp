@@ -2,6 +2,7 @@
 // what they recorded.
 #pragma once
 
+#include "runtime/descriptor.hpp"
 #include "support/child_process.hpp"
 #include "torture/board.hpp"
 #include "torture/errand.hpp"
@@ -38,6 +39,8 @@ class crew {
 
   // Whoever ended by itself, which none should, and is not replaced.
   void look_after();
+  // Until a client ends, at most so long.
+  void watch(duration limit) const;
   // All are told to end, and those that do not are killed and recorded as ended with no status.
   void finish(duration limit);
 
@@ -55,6 +58,7 @@ class crew {
     std::uint32_t client = 0;
     std::int32_t process = 0;
     test::child_process running;
+    runtime::descriptor life;  // readable when it has ended
     std::unique_ptr<recorder> history;
     std::size_t counted = 0;
     bool paused = false;
@@ -63,6 +67,7 @@ class crew {
 
   void start(std::uint32_t client);
   member* find(std::uint32_t client);
+  static void bury(member& whom);
   [[nodiscard]] std::filesystem::path clock_file(const member& whom) const;
   void note(sim::what kind, const member& whom, std::int64_t number = 0);
   [[nodiscard]] sim::moment now() const { return clock::now() - errand_.start(); }

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <functional>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace holdfast::torture {
@@ -32,7 +31,7 @@ labourer::labourer(workplace& place, std::uint32_t thread)
 
 void labourer::work() {
   if (place_.resources.empty()) return;
-  while (!place_.stop.stop_requested()) {
+  while (!place_.stop.stop_requested() && place_.history.room()) {
     std::size_t which = random_.below(place_.resources.size());
     if (place_.resources[which].name == "mutex-cold" && random_.chance(800)) --which;
     if (place_.resources[which].used_by == workload::multi) {
@@ -44,13 +43,9 @@ void labourer::work() {
   }
 }
 
-void labourer::rest(duration span) const {
-  const time_point end = clock::now() + span;
-  while (!place_.stop.stop_requested()) {
-    const duration left = end - clock::now();
-    if (left <= duration{}) return;
-    std::this_thread::sleep_for(std::min<duration>(left, milliseconds(20)));
-  }
+void labourer::rest(duration span) {
+  std::unique_lock lock(alone_);
+  nobody_.wait_for(lock, place_.stop, span, [] { return false; });
 }
 
 sim::record labourer::request(std::size_t which) {
@@ -102,7 +97,7 @@ void labourer::keep(std::vector<holding>& holds, const std::function<void()>& gi
   const time_point end = clock::now() + how_long();
   bool believed = true;
   while (believed && clock::now() < end && !place_.stop.stop_requested()) {
-    std::this_thread::sleep_for(std::min<duration>(glance, end - clock::now()));
+    rest(std::min<duration>(glance, end - clock::now()));
     for (holding& each : holds) believed = each.look() && believed;
   }
   if (random_.chance(500)) write();
@@ -118,6 +113,7 @@ void labourer::take(sim::record line, Acquire acquire) {
   line.until = options.wait;
   place_.history.add(line);
   line.until = {};
+  if (line.fair) place_.witness.expect(line);
   result<lease> granted = acquire(options);
   if (!granted) return failed(line, granted.error());
   lease held = std::move(*granted);
@@ -213,7 +209,7 @@ void labourer::take_several() {
 void labourer::count_latches() {
   // A latch that had begun before this process did is somebody else's.
   std::int64_t number = place_.now() / latch_step + 1;
-  while (!place_.stop.stop_requested()) {
+  while (!place_.stop.stop_requested() && place_.history.room()) {
     rest(latch_step * number - place_.now());
     if (place_.stop.stop_requested()) return;
     latch_round(number);

@@ -6,12 +6,15 @@
 #include "torture/errand.hpp"
 #include "torture/holding.hpp"
 #include "torture/recorder.hpp"
+#include "torture/witness_store.hpp"
 
 #include <holdfast/holdfast.hpp>
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <vector>
 
@@ -22,6 +25,7 @@ struct workplace {
   const errand& sent;
   const std::vector<resource>& resources;
   const holdfast::client& client;
+  witness_store& witness;
   recorder& history;
   torture::board& board;
   std::stop_token stop;
@@ -52,11 +56,14 @@ class labourer {
   [[nodiscard]] duration how_long();
   void failed(sim::record line, const error& why);
   void latch_round(std::int64_t number);
-  void rest(duration span) const;
+  // Until the span is over, or the run.
+  void rest(duration span);
 
   workplace& place_;
   std::uint32_t thread_;
   sim::random_source random_;
+  std::mutex alone_;
+  std::condition_variable_any nobody_;  // notifies; a stop ends the wait
 };
 
 }  // namespace holdfast::torture

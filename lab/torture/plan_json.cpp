@@ -19,6 +19,7 @@ void demand(bool fine, const char* what) {
 
 template <class T>
 T read_number(const json& from, const char* key, T least, T most) {
+  demand(from.at(key).is_number_integer(), key);
   const std::int64_t value = from.at(key).get<std::int64_t>();
   demand(value >= static_cast<std::int64_t>(least) && value <= static_cast<std::int64_t>(most),
          key);
@@ -78,6 +79,7 @@ plan plan_from(const json& read) {
     made.threads = read_number<std::uint32_t>(read, "threads", 1, most_threads);
     made.length = duration(read_number<std::int64_t>(read, "length", 0, longest_run.count()));
     made.ttl = duration(read_number<std::int64_t>(read, "ttl", 0, longest_run.count()));
+    demand(read.at("seed").is_number_unsigned(), "seed");
     made.seed = read.at("seed").get<std::uint64_t>();
     made.workloads = read_words<workload>(read.at("workloads"), workload_named);
     made.faults = read_words<fault>(read.at("faults"), fault_named);

@@ -47,6 +47,11 @@ recorder::recorder(const std::filesystem::path& file) {
 
 recorder::~recorder() { ::munmap(page_, sizeof(page)); }
 
+bool recorder::room() const noexcept {
+  constexpr std::size_t reserve = 1024;
+  return page_->next.load() + reserve < most_records;
+}
+
 bool recorder::add(const sim::record& line) noexcept {
   const std::uint64_t at = page_->next.fetch_add(1);
   if (at >= most_records) return false;

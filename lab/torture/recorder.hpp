@@ -31,6 +31,8 @@ class recorder {
   recorder& operator=(const recorder&) = delete;
   ~recorder();
 
+  // For a whole round more, of every thread. Who stops in time leaves a history that is whole.
+  [[nodiscard]] bool room() const noexcept;
   // False: full. Nothing is overwritten.
   bool add(const sim::record& line) noexcept;
   [[nodiscard]] belief& slot(std::size_t which) noexcept;

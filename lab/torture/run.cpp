@@ -1,5 +1,6 @@
 #include "torture/run.hpp"
 
+#include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
 #include "torture/crew.hpp"
 #include "torture/nemesis.hpp"
@@ -7,8 +8,8 @@
 #include <holdfast/client.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <random>
-#include <thread>
 #include <utility>
 
 namespace holdfast::torture {
@@ -22,23 +23,21 @@ constexpr duration to_end = seconds(30);         // for a client, once told
 constexpr duration waiters_lease = seconds(35);  // a killed client's place in line ends by itself
 constexpr duration long_run = seconds(60);
 constexpr duration show_every = milliseconds(200);
-constexpr int open_attempts = 50;
+constexpr duration to_answer = seconds(5);  // for an engine that was just started
 // A client that wants to ask may be kept from it by a busy machine.
 constexpr duration order_margin = seconds(1);
 
 client connect(const std::string& url, const std::string& password, const std::string& space) {
-  error last;
-  for (int left = open_attempts; left > 0; --left) {
+  std::optional<result<client>> opened;
+  const auto answers = [&] {
     client_options options;
     options.password = password;
     options.space = space;
-    auto opened = client::open(url, std::move(options));
-    if (opened) return std::move(*opened);
-    last = opened.error();
-    if (last != errc::unavailable) break;
-    std::this_thread::sleep_for(milliseconds(100));
-  }
-  throw trouble("cannot use the engine (" + last.message() + ")");
+    opened = client::open(url, std::move(options));
+    return *opened || opened->error() != errc::unavailable;
+  };
+  if (test::eventually(answers, to_answer) && *opened) return std::move(**opened);
+  throw trouble("cannot use the engine (" + opened->error().message() + ")");
 }
 
 std::string fresh_prefix() {
@@ -57,12 +56,10 @@ class leak_search {
 
   // What is left of the run's names at the end of the limit, or sooner if nothing is.
   std::vector<sim::record> look(duration limit, bool waiters_too, time_point start) {
-    const time_point end = clock::now() + limit;
-    for (;;) {
-      std::vector<sim::record> left = look_once(waiters_too, start);
-      if (left.empty() || clock::now() > end) return left;
-      std::this_thread::sleep_for(milliseconds(20));
-    }
+    std::vector<sim::record> left;
+    const auto nothing = [&] { return (left = look_once(waiters_too, start)).empty(); };
+    static_cast<void>(test::eventually(nothing, limit));
+    return left;
   }
 
  private:
@@ -113,7 +110,8 @@ void suffer(const plan& wanted, crew& clients, nemesis& faults, time_point start
   for (;;) {
     const duration passed = clock::now() - start;
     const duration end = wanted.length + faults.late();
-    if (passed >= end + wanted.ttl + milliseconds(500)) return;
+    const duration quiet = wanted.ttl + milliseconds(500);
+    if (passed >= end + quiet) return;
     if (passed < end) {
       faults.act();
     } else if (!std::exchange(healed, true)) {
@@ -124,9 +122,9 @@ void suffer(const plan& wanted, crew& clients, nemesis& faults, time_point start
       next_show = clock::now() + show_every;
       if (!seen({passed, clients.grants(), faults.begun(), healed ? "quiet" : "torture"})) break;
     }
-    const duration step = std::clamp<duration>(faults.next() - (clock::now() - start),
-                                               milliseconds(1), milliseconds(20));
-    std::this_thread::sleep_for(step);
+    const time_point due =
+        start + (passed < end ? std::min<duration>(faults.next(), end) : end + quiet);
+    clients.watch(std::min(due, next_show) - clock::now());
   }
   faults.heal();
 }

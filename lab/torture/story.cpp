@@ -18,6 +18,9 @@ using nlohmann::json;
 constexpr const char* format = "holdfast-torture-1";
 constexpr std::size_t most_records = 50'000'000;
 constexpr std::size_t most_resources = 256;
+constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();
+// No sum of some such times overflows.
+constexpr std::int64_t far = std::int64_t{1} << 60;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw std::runtime_error("not the history of a torture: " + why);
@@ -30,30 +33,39 @@ json to_json(const sim::record& line) {
                       static_cast<int>(line.mode), line.fair ? 1 : 0, line.permits});
 }
 
+// What looks like a number may be a fraction, or far too great.
+const json& whole(const json& value) {
+  if (!value.is_number_integer()) refuse("a number that is not whole");
+  return value;
+}
+
 template <class T>
 T bounded(const json& value, std::int64_t least, std::int64_t most) {
-  const std::int64_t number = value.get<std::int64_t>();
+  const std::int64_t number = whole(value).get<std::int64_t>();
   if (number < least || number > most) refuse("a number out of its limits");
   return static_cast<T>(number);
 }
 
+duration span_from(const json& value) {
+  if (whole(value).get<std::int64_t>() == forever.count()) return forever;
+  return duration(bounded<std::int64_t>(value, -far, far));
+}
+
 sim::record record_from(const json& read) {
   constexpr std::size_t fields = 11;
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
   if (!read.is_array() || read.size() != fields) refuse("a record of another shape");
   sim::record line;
   line.at = duration(bounded<std::int64_t>(read[0], -far, far));
   line.kind = bounded<sim::what>(read[1], 0, static_cast<int>(sim::what::left_behind));
-  line.process = bounded<std::int32_t>(read[2], sim::nobody, most);
-  line.resource = bounded<std::int32_t>(read[3], sim::nobody, most);
-  line.hold = line.acquisition = bounded<std::int32_t>(read[4], sim::nobody, most);
-  line.fence = read[5].get<std::uint64_t>();
-  line.number = read[6].get<std::int64_t>();
-  line.until = duration(read[7].get<std::int64_t>());
+  line.process = bounded<std::int32_t>(read[2], sim::nobody, most_number);
+  line.resource = bounded<std::int32_t>(read[3], sim::nobody, most_number);
+  line.hold = line.acquisition = bounded<std::int32_t>(read[4], sim::nobody, most_number);
+  line.fence = whole(read[5]).get<std::uint64_t>();
+  line.number = bounded<std::int64_t>(read[6], -most_number, most_number);
+  line.until = span_from(read[7]);
   line.mode = bounded<spi::mode>(read[8], 0, 2);
   line.fair = bounded<int>(read[9], 0, 1) == 1;
-  line.permits = bounded<std::uint32_t>(read[10], 0, most);
+  line.permits = bounded<std::uint32_t>(read[10], 0, most_number);
   return line;
 }
 
@@ -75,6 +87,16 @@ resource resource_from(const json& read) {
   return one;
 }
 
+// Latches have numbers of their own, and who was killed cannot say what it had. All else that is of a
+// resource is of one that is listed.
+bool placed(const sim::record& line, std::size_t resources) {
+  using sim::what;
+  if (line.kind >= what::latch_set && line.kind <= what::latch_read) return true;
+  if (line.resource != sim::nobody) return static_cast<std::size_t>(line.resource) < resources;
+  return line.kind != what::acquire_invoked && line.kind != what::acquire_granted &&
+         line.kind != what::acquire_failed;
+}
+
 story understood(const json& read) {
   if (!read.is_object() || read.value("format", "") != format) refuse("its format is not known");
   story told;
@@ -86,8 +108,8 @@ story understood(const json& read) {
     told.forgets.push_back(*what);
   }
   told.looked_for_leaks = read.at("looked_for_leaks").get<bool>();
-  told.wake_bound = duration(read.at("wake_bound").get<std::int64_t>());
-  told.order_margin = duration(read.at("order_margin").get<std::int64_t>());
+  told.wake_bound = duration(bounded<std::int64_t>(read.at("wake_bound"), 0, far));
+  told.order_margin = duration(bounded<std::int64_t>(read.at("order_margin"), 0, far));
   if (read.at("resources").size() > most_resources) refuse("too many resources");
   for (const auto& each : read.at("resources")) told.resources.push_back(resource_from(each));
   const json& records = read.at("records");
@@ -96,10 +118,7 @@ story understood(const json& read) {
   for (const auto& each : records) {
     told.records.push_back(record_from(each));
     const sim::record& line = told.records.back();
-    if (line.hold != sim::nobody && line.resource != sim::nobody && line.resource < first_latch &&
-        static_cast<std::size_t>(line.resource) >= told.resources.size()) {
-      refuse("a record of an unknown resource");
-    }
+    if (!placed(line, told.resources.size())) refuse("a record of an unknown resource");
     if (told.records.size() > 1 && told.records[told.records.size() - 2].at > line.at) {
       refuse("records that are not in order");
     }

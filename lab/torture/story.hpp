@@ -16,7 +16,7 @@ struct story {
   std::vector<fault> forgets;    // faults after which this engine may have forgotten grants
   bool looked_for_leaks = true;  // false: the engine cannot list
   duration wake_bound{};         // how long a free resource may stay so while somebody waits
-  duration order_margin{};       // who came so much earlier to a fair lock is granted first
+  duration order_margin{};       // after which a fair waiter that was told nothing is in line
   std::vector<resource> resources;
   std::vector<sim::record> records;  // by time
 };

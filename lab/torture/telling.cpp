@@ -39,6 +39,8 @@ std::string event_of(const sim::record& line) {
   switch (line.kind) {
     case sim::what::acquire_invoked:
       return hold + " is asked for, " + std::string(mode_of(line)) + (line.fair ? ", fair" : "");
+    case sim::what::attempt_answered:
+      return hold + " is in line";
     case sim::what::acquire_granted:
       return hold + " is granted, " + fence;
     case sim::what::acquire_failed:
@@ -59,6 +61,8 @@ std::string event_of(const sim::record& line) {
       return "latch " + std::to_string(line.resource) + " is counted down";
     case sim::what::latch_told:
       return "latch " + std::to_string(line.resource) + " is open, a waiter is told";
+    case sim::what::paused:
+      return line.number == 1 ? "stands still: the machine is busy" : "paused";
     case sim::what::trouble_began:
       return fault_of(line) + " begins";
     case sim::what::trouble_ended:

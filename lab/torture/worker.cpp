@@ -1,5 +1,6 @@
 #include "torture/worker.hpp"
 
+#include "stores/table.hpp"
 #include "torture/labourer.hpp"
 
 #include <signal.h>
@@ -7,31 +8,63 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
-#include <thread>
 
 namespace holdfast::torture {
 
 namespace {
 
 constexpr int refused = 122;
-constexpr std::chrono::milliseconds step{10};
+constexpr std::chrono::milliseconds between_attempts{10};
+constexpr std::chrono::milliseconds beat{100};
+constexpr std::chrono::milliseconds stall{400};  // a beat that took so long: nothing here ran
+
+struct connection {
+  std::shared_ptr<witness_store> witness;
+  holdfast::client client;
+};
+
+result<connection> open(const errand& sent, recorder& history) {
+  auto url = spi::parse_url(sent.url);
+  if (!url) return tl::unexpected(url.error());
+  if (!sent.password.empty()) url->password = spi::secret(sent.password);
+  const auto runtime = spi::make_reactor();
+  auto store = stores::open(*url, runtime);
+  if (!store) return tl::unexpected(store.error());
+  auto witness = std::make_shared<witness_store>(*std::move(store), sent.start(), history);
+  client_options options;
+  options.space = sent.space;
+  auto opened = client::open(runtime, witness, std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  return connection{std::move(witness), *std::move(opened)};
+}
 
 // The server may be down at this moment. None: it is over, or it will never do.
-std::optional<client> connect(const errand& sent, const board& common, int& code) {
+std::optional<connection> connect(const errand& sent, const board& common, recorder& history,
+                                  int& code) {
   while (!common.over()) {
-    client_options options;
-    options.space = sent.space;
-    options.password = sent.password;
-    auto opened = client::open(sent.url, std::move(options));
+    auto opened = open(sent, history);
     if (opened) return std::move(*opened);
     if (opened.error() == errc::invalid || opened.error() == errc::unsupported) {
       std::fprintf(stderr, "%s\n", opened.error().message().c_str());
       code = refused;
       return std::nullopt;
     }
-    std::this_thread::sleep_for(step);
+    common.wait_over(between_attempts);
   }
   return std::nullopt;
+}
+
+// A machine that is busy stops a process as a signal does.
+void stood_still(workplace& place, time_point from, time_point to) {
+  sim::record line;
+  line.process = place.sent.process;
+  line.number = 1;
+  line.kind = sim::what::paused;
+  line.at = from - place.sent.start();
+  place.history.add(line);
+  line.kind = sim::what::resumed;
+  line.at = to - place.sent.start();
+  place.history.add(line);
 }
 
 void labour(workplace& place, const board& common, std::stop_source& stop) {
@@ -44,7 +77,11 @@ void labour(workplace& place, const board& common, std::stop_source& stop) {
     if (each != workload::latch) continue;
     threads.emplace_back([&place, i = wanted.threads] { labourer(place, i).count_latches(); });
   }
-  while (!common.over()) std::this_thread::sleep_for(step);
+  for (time_point last = clock::now(); !common.wait_over(beat);) {
+    const time_point now = clock::now();
+    if (now - last > stall) stood_still(place, last, now);
+    last = now;
+  }
   stop.request_stop();
 }
 
@@ -58,14 +95,15 @@ int work(const std::filesystem::path& folder, std::int32_t process) {
     board common(board_file(folder));
     recorder history(record_file(folder, process));
     int code = 0;
-    std::optional<client> opened = connect(sent, common, code);
+    std::optional<connection> opened = connect(sent, common, history, code);
     if (!opened) return code;
     const auto resources = resources_of(sent.wanted);
     std::stop_source stop;
     std::atomic<std::int32_t> next_hold{1};
-    workplace place{sent, resources, *opened, history, common, stop.get_token(), next_hold};
+    workplace place{sent,    resources, opened->client,   *opened->witness,
+                    history, common,    stop.get_token(), next_hold};
     labour(place, common, stop);
-    opened->close();
+    opened->client.close();
     return 0;
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "%s\n", problem.what());

@@ -22,7 +22,7 @@ constexpr std::array units{
     unit{"ms", std::chrono::milliseconds(1)},
 };
 
-// Long enough for anybody, and no sum of such overflows.
+// In all. Long enough for anybody.
 constexpr duration longest = std::chrono::hours(24 * 3660);
 
 tl::unexpected<std::string> wrong(const char* why) {
@@ -56,7 +56,7 @@ tl::expected<duration, std::string> parse_duration(std::string_view text) {
       return wrong(text.front() == '.' ? "must not have a fraction" : "has an unknown unit");
     }
     if (which < allowed) return wrong("must have each unit once, the larger first");
-    if (count > longest / units[which].length) return wrong("is too long a duration");
+    if (count > (longest - sum) / units[which].length) return wrong("is too long a duration");
     sum += units[which].length * count;
     allowed = which + 1;
     text.remove_prefix(units[which].name.size());

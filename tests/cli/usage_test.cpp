@@ -142,6 +142,7 @@ std::vector<command_line> options() {
     add({"--wait=" + std::string(text)});
     add({"--ttl=" + std::string(text)});
   }
+  add({"--wait", "5205050m5205050s"});  // each part would do
   add({"--ttl", "99ms"});
   add({"--ttl", "24h1ms"});
   add({"--ttl", "0s"});

@@ -4,6 +4,8 @@
 #include "torture/judge.hpp"
 #include "torture/story.hpp"
 
+#include <holdfast/result.hpp>
+
 #include <algorithm>
 #include <string>
 
@@ -39,6 +41,14 @@ class history {
   }
   history& asks(int at, std::int32_t process, std::int32_t hold) {
     return line(at, what::acquire_invoked, process, hold, 0, 1);
+  }
+  // It is told that it waits in line.
+  history& in_line(int at, std::int32_t process, std::int32_t hold) {
+    return line(at, what::attempt_answered, process, hold, 0,
+                static_cast<std::int64_t>(sim::answer::queued));
+  }
+  history& gives_up(int at, std::int32_t process, std::int32_t hold, errc why) {
+    return line(at, what::acquire_failed, process, hold, 0, static_cast<std::int64_t>(why));
   }
   history& granted(int at, std::int32_t process, std::int32_t hold, std::uint64_t fence) {
     return line(at, what::acquire_granted, process, hold, fence);

@@ -96,6 +96,48 @@ TEST(judge, sees_a_fair_waiter_passed_over) {
   EXPECT_EQ(told.findings(), "FIFO");
 }
 
+// The first holds; the second is in line when the third asks, a millisecond later.
+history a_line() {
+  history told;
+  told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
+  told.asks(100, 2, 2).in_line(101, 2, 2).asks(102, 3, 3).in_line(103, 3, 3).ends(110, 1, 1);
+  return told;
+}
+
+TEST(judge, sees_one_that_was_in_line_passed_by_who_asked_a_moment_later) {
+  // Broken: an order that is only right to the second.
+  EXPECT_EQ(a_line().granted(111, 2, 2, 6).ends(112, 2, 2).granted(113, 3, 3, 7).findings(), "");
+  EXPECT_EQ(a_line().granted(111, 3, 3, 6).ends(112, 3, 3).granted(113, 2, 2, 7).findings(),
+            "FIFO");
+  EXPECT_EQ(a_line().granted(111, 3, 3, 6).gives_up(4100, 2, 2, errc::timed_out).findings(),
+            "FIFO");
+}
+
+TEST(judge, who_asked_before_the_other_knew_its_place_may_come_first) {
+  // Broken: a false alarm whenever two ask at once.
+  history told;
+  told.fair().asks(0, 1, 1).granted(0, 1, 1, 5).asks(100, 2, 2).asks(102, 3, 3);
+  told.in_line(103, 3, 3).in_line(104, 2, 2).ends(110, 1, 1);
+  EXPECT_EQ(told.granted(111, 3, 3, 6).ends(112, 3, 3).granted(113, 2, 2, 7).findings(), "");
+}
+
+TEST(judge, a_try_must_not_pass_a_fair_waiter_either) {
+  history told = a_line();
+  told.line(111, what::acquire_invoked, 4, 4).granted(112, 4, 4, 6).ends(113, 4, 4);
+  EXPECT_EQ(told.granted(114, 2, 2, 7).findings(), "FIFO");
+}
+
+TEST(judge, who_left_the_line_is_not_passed) {
+  // Broken: a false alarm at the end of a run, when all are called back.
+  EXPECT_EQ(a_line().granted(111, 3, 3, 6).gives_up(112, 2, 2, errc::cancelled).findings(), "");
+  // Its patience was over before the other was granted; it says so a little later.
+  history told = a_line();
+  for (sim::record& each : told.told().records) {
+    if (each.hold == 2) each.until = std::chrono::milliseconds(10);
+  }
+  EXPECT_EQ(told.granted(111, 3, 3, 6).gives_up(112, 2, 2, errc::timed_out).findings(), "");
+}
+
 TEST(judge, a_fair_waiter_that_was_stopped_may_lose_its_turn) {
   history told;
   told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
@@ -103,6 +145,11 @@ TEST(judge, a_fair_waiter_that_was_stopped_may_lose_its_turn) {
   told.granted(501, 3, 3, 6).ends(510, 3, 3).line(600, what::resumed, 2);
   told.granted(700, 2, 2, 7).ends(712, 2, 2);
   EXPECT_EQ(told.findings(), "");
+  // By whoever: a machine that is busy does it too.
+  history busy = a_line();
+  busy.line(105, what::paused, 2, sim::nobody, 0, 1).granted(111, 3, 3, 6).ends(112, 3, 3);
+  busy.line(600, what::resumed, 2, sim::nobody, 0, 1).granted(700, 2, 2, 7).ends(701, 2, 2);
+  EXPECT_EQ(busy.findings(), "");
 }
 
 TEST(judge, sees_a_waiter_that_nobody_wakes) {

@@ -1,13 +1,17 @@
-// Fair: who asked so much earlier that its claim must have been in line is granted earlier. Judged
-// only where nothing disturbed the one that was passed over: a client that is cut off or stopped
-// may lose its turn, and a server that is gone may forget the line.
+// Fair: nobody is granted before one that was in line when it asked. A client that was told its place
+// is in line for certain; one that was not, as in histories of other makers, is taken to be in line a
+// margin after it asked. Judged only where nothing disturbed the one that was passed over: a client
+// that is cut off or stopped may lose its turn, and a server that is gone may forget the line.
 #pragma once
 
 #include "sim/checker.hpp"
 #include "torture/checkers/disturbances.hpp"
 #include "torture/checkers/rules.hpp"
 
+#include <holdfast/result.hpp>
+
 #include <map>
+#include <optional>
 
 namespace holdfast::torture {
 
@@ -20,11 +24,16 @@ class fair_order final : public sim::checker {
     disturbances_.see(line);
     switch (line.kind) {
       case sim::what::acquire_invoked:
-        if (line.fair && line.number == 1) {
-          waiting_[line.hold] = {line.at, line.until, line.process, line.resource};
-        }
+        if (line.fair) waiting_[line.hold] = {line.at, line.until, line.process, line.resource};
         return;
+      case sim::what::attempt_answered: {
+        const auto found = waiting_.find(line.hold);
+        if (found != waiting_.end()) found->second.in_line = line.at;
+        return;
+      }
       case sim::what::acquire_failed:
+        // Who was called back had perhaps left the line before it was passed.
+        if (line.number == static_cast<std::int64_t>(errc::timed_out)) convict(line);
         waiting_.erase(line.hold);
         return;
       case sim::what::killed:
@@ -32,6 +41,7 @@ class fair_order final : public sim::checker {
                       [&](const auto& each) { return each.second.process == line.process; });
         return;
       case sim::what::acquire_granted:
+        convict(line);
         granted(line);
         return;
       default:
@@ -45,27 +55,40 @@ class fair_order final : public sim::checker {
     duration patience{};
     std::int32_t process = sim::nobody;
     std::int32_t resource = sim::nobody;
+    std::optional<sim::moment> in_line{};  // it was told so then
+    std::int32_t passed_by = sim::nobody;  // a hold
   };
 
+  // Who is granted releases only after it has been told. So whoever has not been told yet was not
+  // granted before this one.
   void granted(const sim::record& line) {
     const auto self = waiting_.find(line.hold);
     if (self == waiting_.end()) return;
     const waiter winner = self->second;
     waiting_.erase(self);
-    for (const auto& [hold, each] : waiting_) {
-      if (each.resource != winner.resource || each.since + margin_ > winner.since) continue;
-      // About to give up, or giving up already.
-      if (each.patience != forever && each.since + each.patience <= line.at + margin_) continue;
+    for (auto& [hold, each] : waiting_) {
+      if (each.resource != winner.resource || each.passed_by != sim::nobody) continue;
+      const sim::moment certain = each.in_line ? *each.in_line : each.since + margin_;
+      if (certain > winner.since) continue;
+      // Gives up, or is about to.
+      const duration slack = each.in_line ? duration{} : margin_;
+      if (each.patience != forever && each.since + each.patience <= line.at + slack) continue;
       if (disturbances_.since(each.process, each.since) ||
           disturbances_.since(winner.process, each.since)) {
         continue;
       }
-      return fail(line.at,
-                  "resource " + std::to_string(line.resource) + ": hold " +
-                      std::to_string(line.hold) + " was granted before " + std::to_string(hold) +
-                      " that had asked earlier and still waits",
-                  {hold, line.hold});
+      each.passed_by = line.hold;
     }
+  }
+  // It was passed, and waited still.
+  void convict(const sim::record& line) {
+    const auto found = waiting_.find(line.hold);
+    if (found == waiting_.end() || found->second.passed_by == sim::nobody) return;
+    fail(line.at,
+         "resource " + std::to_string(line.resource) + ": hold " +
+             std::to_string(found->second.passed_by) + " was granted before " +
+             std::to_string(line.hold) + " that was in line when it asked",
+         {line.hold, found->second.passed_by});
   }
 
   const duration margin_;

@@ -105,6 +105,12 @@ const std::vector<control>& controls_of_the_lab() {
        "end deletes the node.",
        "The node's ephemeral owner must be the session that believes.", "never two believers",
        controls::node_without_its_owner},
+      {"lease-dated-by-pings",
+       "ZooKeeper: an ephemeral node is mine for as long as the server answers my pings.",
+       "The server has lost the others, and answers pings by itself. They let the session expire, "
+       "and give its node to another.",
+       "A lease is dated by answered writes, which a majority must have seen.",
+       "never two believers", controls::lease_dated_by_pings},
   };
   return all;
 }

@@ -29,10 +29,17 @@ class servers {
     return *zookeeper_;
   }
 
+  // New for whoever asks: what is done to it is not undone.
+  test::zookeeper_ensemble& ensemble() {
+    ensemble_ = std::make_unique<test::zookeeper_ensemble>();
+    return *ensemble_;
+  }
+
  private:
   std::vector<std::unique_ptr<test::redis_server>> redis_;
   std::unique_ptr<test::postgresql_server> postgresql_;
   std::unique_ptr<test::zookeeper_server> zookeeper_;
+  std::unique_ptr<test::zookeeper_ensemble> ensemble_;
 };
 
 // The plain Redis lock of most tutorials, right as far as it goes: SET NX PX

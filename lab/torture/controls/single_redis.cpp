@@ -5,8 +5,8 @@
 #include "support/eventually.hpp"
 #include "torture/controls/stage.hpp"
 
-#include <array>
-#include <cstdio>
+#include <string>
+#include <utility>
 
 namespace holdfast::torture::controls {
 
@@ -14,18 +14,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr duration glance = milliseconds(20);
 constexpr duration patience = milliseconds(1500);
 
 // Tries until it has it, or too long.
 template <class Try>
-bool wait_for(const stage& scene, Try&& attempt) {
-  const sim::moment end = scene.now() + patience;
-  while (scene.now() < end) {
-    if (attempt()) return true;
-    scene.pass(glance);
-  }
-  return false;
+bool wait_for(Try&& attempt) {
+  return test::eventually(std::forward<Try>(attempt), patience);
+}
+
+// Until its holder has so little time left, or none.
+void run_down(const plain_redis_lock& lock, milliseconds left) {
+  static_cast<void>(test::eventually([&] {
+    return std::stoi(lock.server().cli({"PTTL", lock.key()})) <= left.count();
+  }));
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ story setnx_then_expire(servers& all) {
   // Between SETNX and EXPIRE.
   scene.killed(0);
   const std::int32_t second = scene.asks(1);
-  if (wait_for(scene, [&] { return server.cli({"SETNX", "setnx", "1"}) == "1"; })) {
+  if (wait_for([&] { return server.cli({"SETNX", "setnx", "1"}) == "1"; })) {
     scene.granted(second);
   } else {
     scene.times_out(second);
@@ -54,14 +55,14 @@ story del_without_owner(servers& all) {
   const std::int32_t first = scene.asks(0);
   lock.take("0", 150);
   scene.granted(first);
-  scene.pass(milliseconds(140));
+  run_down(lock, milliseconds(10));
   scene.gives_up(first);  // it knows that its time is over, and cleans up a little late
   const std::int32_t second = scene.asks(1);
-  wait_for(scene, [&] { return lock.take("1", 5000); });
+  wait_for([&] { return lock.take("1", 5000); });
   scene.granted(second);
   lock.server().cli({"DEL", lock.key()});  // the first client's
   const std::int32_t third = scene.asks(2);
-  if (wait_for(scene, [&] { return lock.take("2", 5000); })) scene.granted(third);
+  if (wait_for([&] { return lock.take("2", 5000); })) scene.granted(third);
   scene.releases(second);
   scene.releases(third);
   return scene.told();
@@ -99,7 +100,7 @@ story work_longer_than_the_lease(servers& all) {
   lock.take("0", 150);
   scene.granted(first);
   const std::int32_t second = scene.asks(1);
-  if (wait_for(scene, [&] { return lock.take("1", 5000); })) scene.granted(second);
+  if (wait_for([&] { return lock.take("1", 5000); })) scene.granted(second);
   scene.releases(first);  // the work is done now
   lock.give_back("0");
   scene.releases(second);
@@ -118,7 +119,7 @@ story renewal_after_release(servers& all) {
   const auto renew = [&] { lock.server().cli({"SET", lock.key(), "0", "PX", "300"}); };
   renew();
   const std::int32_t second = scene.asks(1);
-  const bool got = wait_for(scene, [&] {
+  const bool got = wait_for([&] {
     renew();
     return lock.take("1", 5000);
   });
@@ -140,9 +141,10 @@ story queue_that_skips(servers& all) {
   scene.granted(first);
   const std::int32_t second = scene.asks(1, true);
   lock.server().cli({"RPUSH", line, "1"});
-  scene.pass(milliseconds(200));
+  scene.queued(second);
   const std::int32_t third = scene.asks(2, true);
   lock.server().cli({"RPUSH", line, "2"});
+  scene.queued(third);
   scene.releases(first);
   lock.give_back("0");
   for (int left = 2; left > 0; --left) {
@@ -168,11 +170,11 @@ story push_dated_at_receipt(servers& all) {
   lock.server().cli({"RPUSH", inbox, "granted"});
   scene.paused(0);
   const std::int32_t second = scene.asks(1);
-  scene.pass(milliseconds(200));
+  run_down(lock, milliseconds(offer / 3));
   scene.resumed(0);
   lock.server().cli({"LPOP", inbox});
   scene.granted(first);  // for 300 ms from now, it thinks
-  if (wait_for(scene, [&] { return lock.take("1", 5000); })) scene.granted(second);
+  if (wait_for([&] { return lock.take("1", 5000); })) scene.granted(second);
   scene.releases(first);
   scene.releases(second);
   return scene.told();
@@ -195,7 +197,7 @@ story publish_count_as_life(servers& all) {
   if (listening && lock.server().cli({"PUBLISH", "publish:0", "granted"}) != "0") {
     lock.take("0", 5000);
   }
-  if (wait_for(scene, [&] { return lock.take("1", 5000); })) {
+  if (wait_for([&] { return lock.take("1", 5000); })) {
     scene.granted(second);
   } else {
     scene.times_out(second);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace holdfast::torture {
@@ -16,7 +15,7 @@ stage::stage(std::string engine, sim::facts::resource rule) {
   story_.wanted.clients = 3;
   story_.wanted.ttl = milliseconds(200);
   story_.wake_bound = milliseconds(600);
-  story_.order_margin = milliseconds(100);
+  story_.order_margin = std::chrono::seconds(1);
   story_.resources.push_back({"lock", workload::mutex, rule});
 }
 
@@ -48,6 +47,11 @@ std::int32_t stage::asks(std::int32_t client, bool fair, spi::mode mode) {
 void stage::granted(std::int32_t hold, std::uint64_t fence) {
   of(hold).fence = fence != 0 ? fence : ++fence_;
   add(sim::what::acquire_granted, of(hold)).until = story_.wanted.ttl;
+}
+
+void stage::queued(std::int32_t hold) {
+  add(sim::what::attempt_answered, of(hold)).number =
+      static_cast<std::int64_t>(sim::answer::queued);
 }
 
 void stage::times_out(std::int32_t hold) {
@@ -88,7 +92,5 @@ void stage::resumed(std::int32_t client) {
   line.process = client;
   add(sim::what::resumed, line);
 }
-
-void stage::pass(duration span) const { std::this_thread::sleep_for(span); }
 
 }  // namespace holdfast::torture

@@ -22,6 +22,8 @@ class stage {
   // It is told that it has the lock, and believes it. Fence 0: locks without
   // fences get one each, so that only what is broken is found.
   void granted(std::int32_t hold, std::uint64_t fence = 0);
+  // It is told that it is in line.
+  void queued(std::int32_t hold);
   // It waited too long.
   void times_out(std::int32_t hold);
   // By its own rules it does not believe any more.
@@ -32,8 +34,6 @@ class stage {
   void paused(std::int32_t client);
   void resumed(std::int32_t client);
 
-  // Waits for the time to pass, which is what the scene is about.
-  void pass(duration span) const;
   [[nodiscard]] sim::moment now() const { return clock::now() - start_; }
   [[nodiscard]] const story& told() const noexcept { return story_; }
 

@@ -1,8 +1,9 @@
-// A broken lock on ZooKeeper, with a client of a few calls: connect, create,
-// read, and wait.
+// Broken locks on ZooKeeper, with a client of a few calls: connect, create,
+// read, ping.
 #include "torture/controls/zookeeper.hpp"
 
 #include "runtime/descriptor.hpp"
+#include "support/eventually.hpp"
 #include "torture/controls/stage.hpp"
 
 #include <arpa/inet.h>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -18,9 +20,16 @@ namespace holdfast::torture::controls {
 
 namespace {
 
-constexpr std::int32_t session_timeout = 800;  // ms; two ticks of the server
+using std::chrono::milliseconds;
+
+constexpr milliseconds shortest_session{800};  // two ticks of the server
+constexpr milliseconds pinged_session{2000};
+constexpr milliseconds usual_limit{5000};  // for an answer
+constexpr milliseconds brief_limit{500};   // of one who must go on with other things
 constexpr std::int32_t create = 1;
 constexpr std::int32_t get_data = 4;
+constexpr std::int32_t ping_request = 11;
+constexpr std::int32_t ping_number = -2;  // of all pings
 constexpr std::int32_t ephemeral = 1;
 constexpr std::int32_t all_permissions = 31;
 constexpr std::size_t longest_answer = 1U << 16U;
@@ -59,12 +68,14 @@ std::int32_t number_at(const std::string& bytes, std::size_t at) {
   return static_cast<std::int32_t>(ntohl(value));
 }
 
-// A session that sends no pings. Not closed when destroyed: that is the point.
+// A session that sends no pings by itself. Not closed when destroyed: that is the point.
 class short_session {
  public:
-  explicit short_session(std::uint16_t port)
+  explicit short_session(std::uint16_t port, milliseconds lives = shortest_session,
+                         milliseconds patience = usual_limit)
       : socket_(runtime::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket")) {
-    const timeval limit{5, 0};
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
+    const timeval limit{whole.count(), std::chrono::microseconds(patience - whole).count()};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -74,7 +85,8 @@ class short_session {
       throw std::runtime_error("zookeeper does not answer");
     }
     jute hello;
-    hello.number(0).wide(0).number(session_timeout).wide(0).text(std::string(16, '\0')).flag(false);
+    hello.number(0).wide(0).number(static_cast<std::int32_t>(lives.count()));
+    hello.wide(0).text(std::string(16, '\0')).flag(false);
     exchange(hello);
   }
 
@@ -93,6 +105,16 @@ class short_session {
     if (error_in(answer) != 0) return {};
     constexpr std::size_t header = 16;
     return answer.substr(header + 4, static_cast<std::size_t>(number_at(answer, header)));
+  }
+  // True: somebody answered.
+  bool ping() {
+    jute request;
+    request.number(ping_number).number(ping_request);
+    try {
+      return error_in(exchange(request)) == 0;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
   }
 
  private:
@@ -136,16 +158,43 @@ story node_without_its_owner(servers& all) {
     scene.granted(first);  // mine, it thinks: my name is in it
   }
   const std::int32_t second = scene.asks(1);
-  constexpr int attempts = 100;
-  for (int left = attempts; left > 0; --left) {
-    // A new session each time: none of them pings.
-    short_session other(port);
-    if (other.make("/lock", "client 1")) {
-      scene.granted(second);
-      break;
-    }
-    scene.pass(std::chrono::milliseconds(50));
+  // A new session each time: none of them pings.
+  if (test::eventually([&] { return short_session(port).make("/lock", "client 1"); })) {
+    scene.granted(second);
   }
+  scene.releases(first);
+  scene.releases(second);
+  return scene.told();
+}
+
+story lease_dated_by_pings(servers& all) {
+  test::zookeeper_ensemble& ensemble = all.ensemble();
+  // The last one notices late that it hears of nobody, whether it leads or follows.
+  const std::size_t cut_off = ensemble.servers().size() - 1;
+  const std::size_t lead = ensemble.number_of(ensemble.leader());
+  const std::size_t fine = lead == cut_off ? 0 : lead;
+  stage scene("zookeeper");
+  const std::int32_t first = scene.asks(0);
+  short_session holder(ensemble.servers()[cut_off]->port(), pinged_session);
+  if (holder.make("/pinged", "client 0")) scene.granted(first);
+  const std::int32_t second = scene.asks(1);
+  for (std::size_t other = 0; other < cut_off; ++other) ensemble.cut(cut_off, other);
+  bool believes = true;
+  const auto take = [&] {
+    // Alive, says the server; so is the session, thinks the client.
+    believes = believes && holder.ping();
+    if (!believes) return true;
+    try {
+      short_session other(ensemble.servers()[fine]->port(), shortest_session, brief_limit);
+      return other.make("/pinged", "client 1");
+    } catch (const std::runtime_error&) {
+      return false;  // a leader is being elected
+    }
+  };
+  const bool taken = test::eventually(take);
+  if (!believes) scene.gives_up(first);
+  if (taken && believes) scene.granted(second);
+  if (believes && !holder.ping()) scene.gives_up(first);
   scene.releases(first);
   scene.releases(second);
   return scene.told();

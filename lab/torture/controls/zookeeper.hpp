@@ -1,4 +1,4 @@
-// A broken lock on ZooKeeper; control.cpp says what it shows.
+// Broken locks on ZooKeeper; control.cpp says what each shows.
 #pragma once
 
 #include "torture/controls/servers.hpp"
@@ -7,5 +7,6 @@
 namespace holdfast::torture::controls {
 
 story node_without_its_owner(servers& all);
+story lease_dated_by_pings(servers& all);
 
 }  // namespace holdfast::torture::controls

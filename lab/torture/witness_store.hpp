@@ -1,0 +1,41 @@
+// The store of a torture's client, around the engine's own: writes down when a fair claim was told
+// that it is in line. Whoever asks after that must not be granted before it, and no margin is needed
+// to say so.
+#pragma once
+
+#include "stores/outage/forwarding_store.hpp"
+#include "torture/recorder.hpp"
+
+#include <holdfast/clock.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace holdfast::torture {
+
+// Thread-safe. The history must outlive it.
+class witness_store final : public outage::forwarding_store {
+ public:
+  witness_store(std::shared_ptr<spi::store> inner, time_point start, recorder& history)
+      : forwarding_store(std::move(inner)), start_(start), history_(history) {}
+
+  // The next fair claim that this thread sends is that of this record. Who acquires sends its first
+  // attempt itself, before it does anything else.
+  void expect(const sim::record& asked);
+
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) override;
+
+ private:
+  std::optional<sim::record> take_expected();
+
+  const time_point start_;
+  recorder& history_;
+  std::mutex mutex_;
+  std::map<std::thread::id, sim::record> expected_;  // guarded by mutex_
+};
+
+}  // namespace holdfast::torture
