@@ -248,6 +248,7 @@ void waiters(benchmark::State& state) {
         line(client, static_cast<int>(state.range(0))).microseconds_each();
   }
 }
-BENCHMARK(waiters)->Arg(10)->Arg(100)->Arg(1'000)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(waiters)->Arg(10)->Arg(100)->Arg(1'000)->Arg(10'000)->Iterations(1)->Unit(
+    benchmark::kMillisecond);
 
 }  // namespace
