@@ -1,12 +1,14 @@
-// A peer in Go: redsync with its own defaults, but that it never gives up.
+// The peers in Go: redsync with its own defaults, but that it never gives up; etcd's own mutex with a
+// session for each thread, since one session owns a name but once.
 //
-//	peer HOST:PORT THREADS own|same mutex HOLD_MS WARM_MS RUN_MS PREFIX
+//	peer redsync|etcd HOST:PORT THREADS own|same mutex HOLD_MS WARM_MS RUN_MS PREFIX
 //
 // Speaks as bench/peers/java/Peer.java does.
 package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -19,6 +21,8 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
 const fine = 7 // a part in 128
@@ -53,10 +57,45 @@ func number(text string) int {
 	return value
 }
 
+type lock interface {
+	take() error
+	giveBack() error
+}
+
+type redsyncLock struct{ mutex *redsync.Mutex }
+
+func (one redsyncLock) take() error { return one.mutex.Lock() }
+func (one redsyncLock) giveBack() error {
+	_, err := one.mutex.Unlock()
+	return err
+}
+
+type etcdLock struct{ mutex *concurrency.Mutex }
+
+func (one etcdLock) take() error     { return one.mutex.Lock(context.Background()) }
+func (one etcdLock) giveBack() error { return one.mutex.Unlock(context.Background()) }
+
+// Makes locks by name, for one thread each.
+func source(kind, address string) func(name string) lock {
+	if kind == "etcd" {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, DialTimeout: 10 * time.Second})
+		must(err)
+		return func(name string) lock {
+			session, err := concurrency.NewSession(client, concurrency.WithTTL(30))
+			must(err)
+			return etcdLock{concurrency.NewMutex(session, "/"+name)}
+		}
+	}
+	pool := goredis.NewPool(redis.NewClient(&redis.Options{Addr: address}))
+	return func(name string) lock {
+		return redsyncLock{redsync.New(pool).NewMutex(name, redsync.WithExpiry(30*time.Second),
+			redsync.WithTries(math.MaxInt32))}
+	}
+}
+
 func main() {
-	words := os.Args[1:]
-	client := redis.NewClient(&redis.Options{Addr: words[0]})
-	source := redsync.New(goredis.NewPool(client))
+	lockNamed := source(os.Args[1], os.Args[2])
+	words := os.Args[2:]
 	threads, hold := number(words[1]), time.Duration(number(words[4]))*time.Millisecond
 	all := make([]tally, threads)
 	var from, end time.Time
@@ -71,16 +110,15 @@ func main() {
 		go func(mine *tally) {
 			defer done.Done()
 			mine.cells = map[int]int64{}
-			lock := source.NewMutex(name, redsync.WithExpiry(30*time.Second), redsync.WithTries(math.MaxInt32))
+			lock := lockNamed(name)
 			<-start
 			for asked := time.Now(); asked.Before(end); asked = time.Now() {
-				must(lock.Lock())
+				must(lock.take())
 				granted := time.Now()
 				if hold > 0 {
 					time.Sleep(hold)
 				}
-				_, err := lock.Unlock()
-				must(err)
+				must(lock.giveBack())
 				if now := time.Now(); now.After(from) && now.Before(end) {
 					mine.grants++
 				}

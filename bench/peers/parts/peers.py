@@ -117,7 +117,7 @@ class Go(Peer):
         self.program = place / "peer"
 
     def command(self, address, words):
-        return [str(self.program), address, *words]
+        return [str(self.program), self.name, address, *words]
 
 
 class Node(Peer):
@@ -208,7 +208,7 @@ def make_all():
     curator = Java("curator", "zookeeper")
     curator.modes = ("mutex", "rw:90")
     all_peers = [redisson, Go("redsync", "redis"), Python("redis-py", "redis"),
-                 Node("node-redlock", "redis"), curator]
+                 Node("node-redlock", "redis"), curator, Go("etcd", "etcd")]
     for engine in ("redis", "zookeeper", "postgresql", "embedded"):
         all_peers.insert(0, Holdfast("holdfast", engine))
     for engine in ("redis", "postgresql", "embedded"):

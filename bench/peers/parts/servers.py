@@ -92,11 +92,26 @@ def postgresql(folder):
 
 
 @contextlib.contextmanager
+def etcd(folder):
+    """Without disk syncs, as ZooKeeper here."""
+    port, peers = free_port(), free_port()
+    command = ["etcd", "--data-dir", str(folder / "data"), "--unsafe-no-fsync", "--logger", "zap",
+               "--listen-client-urls", f"http://127.0.0.1:{port}",
+               "--advertise-client-urls", f"http://127.0.0.1:{port}",
+               "--listen-peer-urls", f"http://127.0.0.1:{peers}",
+               "--initial-advertise-peer-urls", f"http://127.0.0.1:{peers}",
+               "--initial-cluster", f"default=http://127.0.0.1:{peers}"]
+    with running(command, port) as process:
+        yield f"127.0.0.1:{port}", None, process.pid
+
+
+@contextlib.contextmanager
 def embedded(folder):
     yield str(folder), f"sqlite:{folder}/locks.db", None
 
 
-ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "embedded": embedded}
+ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "etcd": etcd,
+           "embedded": embedded}
 
 
 @contextlib.contextmanager
