@@ -30,6 +30,16 @@ class redlock_servers {
         {"SET", "holdfast:born", "0 " + info.substr(at, info.find_first_of("\r\n", at) - at)});
   }
 
+  // Empty, as if they had always been. In one step: a test may do this hundreds of times.
+  void flush() const {
+    for (const auto& each : servers_) {
+      each->cli({"EVAL",
+                 "redis.call('FLUSHALL') local id = string.match(redis.call('INFO', 'server'), "
+                 "'run_id:(%w+)') return redis.call('SET', 'holdfast:born', '0 ' .. id)",
+                 "0"});
+    }
+  }
+
   [[nodiscard]] std::string url(const std::string& options = "longest_ttl=30s") const {
     std::string text = "redlock://";
     for (const auto& each : servers_) {

@@ -62,9 +62,21 @@ inline std::size_t holders(const client& from, const std::string& name) {
   return state ? state->holders.size() : 0;
 }
 
+// False: whoever waits asks again and again, and nobody can be seen to wait. No order is promised.
+[[nodiscard]] inline bool keeps_line(const client& from) { return from.caps().pushes; }
+
+// Where there is no line to look at: true. Who is to wait may then come later than the test goes on,
+// which changes none of the outcomes that are promised.
 [[nodiscard]] inline bool has_waiters(const client& from, const std::string& name,
                                       std::size_t count) {
+  if (!keeps_line(from)) return true;
   return eventually([&] { return waiters(from, name) == count; });
+}
+
+// How to hold so that the holder hears soon that it was taken away: where nothing is pushed, with the
+// next renewal.
+[[nodiscard]] inline lock_options told_soon(const client& from) {
+  return {.ttl = from.caps().pushes ? 30s : 3s};
 }
 
 // Neither a holder nor a waiter: nothing was left behind.

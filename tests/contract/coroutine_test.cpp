@@ -101,10 +101,11 @@ TEST_P(coroutines, every_primitive_can_be_awaited) {
   EXPECT_THAT(out.all, testing::ElementsAre("ok", "ok", "ok", "busy", "invalid", "ok"));
 }
 
-task times_out(mutex& stock, std::stop_token token, outcomes& out) {
+task times_out(mutex& stock, std::stop_token token, outcomes& out, flag& last) {
   out.add(co_await stock.async_acquire({.wait = 0s}, token));
   out.add(co_await stock.async_acquire({.wait = 300ms}, token));
   out.add(co_await stock.async_acquire({.wait = -1s}, token));
+  last.raise();
   out.add(co_await stock.async_acquire({}, token));
 }
 
@@ -117,7 +118,9 @@ TEST_P(coroutines, failures_are_values) {
   ASSERT_THAT(held, succeeds());
   outcomes out;
   std::stop_source stop;
-  const task coroutine = times_out(stock, stop.get_token(), out);
+  flag last;
+  const task coroutine = times_out(stock, stop.get_token(), out, last);
+  ASSERT_TRUE(last.wait());
   ASSERT_TRUE(has_waiters(b, "stock/42", 1));
   stop.request_stop();
   ASSERT_TRUE(coroutine.finishes());

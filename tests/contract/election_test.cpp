@@ -156,7 +156,7 @@ TEST_P(elections, a_report_that_throws_does_not_end_the_reports) {
 TEST_P(elections, a_lost_term_is_told_to_its_leader) {
   // Broken: a leader that was deposed goes on leading.
   client a = open();
-  election one(a, "scheduler", "host-1");
+  election one(a, "scheduler", "host-1", told_soon(a));
   auto leads = one.campaign();
   ASSERT_THAT(leads, succeeds());
   flag stopped;

@@ -14,7 +14,7 @@ TEST_P(loss, a_forced_release_is_told_to_the_holder) {
   if (!supported()) return;
   client a = open();
   client b = open();
-  auto held = make(a)->acquire();
+  auto held = make(a, "stock/42", told_soon(a))->acquire();
   ASSERT_THAT(held, succeeds());
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
@@ -124,6 +124,7 @@ TEST_P(loss, the_holder_is_told_that_somebody_waits) {
   const client b = open();
   auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
+  if (!keeps_line(a)) return;  // nobody is seen to wait
   const std::stop_token wanted = held->wanted();
   EXPECT_FALSE(wanted.stop_requested());
   auto waits = in_thread([&] { return make(b)->acquire({.wait = patience}); });

@@ -52,10 +52,11 @@ TEST_P(events, contention_and_failure_are_told_apart) {
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::timed_out));
   ASSERT_TRUE(has_waiters(b, "stock", 0));  // the one that timed out has left
   std::stop_source stop;
-  auto waits = in_thread([&] { return mutex(a, "stock").acquire({}, stop.get_token()); });
+  reply<lease> waits;
+  mutex(a, "stock").async_acquire({}, stop.get_token(), waits.callback());
   ASSERT_TRUE(has_waiters(b, "stock", 1));
   stop.request_stop();
-  EXPECT_THAT(waits.get(), fails_with(errc::cancelled));
+  EXPECT_THAT(waits.future.get(), fails_with(errc::cancelled));
   ASSERT_TRUE(seen().sees(event_kind::busy, 2));
   ASSERT_TRUE(seen().sees(event_kind::failed));
   EXPECT_EQ(seen().all(event_kind::busy).size(), 2U);
@@ -66,7 +67,7 @@ TEST_P(events, contention_and_failure_are_told_apart) {
 TEST_P(events, a_loss_is_told_with_its_cause) {
   // Broken: nobody is called when a lock was lost.
   client a = observed();
-  const auto held = mutex(a, "stock").acquire();
+  const auto held = mutex(a, "stock", told_soon(a)).acquire();
   ASSERT_THAT(held, succeeds());
   ASSERT_THAT(a.revoke("stock", spi::revocation::force), succeeds());
   ASSERT_TRUE(seen().sees(event_kind::lost));

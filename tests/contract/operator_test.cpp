@@ -38,9 +38,13 @@ TEST_P(operating, a_name_shows_who_holds_it_and_who_waits_in_order) {
     EXPECT_LE(*state->holders[0].remaining, 20s);
     EXPECT_GT(*state->holders[0].remaining, 0s);
   }
-  EXPECT_EQ(state->waiters[0].payload, "host-2:22:report");
-  EXPECT_EQ(state->waiters[1].payload, "host-3:33:import");
-  EXPECT_EQ(state->waiters[0].claim.size(), 16U);
+  if (keeps_line(a)) {
+    EXPECT_EQ(state->waiters[0].payload, "host-2:22:report");
+    EXPECT_EQ(state->waiters[1].payload, "host-3:33:import");
+    EXPECT_EQ(state->waiters[0].claim.size(), 16U);
+  } else {
+    EXPECT_TRUE(state->waiters.empty());
+  }
   stop.request_stop();
   EXPECT_THAT(second.future.get(), fails_with(errc::cancelled));
   EXPECT_THAT(third.future.get(), fails_with(errc::cancelled));
@@ -87,7 +91,7 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
     EXPECT_THAT(shared_mutex(a, "price").acquire_shared(), fails_with(errc::unsupported));
     return;
   }
-  shared_mutex price(a, "price");
+  shared_mutex price(a, "price", told_soon(a));
   const auto one = price.acquire_shared();
   const auto two = price.acquire_shared();
   ASSERT_THAT(two, succeeds());

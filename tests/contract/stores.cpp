@@ -5,6 +5,7 @@
 #include "support/redis_cluster.hpp"
 #include "support/redis_sentinels.hpp"
 #include "support/redis_server.hpp"
+#include "support/redlock_servers.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
 
@@ -74,6 +75,12 @@ fresh_engine redis_cluster_engine() {
   servers->flush();
   return {servers->url(), servers};
 }
+
+fresh_engine redlock_engine() {
+  static const auto servers = std::make_shared<redlock_servers>(3);
+  servers->flush();
+  return {servers->url("longest_ttl=86400s"), servers};
+}
 #endif
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER
@@ -103,6 +110,7 @@ const std::vector<store_setup>& store_setups() {
       {"redis", redis_engine},
       {"redis_sentinel", redis_sentinel_engine},
       {"redis_cluster", redis_cluster_engine},
+      {"redlock", redlock_engine},
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {"zookeeper", zookeeper_engine},

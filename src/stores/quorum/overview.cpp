@@ -2,8 +2,10 @@
 #include "stores/quorum/quorum_store.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace holdfast::quorum {
@@ -61,24 +63,28 @@ std::vector<spi::holder> likely(const std::vector<const std::vector<spi::holder>
                                 std::size_t members) {
   struct counted {
     spi::holder shown;
-    std::size_t votes = 0;
+    std::vector<std::optional<fence_token>> fences;  // one of each that lists it
   };
   std::map<std::string, counted> all;
   for (const auto* list : lists) {
     for (const spi::holder& each : *list) {
       counted& at = all[each.claim];
-      const auto least =
-          at.votes == 0 ? each.remaining : std::min(at.shown.remaining, each.remaining);
-      const auto fence = at.votes == 0 ? each.fence : std::max(at.shown.fence, each.fence);
-      if (at.votes++ == 0) at.shown = each;
+      const bool first = at.fences.empty();
+      const auto least = first ? each.remaining : std::min(at.shown.remaining, each.remaining);
+      if (first) at.shown = each;
       at.shown.remaining = least;
-      at.shown.fence = fence;
+      at.fences.push_back(each.fence);
     }
   }
   const std::size_t silent = members - lists.size();
   std::vector<spi::holder> shown;
   for (auto& [claim, each] : all) {
-    if (each.votes + silent >= majority_of(members)) shown.push_back(std::move(each.shown));
+    if (each.fences.size() + silent < majority_of(members)) continue;
+    // The lease's own: the greatest that a majority has. A member that was not counted when the claim
+    // was granted may have given it a greater one.
+    std::sort(each.fences.begin(), each.fences.end(), std::greater<>());
+    each.shown.fence = each.fences[std::min(majority_of(members), each.fences.size()) - 1];
+    shown.push_back(std::move(each.shown));
   }
   return shown;
 }
