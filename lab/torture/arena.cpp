@@ -61,6 +61,11 @@ void need_mariadb() {
   }
 }
 
+std::unique_ptr<arena> start_postgresql(std::uint32_t clients, const char* options) {
+  need_postgresql();
+  return std::make_unique<postgresql_arena>(clients, options);
+}
+
 struct entry {
   std::string_view name;
   std::unique_ptr<arena> (*start)(std::uint32_t clients);
@@ -96,10 +101,11 @@ constexpr std::array entries{
             return std::make_unique<zookeeper_arena>(clients);
           }},
     entry{"postgresql",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
-            need_postgresql();
-            return std::make_unique<postgresql_arena>(clients);
-          }},
+          [](std::uint32_t clients) { return start_postgresql(clients, "connections=2"); }},
+    entry{"postgresql-session",
+          [](std::uint32_t clients) { return start_postgresql(clients, "strategy=session"); }},
+    entry{"postgresql-row",
+          [](std::uint32_t clients) { return start_postgresql(clients, "strategy=row"); }},
     entry{"mariadb",
           [](std::uint32_t clients) -> std::unique_ptr<arena> {
             need_mariadb();

@@ -57,7 +57,8 @@ TEST_P(torture_of, an_engine_finds_nothing_broken) {
 
 std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
   // Not the whole word: tests of that name are run together, on one server.
-  return std::regex_replace(info.param.engine, std::regex("redis-|ql$|db$"), "");
+  const std::string name = std::regex_replace(info.param.engine, std::regex("redis-|ql|db$"), "");
+  return std::regex_replace(name, std::regex("-"), "_");
 }
 INSTANTIATE_TEST_SUITE_P(
     engines, torture_of,
@@ -70,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
         trial{"redlock", "4s", "pause-client,kill-client,pause-server,kill-server,partition,cut"},
         trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"},
         trial{"postgresql", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
+        trial{"postgresql-session", "4s", "pause-client,kill-client,kill-server,delay,cut"},
+        trial{"postgresql-row", "4s", "pause-client,kill-client,kill-server,delay,cut"},
         trial{"mariadb", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"}),
     trial_name);
 
