@@ -1,8 +1,10 @@
 # holdfast_scripts(<file to write> <folder>): the folder's .lua files as one C++ initialiser list of
-# {"name", "text"}; a line --@shared in one stands for all files of its sub-folder shared/, in order, and
-# a line "--@is NAME NUMBER" in one of those makes NAME stand for NUMBER: a constant costs nothing in a call.
+# {"name", "text"}. A line "--@part NAME" in one stands for the file NAME.lua of its sub-folder parts/; a line
+# "--@shared" for all files of shared/, in order; and a line "--@is NAME NUMBER" in one of those makes NAME stand
+# for NUMBER in all: a constant costs nothing in a call.
 function(holdfast_scripts output folder)
   file(GLOB shared_files CONFIGURE_DEPENDS "${folder}/shared/*.lua")
+  file(GLOB part_files CONFIGURE_DEPENDS "${folder}/parts/*.lua")
   file(GLOB files CONFIGURE_DEPENDS "${folder}/*.lua")
   set(shared "")
   foreach(each IN LISTS shared_files)
@@ -15,6 +17,11 @@ function(holdfast_scripts output folder)
   set(list "")
   foreach(each IN LISTS files)
     file(READ "${each}" text)
+    foreach(part IN LISTS part_files)
+      get_filename_component(name "${part}" NAME_WE)
+      file(READ "${part}" part_text)
+      string(REPLACE "--@part ${name}\n" "${part_text}" text "${text}")
+    endforeach()
     string(REPLACE "--@shared\n" "${shared}" text "${text}")
     foreach(one IN LISTS definitions)
       string(REGEX REPLACE "${definition}" "\\1" from "${one}")
@@ -27,6 +34,7 @@ function(holdfast_scripts output folder)
     get_filename_component(name "${each}" NAME_WE)
     string(APPEND list "{\"${name}\", R\"lua(${text})lua\"},\n")
   endforeach()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files} ${shared_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files} ${part_files}
+    ${shared_files})
   file(CONFIGURE OUTPUT "${output}" CONTENT "@list@" @ONLY)
 endfunction()

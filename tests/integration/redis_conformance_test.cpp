@@ -54,13 +54,14 @@ class world {
         ledger_(short_rules(), [this](process_id who) { return !deaf_.contains(who); }) {
     for (process_id who = 0; who < processes; ++who) hear(who);
     semaphore_ = seed % 4 == 3;
+    mutex_ = seed % 4 == 1;
   }
 
   void run(int steps) {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
       SCOPED_TRACE(resource_.name + " step " + std::to_string(i));
       if (pick(12) == 0) std::this_thread::sleep_for(std::chrono::microseconds(pick(20'000)));
-      if (pick(25) == 0) toggle(pick(processes));
+      if (pick(mutex_ ? 100 : 25) == 0) toggle(pick(processes));
       floor_ = greatest_;
       act(pick(processes));
       compare_pushes();
@@ -95,17 +96,17 @@ class world {
     claim.id.bytes[0] = static_cast<std::uint8_t>(++numbers_ >> 8U);
     claim.id.bytes[1] = static_cast<std::uint8_t>(numbers_);
     claim.resource = resource_;
-    claim.ttl = std::chrono::milliseconds(5 + pick(40));
-    claim.fair = pick(2) == 0;
+    claim.ttl = std::chrono::milliseconds((mutex_ ? 100 : 5) + pick(40));
+    claim.fair = pick(mutex_ ? 8 : 2) == 0;
     claim.queued = pick(6) != 0;
     claim.renewed = pick(5) != 0;
-    claim.lock_delay = pick(8) == 0 ? duration(3ms) : duration{0};
+    claim.lock_delay = !mutex_ && pick(8) == 0 ? duration(3ms) : duration{0};
     claim.fence_block = static_cast<std::uint32_t>(1 + pick(3));
     if (semaphore_ && pick(20) != 0) {
       claim.mode = spi::mode::permit;
       claim.max = pick(20) == 0 ? 4 : 3;
       claim.permits = static_cast<std::uint32_t>(1 + pick(3));
-    } else if (pick(2) == 0) {
+    } else if (pick(mutex_ ? 20 : 2) == 0) {
       claim.mode = spi::mode::shared;
     }
     return {std::make_shared<const spi::claim>(std::move(claim)), who};
@@ -179,7 +180,7 @@ class world {
   }
 
   void leave(const known_claim& one) {
-    const bool remember = pick(3) == 0;
+    const bool remember = pick(mutex_ ? 40 : 3) == 0;
     const reply raw = caller_.run(caller_.scripts().leave, keys(),
                                   {bytes(one), remember ? "1" : "0", place_.written});
     const auto answer = redis::answer_of(raw);
@@ -304,6 +305,7 @@ class world {
   std::string history_;  // the last verbs, for messages
   spi::server_time last_{};
   bool semaphore_ = false;
+  bool mutex_ = false;  // and mostly ordinary, for the short ways of the scripts
 };
 
 }  // namespace

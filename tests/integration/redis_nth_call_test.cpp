@@ -9,25 +9,6 @@ namespace holdfast::test {
 
 namespace {
 
-// The script with a server that fails once. As the server does, call() raises and pcall() answers.
-redis::script failing(const redis::script& what, std::size_t nth, const std::string& how) {
-  return redis::script(
-      "local real, calls = redis, 0\n"
-      "local function fails() calls = calls + 1 return calls == " +
-      std::to_string(nth) + " end\n" +
-      "local redis = {\n"
-      "  call = function(...) if fails() then error({err = '" +
-      how +
-      " injected'}) end\n"
-      "    return real.call(...) end,\n"
-      "  pcall = function(...) if fails() then return {err = '" +
-      how +
-      " injected'} end\n"
-      "    return real.pcall(...) end,\n"
-      "}\n" +
-      what.text());
-}
-
 struct seen {
   std::vector<std::string> holders;  // public ids
   std::vector<std::string> waiters;
@@ -37,6 +18,9 @@ struct seen {
 
 class redis_nth_call : public testing::TestWithParam<const char*> {
  protected:
+  // The number of a claim whose process has no subscription; those below have.
+  static constexpr std::uint8_t deaf = 8;
+
   redis_server server;
   script_caller caller{server.port(), {}};
   const redis::place place = redis::place_of({"", "stock"});
@@ -46,12 +30,18 @@ class redis_nth_call : public testing::TestWithParam<const char*> {
   int met = 0;  // failures
 
   void SetUp() override {
-    for (std::uint64_t who = 0; who < 8; ++who) {
+    for (std::uint64_t who = 0; who < deaf; ++who) {
       ears.push_back(std::make_shared<ear>());
       subscriptions.push_back(caller.listen(place.lane, process_name(who), ears.back()));
     }
   }
 
+  // Handed the lock however short it has waited.
+  static spi::claim fair(std::uint8_t number) {
+    spi::claim made = claim(number);
+    made.fair = true;
+    return made;
+  }
   static spi::claim claim(std::uint8_t number, spi::mode mode = spi::mode::exclusive) {
     spi::claim made;
     made.id.bytes[0] = number;
@@ -85,12 +75,14 @@ class redis_nth_call : public testing::TestWithParam<const char*> {
     return found;
   }
 
-  // Runs the verb with every failure in turn, each time on what `prepare` makes.
+  // Runs the verb with every failure in turn, each time after all of `prepare` have come and those of
+  // `left` have gone again.
   void sweep(const std::vector<spi::claim>& prepare, const redis::script& what,
-             const std::vector<std::string>& arguments) {
+             const std::vector<std::string>& arguments, const std::vector<spi::claim>& left = {}) {
     const auto fresh = [&] {
       caller.send(command{"FLUSHALL"});
       for (const spi::claim& each : prepare) attempt(each);
+      for (const spi::claim& each : left) leave(each);
     };
     fresh();
     const seen before = look();
@@ -115,7 +107,7 @@ class redis_nth_call : public testing::TestWithParam<const char*> {
       EXPECT_FALSE(repaired.is_error()) << repaired.text;
       EXPECT_EQ(look().holders, after.holders);
       // All can leave, and nothing is left.
-      for (std::uint8_t number = 0; number < 8; ++number) leave(claim(number));
+      for (std::uint8_t number = 0; number <= deaf; ++number) leave(claim(number));
       EXPECT_EQ(look(), seen{});
     }
     FAIL() << "a script with more than 100 calls";
@@ -151,6 +143,21 @@ TEST_P(redis_nth_call, of_an_attempt_that_queues) {
   EXPECT_GT(met, 3);
 }
 
+TEST_P(redis_nth_call, of_an_attempt_that_is_the_first_to_queue) {
+  sweep({claim(1)}, caller.scripts().attempt, {bytes(claim(2)), ""});
+  EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_an_attempt_by_one_in_line) {
+  sweep({claim(1), claim(2)}, caller.scripts().attempt, {bytes(claim(2)), ""});
+  EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_an_attempt_by_one_whose_turn_it_is) {
+  sweep({claim(1), claim(deaf)}, caller.scripts().attempt, {bytes(claim(deaf)), ""}, {claim(1)});
+  EXPECT_GT(met, 2);
+}
+
 TEST_P(redis_nth_call, of_a_reader_that_joins_readers) {
   const auto mode = spi::mode::shared;
   sweep({claim(1, mode), claim(2, mode)}, caller.scripts().attempt, {bytes(claim(3, mode)), ""});
@@ -159,6 +166,11 @@ TEST_P(redis_nth_call, of_a_reader_that_joins_readers) {
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over) {
   sweep({claim(1), claim(2), claim(3)}, caller.scripts().leave, {bytes(claim(1)), "0", ""});
+  EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_a_release_that_hands_over_to_the_only_waiter) {
+  sweep({claim(1), fair(2)}, caller.scripts().leave, {bytes(claim(1)), "0", ""});
   EXPECT_GT(met, 3);
 }
 
@@ -186,6 +198,33 @@ TEST_P(redis_nth_call, of_an_upgrade) {
   sweep({claim(1, spi::mode::shared), claim(2)}, caller.scripts().change,
         {bytes(claim(1, spi::mode::shared)), "0"});
   EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_a_renewal_by_the_holder) {
+  sweep({claim(1), claim(2)}, caller.scripts().renew, {bytes(claim(1))});
+  EXPECT_GT(met, 1);
+}
+
+TEST_P(redis_nth_call, of_a_renewal_by_a_reader_among_readers) {
+  const auto mode = spi::mode::shared;
+  sweep({claim(1, mode), claim(2, mode), claim(3)}, caller.scripts().renew,
+        {bytes(claim(1, mode))});
+  EXPECT_GT(met, 1);
+}
+
+TEST_P(redis_nth_call, of_a_renewal_by_one_in_line) {
+  sweep({claim(1), claim(2), claim(3)}, caller.scripts().renew, {bytes(claim(3))});
+  EXPECT_GT(met, 1);
+}
+
+TEST_P(redis_nth_call, of_a_look_and_of_a_list) {
+  const auto mode = spi::mode::shared;
+  const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
+  for (const redis::script* each : {&all->inspect, &all->list}) {
+    met = 0;
+    sweep({claim(1, mode), claim(2, mode), claim(3)}, *each, {});
+    EXPECT_GT(met, 1);
+  }
 }
 
 TEST_P(redis_nth_call, of_a_forced_release) {

@@ -32,6 +32,79 @@ if not observed and (not state or string.sub(state, 1, 4) == 'hf1i') then
   end
 end
 
+--@part settings
+-- Nearly as common: a mutex that somebody holds or waits for.
+do
+--@part mutex
+  local id = sub(raw, 1, 16)
+  local not_after, ttl, _, _, block, _, _, wish, fair, queued = unpack_bytes('>ddddI4I4I4BBB', raw, 33)
+  if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after) then
+    local answer
+    if holder ~= '' then
+      local place
+      if waiting > 0 and call('HEXISTS', records, id) == 1 then
+        beat, place = id, call('ZRANK', line, id) or 0
+      elseif queued == 1 and waiting < limit.claims then
+        joined, place = id, waiting
+        changed, grows = true, true
+        seq = seq + 1
+        if waiting == 0 or now + waiter_lease < dead then dead = now + waiter_lease end
+        waiting = waiting + 1
+      end
+      if place then
+        if wanted == 0 and call('PUBSUB', numsub, base .. 'c:' .. holder_process)[2] > 0 then
+          changed = true
+          holder = pack('>dddBBBB', fence, fin, since, mode, offer, 1, revoked) .. sub(holder, 29)
+          letter, addressee = pack('>c1c16', 'w', holder_id), holder_process
+        end
+        local need = waiter_lease + 60000000
+        if joined and waiting == 1 or line_side < now + need then
+          line_side, changed = math.max(line_side, now + 2 * need), true
+          till = math.floor(line_side / 1000)
+        end
+        answer = { 0, now, 1,
+          fin - now + math.min(stagger_step * math.min(place, stagger_places), stagger_limit),
+          sub(holder, 111) }
+      elseif queued == 0 then
+        answer = { 0, now, 0, fin - now, sub(holder, 111) }
+      end
+    elseif wish == EXCLUSIVE then
+      local first = call('ZRANGE', line, 0, 1)
+      local head = first[1]
+      if #first == math.min(waiting, 2) then
+        if head == id then
+          -- The one whose turn it is, told that it is free; granted as it came into the line.
+          local record = call('HGET', records, id)
+          if record then
+            raw, cut, waiting = sub(record, 9), id, waiting - 1
+            _, ttl, _, _, block = unpack_bytes('>ddddI4', raw, 33)
+          end
+        elseif waiting == 1 and fair == 0 and told == head then
+          -- Somebody who did not wait, before the one that was told so has come.
+          local found_there = call('HMGET', records, head, id)
+          local record = found_there[1]
+          if record and not found_there[2] and string.byte(record, 86) == 0
+            and now - unpack_bytes('>d', record) <= hand_over_after
+            and call('PUBSUB', numsub, base .. 'c:' .. sub(record, 25, 40))[2] > 0 then
+            grows = true
+          end
+        end
+        if cut or grows then
+          fence = math.max(last + 1, now)
+          last, told, fin, changed = fence + math.max(block, 1) - 1, '', now + ttl, true
+          local others = waiting > 0
+          holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 0, others and 1 or 0, 0) .. raw
+          answer = { 1, now, fence, ttl, others and 2 or 0 }
+        end
+      end
+    end
+    if answer then
+--@part mutex_write
+      return answer
+    end
+  end
+end
+
 --@shared
 
 local why = R.load(KEYS[1], state, ARGV[2])

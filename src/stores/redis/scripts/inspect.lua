@@ -6,6 +6,7 @@ local now = t[1] * 1000000 + t[2]
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local state, observed = found[1], found[2]
 
+--@part settings
 --@shared
 
 if not state then

@@ -8,6 +8,7 @@ local found = redis.call('MGET', KEYS[1], KEYS[2])
 local state, observed = found[1], found[2]
 local verb, amount, id, life = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
+--@part settings
 --@shared
 
 local remembered = 60000 -- milliseconds: ids of an earlier count

@@ -5,6 +5,7 @@ local now = t[1] * 1000000 + t[2]
 local observed = redis.call('GET', KEYS[#KEYS])
 local answer = { now }
 
+--@part settings
 --@shared
 
 for i = 1, #KEYS - 1 do

@@ -8,6 +8,7 @@ local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local observed = redis.call('GET', KEYS[#KEYS - 1])
 
+--@part settings
 --@shared
 
 local counts_after, run = R.since_birth(KEYS[#KEYS], tonumber(ARGV[1]), ARGV[2] == '1')

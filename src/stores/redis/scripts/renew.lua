@@ -38,6 +38,7 @@ for i, raw in ipairs(ARGV) do
 end
 if #rest == 0 then return answer end
 
+--@part settings
 --@shared
 
 local function renew(i)

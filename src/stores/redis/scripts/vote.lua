@@ -10,6 +10,7 @@ local found = redis.call('MGET', KEYS[1], KEYS[2])
 local state, observed = found[1], found[2]
 local raw = ARGV[1]
 
+--@part settings
 --@shared
 
 local counts_after, run = R.since_birth(KEYS[3], tonumber(ARGV[4]), ARGV[5] == '1')

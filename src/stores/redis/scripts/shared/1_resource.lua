@@ -1,6 +1,6 @@
 -- What all scripts share, put in the place of their line "@shared" (these files in the order of their
--- numbers): one resource loaded, changed in memory by the rules of stores/memory/ledger, and written in
--- one go.
+-- numbers), behind parts/settings: one resource loaded, changed in memory by the rules of
+-- stores/memory/ledger, and written in one go.
 --
 -- What must hold:
 --  1. Every check comes before the first write. A script is not rolled back: if a write fails, what
@@ -13,7 +13,6 @@
 --
 -- Times are microseconds of the server's clock. docs/formats/redis.md has the layout.
 
-local sharded = false
 --@is limit.promote 64 -- grants, and ended claims taken out, in one step
 --@is limit.line 1024 -- waiters looked at in one step
 --@is limit.tell 256 -- holders told that somebody waits
@@ -46,9 +45,6 @@ local sharded = false
 --@is EXCLUSIVE 0
 --@is SHARED 1
 --@is PERMIT 2
-
-local waiter_lease = 30000000
-local tombstone_extra = 60000000
 
 local call, pack, unpack_bytes, sub = redis.call, struct.pack, struct.unpack, string.sub
 

@@ -159,6 +159,7 @@ function R.promote()
   local offered = {}
   local handing = false
   for _ = 1, limit.promote do
+    if H then break end
     local w = R.next_in_line()
     if not w or not R.free_for(w.claim) then break end
     handing = handing or R.hands_over(w)

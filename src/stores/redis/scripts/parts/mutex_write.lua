@@ -1,0 +1,40 @@
+-- Writes what was decided about a mutex, in the order and by the rules of shared/5_writing.
+if changed then
+  local bytes
+  if waiting == 0 then
+    bytes = pack('>c4dI2c0', holder ~= '' and 'hf1x' or 'hf1i', last, #name, name) .. holder
+  else
+    bytes = pack('>c4ddddddI4dI4dI4ddI4I4I2c0I2c0', 'hf1f', last, shut, tomb, latch, side, line_side,
+      held, permits, untold, ends, waiting, dead, seq, silent, max, #told, told, #name, name) .. holder
+  end
+  local life = state_life + math.ceil((math.max(now, side, line_side, fin or 0) - now) / 1000)
+  local done = redis.pcall('SET', KEYS[1], bytes, 'PX', life)
+  if type(done) == 'table' and done.err then
+    if grows or not string.find(done.err, 'OOM', 1, true) then return done end
+    call('PEXPIRE', KEYS[1], life)
+    call('SET', KEYS[1], bytes, 'PX', life)
+  end
+end
+if cut and waiting == 0 then
+  redis.pcall('DEL', records, line, deaths)
+elseif cut then
+  redis.pcall('ZREM', line, cut)
+  redis.pcall('ZREM', deaths, cut)
+  redis.pcall('HDEL', records, cut)
+elseif joined then
+  call('ZADD', line, seq, joined)
+  call('ZADD', deaths, now + waiter_lease, joined)
+  call('HSET', records, joined, pack('>d', now) .. raw)
+elseif beat then
+  local done = redis.pcall('ZADD', deaths, 'XX', now + waiter_lease, beat)
+  if type(done) == 'table' and done.err then
+    call('PEXPIREAT', deaths, math.floor(line_side / 1000))
+    call('ZADD', deaths, 'XX', now + waiter_lease, beat)
+  end
+end
+if till then
+  call('PEXPIREAT', line, till)
+  call('PEXPIREAT', deaths, till)
+  call('PEXPIREAT', records, till)
+end
+if letter then redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', base .. 'c:' .. addressee, letter) end
