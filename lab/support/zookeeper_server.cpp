@@ -22,7 +22,11 @@ namespace holdfast::test {
 
 namespace {
 
-constexpr const char* classes = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+// The last ones are what a port with TLS needs and the first does not name.
+constexpr const char* classes =
+    "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:/usr/share/java/"
+    "netty-codec.jar:"
+    "/usr/share/java/netty-resolver.jar:/usr/share/java/netty-transport-native-unix-common.jar";
 
 // One question without a session.
 std::string ask(std::uint16_t port, const std::string& word) {
@@ -60,6 +64,12 @@ zookeeper_server::zookeeper_server(zookeeper_options options, std::uint16_t port
            << "maxSessionTimeout=" << options_.tick * 300 << "\n";
   for (const std::string& line : members_) settings << line << "\n";
   for (const std::string& line : options_.lines) settings << line << "\n";
+  if (!options_.tls.empty()) {
+    tls_port_ = free_port();
+    settings << "secureClientPort=" << tls_port_ << "\nsecureClientPortAddress=127.0.0.1\n"
+             << "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n";
+  }
+  for (const std::string& line : options_.tls) settings << line << "\n";
   std::ofstream(folder_.path() / "myid") << number_ << "\n";
 }
 

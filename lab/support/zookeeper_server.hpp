@@ -15,6 +15,8 @@ namespace holdfast::test {
 struct zookeeper_options {
   int tick = 400;                  // ms; sessions live 2 to 300 of them
   std::vector<std::string> lines;  // more of zoo.cfg
+  // The lines "ssl...." of zoo.cfg: there is a second port then, which speaks TLS.
+  std::vector<std::string> tls;
 };
 
 // One server, alone or of an ensemble. Not thread-safe.
@@ -27,6 +29,7 @@ class zookeeper_server {
   zookeeper_server& operator=(const zookeeper_server&) = delete;
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] std::uint16_t tls_port() const noexcept { return tls_port_; }
   [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
   [[nodiscard]] std::string log() const;
 
@@ -42,6 +45,7 @@ class zookeeper_server {
  private:
   const zookeeper_options options_;
   const std::uint16_t port_;
+  std::uint16_t tls_port_ = 0;
   const int number_;
   const std::vector<std::string> members_;
   temporary_folder folder_;
