@@ -1,5 +1,10 @@
 // A circuit breaker around a store: who is refused while the engine does not answer, and who is not.
 #include "fault/outage_harness.hpp"
+#include "stores/outage/forwarding_store.hpp"
+
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -59,6 +64,88 @@ TEST(breaker_store, one_lost_answer_among_many_does_not_open_it) {
     EXPECT_TRUE(held->release());
   }
   EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+}
+
+TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
+  // Broken: requests that an engine cannot serve are taken for its silence.
+  outage_harness world("degrade=local&breaker=1");
+  mutex stock(world.guarded(), "stock");
+  for (int i = 0; i < 5; ++i) {
+    world.way().set(trouble::no_request, 1);
+    EXPECT_EQ(stock.acquire({.wait = 0s}).error().code, errc::unavailable);
+  }
+  EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+  const auto held = stock.acquire({.wait = 10s});
+  ASSERT_TRUE(held) << held.error().message();
+  EXPECT_FALSE(held->degraded());
+}
+
+TEST(breaker_store, one_look_at_a_time_is_made) {
+  // Broken: every thread that fails looks for itself, and a sick engine is asked ever more often.
+  outage_harness world("breaker=1");
+  world.way().set(trouble::silence);
+  const int before = world.way().requests();
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&, i] {
+        mutex own(world.guarded(), "stock" + std::to_string(i),
+                  {.ttl = 300ms, .retry = retry_policy::never()});
+        EXPECT_EQ(own.acquire({.wait = 10s}).error().code, errc::unavailable);
+      });
+    }
+  }
+  EXPECT_TRUE(world.seen().sees(event_kind::unreachable));
+  EXPECT_EQ(world.seen().all(event_kind::unreachable).size(), 1U);
+  // Eight attempts, what each of them leaves behind, and few looks.
+  EXPECT_LE(world.way().requests() - before, 8 + 8 * 12 + 8);
+}
+
+// A store that knows by itself what it holds and what it does not, as one with sessions.
+class knowing_store final : public outage::forwarding_store {
+ public:
+  using forwarding_store::forwarding_store;
+
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& /*context*/,
+             spi::completion<std::vector<spi::renewal>> done) override {
+    spi::renewal known;
+    known.state = spi::hold_state::renewed;
+    known.grant.ttl = claims.front()->ttl;
+    done(std::vector<spi::renewal>(claims.size(), known));
+  }
+  void leave(spi::claim_ptr /*claim*/, const spi::op_context& /*context*/,
+             spi::completion<spi::departure> done) override {
+    done(spi::departure::gone);
+  }
+};
+
+TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
+  // Broken: an engine that is gone is never taken for gone, because something is held or was given up.
+  const auto runtime = spi::make_reactor();
+  auto way = std::make_shared<lossy_store>(
+      runtime, stores::open(spi::parse_url("memory:").value(), runtime).value());
+  const auto seen = std::make_shared<recording_observer>();
+  client_options options;
+  options.observer = seen;
+  outage::wishes wishes;
+  wishes.breaker = outage::breaker_settings{.failures = 3, .pause = 20ms, .look_limit = 1s};
+  const client a =
+      client::open(runtime,
+                   outage::wrap(wishes, std::make_shared<knowing_store>(way), nullptr, runtime),
+                   options)
+          .value();
+  const auto held = mutex(a, "held", {.ttl = 100ms}).acquire();
+  ASSERT_TRUE(held);
+  way->set(trouble::no_request);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(mutex(a, "stock").acquire({.wait = 0s}).error().code, errc::unavailable);
+    const std::size_t renewed = seen->all(event_kind::renewed).size();
+    EXPECT_TRUE(seen->sees(event_kind::renewed, renewed + 1));
+  }
+  EXPECT_TRUE(seen->sees(event_kind::unreachable));
+  const std::size_t renewed = seen->all(event_kind::renewed).size();
+  EXPECT_TRUE(seen->sees(event_kind::renewed, renewed + 2));
+  EXPECT_TRUE(seen->all(event_kind::reachable).empty());
 }
 
 TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {

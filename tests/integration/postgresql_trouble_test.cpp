@@ -169,6 +169,21 @@ TEST_F(postgresql_trouble, a_lock_timeout_of_the_server_leaves_nothing_behind) {
   EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
 }
 
+TEST_F(postgresql_trouble, a_row_that_a_stranger_keeps_locked_is_no_outage) {
+  // Broken: a server that answers is taken for unreachable, and a lock that excludes nobody given out.
+  const client a = open_client(url_ + "&degrade=local&breaker=1&breaker_pause=100ms");
+  mutex stock(a, "stock", {.ttl = 600ms});
+  ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
+  auto foreign = admin_of(troubled_server());
+  foreign.run("BEGIN");
+  foreign.ask("SELECT id FROM " + url_.substr(url_.find("schema=") + 7) + ".resources FOR UPDATE");
+  EXPECT_THAT(stock.acquire({.wait = 2s}), fails_with(errc::unavailable));
+  foreign.run("ROLLBACK");
+  const auto lease = stock.acquire({.wait = patience});
+  ASSERT_THAT(lease, succeeds());
+  EXPECT_FALSE(lease->degraded());
+}
+
 TEST_F(postgresql_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
   // Broken: the server's choice of a victim is a lost lock (H79).
   const client a = open_client(url_ + "&connections=1");

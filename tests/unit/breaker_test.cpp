@@ -6,14 +6,29 @@
 namespace holdfast::test {
 namespace {
 
-TEST(breaker, opens_with_the_last_of_so_many_failures_and_says_so_once) {
-  // Broken: off by one, or a report for every failure.
+TEST(breaker, doubts_with_the_last_of_so_many_failures_and_says_so_once) {
+  // Broken: off by one, or a look for every failure.
   outage::breaker breaker(3);
   EXPECT_FALSE(breaker.failed());
   EXPECT_FALSE(breaker.failed());
-  EXPECT_FALSE(breaker.open());
+  EXPECT_TRUE(breaker.closed());
   EXPECT_TRUE(breaker.failed());
+  EXPECT_FALSE(breaker.closed());
+  EXPECT_FALSE(breaker.failed());
+}
+
+TEST(breaker, opens_when_it_doubts_and_a_look_is_in_vain) {
+  // Broken: requests that an engine answers without success are taken for silence.
+  outage::breaker breaker(1);
+  EXPECT_FALSE(breaker.looked_in_vain()) << "nobody doubted";
+  EXPECT_TRUE(breaker.failed());
+  EXPECT_FALSE(breaker.open());
+  EXPECT_FALSE(breaker.answered()) << "it was not open";
+  EXPECT_FALSE(breaker.looked_in_vain()) << "there was an answer meanwhile";
+  EXPECT_TRUE(breaker.failed());
+  EXPECT_TRUE(breaker.looked_in_vain());
   EXPECT_TRUE(breaker.open());
+  EXPECT_FALSE(breaker.looked_in_vain());
   EXPECT_FALSE(breaker.failed());
   EXPECT_TRUE(breaker.open());
 }
@@ -33,6 +48,7 @@ TEST(breaker, closes_with_the_first_answer_and_counts_anew) {
   outage::breaker breaker(2);
   breaker.failed();
   breaker.failed();
+  breaker.looked_in_vain();
   EXPECT_TRUE(breaker.answered());
   EXPECT_FALSE(breaker.open());
   EXPECT_FALSE(breaker.answered());

@@ -1,5 +1,5 @@
-// Counts requests without an answer: so many in a row, and the engine is taken for unreachable until it
-// answers anything at all.
+// Counts requests without an answer: so many in a row, and the engine is doubted; if it does not answer a
+// plain look then either, it is taken for unreachable until it answers anything at all.
 #pragma once
 
 #include <atomic>
@@ -9,31 +9,44 @@ namespace holdfast::outage {
 
 // Thread-safe.
 //
-//   state  | entered by                         | ends with
-//   closed | start, an answer                   | `limit` failures in a row -> open
-//   open   | the last of `limit` failures       | an answer, whatever it says -> closed
+//   state   | entered by                      | ends with
+//   closed  | start, an answer                | `limit` failures in a row -> doubted
+//   doubted | the last of `limit` failures    | an answer -> closed; a look in vain -> open
+//   open    | a look in vain                  | an answer, whatever it says -> closed
 class breaker {
  public:
   explicit breaker(std::uint32_t limit) noexcept : limit_(limit) {}
 
-  // True: it opened just now.
+  // True: the engine is doubted from now on.
   bool failed() noexcept {
     const std::uint32_t failures = failures_.fetch_add(1, std::memory_order_acq_rel) + 1;
-    return failures >= limit_ && !open_.exchange(true, std::memory_order_acq_rel);
+    return failures >= limit_ && moves(state::closed, state::doubted);
   }
-  // True: it closed just now.
+  // True: it opened just now.
+  bool looked_in_vain() noexcept { return moves(state::doubted, state::open); }
+  // True: it was open until now.
   bool answered() noexcept {
     failures_.store(0, std::memory_order_release);
-    return open_.load(std::memory_order_acquire) &&
-           open_.exchange(false, std::memory_order_acq_rel);
+    return !closed() && state_.exchange(state::closed, std::memory_order_acq_rel) == state::open;
   }
-  [[nodiscard]] bool open() const noexcept { return open_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool open() const noexcept {
+    return state_.load(std::memory_order_acquire) == state::open;
+  }
+  [[nodiscard]] bool closed() const noexcept {
+    return state_.load(std::memory_order_acquire) == state::closed;
+  }
   [[nodiscard]] std::uint32_t limit() const noexcept { return limit_; }
 
  private:
+  enum class state : std::uint8_t { closed, doubted, open };
+
+  bool moves(state from, state to) noexcept {
+    return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  }
+
   const std::uint32_t limit_;
   std::atomic<std::uint32_t> failures_{0};
-  std::atomic<bool> open_{false};
+  std::atomic<state> state_{state::closed};
 };
 
 }  // namespace holdfast::outage

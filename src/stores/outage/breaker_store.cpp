@@ -33,13 +33,8 @@ class breaker_store::lookout : public std::enable_shared_from_this<lookout> {
       if (breaker_.answered()) report(spi::reach::back, {});
       return;
     }
-    {
-      const std::lock_guard lock(mutex_);
-      last_ = *why;
-    }
-    if (!breaker_.failed()) return;
-    report(spi::reach::lost, *why);
-    look_later();
+    remember(*why);
+    if (breaker_.failed() && begins_look()) look();
   }
 
   [[nodiscard]] error refusal() const {
@@ -71,6 +66,19 @@ class breaker_store::lookout : public std::enable_shared_from_this<lookout> {
     if (sink && *sink) (*sink)(now, why);
   }
 
+  void remember(const error& why) {
+    const std::lock_guard lock(mutex_);
+    last_ = why;
+  }
+
+  // False: one is under way, or nobody is interested any more.
+  bool begins_look() {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || looking_) return false;
+    looking_ = true;
+    return true;
+  }
+
   void look_later() {
     const auto half = std::max<duration::rep>(1, settings_.pause.count() / 2);
     const duration pause(
@@ -86,17 +94,25 @@ class breaker_store::lookout : public std::enable_shared_from_this<lookout> {
     {
       const std::lock_guard lock(mutex_);
       timer_.reset();
-      if (closed_ || !breaker_.open()) return;
+      if (closed_) return;
     }
     const spi::op_context soon{.deadline = runtime_->now() + settings_.look_limit};
     engine_->inspect(nobodys, soon,
                      [self = weak_from_this()](const result<spi::resource_state>& answer) {
-                       const auto alive = self.lock();
-                       if (!alive) return;
-                       const bool dumb = !answer && answer.error() == errc::unavailable;
-                       alive->judge(dumb ? std::optional(answer.error()) : std::nullopt);
-                       if (alive->breaker_.open()) alive->look_later();
+                       if (const auto alive = self.lock()) alive->looked(answer);
                      });
+  }
+
+  void looked(const result<spi::resource_state>& answer) {
+    {
+      // Before the state is read: whoever doubts from now on looks himself.
+      const std::lock_guard lock(mutex_);
+      looking_ = false;
+    }
+    if (answer || answer.error() != errc::unavailable) return judge(std::nullopt);
+    remember(answer.error());
+    if (breaker_.looked_in_vain()) report(spi::reach::lost, answer.error());
+    if (!breaker_.closed() && begins_look()) look_later();
   }
 
   const std::shared_ptr<spi::runtime> runtime_;
@@ -108,6 +124,7 @@ class breaker_store::lookout : public std::enable_shared_from_this<lookout> {
   error last_;                                   // guarded by mutex_
   std::shared_ptr<spi::reach_sink> sink_;        // guarded by mutex_
   std::optional<spi::runtime::timer_id> timer_;  // guarded by mutex_
+  bool looking_ = false;                         // guarded by mutex_: now, or by the timer
   bool closed_ = false;                          // guarded by mutex_
 };
 
@@ -130,6 +147,21 @@ std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
   return error{errc::unavailable, "a renewal without an answer"};
 }
 
+// Not what a store may say by itself: that it is closed, that a wish makes no sense, that it knows of no
+// such claim.
+template <class T>
+bool is_from_engine(const result<T>& answer) {
+  if (answer) return true;
+  const errc code = answer.error().code;
+  return code != errc::cancelled && code != errc::invalid && code != errc::unsupported &&
+         code != errc::lost;
+}
+bool is_from_engine(const result<spi::departure>& answer) {
+  return is_from_engine<spi::departure>(answer) && answer != spi::departure::gone;
+}
+// By a proof that may be older than the silence.
+bool is_from_engine(const result<std::vector<spi::renewal>>& /*answer*/) { return false; }
+
 }  // namespace
 
 breaker_store::breaker_store(std::shared_ptr<spi::runtime> runtime,
@@ -145,8 +177,8 @@ bool breaker_store::open() const noexcept { return lookout_->open(); }
 template <class T>
 spi::completion<T> breaker_store::judged(spi::completion<T> done) const {
   return [lookout = lookout_, done = std::move(done)](result<T> answer) mutable {
-    const bool closed = !answer && answer.error() == errc::cancelled;
-    if (!closed) lookout->judge(silence(answer));
+    const auto why = silence(answer);
+    if (why || is_from_engine(answer)) lookout->judge(why);
     done(std::move(answer));
   };
 }

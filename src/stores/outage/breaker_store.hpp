@@ -2,9 +2,12 @@
 // are refused at once instead of waiting for it, until it answers again.
 //
 // Only attempts are refused. Renewals, releases and all other verbs go to the engine whatever the
-// state, since they keep promises that were made; what comes of them opens and closes the breaker too.
-// While it is open, the engine is asked for nothing in particular every now and then: a look at a name
-// that nobody uses.
+// state, since they keep promises that were made; their silence counts too. What a store may answer
+// without its engine (a renewal by an earlier proof, a claim that it does not know) is no sign of life.
+// An engine may answer and yet have no usable answer for one claim (its row is locked by a stranger, its
+// quorum is too young). So before the breaker opens, and every now and then while it is open, the engine
+// is asked for nothing in particular: a look at a name that nobody uses. What opens it and what closes
+// it is the same question.
 #pragma once
 
 #include "stores/outage/breaker.hpp"
@@ -21,7 +24,7 @@
 namespace holdfast::outage {
 
 struct breaker_settings {
-  std::uint32_t failures = 3;                     // in a row, then it opens
+  std::uint32_t failures = 3;                     // in a row, then the engine is looked at
   duration pause = std::chrono::seconds(1);       // between looks: from half of it to all of it
   duration look_limit = std::chrono::seconds(2);  // how long one look may take
 };

@@ -1,0 +1,58 @@
+// Real engines that can be lost and given back, each in its way: ended, stopped, cut off.
+#pragma once
+
+#include "contract/contract.hpp"
+#include "support/recording_observer.hpp"
+#include "support/tcp_gate.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+// Not thread-safe. Behind a gate, by which it is lost unless a subclass knows another way. What it held
+// before it was lost it holds afterwards.
+class lost_engine {
+ public:
+  explicit lost_engine(std::uint16_t port) : gate_(port) {}
+  virtual ~lost_engine() = default;
+  lost_engine(const lost_engine&) = delete;
+  lost_engine& operator=(const lost_engine&) = delete;
+
+  // Through the gate; with at least one option.
+  [[nodiscard]] virtual std::string url() const = 0;
+
+  virtual void lose() {
+    gate_.lose(tcp_gate::way::to_server);
+    gate_.lose(tcp_gate::way::to_client);
+  }
+  virtual void give_back() {
+    gate_.pass();
+    gate_.reset();
+  }
+
+  [[nodiscard]] tcp_gate& gate() noexcept { return gate_; }
+  [[nodiscard]] const tcp_gate& gate() const noexcept { return gate_; }
+
+ private:
+  tcp_gate gate_;
+};
+
+struct way_to_lose {
+  std::string name;
+  std::function<std::unique_ptr<lost_engine>()> make;
+
+  friend std::ostream& operator<<(std::ostream& out, const way_to_lose& way) {
+    return out << way.name;
+  }
+};
+
+const std::vector<way_to_lose>& ways_to_lose();
+// One of each engine: what their gates do to them is all the same to the ways above.
+const std::vector<way_to_lose>& engines_behind_gates();
+
+}  // namespace holdfast::test

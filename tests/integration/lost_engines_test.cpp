@@ -1,0 +1,139 @@
+// breaker=N and degrade=local on real engines that are killed, stopped or cut off, and come back.
+#include "integration/lost_engines.hpp"
+
+#include <optional>
+
+namespace holdfast::test {
+namespace {
+
+// Short enough for a silent engine to be found out soon: a request waits a third of it.
+constexpr duration short_ttl = 1500ms;
+
+class lost_engines : public testing::TestWithParam<way_to_lose> {
+ protected:
+  [[nodiscard]] client open(const std::string& wishes) const {
+    client_options options;
+    options.observer = seen_;
+    options.close_within = 100ms;
+    return client::open(engine().url() + "&breaker_pause=200ms&" + wishes, options).value();
+  }
+  [[nodiscard]] client open_plain() const { return client::open(engine().url()).value(); }
+  [[nodiscard]] lost_engine& engine() const { return *engine_; }
+  [[nodiscard]] const recording_observer& seen() const { return *seen_; }
+  [[nodiscard]] bool nothing_seen() const {
+    return seen_->all(event_kind::unreachable).empty() && seen_->all(event_kind::degraded).empty();
+  }
+
+ private:
+  const std::unique_ptr<lost_engine> engine_ = GetParam().make();
+  const std::shared_ptr<recording_observer> seen_ = std::make_shared<recording_observer>();
+};
+
+class gated_engines : public lost_engines {};
+
+INSTANTIATE_TEST_SUITE_P(by, lost_engines, testing::ValuesIn(ways_to_lose()),
+                         [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(on, gated_engines, testing::ValuesIn(engines_behind_gates()),
+                         [](const auto& each) { return each.param.name; });
+
+TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
+  // Broken: who asked to carry on cannot, does not know it, or carries on beside the engine's holder.
+  const client a = open("degrade=local&breaker=2");
+  auto kept = mutex(a, "before", {.ttl = short_ttl}).acquire({.wait = patience});
+  ASSERT_THAT(kept, succeeds());
+  mutex stock(a, "stock", {.ttl = short_ttl});
+  auto real = stock.acquire({.wait = patience});
+  ASSERT_THAT(real, succeeds());
+  EXPECT_FALSE(real->degraded());
+  const fence_token before = real->fence();
+  ASSERT_THAT(real->release(), succeeds());
+  EXPECT_TRUE(nothing_seen());
+
+  engine().lose();
+  const auto local = stock.acquire({.wait = patience});
+  ASSERT_THAT(local, succeeds());
+  EXPECT_TRUE(local->degraded());
+  EXPECT_EQ(local->fence(), fence_token{});
+  EXPECT_TRUE(local->valid());
+  EXPECT_TRUE(seen().sees(event_kind::unreachable));
+  EXPECT_TRUE(seen().sees(event_kind::degraded));
+  EXPECT_FALSE(kept->degraded()) << "what was the engine's stays the engine's";
+  EXPECT_TRUE(eventually([&] { return !kept->valid(); })) << "until its proof has run out";
+
+  engine().give_back();
+  EXPECT_TRUE(eventually([&] { return local->lost().stop_requested(); }));
+  EXPECT_FALSE(local->valid());
+  EXPECT_TRUE(seen().sees(event_kind::reachable));
+  const auto next = stock.acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_FALSE(next->degraded());
+  EXPECT_GT(next->fence(), before);
+}
+
+TEST_P(lost_engines, without_a_stand_in_whoever_would_wait_is_told_at_once) {
+  // Broken: threads pile up behind a dead engine, or somebody has to restart the program after it.
+  const client a = open("breaker=1");
+  mutex stock(a, "stock", {.ttl = short_ttl});
+  ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
+  engine().lose();
+  ASSERT_TRUE(eventually([&] {
+    static_cast<void>(stock.acquire({.wait = 0s}));
+    return !seen().all(event_kind::unreachable).empty();
+  }));
+  const time_point asked = clock::now();
+  const auto refused = stock.acquire({.wait = patience});
+  EXPECT_THAT(refused, fails_with(errc::unavailable));
+  EXPECT_LT(clock::now() - asked, 5s);
+  EXPECT_TRUE(seen().all(event_kind::degraded).empty()) << "nobody asked for that";
+  engine().give_back();
+  EXPECT_TRUE(seen().sees(event_kind::reachable));
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
+}
+
+TEST_P(lost_engines, a_held_lock_is_no_outage_and_outlives_one) {
+  // Broken: contention is degraded, or an outage gives a lock away that is held at the engine.
+  const client a = open("degrade=local&breaker=1");
+  const client other = open_plain();
+  auto held = mutex(other, "stock", {.ttl = 60s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  mutex stock(a, "stock", {.ttl = short_ttl});
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_THAT(stock.acquire({.wait = 0s}), fails_with(errc::busy));
+  }
+  EXPECT_THAT(stock.acquire({.wait = 300ms}), fails_with(errc::timed_out));
+  EXPECT_TRUE(nothing_seen());
+
+  engine().lose();
+  {
+    const auto local = stock.acquire({.wait = patience});
+    ASSERT_THAT(local, succeeds());
+    EXPECT_TRUE(local->degraded());
+    engine().give_back();
+    EXPECT_TRUE(eventually([&] { return !local->valid(); }));
+  }
+  EXPECT_TRUE(eventually([&] {
+    const auto answer = stock.acquire({.wait = 0s});
+    EXPECT_FALSE(answer) << "held by another";
+    return !answer && answer.error() == errc::busy;
+  }));
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
+}
+
+TEST_P(gated_engines, a_slow_engine_is_not_a_lost_one) {
+  // Broken: a lock that excludes nobody is given out because the network is slow today.
+  const client a = open("degrade=local&breaker=1");
+  mutex stock(a, "stock", {.ttl = 30s});
+  ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
+  engine().gate().delay(tcp_gate::way::to_client, 150ms);
+  for (int i = 0; i < 3; ++i) {
+    const auto lease = stock.acquire({.wait = patience});
+    ASSERT_THAT(lease, succeeds());
+    EXPECT_FALSE(lease->degraded());
+  }
+  EXPECT_TRUE(nothing_seen());
+}
+
+}  // namespace
+}  // namespace holdfast::test
