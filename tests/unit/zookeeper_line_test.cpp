@@ -129,6 +129,8 @@ TEST(zookeeper_names, a_permit_says_of_how_many) {
   EXPECT_EQ(terms->max, 5U);
   EXPECT_EQ(payload_in(data), "host:1:job");
   EXPECT_EQ(payload_in("\x1b[31m\xff\xc3\xa4\x7f"), "?[31m?\xc3\xa4?");
+  // Half of a pair, and a control character written too long: no UTF-8 either.
+  EXPECT_EQ(payload_in("\xed\xbb\xa0 \xe0\x82\x9b"), "??? ???");
   EXPECT_EQ(permits_in("127.0.0.1"), std::nullopt);
   EXPECT_EQ(permits_in("x\nholdfast/1 permits=a max=2"), std::nullopt);
 }

@@ -21,6 +21,10 @@ std::size_t sequence_size(std::string_view text) {
   for (std::size_t i = 1; i < size; ++i) {
     if ((static_cast<std::uint8_t>(text[i]) & 0xc0U) != 0x80) return 0;
   }
+  // No overlong forms, no halves of a pair, nothing above U+10FFFF.
+  const auto second = static_cast<std::uint8_t>(text[1]);
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0)) return 0;
+  if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) return 0;
   return size;
 }
 

@@ -1,0 +1,47 @@
+// The nodes below a lock in ZooKeeper's tree, their names and their data: anybody may have made them.
+// sources: src/stores/zookeeper/names.cpp src/stores/zookeeper/payload.cpp src/core/names.cpp
+// sources: src/core/claim.cpp src/core/result.cpp
+#include "core/names.hpp"
+#include "stores/zookeeper/names.hpp"
+#include "stores/zookeeper/payload.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace holdfast::zookeeper;
+
+// What is understood can be written again, and is the same node.
+void check_name(std::string_view text) {
+  const auto read = parse_node(text);
+  if (!read) return;
+  if (read->name != text || read->before(*read)) std::abort();
+  if (!read->id) return;
+  const auto again = parse_node(prefix_of(*read->id, read->kind) + sequence_text(read->sequence));
+  if (!again || again->kind != read->kind || again->sequence != read->sequence ||
+      again->id != read->id) {
+    std::abort();
+  }
+}
+
+// Harmless to a terminal, and of one line.
+void check_data(std::string_view text) {
+  const std::string who = payload_in(text);
+  if (!who.empty() && holdfast::core::clean_payload(who) != who) std::abort();
+  const auto terms = permits_in(text);
+  if (!terms) return;
+  const auto again = permits_in(data_of(who, *terms));
+  if (!again || again->permits != terms->permits || again->max != terms->max) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check_name(text);
+  check_data(text);
+  return 0;
+}
