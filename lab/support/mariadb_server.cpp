@@ -189,14 +189,14 @@ borrowed_prefix::borrowed_prefix() {
   }
   name_ = std::move(names.back());
   names.pop_back();
-  std::string statements;
-  for (const char* each : {"claims", "resources", "tombstones", "silent", "observers",
-                           "latch_watchers", "latch_changes", "messages"}) {
-    statements += "DELETE FROM " + name_ + each + ";";
-  }
   // Not where a test never came to make it, or broke it.
   try {
-    shared_mariadb().sql(statements);
+    const std::string statements = shared_mariadb().sql(
+        "SELECT GROUP_CONCAT('DELETE FROM ', table_name SEPARATOR ';') FROM "
+        "information_schema.tables WHERE table_schema = 'locks' AND table_name NOT LIKE '%meta' "
+        "AND LEFT(table_name, LENGTH('" +
+        name_ + "')) = '" + name_ + "'");
+    shared_mariadb().sql(statements + "; SELECT format FROM " + name_ + "meta");
   } catch (const std::runtime_error&) {
     name_ = fresh_prefix();
   }

@@ -54,6 +54,16 @@ fresh_engine mariadb_engine() {
   auto prefix = std::make_shared<borrowed_prefix>();
   return {prefix->url("&connections=1"), prefix};
 }
+
+fresh_engine mariadb_session_engine() {
+  auto prefix = std::make_shared<borrowed_prefix>();
+  return {prefix->url("&strategy=session"), prefix};
+}
+
+fresh_engine mariadb_row_engine() {
+  auto prefix = std::make_shared<borrowed_prefix>();
+  return {prefix->url("&strategy=row&connections=40"), prefix};
+}
 #endif
 
 #ifdef HOLDFAST_WITH_REDIS
@@ -105,6 +115,8 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
       {"mariadb", mariadb_engine},
+      {"mariadb_session", mariadb_session_engine},
+      {"mariadb_row", mariadb_row_engine},
 #endif
 #ifdef HOLDFAST_WITH_REDIS
       {"redis", redis_engine},

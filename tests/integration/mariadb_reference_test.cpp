@@ -25,7 +25,8 @@ class mariadb_rules : public sql_rules {
   mariadb_rules()
       : prefix_(fresh_prefix()), server_(shared_mariadb().port()), ear_(shared_mariadb().port()) {
     server_.ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");
-    for (const std::string& each : mariadb::installation(prefix_)) server_.ask(each);
+    for (const std::string& each : mariadb::installation(prefix_, sql::strategy::lease))
+      server_.ask(each);
     // A clock that the test sets.
     server_.ask("CREATE OR REPLACE PROCEDURE " + prefix_ + "clock_1(OUT t BIGINT) SET t = @hf_now");
     // Who holds these locks is told something; it never sleeps, so it is never killed.

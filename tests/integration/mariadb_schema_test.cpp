@@ -33,7 +33,7 @@ TEST(mariadb_schema, fifty_first_clients_make_it_once) {
     std::vector<std::jthread> all;
     for (int i = 0; i < 50; ++i) {
       all.emplace_back([&, i] {
-        const client own = client_at(url);
+        const client own = open_client(url);
         if (mutex(own, "stock/" + std::to_string(i)).acquire({.wait = patience})) ++granted;
       });
     }
@@ -50,7 +50,7 @@ TEST(mariadb_schema, who_may_not_create_is_told_what_to_run_and_then_may) {
   const std::string url = url_of("plain", shared_mariadb(), prefix);
   std::string script;
   {
-    const client a = client_at(url);
+    const client a = open_client(url);
     const auto refused = mutex(a, "stock").acquire({.wait = 5s});
     EXPECT_THAT(refused, fails_with(errc::denied));
     EXPECT_THAT(refused.error().detail, HasSubstr("holdfast doctor"));
@@ -61,7 +61,7 @@ TEST(mariadb_schema, who_may_not_create_is_told_what_to_run_and_then_may) {
     script = remedy.substr(remedy.find('\n'));
   }
   shared_mariadb().sql(script);
-  const client a = client_at(url);
+  const client a = open_client(url);
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   latch start(a, "start");
   EXPECT_THAT(start.set(2), succeeds());
@@ -74,9 +74,10 @@ TEST(mariadb_schema, a_newer_format_is_refused) {
   // Broken: an old client writes into tables that it does not understand.
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());
-  for (const std::string& each : mariadb::installation(prefix)) admin.ask(each);
+  for (const std::string& each : mariadb::installation(prefix, sql::strategy::lease))
+    admin.ask(each);
   admin.ask("UPDATE " + prefix + "meta SET format = 2");
-  const client a = client_at(shared_mariadb().url(prefix));
+  const client a = open_client(shared_mariadb().url(prefix));
   const auto refused = mutex(a, "stock").acquire({.wait = 5s});
   EXPECT_THAT(refused, fails_with(errc::unsupported));
   EXPECT_THAT(refused.error().detail, HasSubstr("format 2"));
@@ -86,9 +87,9 @@ TEST(mariadb_schema, an_installation_that_was_cut_short_is_continued) {
   // Broken: a first client that dies half way leaves a database that nobody can use.
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());
-  const auto script = mariadb::installation(prefix);
+  const auto script = mariadb::installation(prefix, sql::strategy::lease);
   for (std::size_t i = 0; i < script.size() / 2; ++i) admin.ask(script[i]);
-  const client a = client_at(shared_mariadb().url(prefix));
+  const client a = open_client(shared_mariadb().url(prefix));
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 
@@ -108,8 +109,8 @@ TEST(mariadb_schema, what_the_server_has_set_does_not_matter) {
                       "character-set-server=latin1"};
   const mariadb_server server(options);
   const std::string url = server.url("holdfast_");
-  const client a = client_at(url);
-  const client b = client_at(url);
+  const client a = open_client(url);
+  const client b = open_client(url);
   auto held = mutex(a, "stock", {.ttl = 3s}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   reply<lease> waits;
@@ -130,7 +131,7 @@ TEST(mariadb_schema, servers_that_cannot_do_it_are_refused_with_the_reason) {
     options.settings = {setting, "log-bin=binlog", "server-id=1"};
     if (std::string(word) == "Galera") options.settings.push_back("binlog-format=ROW");
     const mariadb_server server(options);
-    const client a = client_at(server.url("holdfast_"));
+    const client a = open_client(server.url("holdfast_"));
     const auto refused = mutex(a, "stock").acquire({.wait = 5s});
     EXPECT_THAT(refused, fails_with(errc::unsupported)) << setting;
     ASSERT_FALSE(refused);
@@ -143,7 +144,8 @@ TEST(mariadb_schema, names_that_nobody_used_for_a_day_are_forgotten) {
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());
   admin.ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");
-  for (const std::string& each : mariadb::installation(prefix)) admin.ask(each);
+  for (const std::string& each : mariadb::installation(prefix, sql::strategy::lease))
+    admin.ask(each);
   const auto attempt = [&](int i) {
     const std::string number = std::to_string(i);
     admin.ask("CALL " + prefix + "attempt_1('/order/" + number + "', UNHEX(LPAD('" + number +
@@ -165,24 +167,24 @@ TEST(mariadb_schema, a_wrong_password_is_denied_and_not_repeated) {
   admin.ask("CREATE OR REPLACE USER shop@'%' IDENTIFIED BY 'right-one'");
   admin.ask("GRANT ALL ON locks.* TO shop@'%'");
   const std::string prefix = fresh_prefix();
-  const client wrong = client_at(url_of("shop:wr0ng-one", shared_mariadb(), prefix));
+  const client wrong = open_client(url_of("shop:wr0ng-one", shared_mariadb(), prefix));
   const auto refused = mutex(wrong, "stock").acquire({.wait = 5s});
   EXPECT_THAT(refused, fails_with(errc::denied));
   EXPECT_THAT(refused.error().message(), testing::Not(HasSubstr("wr0ng-one")));
-  const client right = client_at(url_of("shop:right-one", shared_mariadb(), prefix));
+  const client right = open_client(url_of("shop:right-one", shared_mariadb(), prefix));
   EXPECT_THAT(mutex(right, "stock").acquire({.wait = patience}), succeeds());
   const temporary_folder folder;
   const auto file = folder.path() / "client.cnf";
   std::ofstream(file) << "[client]\npassword=right-one\n";
   const client named =
-      client_at(url_of("shop", shared_mariadb(), prefix) + "&defaults_file=" + file.string());
+      open_client(url_of("shop", shared_mariadb(), prefix) + "&defaults_file=" + file.string());
   EXPECT_THAT(mutex(named, "other").acquire({.wait = patience}), succeeds());
 }
 
 TEST(mariadb_schema, a_unix_socket_will_do) {
   // Broken: a server without a port.
-  const client a = client_at("mariadb://tester@/locks?socket=" + shared_mariadb().socket() +
-                             "&prefix=" + fresh_prefix());
+  const client a = open_client("mariadb://tester@/locks?socket=" + shared_mariadb().socket() +
+                               "&prefix=" + fresh_prefix());
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 

@@ -44,8 +44,8 @@ class mariadb_keys {
 
 result<lease> taken(const mariadb_server& server, const std::string& host,
                     const std::string& options) {
-  const client a = client_at("mariadb://tester@" + host + ":" + std::to_string(server.port()) +
-                             "/locks?connections=1" + options);
+  const client a = open_client("mariadb://tester@" + host + ":" + std::to_string(server.port()) +
+                               "/locks?connections=1" + options);
   return mutex(a, "stock").acquire({.wait = 10s});
 }
 

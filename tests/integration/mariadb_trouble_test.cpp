@@ -37,8 +37,8 @@ class mariadb_trouble : public testing::Test {
 
 TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
   // Broken: every restart of the database is a loss of all locks.
-  const client a = client_at(url_);
-  const client b = client_at(url_);
+  const client a = open_client(url_);
+  const client b = open_client(url_);
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
   ASSERT_THAT(held, succeeds());
   const auto before = held->fence();
@@ -53,8 +53,8 @@ TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
 
 TEST_F(mariadb_trouble, who_waits_goes_on_waiting_over_a_restart) {
   // Broken: a waiter that hangs for ever, or gives up, because a connection ended.
-  const client a = client_at(url_);
-  const client b = client_at(url_);
+  const client a = open_client(url_);
+  const client b = open_client(url_);
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
   ASSERT_THAT(held, succeeds());
   reply<lease> waits;
@@ -68,8 +68,8 @@ TEST_F(mariadb_trouble, who_waits_goes_on_waiting_over_a_restart) {
 
 TEST_F(mariadb_trouble, killed_connections_cost_nobody_a_lock) {
   // Broken: an administrator's KILL, or a killer of idle sessions, loses locks (H75, H80).
-  const client a = client_at(url_);
-  const client b = client_at(url_);
+  const client a = open_client(url_);
+  const client b = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 3s}).acquire();
   ASSERT_THAT(held, succeeds());
   reply<lease> waits;
@@ -87,8 +87,8 @@ TEST_F(mariadb_trouble, killed_connections_cost_nobody_a_lock) {
 
 TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
   // Broken: a KILL QUERY of a stranger is a failed lock (H80).
-  const client a = client_at(url_ + "&connections=1");
-  const client b = client_at(url_ + "&connections=1");
+  const client a = open_client(url_ + "&connections=1");
+  const client b = open_client(url_ + "&connections=1");
   auto admin = admin_of(troubled_mariadb());
   auto held = mutex(a, "stock").acquire();
   ASSERT_THAT(held, succeeds());
@@ -107,8 +107,8 @@ TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
 TEST_F(mariadb_trouble, a_holder_that_is_cut_off_stops_believing_first) {
   // Broken: two holders across a cut cable (H24).
   tcp_gate gate(troubled_mariadb().port());
-  const client a = client_at(through(gate, url_));
-  const client b = client_at(url_);
+  const client a = open_client(by_port(url_, gate.port()));
+  const client b = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 500ms}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   const std::stop_token lost = held->lost();
@@ -123,7 +123,7 @@ TEST_F(mariadb_trouble, a_holder_that_is_cut_off_stops_believing_first) {
 
 TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
   // Broken: a call without an end, or a client that needs to be restarted after it.
-  const client a = client_at(url_);
+  const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   troubled_mariadb().pause();
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
@@ -134,11 +134,11 @@ TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
 TEST_F(mariadb_trouble, a_server_that_takes_no_writes_is_an_outage) {
   // Broken: a replica after a failover that answers "denied", or is never left again.
   auto admin = admin_of(troubled_mariadb());
-  const client a = client_at(url_);
+  const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   admin.ask("SET GLOBAL read_only = 1");
   // Who may write all the same is refused when it connects.
-  const client b = client_at(url_);
+  const client b = open_client(url_);
   EXPECT_TRUE(eventually([&] {
     const auto answer = mutex(b, "stock").acquire({.wait = 0s});
     return !answer && answer.error() == errc::unavailable;
@@ -149,8 +149,8 @@ TEST_F(mariadb_trouble, a_server_that_takes_no_writes_is_an_outage) {
 
 TEST_F(mariadb_trouble, a_lock_timeout_of_the_server_leaves_nothing_behind) {
   // Broken: a lock granted to nobody because the wait for its row had timed out (T25).
-  const client a = client_at(url_);
-  const client b = client_at(url_);
+  const client a = open_client(url_);
+  const client b = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   {
     auto foreign = admin_of(troubled_mariadb());
@@ -165,7 +165,7 @@ TEST_F(mariadb_trouble, a_lock_timeout_of_the_server_leaves_nothing_behind) {
 
 TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
   // Broken: the server's choice of a victim is a lost lock (1213).
-  const client a = client_at(url_ + "&connections=1");
+  const client a = open_client(url_ + "&connections=1");
   const auto first = mutex(a, "a", {.ttl = 6s}).acquire({.wait = patience});
   const auto second = mutex(a, "b", {.ttl = 6s}).acquire();
   ASSERT_THAT(second, succeeds());
@@ -208,7 +208,7 @@ TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
         for (int i = 0; i < 20; ++i) crowd.push_back(admin_of(troubled_mariadb()));
       },
       std::runtime_error);
-  const client a = client_at(url_);
+  const client a = open_client(url_);
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
   admin.ask("SET GLOBAL max_connections = 300");
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
@@ -216,7 +216,7 @@ TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
 
 TEST_F(mariadb_trouble, tables_that_are_dropped_meanwhile_are_made_again) {
   // Broken: a client that fails for ever after somebody tidied up.
-  const client a = client_at(url_);
+  const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 2s}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   auto admin = admin_of(troubled_mariadb());

@@ -41,6 +41,7 @@ class mariadb_session {
     return first;
   }
 
+  [[nodiscard]] MYSQL* get() const noexcept { return connection_.get(); }
   [[nodiscard]] unsigned long id() const { return mysql_thread_id(connection_.get()); }
 
  private:

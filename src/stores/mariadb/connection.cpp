@@ -16,20 +16,20 @@ bool definite(const error& why) noexcept {
 
 }  // namespace
 
-connection::connection(net::network net, std::shared_ptr<const server_options> options,
-                       std::string name, events tell)
+connection::connection(net::network net, std::shared_ptr<const server_options> options, manner how,
+                       events tell)
     : net_(std::move(net)),
       options_(std::move(options)),
-      name_(std::move(name)),
+      how_(std::move(how)),
       where_(options_->text()),
       tell_(std::move(tell)),
       backoff_(options_->backoff) {}
 
 std::shared_ptr<connection> connection::make(net::network net,
                                              std::shared_ptr<const server_options> options,
-                                             std::string name, events tell) {
+                                             manner how, events tell) {
   return std::shared_ptr<connection>(
-      new connection(std::move(net), std::move(options), std::move(name), std::move(tell)));
+      new connection(std::move(net), std::move(options), std::move(how), std::move(tell)));
 }
 
 connection::~connection() {
@@ -89,7 +89,7 @@ void connection::start() {
 // Releases the mutex.
 void connection::connect(mutex_lock& lock) {
   state_ = state::connecting;
-  auto made = std::make_shared<link>(net_, options_, weak_from_this(), name_, turn_);
+  auto made = std::make_shared<link>(net_, options_, weak_from_this(), how_, turn_);
   link_ = made;
   lock.unlock();
   made->start();
@@ -157,6 +157,7 @@ void connection::ended(link& which, const error& why) {
     rest_or_idle(now);
   }
   refuse(std::move(those), why);
+  if (tell_.ended) tell_.ended(why);
 }
 
 void connection::refuse(calls those, const error& why) {
@@ -209,7 +210,8 @@ void connection::check_deadlines() {
     alarm_ = 0;
     time_point next = collect_late(now, late);
     if (flight_) {
-      const time_point limit = std::max(flight_->deadline, flight_->sent + silence_limit);
+      const duration silence = tell_.silence ? tell_.silence() : silence_limit;
+      const time_point limit = std::max(flight_->deadline, flight_->sent + silence);
       if (limit <= now) silent = link_;
       next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
     }
@@ -222,6 +224,22 @@ void connection::check_deadlines() {
     ended(*silent, {errc::unavailable, where_ + ": the server is silent"});
     silent->close();
   }
+}
+
+void connection::reset() {
+  std::shared_ptr<link> current;
+  {
+    const mutex_lock lock(mutex_);
+    if (state_ != state::open) return;
+    current = link_;
+  }
+  ended(*current, {errc::unavailable, where_ + ": given up after a call without an answer"});
+  current->close();
+}
+
+std::int64_t connection::home() const {
+  const mutex_lock lock(mutex_);
+  return state_ == state::open ? link_->home() : 0;
 }
 
 bool connection::is_open() const {

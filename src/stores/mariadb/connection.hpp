@@ -39,7 +39,8 @@ namespace holdfast::mariadb {
 // What must hold:
 //  1. flight_ is the call that the link has been given and not answered. When its deadline has passed
 //     it stays as a blank, so that its late answer is not taken for another's.
-//  2. A link is given up when the deadline of its call has passed, and silence_limit since it was sent.
+//  2. A link is given up when the deadline of its call has passed, and silence_limit (or what its user
+//     says) since it was sent.
 //  3. No call to others under the mutex, except link::send, which returns at once.
 //  4. A call that the server rolled back is sent again, try_limit times at most.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
@@ -52,12 +53,14 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // Told on the reactor's threads.
   struct events {
     std::function<void()> opened;
+    std::function<void(const error&)> ended;
+    // How long the server may be silent; else silence_limit. Called under the mutex.
+    std::function<duration()> silence;
   };
 
-  // `name`: of a lock that its session holds, if any.
   static std::shared_ptr<connection> make(net::network net,
                                           std::shared_ptr<const server_options> options,
-                                          std::string name = {}, events tell = {});
+                                          manner how = {}, events tell = {});
   ~connection() override;
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
@@ -70,8 +73,14 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // Connects, and from now on stays connected without being asked.
   void start();
   [[nodiscard]] bool is_open() const;
+  // By which the server knows the link that is open; 0: none is.
+  [[nodiscard]] std::int64_t home() const;
   // Why it is not open, if it was tried.
   [[nodiscard]] std::optional<error> last_failure() const;
+
+  // Ends the link that is open, if one is: what was sent may have been carried out, and nothing more
+  // comes of it.
+  void reset();
 
   // Afterwards every completion has been called, with unavailable. Not from within a lock that
   // completions take.
@@ -95,7 +104,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   using mutex_lock = std::unique_lock<std::mutex>;
   using calls = std::vector<call>;
 
-  connection(net::network net, std::shared_ptr<const server_options> options, std::string name,
+  connection(net::network net, std::shared_ptr<const server_options> options, manner how,
              events tell);
 
   [[nodiscard]] std::optional<error> refusal(const call& next, time_point now) const;
@@ -111,7 +120,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   const runtime::fork_guard guard_;
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const std::string name_;
+  const manner how_;
   const std::string where_;
   const events tell_;
 

@@ -3,7 +3,9 @@
 
 #include "stores/sql/words.hpp"
 
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace holdfast::mariadb {
 
@@ -11,36 +13,21 @@ namespace {
 
 constexpr duration call_limit = std::chrono::seconds(5);
 
-std::string token(spi::runtime& runtime) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const std::uint64_t half : {runtime.random(), runtime.random()}) {
-    for (unsigned shift = 0; shift < 64; shift += 4) text += digits[half >> shift & 15U];
-  }
-  return text;
-}
-
 }  // namespace
 
-ear::ear(net::network net, std::shared_ptr<sql::bells> bells,
-         std::shared_ptr<sql::audience> audience, std::string process)
-    : net_(std::move(net)),
-      bells_(std::move(bells)),
-      audience_(std::move(audience)),
-      process_(std::move(process)) {}
+ear::ear(net::network net, std::string process, std::shared_ptr<sql::switchboard> board)
+    : net_(std::move(net)), process_(std::move(process)), board_(std::move(board)) {}
 
 std::shared_ptr<ear> ear::make(net::network net, std::shared_ptr<const server_options> options,
-                               std::shared_ptr<sql::bells> bells,
-                               std::shared_ptr<sql::audience> audience) {
-  std::string process = token(*net.reactor);
-  std::shared_ptr<ear> made(
-      new ear(net, std::move(bells), std::move(audience), std::move(process)));
+                               const std::string& process,
+                               std::shared_ptr<sql::switchboard> board) {
+  std::shared_ptr<ear> made(new ear(net, process, std::move(board)));
   connection::events tell;
   tell.opened = [weak = std::weak_ptr(made)] {
     if (const auto self = weak.lock()) self->opened();
   };
-  made->connection_ =
-      connection::make(std::move(net), std::move(options), "hf_" + made->process_, std::move(tell));
+  made->connection_ = connection::make(std::move(net), std::move(options),
+                                       {.lock = "hf_" + process, .carries = {}}, std::move(tell));
   return made;
 }
 
@@ -51,9 +38,7 @@ void ear::opened() {
     life = ++life_;
   }
   listen(life);
-  answer({});
-  bells_->ring_all();
-  audience_->tell_all_latches();
+  board_->opened();
 }
 
 // Goes on by itself until the connection ends; the next one begins anew.
@@ -88,7 +73,7 @@ void ear::read(std::uint64_t life, const sql::rows& rows) {
   }
   // Before they are told: those who are told may send something that is answered by a message.
   many ? discard(life) : listen(life);
-  for (const std::string_view each : fresh) heard(each);
+  for (const std::string_view each : fresh) board_->hear(each);
 }
 
 void ear::discard(std::uint64_t life) {
@@ -112,51 +97,12 @@ void ear::discard(std::uint64_t life) {
       });
 }
 
-void ear::heard(std::string_view message) {
-  const auto push = sql::to_push(message);
-  if (!push) return;
-  switch (push->what) {
-    case sql::push::kind::event:
-      return audience_->tell(push->key, push->event);
-    case sql::push::kind::latch:
-      return audience_->tell_latch(push->key);
-    default:
-      bells_->ring(*push);
-  }
-}
-
-void ear::when_open(time_point deadline, spi::completion<void> done) {
-  start();
-  {
-    const std::lock_guard lock(mutex_);
-    awaited_.push_back(std::move(done));
-  }
-  if (connection_->is_open()) return answer({});
-  net_.reactor->at(deadline, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    self->answer(tl::unexpected(self->connection_->last_failure().value_or(
-        error{errc::unavailable, "mariadb: not connected in time"})));
-  });
-}
-
-// Everybody at once: a deadline that passes too early for one of them costs it a repetition.
-void ear::answer(const result<void>& outcome) {
-  std::vector<spi::completion<void>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    all.swap(awaited_);
-  }
-  for (auto& each : all) each(outcome);
-}
-
 void ear::close() noexcept {
   {
     const std::lock_guard lock(mutex_);
     ++life_;
   }
   connection_->close();
-  answer(failure(errc::cancelled, "closed"));
 }
 
 }  // namespace holdfast::mariadb

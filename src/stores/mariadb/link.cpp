@@ -6,11 +6,11 @@
 namespace holdfast::mariadb {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
-           std::weak_ptr<link_user> user, std::string name, std::size_t turn)
+           std::weak_ptr<link_user> user, manner how, std::size_t turn)
     : net_(std::move(net)),
       options_(std::move(options)),
       user_(std::move(user)),
-      name_(std::move(name)),
+      how_(std::move(how)),
       host_(options_->hosts[turn % options_->hosts.size()]),
       where_(options_->text()) {}
 
@@ -27,6 +27,9 @@ bool link::send(statement which, std::string text) {
   if (phase_ != phase::open || asking_) return false;
   asking_ = true;
   asked_ = which;
+  if (const std::size_t mark = text.find(home_mark); mark != std::string::npos) {
+    text.replace(mark, 1, std::to_string(home_));
+  }
   talk_->ask(std::move(text));
   if (!talk_->finished()) {
     await();
@@ -150,6 +153,11 @@ void link::fail(const error& why) noexcept {
 }
 
 void link::close() noexcept { end(); }
+
+std::int64_t link::home() {
+  const std::lock_guard lock(mutex_);
+  return home_;
+}
 
 const char* link::progress() {
   const std::lock_guard lock(mutex_);

@@ -25,6 +25,13 @@ namespace holdfast::mariadb {
 
 class link;
 
+// What a connection is for.
+struct manner {
+  std::string lock;  // of that name, which its session holds; empty: none
+  std::string
+      carries;  // the client whose holds are tied to it, as the server knows it; empty: none
+};
+
 // The answer to a question, or why there is none.
 struct answer {
   result<sql::rows> what;
@@ -54,14 +61,15 @@ class link_user {
 //   rechecking  whether somebody made them         unlocking, or installing
 //   installing  one statement after the other      unlocking
 //   unlocking   -                                  naming
-//   naming      the lock that it holds             open, or evicting
+//   naming      the lock that it holds             beginning, or evicting
 //   evicting    the end of who has it              over
+//   beginning   where it is to carry holds         open
 //   open        -                                  over, by any failure
 class link final : public std::enable_shared_from_this<link> {
  public:
-  // `name`: of a lock that the session holds, if any. `turn`: which of the hosts.
+  // `turn`: which of the hosts.
   link(net::network net, std::shared_ptr<const server_options> options,
-       std::weak_ptr<link_user> user, std::string name, std::size_t turn);
+       std::weak_ptr<link_user> user, manner how, std::size_t turn);
   ~link();
   link(const link&) = delete;
   link& operator=(const link&) = delete;
@@ -71,6 +79,9 @@ class link final : public std::enable_shared_from_this<link> {
   // Only once opened, and not before the one before has been answered. False: the link has ended or is
   // not free; its end is told, or has been.
   bool send(statement which, std::string text);
+
+  // By which the server knows it, once opened.
+  [[nodiscard]] std::int64_t home();
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
@@ -92,6 +103,7 @@ class link final : public std::enable_shared_from_this<link> {
     unlocking,
     naming,
     evicting,
+    beginning,
     open,
     over
   };
@@ -111,6 +123,8 @@ class link final : public std::enable_shared_from_this<link> {
   bool named();
   void enter(phase next);
   void enter_checked(harvest& into);
+  void enter_named(harvest& into);
+  void open_up(harvest& into);
   [[nodiscard]] std::string question(phase next) const;
 
   // link.cpp; under the mutex.
@@ -129,7 +143,7 @@ class link final : public std::enable_shared_from_this<link> {
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const std::weak_ptr<link_user> user_;
-  const std::string name_;
+  const manner how_;
   const spi::endpoint host_;
   const std::string where_;
   const runtime::fork_guard guard_;
@@ -148,6 +162,7 @@ class link final : public std::enable_shared_from_this<link> {
   std::vector<std::string> script_;  // of the installation
   std::size_t installed_ = 0;
   std::string former_;  // who has our lock: a number
+  std::int64_t home_ = 0;
 };
 
 }  // namespace holdfast::mariadb

@@ -114,7 +114,7 @@ std::string link::question(phase next) const {
       return settings;
     case phase::checking:
     case phase::rechecking:
-      return "SELECT format FROM " + options_->prefix + "meta";
+      return "SELECT format FROM " + options_->prefix + complete_mark(options_->strategy);
     case phase::locking:
       return "SELECT GET_LOCK('" + lock + "', 8)";
     case phase::installing:
@@ -122,7 +122,10 @@ std::string link::question(phase next) const {
     case phase::unlocking:
       return "SELECT RELEASE_LOCK('" + lock + "')";
     case phase::naming:
-      return "SELECT CONCAT(GET_LOCK('" + name_ + "', 1), ' ', IS_USED_LOCK('" + name_ + "'))";
+      return "SELECT CONCAT(GET_LOCK('" + how_.lock + "', 1), ' ', IS_USED_LOCK('" + how_.lock +
+             "'))";
+    case phase::beginning:
+      return "CALL " + options_->prefix + "begin_1('" + how_.carries + "')";
     case phase::evicting:
       return "KILL " + former_;
     default:
@@ -138,6 +141,7 @@ void link::enter(phase next) {
 void link::greeted(harvest& into) {
   sql::words line(first_of(talk_->rows()));
   const auto id = line.number<unsigned long>();
+  home_ = static_cast<std::int64_t>(id);
   const bool read_only = line.number() != 0;
   const bool galera = line.number() != 0;
   const bool statements = line.number() != 0;
@@ -180,7 +184,16 @@ void link::enter_checked(harvest& into) {
     return;
   }
   if (phase_ == phase::rechecking) return enter(phase::unlocking);
-  if (!name_.empty()) return enter(phase::naming);
+  if (!how_.lock.empty()) return enter(phase::naming);
+  enter_named(into);
+}
+
+void link::enter_named(harvest& into) {
+  if (!how_.carries.empty()) return enter(phase::beginning);
+  open_up(into);
+}
+
+void link::open_up(harvest& into) {
   phase_ = phase::open;
   into.opened = true;
   net_.reactor->cancel(timer_);
@@ -219,7 +232,7 @@ void link::finish_phase(harvest& into) {
         limit_set_up(installation_limit);
         return enter(phase::locking);
       }
-      script_ = installation(options_->prefix);
+      script_ = installation(options_->prefix, options_->strategy);
       return enter(phase::installing);
     case phase::locking:
       if (talk_->rows().empty() || talk_->rows().front() != "1") {
@@ -233,12 +246,9 @@ void link::finish_phase(harvest& into) {
     case phase::unlocking:
       return enter(phase::checking);
     case phase::naming:
-      if (!named()) return enter(phase::evicting);
-      [[fallthrough]];
+      return named() ? enter_named(into) : enter(phase::evicting);
     default:
-      phase_ = phase::open;
-      into.opened = true;
-      net_.reactor->cancel(timer_);
+      open_up(into);
   }
 }
 

@@ -1,6 +1,7 @@
 // The store's life, and its verbs: each a call of a stored procedure.
 #include "stores/mariadb/mariadb_store.hpp"
 
+#include "stores/mariadb/tied.hpp"
 #include "stores/sql/names.hpp"
 
 #include <algorithm>
@@ -32,24 +33,14 @@ mariadb_store::mariadb_store(std::shared_ptr<spi::reactor> reactor, server_optio
 std::shared_ptr<mariadb_store> mariadb_store::make(std::shared_ptr<spi::reactor> reactor,
                                                    server_options options) {
   std::shared_ptr<mariadb_store> made(new mariadb_store(std::move(reactor), std::move(options)));
-  made->audience_ = std::make_shared<sql::audience>(
-      [weak = std::weak_ptr(made)](const sql::audience::wishes& over) {
-        const auto self = weak.lock();
-        if (self == nullptr || !self->usable()) return;
-        arguments with;
-        with.list(over.events).list(over.latches).bytes(self->ear_->process());
-        const time_point soon = self->reactor_->now() + std::chrono::seconds(5);
-        self->connections_.front()->send(statement::ignore, with, soon,
-                                         [](const result<sql::rows>&) {});
-      });
-  made->ear_ = ear::make(made->net_, made->options_, made->bells_, made->audience_);
-  for (std::size_t i = 0; i < made->options_->connections; ++i) {
-    made->connections_.push_back(
-        connection::make(made->net_, made->options_, i == 0 ? made->ear_->pillow() : ""));
+  const std::string process = sql::fresh_process(*made->reactor_);
+  made->connections_.push_back(engine::make_desk(made->net_, made->options_, process));
+  while (made->connections_.size() < made->options_->connections) {
+    made->connections_.push_back(connection::make(made->net_, made->options_));
   }
-  // The first lock must not wait for a handshake that could have been made before.
-  made->connections_.front()->start();
-  made->ear_->start();
+  made->hearing_ =
+      sql::hearing<engine>::make(made->net_, made->options_, process, made->connections_.front());
+  made->hearing_->start();
   return made;
 }
 
@@ -80,16 +71,14 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
-  bells_->hang(claim->id, std::move(wakeup));
+  hearing_->bells().hang(claim->id, std::move(wakeup));
   road(key).send(
-      statement::attempt, attempt_arguments(key, *claim, ear_->process()), context.deadline,
-      [bells = bells_, id = claim->id, done = std::move(done)](result<sql::rows> rows) mutable {
+      statement::attempt, attempt_arguments(key, *claim, hearing_->process()), context.deadline,
+      [bells = hearing_->shared_bells(), id = claim->id,
+       done = std::move(done)](result<sql::rows> rows) mutable {
         auto answer = rows ? sql::to_outcome(*rows)
                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-        const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
-        const bool over = answer ? blocked != nullptr && !blocked->queued
-                                 : !(answer.error() == errc::unavailable);
-        if (over) bells->remove(id);
+        if (sql::is_turned_away(answer)) bells->remove(id);
         done(std::move(answer));
       });
 }
@@ -108,7 +97,7 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   call<spi::departure>(
       statement::leave, key, with, context,
-      [bells = bells_, id = claim->id,
+      [bells = hearing_->shared_bells(), id = claim->id,
        done = std::move(done)](result<spi::departure> answer) mutable {
         bells->remove(id);
         done(std::move(answer));
@@ -120,7 +109,7 @@ void mariadb_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_con
                            spi::completion<spi::granted> done) {
   const std::string key = sql::key_of(claim->resource);
   arguments with;
-  with.bytes(key).bytes(sql::bytes_of(claim->id)).bytes(ear_->process());
+  with.bytes(key).bytes(sql::bytes_of(claim->id)).bytes(hearing_->process());
   with.number(static_cast<std::int64_t>(to));
   call(statement::change, key, with, context, std::move(done), sql::to_granted);
 }
@@ -172,18 +161,31 @@ void mariadb_store::read_latch(const spi::resource_id& resource, const spi::op_c
   call(statement::read_latch, key, with, context, std::move(done), sql::to_latch);
 }
 
+result<std::unique_ptr<spi::subscription>> mariadb_store::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  if (!usable()) return refusal();
+  return hearing_->observe(resource, std::move(sink));
+}
+
+result<std::unique_ptr<spi::subscription>> mariadb_store::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  if (!usable()) return refusal();
+  return hearing_->watch_latch(resource, std::move(on_change));
+}
+
 void mariadb_store::close() noexcept {
   if (guard_.forked() || closed_.exchange(true, std::memory_order_acq_rel)) return;
   for (const auto& each : connections_) each->close();
-  ear_->close();
-  audience_->close();
-  bells_->clear();
+  hearing_->close();
 }
 
 result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
                                                  std::shared_ptr<spi::reactor> reactor) {
   auto options = options_from(url);
   if (!options) return tl::unexpected(std::move(options.error()));
+  if (options->strategy != sql::strategy::lease) {
+    return make_tied(std::move(reactor), *std::move(options));
+  }
   return mariadb_store::make(std::move(reactor), *std::move(options));
 }
 

@@ -6,10 +6,9 @@
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/mariadb/connection.hpp"
-#include "stores/mariadb/ear.hpp"
+#include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/options.hpp"
-#include "stores/sql/audience.hpp"
-#include "stores/sql/bells.hpp"
+#include "stores/sql/hearing.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
@@ -86,26 +85,17 @@ class mariadb_store final : public spi::store, public std::enable_shared_from_th
   void renew_part(const std::shared_ptr<batch>& whole, std::vector<std::size_t> part,
                   connection& over, const spi::op_context& context);
 
-  // listening.cpp
-  void tell_wishes(const sql::audience::wishes& what, time_point deadline,
-                   spi::completion<void> done);
-  void keep_wishes();
-  result<void> await_observation(const std::string& key);
-
   const runtime::fork_guard guard_;
   const std::shared_ptr<spi::reactor> reactor_;
   const std::shared_ptr<const server_options> options_;
   const spi::caps caps_;
   const net::network net_;
-  const std::shared_ptr<sql::bells> bells_ = std::make_shared<sql::bells>();
 
   // Set by make(), then constant.
-  std::shared_ptr<sql::audience> audience_;
-  std::shared_ptr<ear> ear_;
+  std::shared_ptr<sql::hearing<engine>> hearing_;
   std::vector<std::shared_ptr<connection>> connections_;
 
   std::atomic<bool> closed_{false};
-  std::atomic<bool> keeping_wishes_{false};
 };
 
 result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,

@@ -86,10 +86,9 @@ result<void> take_option(const std::string& key, const std::string& value, serve
     }
     into.prefix = value;
   } else if (key == "strategy") {
-    if (value != "lease") {
-      return failure(value == "row" || value == "session" ? errc::unsupported : errc::invalid,
-                     "URL: this build has strategy=lease only");
-    }
+    const auto which = sql::strategy_named(value);
+    if (!which) return failure(errc::invalid, "URL: strategy is lease, session or row");
+    into.strategy = *which;
   } else if (key == "ssl_mode") {
     also.tls = mode_named(value);
     if (!also.tls) {
@@ -156,6 +155,10 @@ result<server_options> options_from(const spi::url& url) {
     if (auto fine = take_option(key, value, options, also); !fine) {
       return tl::unexpected(std::move(fine.error()));
     }
+  }
+  // Each of them is a lock that can be held.
+  if (options.strategy == sql::strategy::row && !url.options.contains("connections")) {
+    options.connections = sql::default_row_connections;
   }
   if (options.hosts.empty()) {
     return failure(errc::invalid, "URL: a host is missing; written " + url.scheme +

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/backoff.hpp"
+#include "stores/sql/strategy.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -29,11 +30,13 @@ struct server_options {
   std::string database;              // never empty
   std::string prefix = "holdfast_";  // of all tables and procedures
   std::string defaults;              // an option file with a [client] part; empty: none is read
+  sql::strategy strategy = sql::strategy::lease;
   tls_mode tls = tls_mode::disabled;
   std::string tls_authorities;  // a file; empty: the system's
   std::string tls_certificate;
   std::string tls_key;
-  std::size_t connections = 4;  // for commands; wake-ups have one more
+  // lease: for commands; row: how many locks can be held at once. Wake-ups have one more.
+  std::size_t connections = 4;
   bool pooler_is_fine = false;  // a proxy that keeps a session on its server is in between
   duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS, set-up together
   net::backoff_limits backoff;
@@ -48,7 +51,7 @@ inline constexpr std::uint16_t default_port = 3306;
 bool is_prefix(std::string_view text) noexcept;
 
 // mariadb://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?OPTION=VALUE&...], also mysql://. invalid: an
-// option that is not known, or a value out of its limits; unsupported: another strategy than lease.
+// option that is not known, or a value out of its limits.
 result<server_options> options_from(const spi::url& url);
 
 }  // namespace holdfast::mariadb

@@ -82,7 +82,7 @@ void mariadb_store::renew_part(const std::shared_ptr<batch>& whole, std::vector<
     packed += sql::bytes_of(whole->claims[index]->id);
   }
   arguments with;
-  with.bytes(packed).bytes(ear_->process());
+  with.bytes(packed).bytes(hearing_->process());
   over.send(statement::renew, with, context.deadline,
             [whole, part = std::move(part)](result<sql::rows> rows) {
               if (!rows) return whole->take(part, tl::unexpected(std::move(rows.error())));

@@ -26,6 +26,19 @@ constexpr std::string_view overview =
 #include "stores/mariadb/overview.sql.inc"
     ;
 
+constexpr std::string_view tied =
+#include "stores/mariadb/tied.sql.inc"
+    ;
+constexpr std::string_view line =
+#include "stores/mariadb/line.sql.inc"
+    ;
+constexpr std::string_view session =
+#include "stores/mariadb/session.sql.inc"
+    ;
+constexpr std::string_view row =
+#include "stores/mariadb/row.sql.inc"
+    ;
+
 constexpr std::string_view separator = "\n//\n";
 
 std::string quoted(std::string_view text, char quote) {
@@ -36,9 +49,15 @@ std::string quoted(std::string_view text, char quote) {
 
 }  // namespace
 
-std::vector<std::string> installation(std::string_view prefix) {
+const char* complete_mark(sql::strategy which) noexcept {
+  return which == sql::strategy::lease ? "meta" : "tied_meta";
+}
+
+std::vector<std::string> installation(std::string_view prefix, sql::strategy which) {
+  std::vector<std::string_view> parts{tables, promote, claims, renewal, overview};
+  if (which != sql::strategy::lease) parts.insert(parts.end(), {tied, line, session, row});
   std::vector<std::string> all;
-  for (std::string_view part : {tables, promote, claims, renewal, overview}) {
+  for (std::string_view part : parts) {
     while (!part.empty()) {
       const std::size_t end = std::min(part.find(separator), part.size());
       all.push_back(with_prefix(part.substr(0, end), prefix));
@@ -61,7 +80,7 @@ std::string installation_lock(std::string_view database, std::string_view prefix
 std::string installation_for(std::string_view database, std::string_view prefix,
                              std::string_view user) {
   std::string script = "USE " + quoted(database, '`') + ";\nDELIMITER //\n";
-  for (const std::string& each : installation(prefix)) {
+  for (const std::string& each : installation(prefix, sql::strategy::session)) {
     const std::size_t begin = std::min(each.find_first_not_of('\n'), each.size());
     script += each.substr(begin, each.find_last_not_of('\n') + 1 - begin) + "\n//\n";
   }

@@ -13,9 +13,13 @@ namespace holdfast::mariadb {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array names{"attempt", "leave",  "renew",        "change",     "inspect",
-                           "list",    "revoke", "change_latch", "read_latch", "wish",
-                           "ignore",  "listen", "discard",      "examine"};
+constexpr std::array names{
+    "attempt",       "leave",         "renew",        "change",     "inspect",
+    "list",          "revoke",        "change_latch", "read_latch", "wish",
+    "ignore",        "listen",        "discard",      "examine",    "session_attempt",
+    "session_leave", "session_renew", "tied_inspect", "tied_list",  "tied_revoke",
+    "tied_forced",   "row_take",      "row_end",      "row_beat",   "row_make",
+    "row_record",    "row_queue",     "row_leave",    "row_renew",  "rollback"};
 
 constexpr const char* examine =
 #include "stores/mariadb/examine.sql.inc"
@@ -50,6 +54,12 @@ arguments& arguments::bytes(std::string_view value) {
   return *this;
 }
 
+arguments& arguments::home() {
+  separate();
+  text_ += home_mark;
+  return *this;
+}
+
 arguments& arguments::number(std::int64_t value) {
   separate();
   text_ += std::to_string(value);
@@ -71,6 +81,7 @@ arguments& arguments::list(const std::vector<std::string>& values) {
 std::string text_of(statement which, const arguments& with, std::string_view prefix) {
   const std::string own(prefix);
   if (which == statement::examine) return with_prefix(examine, prefix);
+  if (which == statement::rollback) return "ROLLBACK";
   if (which == statement::discard) {
     return "DELETE FROM " + own + "messages WHERE seq IN (" + with.text() + ")";
   }

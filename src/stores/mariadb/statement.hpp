@@ -26,6 +26,22 @@ enum class statement : std::uint8_t {
   listen,
   discard,  // messages that were read
   examine,
+  session_attempt,
+  session_leave,
+  session_renew,
+  tied_inspect,
+  tied_list,
+  tied_revoke,
+  tied_forced,
+  row_take,
+  row_end,
+  row_beat,
+  row_make,
+  row_record,
+  row_queue,
+  row_leave,
+  row_renew,
+  rollback,
 };
 
 // For messages: "attempt".
@@ -40,10 +56,12 @@ std::string with_prefix(std::string_view text, std::string_view prefix);
 class arguments {
  public:
   arguments& bytes(std::string_view value);
+  arguments& text(std::string_view value) { return bytes(value); }
   arguments& number(std::int64_t value);
   arguments& flag(bool value) { return number(value ? 1 : 0); }
   // Each with two bytes of length before it.
   arguments& list(const std::vector<std::string>& values);
+  arguments& home();  // the connection that sends it: filled in by its link
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
@@ -55,6 +73,9 @@ class arguments {
 
 // Two bytes of length, the highest first, and the value.
 void pack(std::string& into, std::string_view value);
+
+// What stands for home() in a statement's text, in which nothing else can look like it.
+inline constexpr char home_mark = '?';
 
 // The whole statement: "CALL holdfast_leave_1(x'..', ...)".
 std::string text_of(statement which, const arguments& with, std::string_view prefix);

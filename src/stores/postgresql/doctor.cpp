@@ -3,9 +3,8 @@
 
 #include "stores/postgresql/postgresql_store.hpp"
 #include "stores/postgresql/schema.hpp"
+#include "stores/sql/checks.hpp"
 
-#include <charconv>
-#include <map>
 #include <utility>
 
 namespace holdfast::postgresql {
@@ -13,35 +12,13 @@ namespace holdfast::postgresql {
 namespace {
 
 using status = spi::check::status;
-using facts = std::map<std::string, std::string, std::less<>>;
+using sql::facts;
 
 constexpr long old_snapshot = 60;  // seconds
 
-facts read(const sql::rows& rows) {
-  facts known;
-  for (const std::string& line : rows) {
-    const std::size_t space = line.find(' ');
-    if (space != std::string::npos) known.emplace(line.substr(0, space), line.substr(space + 1));
-  }
-  return known;
-}
-
-long number(const facts& known, std::string_view key) {
-  const auto found = known.find(key);
-  long value = 0;
-  if (found == known.end()) return value;
-  std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
-  return value;
-}
-
-std::string text(const facts& known, std::string_view key) {
-  const auto found = known.find(key);
-  return found == known.end() ? "?" : found->second;
-}
-
 spi::check durability(const facts& known) {
-  const bool forgets = text(known, "fsync") == "off" || text(known, "full_page_writes") == "off";
-  const bool late = text(known, "synchronous_commit") == "off";
+  const bool forgets = known.text("fsync") == "off" || known.text("full_page_writes") == "off";
+  const bool late = known.text("synchronous_commit") == "off";
   spi::check check{"durability", status::ok, "commits are durable when they are answered", ""};
   if (forgets) {
     check = {"durability", status::warn, "fsync or full_page_writes is off",
@@ -55,8 +32,8 @@ spi::check durability(const facts& known) {
 }
 
 spi::check snapshots(const facts& known) {
-  const long age = number(known, "snapshot_age");
-  const long slots = number(known, "slots_held");
+  const long age = known.number("snapshot_age");
+  const long slots = known.number("slots_held");
   spi::check check{"snapshots", status::ok, "no old snapshot holds back the cleaning of hot rows",
                    ""};
   if (age >= old_snapshot || slots > 0) {
@@ -69,29 +46,11 @@ spi::check snapshots(const facts& known) {
   return check;
 }
 
-spi::check room(const facts& known, std::size_t wanted) {
-  const long used = number(known, "connections");
-  const long most = number(known, "max_connections");
-  spi::check check{"connections", status::ok,
-                   std::to_string(used) + " of " + std::to_string(most) +
-                       " in use; a client takes " + "up to " + std::to_string(wanted),
-                   ""};
-  if (used + static_cast<long>(wanted) > most) {
-    check.state = status::warn;
-    check.remedy = "raise max_connections, or use fewer: connections=1 in the URL";
-  }
-  return check;
-}
-
 // What only matters where the server's own locks are the holds.
 void add_tied(const facts& known, const server_options& options, std::vector<spi::check>& checks) {
-  checks.push_back({"strategy", status::ok,
-                    std::string(name_of(options.strategy)) +
-                        ": a hold ends with its connection, and is believed for 30 s at most after "
-                        "the last answer on it",
-                    ""});
-  const long used = number(known, "locks_used");
-  const long most = number(known, "locks_room");
+  checks.push_back(sql::tied_check(options.strategy));
+  const long used = known.number("locks_used");
+  const long most = known.number("locks_room");
   spi::check room{"locks", status::ok,
                   std::to_string(used) + " of about " + std::to_string(most) +
                       " in the server's table, which all its users share",
@@ -103,53 +62,32 @@ void add_tied(const facts& known, const server_options& options, std::vector<spi
   checks.push_back(std::move(room));
 }
 
-// How many connections a client takes at most.
-std::size_t connections_of(const server_options& options) {
-  switch (options.strategy) {
-    case strategy::lease:
-      return options.connections + 1;
-    case strategy::session:
-      return 3;  // holds, looks, wake-ups
-    case strategy::row:
-      break;
-  }
-  return options.connections + 2;
-}
-
 }  // namespace
 
 std::vector<spi::check> examined(const sql::rows& answer, const server_options& options,
                                  bool hears) {
-  const facts known = read(answer);
+  const facts known(answer);
   std::vector<spi::check> checks;
-  checks.push_back({"server", status::ok, "PostgreSQL " + text(known, "version"), ""});
+  checks.push_back({"server", status::ok, "PostgreSQL " + known.text("version"), ""});
   checks.push_back({"schema", status::ok,
                     options.schema + ", format " + std::to_string(format) + ", " +
-                        text(known, "resources") + " names",
+                        known.text("resources") + " names",
                     ""});
-  if (options.strategy != strategy::lease) add_tied(known, options, checks);
+  if (options.strategy != sql::strategy::lease) add_tied(known, options, checks);
   checks.push_back(durability(known));
   checks.push_back(snapshots(known));
-  checks.push_back(room(known, connections_of(options)));
-  if (text(known, "autovacuum") == "off") {
+  checks.push_back(sql::room(known, sql::connections_of(options.strategy, options.connections)));
+  if (known.text("autovacuum") == "off") {
     checks.push_back(
         {"autovacuum", status::warn, "autovacuum is off", "the tables of locks grow without it"});
   }
-  if (number(known, "tables") > 0) {
+  if (known.number("tables") > 0) {
     checks.push_back({"database", status::warn, "the database has other tables too",
                       "long transactions on them make hot locks slow; a database of its own is "
                       "better"});
   }
-  checks.push_back({"tls", status::ok,
-                    text(known, "tls") == "t" ? "the connection is encrypted"
-                                              : "the connection is not encrypted",
-                    ""});
-  spi::check wakeups{"wake-ups", status::ok, "LISTEN works", ""};
-  if (!hears) {
-    wakeups = {"wake-ups", status::warn, "the connection for wake-ups is not open yet",
-               "waiters then look once a second"};
-  }
-  checks.push_back(std::move(wakeups));
+  checks.push_back(sql::tls_check(known.text("tls") == "t"));
+  checks.push_back(sql::wakeup_check(hears, "LISTEN works"));
   return checks;
 }
 

@@ -1,64 +1,41 @@
-// How this client hears from the others: one connection that listens to a channel of its own, and to
-// whom each message goes.
+// How this client hears from the others: one connection that listens to a channel of its own.
 #pragma once
 
 #include "net/connector.hpp"
 #include "stores/postgresql/connection.hpp"
 #include "stores/postgresql/options.hpp"
-#include "stores/sql/audience.hpp"
-#include "stores/sql/bells.hpp"
+#include "stores/sql/switchboard.hpp"
 
-#include <holdfast/clock.hpp>
-#include <holdfast/spi/store.hpp>
+#include <holdfast/result.hpp>
 
-#include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 namespace holdfast::postgresql {
 
 // Thread-safe. Messages sent while it is not connected are lost; when it is connected again everybody
 // who waits is told to ask.
-// `taken`: a hold was taken away, and its holder has been told; may be empty.
-class ear : public std::enable_shared_from_this<ear> {
+class ear {
  public:
+  // `process`: by which the others know us, and which names the channel.
   static std::shared_ptr<ear> make(net::network net, std::shared_ptr<const server_options> options,
-                                   std::shared_ptr<sql::bells> bells,
-                                   std::shared_ptr<sql::audience> audience,
-                                   std::function<void(const spi::claim_id&)> taken);
-
-  // By which the others know us: 32 random hexadecimal digits, so that nobody guesses the channel.
-  [[nodiscard]] const std::string& process() const noexcept { return process_; }
+                                   const std::string& process,
+                                   std::shared_ptr<sql::switchboard> board);
 
   // Connects; the first call does, the others do nothing.
   void start() { connection_->start(); }
-  // Once it listens; unavailable at the deadline, or why it cannot.
-  void when_open(time_point deadline, spi::completion<void> done);
   [[nodiscard]] bool is_open() const { return connection_->is_open(); }
+  // Why it does not hear, if it was tried.
+  [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
 
-  // Afterwards nothing is heard any more, and who waited for it to open has been answered.
-  void close() noexcept;
+  // Afterwards nothing is heard any more.
+  void close() noexcept { connection_->close(); }
 
  private:
-  ear(net::network net, std::shared_ptr<sql::bells> bells, std::shared_ptr<sql::audience> audience,
-      std::string process, std::function<void(const spi::claim_id&)> taken);
+  ear() = default;
 
-  void opened();
-  void heard(std::string_view message);
-  void answer(const result<void>& outcome);
-
-  const net::network net_;
-  const std::shared_ptr<sql::bells> bells_;
-  const std::shared_ptr<sql::audience> audience_;
-  const std::string process_;
-  const std::function<void(const spi::claim_id&)> taken_;
   std::shared_ptr<connection> connection_;  // set by make()
-
-  std::mutex mutex_;
-  std::vector<spi::completion<void>> awaited_;  // guarded by mutex_
 };
 
 }  // namespace holdfast::postgresql

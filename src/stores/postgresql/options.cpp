@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t connection_limit = 64;
 constexpr std::size_t identifier_limit = 63;
-constexpr std::size_t default_row_connections = 16;
 
 // What is given to libpq as it is.
 constexpr std::array passed_on{"sslmode",    "sslrootcert",     "sslcert",
@@ -75,13 +74,9 @@ result<void> take_option(const std::string& key, const std::string& value, serve
     }
     into.pooler_is_fine = true;
   } else if (key == "strategy") {
-    constexpr std::array all{strategy::lease, strategy::session, strategy::row};
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](strategy each) { return value == name_of(each); });
-    if (found == all.end()) {
-      return failure(errc::invalid, "URL: strategy is lease, session or row");
-    }
-    into.strategy = *found;
+    const auto which = sql::strategy_named(value);
+    if (!which) return failure(errc::invalid, "URL: strategy is lease, session or row");
+    into.strategy = *which;
   } else if (key == "host") {
     if (!value.starts_with('/')) {
       return failure(errc::invalid, "URL: host= is for a folder of unix sockets");
@@ -95,18 +90,6 @@ result<void> take_option(const std::string& key, const std::string& value, serve
 }
 
 }  // namespace
-
-const char* name_of(strategy which) noexcept {
-  switch (which) {
-    case strategy::lease:
-      return "lease";
-    case strategy::session:
-      return "session";
-    case strategy::row:
-      break;
-  }
-  return "row";
-}
 
 bool is_schema_name(std::string_view text) noexcept {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
@@ -148,8 +131,8 @@ result<server_options> options_from(const spi::url& url) {
     }
   }
   // Each of them is a lock that can be held.
-  if (options.strategy == strategy::row && !url.options.contains("connections")) {
-    options.connections = default_row_connections;
+  if (options.strategy == sql::strategy::row && !url.options.contains("connections")) {
+    options.connections = sql::default_row_connections;
   }
   if (options.hosts.empty()) options.hosts.push_back({"/var/run/postgresql", 0});
   for (spi::endpoint& each : options.hosts) {

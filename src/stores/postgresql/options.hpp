@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/backoff.hpp"
+#include "stores/sql/strategy.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -16,10 +17,6 @@
 
 namespace holdfast::postgresql {
 
-// Who says how long a hold lasts: its end by the server's clock, or a connection's life.
-enum class strategy : std::uint8_t { lease, session, row };
-const char* name_of(strategy which) noexcept;
-
 struct server_options {
   // Tried in turn until one accepts writes. A host that begins with '/' is a folder of unix sockets.
   std::vector<spi::endpoint> hosts;
@@ -28,7 +25,7 @@ struct server_options {
   std::string database;  // empty: as libpq finds it
   // As libpq has them: sslmode, sslrootcert, application_name ...
   std::vector<std::pair<std::string, std::string>> parameters;
-  postgresql::strategy strategy = strategy::lease;
+  sql::strategy strategy = sql::strategy::lease;
   std::string schema = "holdfast";  // an identifier without need of quotes
   // lease: for commands; row: how many locks can be held at once. Wake-ups have one more.
   std::size_t connections = 4;

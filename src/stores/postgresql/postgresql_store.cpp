@@ -2,8 +2,7 @@
 #include "stores/postgresql/postgresql_store.hpp"
 
 #include "stores/postgresql/calls.hpp"
-#include "stores/postgresql/row_store.hpp"
-#include "stores/postgresql/session_store.hpp"
+#include "stores/postgresql/tied.hpp"
 #include "stores/sql/names.hpp"
 
 #include <algorithm>
@@ -39,7 +38,8 @@ std::shared_ptr<postgresql_store> postgresql_store::make(std::shared_ptr<spi::re
   for (std::size_t i = 0; i < made->options_->connections; ++i) {
     made->connections_.push_back(connection::make(made->net_, made->options_));
   }
-  made->hearing_ = hearing::make(made->net_, made->options_, made->connections_.front());
+  made->hearing_ = sql::hearing<engine>::make(
+      made->net_, made->options_, sql::fresh_process(*made->reactor_), made->connections_.front());
   // The first lock must not wait for a handshake that could have been made before.
   made->connections_.front()->start();
   made->hearing_->start();
@@ -81,10 +81,7 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
        done = std::move(done)](result<sql::rows> rows) mutable {
         auto answer = rows ? sql::to_outcome(*rows)
                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-        const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
-        const bool over = answer ? blocked != nullptr && !blocked->queued
-                                 : !(answer.error() == errc::unavailable);
-        if (over) bells->remove(id);
+        if (sql::is_turned_away(answer)) bells->remove(id);
         done(std::move(answer));
       });
 }
@@ -189,11 +186,8 @@ result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
                                                     std::shared_ptr<spi::reactor> reactor) {
   auto options = options_from(url);
   if (!options) return tl::unexpected(std::move(options.error()));
-  if (options->strategy == strategy::session) {
-    return session_store::make(std::move(reactor), *std::move(options));
-  }
-  if (options->strategy == strategy::row) {
-    return row_store::make(std::move(reactor), *std::move(options));
+  if (options->strategy != sql::strategy::lease) {
+    return make_tied(std::move(reactor), *std::move(options));
   }
   return postgresql_store::make(std::move(reactor), *std::move(options));
 }

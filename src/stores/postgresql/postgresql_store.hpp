@@ -6,8 +6,9 @@
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/postgresql/connection.hpp"
-#include "stores/postgresql/hearing.hpp"
+#include "stores/postgresql/engine.hpp"
 #include "stores/postgresql/options.hpp"
+#include "stores/sql/hearing.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
@@ -92,7 +93,7 @@ class postgresql_store final : public spi::store,
   const net::network net_;
 
   // Set by make(), then constant.
-  std::shared_ptr<hearing> hearing_;
+  std::shared_ptr<sql::hearing<engine>> hearing_;
   std::vector<std::shared_ptr<connection>> connections_;
 
   std::atomic<bool> closed_{false};

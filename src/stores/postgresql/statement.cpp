@@ -33,8 +33,7 @@ constexpr std::array<entry, statement_count> entries{{
     {"change_latch", of_lease,
      "SELECT @.change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
     {"read_latch", of_lease, "SELECT @.read_latch_1($1::bytea)"},
-    {"listen", of_lease | of_desk,
-     "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
+    {"wish", of_lease | of_desk, "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
     {"ignore", of_lease | of_desk, "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
     {
         "examine",

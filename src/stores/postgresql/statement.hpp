@@ -21,7 +21,7 @@ enum class statement : std::uint8_t {
   revoke,
   change_latch,
   read_latch,
-  listen,
+  wish,
   ignore,
   examine,
   session_attempt,

@@ -4,30 +4,22 @@
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/names.hpp"
-#include "stores/sql/words.hpp"
 
 #include <holdfast/postgresql.hpp>
 
 #include <libpq-fe.h>
 
-#include <cstdint>
 #include <memory>
 
 namespace holdfast::postgresql {
 
 namespace {
 
-constexpr std::size_t longest_name = 512;
-constexpr std::size_t longest_space = 64;
 constexpr const char* where = "postgresql, the caller's connection";
 
 result<void> usable(PGconn* connection, const std::string& name,
                     const transaction_lock_options& options) {
-  if (name.empty() || name.size() > longest_name || options.space.size() > longest_space ||
-      options.space.find('/') != std::string::npos) {
-    return failure(errc::invalid, "a name has 1 to 512 bytes, a namespace at most 64 and no '/'");
-  }
-  if (options.wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
+  if (auto fine = sql::check_lock(name, options.space, options.wait); !fine) return fine;
   if (!is_schema_name(options.schema)) return failure(errc::invalid, "that is no schema's name");
   if (connection == nullptr || PQtransactionStatus(connection) != PQTRANS_INTRANS) {
     return failure(errc::invalid, "no transaction is open on the connection, or it has failed");
@@ -82,14 +74,7 @@ result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& 
   const auto answer =
       ask(connection, in_schema("SELECT @.lock_row_1($1::bytea, $2::int8)", options.schema), with);
   if (!answer) return tl::unexpected(answer.error());
-  sql::words line(*answer);
-  if (line.word() == "b") {
-    return failure(options.wait > duration{0} ? errc::timed_out : errc::busy,
-                   "another transaction has it");
-  }
-  const auto fence = line.number<std::uint64_t>();
-  if (!line.fine()) return failure(errc::unavailable, "the answer is not one of this version's");
-  return fence_token(fence);
+  return sql::to_transaction_fence(*answer, options.wait);
 }
 
 }  // namespace holdfast::postgresql

@@ -150,6 +150,33 @@ result<spi::outcome> to_outcome(const rows& answer) {
   return outcome;
 }
 
+bool is_turned_away(const result<spi::outcome>& answer) noexcept {
+  if (!answer) return answer.error() != errc::unavailable;
+  const auto* blocked = std::get_if<spi::blocked>(&*answer);
+  return blocked != nullptr && !blocked->queued;
+}
+
+result<void> check_lock(const std::string& name, const std::string& space, duration wait) {
+  constexpr std::size_t longest_name = 512;
+  constexpr std::size_t longest_space = 64;
+  if (name.empty() || name.size() > longest_name || space.size() > longest_space ||
+      space.find('/') != std::string::npos) {
+    return failure(errc::invalid, "a name has 1 to 512 bytes, a namespace at most 64 and no '/'");
+  }
+  if (wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
+  return {};
+}
+
+result<fence_token> to_transaction_fence(const std::string& answer, duration wait) {
+  words line(answer);
+  if (line.word() == "b") {
+    return failure(wait > duration{0} ? errc::timed_out : errc::busy, "another transaction has it");
+  }
+  const auto fence = line.number<std::uint64_t>();
+  if (!line.fine()) return puzzled();
+  return fence_token(fence);
+}
+
 result<spi::granted> to_granted(const rows& answer) {
   auto outcome = to_outcome(answer);
   if (!outcome) return tl::unexpected(std::move(outcome.error()));

@@ -30,6 +30,14 @@ result<std::vector<spi::holder>> to_holders(const rows& answer);
 result<std::vector<spi::resource_summary>> to_summaries(const rows& answer);
 result<spi::latch_state> to_latch(const rows& answer);
 
+// The claim has no place there: neither held nor waiting, and nothing will be pushed for it.
+bool is_turned_away(const result<spi::outcome>& answer) noexcept;
+
+// For locks in a caller's own transaction. invalid: out of its limits.
+result<void> check_lock(const std::string& name, const std::string& space, duration wait);
+// g FENCE, or b: another transaction has it.
+result<fence_token> to_transaction_fence(const std::string& answer, duration wait);
+
 struct push {
   enum class kind : std::uint8_t { granted, freed, wanted, gone, event, latch };
   kind what = kind::freed;

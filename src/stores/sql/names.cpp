@@ -2,6 +2,7 @@
 #include "stores/sql/names.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace holdfast::sql {
 
@@ -28,6 +29,14 @@ spi::resource_id resource_of(std::string_view key) {
 
 std::string space_of(std::string_view key) {
   return std::string(key.substr(0, std::min(key.find('/') + 1, key.size())));
+}
+
+std::string fresh_process(spi::runtime& runtime) {
+  std::string text;
+  for (const std::uint64_t half : {runtime.random(), runtime.random()}) {
+    for (unsigned shift = 0; shift < 64; shift += 4) text += digits[half >> shift & 15U];
+  }
+  return text;
 }
 
 std::string_view bytes_of(const spi::claim_id& id) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/runtime.hpp>
 
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@ std::string key_of(const spi::resource_id& resource);
 spi::resource_id resource_of(std::string_view key);
 // The key under which events of a whole namespace are asked for: "shop/".
 std::string space_of(std::string_view key);
+
+// By which the other clients know this one: 32 hexadecimal digits that nobody guesses.
+std::string fresh_process(spi::runtime& runtime);
 
 // The bytes of an id.
 std::string_view bytes_of(const spi::claim_id& id) noexcept;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,7 @@ inline constexpr duration longest_belief = std::chrono::seconds(30);
 class ties {
  public:
   // Names one life of the connection; 0: none.
-  using life = int;
+  using life = std::int64_t;
 
   void begin(life now);
   // The connection has ended, and every hold with it.

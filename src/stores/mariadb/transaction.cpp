@@ -1,0 +1,83 @@
+// See include/holdfast/mariadb.hpp.
+#include "stores/mariadb/options.hpp"
+#include "stores/mariadb/server_error.hpp"
+#include "stores/mariadb/statement.hpp"
+#include "stores/sql/answers.hpp"
+#include "stores/sql/names.hpp"
+#include "stores/sql/words.hpp"
+
+#include <holdfast/mariadb.hpp>
+
+#include <mariadb/mysql.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace holdfast::mariadb {
+
+namespace {
+
+constexpr const char* where = "mariadb, the caller's connection";
+constexpr const char* verb = "lock in a transaction";
+constexpr unsigned er_no_such_procedure = 1305;
+
+// The first value of the answer, or nothing. unsupported: there is no such procedure.
+result<std::string> ask(MYSQL* connection, const std::string& query) {
+  const bool failed = mysql_real_query(connection, query.data(), query.size()) != 0;
+  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> answer(
+      failed ? nullptr : mysql_store_result(connection), mysql_free_result);
+  if (const unsigned code = mysql_errno(connection); code != 0) {
+    error what = to_error(code, mysql_error(connection), where, verb).what;
+    if (code == er_no_such_procedure) {
+      what = {errc::unsupported,
+              "holdfast's tables are not there; open a client of mariadb:// with strategy=row "
+              "once, or see `holdfast doctor`"};
+    }
+    return tl::unexpected(std::move(what));
+  }
+  const MYSQL_ROW row = answer == nullptr ? nullptr : mysql_fetch_row(answer.get());
+  return row == nullptr || row[0] == nullptr ? std::string() : std::string(row[0]);
+}
+
+result<void> usable(MYSQL* connection) {
+  if (connection == nullptr) return failure(errc::invalid, "no connection");
+  const auto facts = ask(connection,
+                         "SELECT CONCAT_WS(' ', @@in_transaction, @@innodb_rollback_on_timeout, "
+                         "@@tx_isolation)");
+  if (!facts) return tl::unexpected(facts.error());
+  sql::words line(*facts);
+  if (line.number() != 1) return failure(errc::invalid, "no transaction is open");
+  if (line.number() != 0) {
+    return failure(errc::unsupported,
+                   "innodb_rollback_on_timeout is on: a wait in vain would end the transaction");
+  }
+  if (line.rest() != "READ-COMMITTED") {
+    return failure(errc::unsupported, "the session is " + std::string(line.rest()) +
+                                          ": it would not see who had the lock before it; SET "
+                                          "SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  }
+  return {};
+}
+
+}  // namespace
+
+result<fence_token> lock_in_transaction(st_mysql* connection, const std::string& name,
+                                        const transaction_lock_options& options) {
+  if (auto fine = sql::check_lock(name, options.space, options.wait); !fine) {
+    return tl::unexpected(std::move(fine.error()));
+  }
+  if (!is_prefix(options.prefix)) return failure(errc::invalid, "that is no prefix of tables");
+  if (auto fine = usable(connection); !fine) return tl::unexpected(std::move(fine.error()));
+  arguments with;
+  with.bytes(sql::key_of({options.space, name}));
+  with.number(std::chrono::ceil<std::chrono::seconds>(options.wait).count());
+  const auto called = ask(
+      connection, "CALL " + options.prefix + "lock_row_1(" + with.text() + ", @holdfast_answer)");
+  if (!called) return tl::unexpected(called.error());
+  const auto answer = ask(connection, "SELECT @holdfast_answer");
+  if (!answer) return tl::unexpected(answer.error());
+  return sql::to_transaction_fence(*answer, options.wait);
+}
+
+}  // namespace holdfast::mariadb

@@ -1,0 +1,37 @@
+// What tells PostgreSQL from the other SQL servers, for what all of them share (src/stores/sql).
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/postgresql/connection.hpp"
+#include "stores/postgresql/ear.hpp"
+#include "stores/postgresql/options.hpp"
+#include "stores/postgresql/statement.hpp"
+
+#include <memory>
+#include <string>
+
+namespace holdfast::postgresql {
+
+struct engine {
+  static constexpr const char* name = "postgresql";
+  // Functions cannot: begin and commit are calls of their own, in the same packet.
+  static constexpr bool calls_end_transactions = false;
+
+  using arguments = postgresql::arguments;
+  using connection = postgresql::connection;
+  using ear = postgresql::ear;
+  using server_options = postgresql::server_options;
+  using statement = postgresql::statement;
+  using options_ptr = std::shared_ptr<const server_options>;
+
+  // For looks and wishes. `process`: by which the others know this client.
+  static std::shared_ptr<connection> make_desk(const net::network& net, const options_ptr& options,
+                                               const std::string& process);
+  // For holds. `whose`: no other connection has this name; a former one of it ends.
+  static std::shared_ptr<connection> make_carrier(const net::network& net,
+                                                  const options_ptr& options,
+                                                  const std::string& whose,
+                                                  connection::events tell);
+};
+
+}  // namespace holdfast::postgresql

@@ -1,0 +1,17 @@
+// strategy=session and strategy=row: holds that end with a connection.
+#pragma once
+
+#include "stores/postgresql/options.hpp"
+
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+
+namespace holdfast::postgresql {
+
+// Not for strategy=lease.
+std::shared_ptr<spi::store> make_tied(std::shared_ptr<spi::reactor> reactor,
+                                      server_options options);
+
+}  // namespace holdfast::postgresql

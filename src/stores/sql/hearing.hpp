@@ -1,0 +1,195 @@
+// How a store hears of what others do: an ear, who is reached by it, and the wishes of those who
+// observe names or wait for latches, told to the server again and again while they last.
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/sql/answers.hpp"
+#include "stores/sql/names.hpp"
+#include "stores/sql/switchboard.hpp"
+
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace holdfast::sql {
+
+// Thread-safe. `Engine`: what tells one server from another (engine.hpp of each).
+template <class Engine>
+class hearing : public std::enable_shared_from_this<hearing<Engine>> {
+ public:
+  using connection = typename Engine::connection;
+  using arguments = typename Engine::arguments;
+  using statement = typename Engine::statement;
+  using options_ptr = std::shared_ptr<const typename Engine::server_options>;
+
+  // `process`: by which the others know this client. `desk`: over which the server is told. `taken`:
+  // after the holder has been told that its hold was taken away.
+  static std::shared_ptr<hearing> make(const net::network& net, const options_ptr& options,
+                                       const std::string& process, std::shared_ptr<connection> desk,
+                                       std::function<void(const spi::claim_id&)> taken = {});
+
+  [[nodiscard]] sql::bells& bells() noexcept { return *bells_; }
+  [[nodiscard]] const std::shared_ptr<sql::bells>& shared_bells() noexcept { return bells_; }
+  [[nodiscard]] const std::string& process() const noexcept { return process_; }
+
+  void start() { ear_->start(); }
+  // Once it hears; unavailable at the deadline, or why it cannot.
+  void when_open(time_point deadline, spi::completion<void> done);
+
+  result<std::unique_ptr<spi::subscription>> observe(
+      const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink);
+  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
+                                                         spi::latch_watch on_change);
+
+  // Afterwards nothing is heard any more, and who waited for it to open has been answered.
+  void close() noexcept;
+
+ private:
+  static constexpr duration wish_life = std::chrono::seconds(30);
+  static constexpr duration wish_interval = std::chrono::seconds(10);
+  static constexpr duration wish_limit = std::chrono::seconds(5);  // for one call
+
+  // An answer that a thread waits for while it drives the reactor.
+  struct meeting {
+    std::atomic<bool> done{false};
+    result<void> outcome;
+  };
+
+  hearing(const net::network& net, std::string process, std::shared_ptr<connection> desk)
+      : reactor_(net.reactor), process_(std::move(process)), desk_(std::move(desk)) {}
+
+  void tell_wishes(const audience::wishes& what, time_point deadline, spi::completion<void> done);
+  void keep_wishes();
+  result<void> await_observation(const std::string& key);
+
+  const std::shared_ptr<spi::reactor> reactor_;
+  const std::string process_;
+  const std::shared_ptr<connection> desk_;
+  const std::shared_ptr<sql::bells> bells_ = std::make_shared<sql::bells>();
+  // Set by make(), then constant.
+  std::shared_ptr<sql::audience> audience_;
+  std::shared_ptr<switchboard> board_;
+  std::shared_ptr<typename Engine::ear> ear_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> keeping_wishes_{false};
+};
+
+template <class Engine>
+std::shared_ptr<hearing<Engine>> hearing<Engine>::make(
+    const net::network& net, const options_ptr& options, const std::string& process,
+    std::shared_ptr<connection> desk, std::function<void(const spi::claim_id&)> taken) {
+  std::shared_ptr<hearing> made(new hearing(net, process, std::move(desk)));
+  made->audience_ =
+      std::make_shared<audience>([weak = std::weak_ptr(made)](const audience::wishes& over) {
+        const auto self = weak.lock();
+        if (self == nullptr || self->closed_) return;
+        arguments with;
+        with.list(over.events).list(over.latches).text(self->process_);
+        self->desk_->send(statement::ignore, std::move(with), self->reactor_->now() + wish_limit,
+                          [](const result<rows>&) {});
+      });
+  made->board_ = std::make_shared<switchboard>(made->bells_, made->audience_, std::move(taken));
+  made->ear_ = Engine::ear::make(net, options, process, made->board_);
+  return made;
+}
+
+template <class Engine>
+void hearing<Engine>::when_open(time_point deadline, spi::completion<void> done) {
+  start();
+  board_->await(std::move(done));
+  if (ear_->is_open()) return board_->answer({});
+  reactor_->at(deadline, [weak = this->weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->board_->answer(tl::unexpected(self->ear_->last_failure().value_or(
+        error{errc::unavailable, std::string(Engine::name) + ": not connected in time"})));
+  });
+}
+
+template <class Engine>
+void hearing<Engine>::close() noexcept {
+  if (closed_.exchange(true)) return;
+  ear_->close();
+  board_->answer(failure(errc::cancelled, "closed"));
+  audience_->close();
+  bells_->clear();
+}
+
+template <class Engine>
+void hearing<Engine>::tell_wishes(const audience::wishes& what, time_point deadline,
+                                  spi::completion<void> done) {
+  arguments with;
+  with.list(what.events).list(what.latches).text(process_).number(microseconds(wish_life));
+  desk_->send(statement::wish, std::move(with), deadline,
+              [done = std::move(done)](result<rows> answer) mutable {
+                if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                done({});
+              });
+  keep_wishes();
+}
+
+template <class Engine>
+void hearing<Engine>::keep_wishes() {
+  if (keeping_wishes_.exchange(true)) return;
+  reactor_->at(reactor_->now() + wish_interval, [weak = this->weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr || self->closed_) return;
+    self->keeping_wishes_ = false;
+    const auto all = self->audience_->all();
+    if (all.empty()) return;
+    self->tell_wishes(all, self->reactor_->now() + wish_limit, [](const result<void>&) {});
+  });
+}
+
+// Registered when it returns, unless the calling thread must not wait.
+template <class Engine>
+result<void> hearing<Engine>::await_observation(const std::string& key) {
+  const time_point deadline = reactor_->now() + wish_limit;
+  auto met = std::make_shared<meeting>();
+  const auto arrive = [met, reactor = reactor_](const result<void>& outcome) {
+    met->outcome = outcome;
+    met->done.store(true, std::memory_order_release);
+    reactor->wake(met->done);
+  };
+  when_open(deadline,
+            [weak = this->weak_from_this(), key, deadline, arrive](const result<void>& open) {
+              const auto self = weak.lock();
+              if (!open) return arrive(open);
+              if (self == nullptr) return arrive(failure(errc::cancelled, "closed"));
+              self->tell_wishes({{key}, {}}, deadline, arrive);
+            });
+  if (reactor_->on_own_thread()) return {};
+  reactor_->wait(met->done);
+  if (!met->done.load(std::memory_order_acquire)) return failure(errc::cancelled, "closed");
+  return met->outcome;
+}
+
+template <class Engine>
+result<std::unique_ptr<spi::subscription>> hearing<Engine>::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  const std::string key = key_of(resource);
+  auto made = audience_->observe(key, std::move(sink));
+  if (auto told = await_observation(key); !told) return tl::unexpected(std::move(told.error()));
+  return made;
+}
+
+template <class Engine>
+result<std::unique_ptr<spi::subscription>> hearing<Engine>::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  const std::string key = key_of(resource);
+  auto made = audience_->watch_latch(key, std::move(on_change));
+  // What changes before the server knows of us is found by looking again once it does.
+  tell_wishes({{}, {key}}, reactor_->now() + wish_limit,
+              [audience = audience_, key](const result<void>& told) {
+                if (told) audience->tell_latch(key);
+              });
+  return made;
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,274 @@
+// The store behind strategy=session: a hold is a lock of the server that belongs to the one connection
+// that carries all holds of this client. It ends with that connection; who waits asks when it is told
+// to, so that no waiter occupies a connection.
+#pragma once
+
+#include "stores/sql/tied_store.hpp"
+#include "stores/sql/ties.hpp"
+
+#include <holdfast/spi/store.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::sql {
+
+// Thread-safe.
+//
+// A hold is believed while the connection lives and its answers come: a connection that ends is the loss
+// of all that it carried, told at once, and no answer of a former connection is a grant. What proves
+// life is an answered call of renew; the server keeps a connection that it hears nothing of for longer
+// than anybody believes in it.
+template <class Engine>
+class session_store final : public tied_store<Engine> {
+  using base = tied_store<Engine>;
+  using base::fits;
+  using base::guard_;
+  using base::hearing_;
+  using base::net_;
+  using base::options_;
+  using base::reactor_;
+  using base::refusal;
+  using base::run_out_;
+  using base::usable;
+  using typename base::arguments;
+  using typename base::connection;
+  using typename base::server_options;
+  using typename base::statement;
+
+ public:
+  // Held at once by one client; the server's table of locks is shared by all its users.
+  static constexpr std::size_t hold_limit = 4'096;
+
+  static std::shared_ptr<session_store> make(std::shared_ptr<spi::reactor> reactor,
+                                             server_options options);
+  ~session_store() override;
+  session_store(const session_store&) = delete;
+  session_store& operator=(const session_store&) = delete;
+
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) override;
+  void leave(spi::claim_ptr claim, const spi::op_context& context,
+             spi::completion<spi::departure> done) override;
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+             spi::completion<std::vector<spi::renewal>> done) override;
+
+ private:
+  static constexpr duration give_back_limit = std::chrono::seconds(5);  // for one call
+
+  session_store(std::shared_ptr<spi::reactor> reactor, server_options options);
+
+  std::shared_ptr<session_store> own() {
+    return std::static_pointer_cast<session_store>(this->shared_from_this());
+  }
+  static arguments attempt_of(const std::string& key, const spi::claim& claim,
+                              const std::string& process);
+  static ties::life life_of(const std::string& grant);
+
+  void let_go(const spi::claim_id& claim) override;
+  void close_carriers() noexcept override;
+  void granted(const spi::claim_ptr& claim, const std::shared_ptr<spi::wakeup>& holder,
+               time_point sent, const sql::rows& said, spi::completion<spi::outcome> done);
+  void renewed(const std::vector<spi::claim_ptr>& claims, time_point sent, const sql::rows& said,
+               spi::completion<std::vector<spi::renewal>> done);
+  void give_back(const spi::claim& claim, duration delay) override;
+
+  // Set by make(), then constant.
+  std::shared_ptr<sql::ties> ties_ = std::make_shared<sql::ties>();
+  std::shared_ptr<connection> carrier_;
+};
+
+template <class Engine>
+typename session_store<Engine>::arguments session_store<Engine>::attempt_of(
+    const std::string& key, const spi::claim& claim, const std::string& process) {
+  arguments with;
+  with.bytes(key).bytes(sql::bytes_of(claim.id)).text(spi::public_id(claim.id)).text(process);
+  with.number(static_cast<std::int64_t>(claim.mode)).flag(claim.queued);
+  with.number(sql::microseconds(claim.ttl)).number(sql::microseconds(claim.lock_delay));
+  with.number(std::max(claim.fence_block, 1U)).bytes(claim.payload).home();
+  return with;
+}
+
+// The last word of a grant: the backend that has the lock.
+template <class Engine>
+ties::life session_store<Engine>::life_of(const std::string& grant) {
+  const std::size_t space = grant.rfind(' ');
+  ties::life life = 0;
+  if (space != std::string::npos) {
+    std::from_chars(grant.data() + space + 1, grant.data() + grant.size(), life);
+  }
+  return life;
+}
+
+template <class Engine>
+session_store<Engine>::session_store(std::shared_ptr<spi::reactor> reactor, server_options options)
+    : base(std::move(reactor), std::move(options)) {}
+
+template <class Engine>
+std::shared_ptr<session_store<Engine>> session_store<Engine>::make(
+    std::shared_ptr<spi::reactor> reactor, server_options options) {
+  std::shared_ptr<session_store> made(new session_store(std::move(reactor), std::move(options)));
+  made->set_up();
+  const std::weak_ptr<session_store> weak = made->own();
+  typename connection::events tell;
+  tell.opened = [weak] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->ties_->begin(self->carrier_->home());
+    self->hearing_->bells().ring_all();  // who waited in the former session
+  };
+  tell.ended = [ties = made->ties_](const error& why) { ties->end(why); };
+  // Nothing is lost with a connection that carries nothing.
+  tell.silence = [ties = made->ties_] {
+    return ties->count() == 0 ? connection::silence_limit : sql::longest_belief;
+  };
+  made->carrier_ =
+      Engine::make_carrier(made->net_, made->options_, made->hearing_->process(), std::move(tell));
+  made->carrier_->start();
+  return made;
+}
+
+template <class Engine>
+session_store<Engine>::~session_store() {
+  if (!guard_.forked()) this->close();
+}
+
+template <class Engine>
+void session_store<Engine>::close_carriers() noexcept {
+  carrier_->close();
+}
+
+template <class Engine>
+void session_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                                    const spi::op_context& context,
+                                    spi::completion<spi::outcome> done) {
+  if (!usable()) return done(refusal());
+  if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
+  if (ties_->count() >= hold_limit) {
+    return done(failure(errc::overloaded, std::string(Engine::name) + ": this client holds " +
+                                              std::to_string(hold_limit) + " locks already"));
+  }
+  hearing_->bells().hang(claim->id, wakeup);
+  arguments with = attempt_of(sql::key_of(claim->resource), *claim, hearing_->process());
+  const time_point sent = reactor_->now();
+  carrier_->send(statement::session_attempt, std::move(with), context.deadline,
+                 [self = own(), claim, wakeup = std::move(wakeup), sent,
+                  done = std::move(done)](result<sql::rows> said) mutable {
+                   if (said) return self->granted(claim, wakeup, sent, *said, std::move(done));
+                   if (said.error() != errc::unavailable) self->hearing_->bells().remove(claim->id);
+                   done(tl::unexpected(std::move(said.error())));
+                 });
+}
+
+template <class Engine>
+void session_store<Engine>::granted(const spi::claim_ptr& claim,
+                                    const std::shared_ptr<spi::wakeup>& holder, time_point sent,
+                                    const sql::rows& said, spi::completion<spi::outcome> done) {
+  auto answer = sql::to_outcome(said);
+  if (answer && std::holds_alternative<spi::granted>(*answer)) {
+    run_out_->prove(claim, sent);
+    if (!ties_->tie(life_of(said.front()), claim, holder, [&] { done(std::move(answer)); })) {
+      done(failure(errc::unavailable,
+                   std::string(Engine::name) + ": the connection has ended meanwhile"));
+    }
+    return;
+  }
+  if (is_turned_away(answer)) hearing_->bells().remove(claim->id);
+  done(std::move(answer));
+}
+
+template <class Engine>
+void session_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& context,
+                                  spi::completion<spi::departure> done) {
+  if (!usable()) return done(refusal());
+  run_out_->forget(claim->id);
+  arguments with;
+  with.bytes(sql::key_of(claim->resource)).bytes(sql::bytes_of(claim->id)).number(0).home();
+  carrier_->send(
+      statement::session_leave, std::move(with), context.deadline,
+      [self = own(), id = claim->id, done = std::move(done)](result<sql::rows> said) mutable {
+        self->ties_->untie(id);
+        self->hearing_->bells().remove(id);
+        if (!said) return done(tl::unexpected(std::move(said.error())));
+        done(sql::to_departure(*said));
+      });
+}
+
+template <class Engine>
+void session_store<Engine>::renew(std::vector<spi::claim_ptr> claims,
+                                  const spi::op_context& context,
+                                  spi::completion<std::vector<spi::renewal>> done) {
+  if (!usable()) return done(refusal());
+  if (claims.empty()) return done(std::vector<spi::renewal>{});
+  std::vector<std::string> keys;
+  std::vector<std::string> ids;
+  for (const auto& each : claims) {
+    keys.push_back(sql::key_of(each->resource));
+    ids.emplace_back(sql::bytes_of(each->id));
+  }
+  arguments with;
+  with.list(keys).list(ids).home();
+  const time_point sent = reactor_->now();
+  carrier_->send(statement::session_renew, std::move(with), context.deadline,
+                 [self = own(), claims = std::move(claims), sent,
+                  done = std::move(done)](result<sql::rows> said) mutable {
+                   if (!said) return done(tl::unexpected(std::move(said.error())));
+                   self->renewed(claims, sent, *said, std::move(done));
+                 });
+}
+
+template <class Engine>
+void session_store<Engine>::renewed(const std::vector<spi::claim_ptr>& claims, time_point sent,
+                                    const sql::rows& said,
+                                    spi::completion<std::vector<spi::renewal>> done) {
+  auto answers = sql::to_renewals(said, claims.size());
+  if (!answers) return done(tl::unexpected(std::move(answers.error())));
+  std::vector<spi::claim_id> may_be_free;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    switch ((*answers)[i].state) {
+      case spi::hold_state::renewed:
+        run_out_->prove(claims[i], sent);
+        break;
+      case spi::hold_state::lost:
+        let_go(claims[i]->id);
+        break;
+      case spi::hold_state::waiting:
+        if (said[i].ends_with(" 1")) may_be_free.push_back(claims[i]->id);
+        break;
+      default:
+        break;
+    }
+  }
+  done(*std::move(answers));
+  for (const spi::claim_id& each : may_be_free) {
+    sql::push freed;
+    freed.claim = each;
+    hearing_->bells().ring(freed);
+  }
+}
+
+template <class Engine>
+void session_store<Engine>::let_go(const spi::claim_id& claim) {
+  const spi::claim_ptr held = ties_->find(claim);
+  if (held == nullptr) return;
+  give_back(*held, duration{0});
+}
+
+// Nobody waits for the answer: where it fails the connection ends, and the lock with it.
+template <class Engine>
+void session_store<Engine>::give_back(const spi::claim& claim, duration delay) {
+  ties_->untie(claim.id);
+  arguments with;
+  with.bytes(sql::key_of(claim.resource)).bytes(sql::bytes_of(claim.id));
+  with.number(sql::microseconds(delay)).home();
+  carrier_->send(statement::session_leave, std::move(with), reactor_->now() + give_back_limit,
+                 [](const result<sql::rows>&) {});
+}
+
+}  // namespace holdfast::sql

@@ -1,0 +1,43 @@
+// To whom each message of a server goes, and who waits until messages are heard at all.
+#pragma once
+
+#include "stores/sql/audience.hpp"
+#include "stores/sql/bells.hpp"
+
+#include <holdfast/spi/store.hpp>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sql {
+
+// Thread-safe. Calls others under no lock.
+class switchboard {
+ public:
+  // `taken`: a hold was taken away, and its holder has been told; may be empty.
+  switchboard(std::shared_ptr<bells> bells, std::shared_ptr<audience> audience,
+              std::function<void(const spi::claim_id&)> taken)
+      : bells_(std::move(bells)), audience_(std::move(audience)), taken_(std::move(taken)) {}
+
+  // Words that are none of ours are for nobody.
+  void hear(std::string_view message);
+  // From now on messages are heard. Those before may have been missed: whoever waits asks again.
+  void opened();
+
+  // Answered by opened(), or by answer().
+  void await(spi::completion<void> done);
+  // Everybody at once: a deadline that passes too early for one of them costs it a repetition.
+  void answer(const result<void>& outcome);
+
+ private:
+  const std::shared_ptr<bells> bells_;
+  const std::shared_ptr<audience> audience_;
+  const std::function<void(const spi::claim_id&)> taken_;
+  std::mutex mutex_;
+  std::vector<spi::completion<void>> awaited_;  // guarded by mutex_
+};
+
+}  // namespace holdfast::sql

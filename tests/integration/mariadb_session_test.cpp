@@ -1,0 +1,220 @@
+// strategy=session: named locks of one connection. What they are to the server and to other programs, and
+// that none is left behind by a call that failed.
+#ifdef HOLDFAST_WITH_MARIADB
+
+#include "integration/mariadb_harness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+class mariadb_session_locks : public testing::Test {
+ protected:
+  // The server's lock, as docs/formats/sql.md says it, not as the procedure does.
+  [[nodiscard]] std::string lock_of(const std::string& name) const {
+    return "CONCAT('hfl_', LEFT(SHA2('locks." + prefix_ + "/" + name + "', 256), 48))";
+  }
+  [[nodiscard]] bool is_free(mariadb_session& admin, const std::string& name) const {
+    return admin.ask("SELECT IS_FREE_LOCK(" + lock_of(name) + ")").front() == "1";
+  }
+
+  const std::string prefix_ = fresh_prefix();
+  const std::string url_ = troubled_mariadb().url(prefix_, "&strategy=session");
+};
+
+TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_respect) {
+  // Broken: the documented name is not the one that is locked.
+  const client a = open_client(url_);
+  auto admin = admin_of(troubled_mariadb());
+  const std::string take = "SELECT GET_LOCK(" + lock_of("stock") + ", 0)";
+  auto held = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  EXPECT_EQ(admin.ask(take).front(), "0");
+  ASSERT_THAT(held->release(), succeeds());
+  EXPECT_EQ(admin.ask(take).front(), "1");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_THAT(shared_mutex(a, "stock").acquire_shared({.wait = 0s}), fails_with(errc::busy));
+  const auto state = a.inspect("stock");
+  ASSERT_THAT(state, succeeds());
+  ASSERT_EQ(state->holders.size(), 1U);
+  EXPECT_FALSE(state->holders[0].fence.has_value());
+  EXPECT_EQ(state->holders[0].payload, "a session outside holdfast");
+  // Nobody tells us when it is free: found by looking.
+  reply<lease> waits;
+  mutex(a, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  EXPECT_EQ(admin.ask("SELECT RELEASE_LOCK(" + lock_of("stock") + ")").front(), "1");
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(mariadb_session_locks, readers_let_each_other_in_and_no_writer) {
+  // Broken: named locks know no readers, and two of them exclude each other, or let a writer in.
+  const client a = open_client(url_);
+  const client b = open_client(url_);
+  auto reading = shared_mutex(a, "price").acquire_shared({.wait = patience});
+  ASSERT_THAT(reading, succeeds());
+  auto another = shared_mutex(b, "price").acquire_shared({.wait = 0s});
+  ASSERT_THAT(another, succeeds());
+  EXPECT_THAT(shared_mutex(a, "price").acquire({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_THAT(mutex(b, "price").acquire({.wait = 0s}), fails_with(errc::busy));
+  ASSERT_THAT(reading->release(), succeeds());
+  EXPECT_THAT(mutex(a, "price").acquire({.wait = 0s}), fails_with(errc::busy));
+  ASSERT_THAT(another->release(), succeeds());
+  EXPECT_THAT(mutex(a, "price").acquire({.wait = 0s}), succeeds());
+}
+
+TEST_F(mariadb_session_locks, two_names_of_one_lock_are_told_apart) {
+  // Broken: a collision of hashes makes two locks one, or two waiters a dead-lock (H80).
+  const client a = open_client(url_);
+  ASSERT_THAT(mutex(a, "first").acquire({.wait = patience}), succeeds());
+  auto admin = admin_of(troubled_mariadb());
+  admin.ask("CREATE OR REPLACE PROCEDURE " + prefix_ +
+            "number_1(IN k VARBINARY(600), OUT n VARBINARY(64)) SQL SECURITY INVOKER "
+            "SET n = 'hfl_4711'");
+  const client b = open_client(url_);
+  auto held = mutex(a, "first").acquire();
+  ASSERT_THAT(held, succeeds());
+  for (const client& from : {a, b}) {
+    EXPECT_THAT(mutex(from, "second").acquire({.wait = 1s}), fails_with(errc::name_conflict));
+    EXPECT_THAT(mutex(from, "first").acquire({.wait = 0s}), fails_with(errc::busy));
+  }
+  ASSERT_THAT(held->release(), succeeds());
+  const auto second = mutex(b, "second").acquire({.wait = 0s});
+  EXPECT_THAT(second, succeeds());
+  EXPECT_THAT(mutex(a, "first").acquire({.wait = 1s}), fails_with(errc::name_conflict));
+}
+
+TEST_F(mariadb_session_locks, one_connection_carries_them_all) {
+  // Broken: each lock, or each waiter, costs a connection (H78).
+  auto admin = admin_of(troubled_mariadb());
+  const auto connections = [&] {
+    return std::stoi(admin
+                         .ask("SELECT COUNT(*) FROM information_schema.processlist "
+                              "WHERE user = 'tester' AND id <> CONNECTION_ID()")
+                         .front());
+  };
+  ASSERT_TRUE(eventually([&] { return connections() == 0; }));
+  const client a = open_client(url_);
+  const client b = open_client(url_);
+  std::vector<lease> held;
+  std::vector<std::unique_ptr<reply<lease>>> waits;
+  for (int i = 0; i < 50; ++i) {
+    auto got = mutex(a, "many/" + std::to_string(i)).acquire({.wait = patience});
+    ASSERT_THAT(got, succeeds());
+    held.push_back(*std::move(got));
+    waits.push_back(std::make_unique<reply<lease>>());
+    mutex(b, "many/" + std::to_string(i))
+        .async_acquire({.wait = patience}, {}, waits.back()->callback());
+  }
+  ASSERT_TRUE(has_waiters(a, "many/49", 1));
+  // Per client: one that carries, one that listens, one for looks.
+  EXPECT_LE(connections(), 6);
+  EXPECT_EQ(admin.ask("SELECT COUNT(DISTINCT pid) FROM " + prefix_ + "holds").front(), "1");
+  held.clear();
+  for (auto& each : waits) EXPECT_THAT(each->future.get(), succeeds());
+}
+
+TEST_F(mariadb_session_locks, a_call_that_fails_leaves_no_lock_behind) {
+  // Broken: an error is answered although the lock was taken, and nobody ever gives it back (T25).
+  const client a = open_client(url_);
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  auto admin = admin_of(troubled_mariadb());
+  // After the lock was taken, before its holder is written down.
+  admin.ask("CREATE TRIGGER " + prefix_ + "trap BEFORE INSERT ON " + prefix_ +
+            "holds FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 1s}), fails_with(errc::unavailable));
+  EXPECT_TRUE(eventually([&] { return is_free(admin, "stock"); }));
+  admin.ask("DROP TRIGGER " + prefix_ + "trap");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  // The row through which all must go is locked by a stranger.
+  auto foreign = admin_of(troubled_mariadb());
+  foreign.ask("START TRANSACTION");
+  foreign.ask("SELECT name FROM " + prefix_ + "tied FOR UPDATE");
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 4s}), fails_with(errc::unavailable));
+  foreign.ask("ROLLBACK");
+  EXPECT_TRUE(eventually([&] { return is_free(admin, "stock"); }));
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_session_locks, a_call_that_is_killed_leaves_no_lock_behind) {
+  // Broken: KILL QUERY runs no handler: the lock stays, or half of a transaction is committed (H80).
+  const client a = open_client(url_);
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  auto admin = admin_of(troubled_mariadb());
+  // Holds the call up after the lock was taken, before its holder is written down.
+  auto foreign = admin_of(troubled_mariadb());
+  foreign.ask("SELECT GET_LOCK('" + prefix_ + "stop', 0)");
+  admin.ask("CREATE TRIGGER " + prefix_ + "trap BEFORE INSERT ON " + prefix_ +
+            "holds FOR EACH ROW SET @waits = GET_LOCK('" + prefix_ + "stop', 20)");
+  reply<lease> answer;
+  mutex(a, "stock").async_acquire({.wait = patience}, {}, answer.callback());
+  ASSERT_TRUE(eventually([&] { return !is_free(admin, "stock"); }));
+  const std::string carrier = admin.ask("SELECT IS_USED_LOCK(" + lock_of("stock") + ")").front();
+  admin.ask("KILL QUERY " + carrier);
+  // Its connection ends, and the call is made anew on the next one.
+  EXPECT_TRUE(eventually([&] {
+    return admin.ask("SELECT COALESCE(IS_USED_LOCK(" + lock_of("stock") + "), 0)").front() !=
+           carrier;
+  }));
+  foreign.ask("SELECT RELEASE_LOCK('" + prefix_ + "stop')");
+  auto held = answer.future.get();
+  ASSERT_THAT(held, succeeds());
+  ASSERT_THAT(held->release(), succeeds());
+  EXPECT_TRUE(is_free(admin, "stock"));
+}
+
+TEST_F(mariadb_session_locks, a_connection_that_is_not_its_own_is_refused) {
+  // Broken: a proxy that lends connections, and two clients that share one's locks (H77).
+  const client a = open_client(url_);
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  auto admin = admin_of(troubled_mariadb());
+  const std::string call = "CALL " + prefix_ +
+                           "session_attempt_1('/other', REPEAT('x', 16), 'x', 'x', 0, 0, 1000000, "
+                           "0, 1, '', ";
+  try {
+    admin.ask(call + std::to_string(admin.id() + 1) + ")");
+    ADD_FAILURE() << "a lock of somebody else's connection";
+  } catch (const std::runtime_error& refused) {
+    EXPECT_THAT(refused.what(), testing::HasSubstr("proxy"));
+  }
+  EXPECT_TRUE(is_free(admin, "other"));
+}
+
+TEST_F(mariadb_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {
+  // Broken: a server that gives a half-open holder's lock away while it is believed in (H76).
+  auto admin = admin_of(troubled_mariadb());
+  admin.ask("SET GLOBAL tcp_keepalive_time = 5");
+  {
+    const client a = open_client(url_);
+    EXPECT_TRUE(eventually([&] {
+      const auto refused = mutex(a, "stock").acquire({.wait = 1s});
+      return !refused && refused.error() == errc::unsupported;
+    }));
+  }
+  admin.ask("SET GLOBAL tcp_keepalive_time = 0");
+  const client b = open_client(url_);
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_session_locks, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
+  // Broken: one slow answer, and all locks of the client are gone.
+  const client a = open_client(url_);
+  const auto held = mutex(a, "stock", {.ttl = 6s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  troubled_mariadb().pause();
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = 2500ms}), fails_with(errc::unavailable));
+  troubled_mariadb().resume();
+  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+  EXPECT_TRUE(held->valid());
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
