@@ -38,7 +38,8 @@ do
 --@part mutex
   local id = sub(raw, 1, 16)
   local not_after, ttl, _, _, block, _, _, wish, fair, queued = unpack_bytes('>ddddI4I4I4BBB', raw, 33)
-  if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after) then
+  if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after)
+    and (tomb <= now or tonumber(call('ZSCORE', tombs, id) or 0) <= now) then
     local answer
     if holder ~= '' then
       local place
@@ -69,10 +70,12 @@ do
         answer = { 0, now, 0, fin - now, sub(holder, 111) }
       end
     elseif wish == EXCLUSIVE then
-      local first = call('ZRANGE', line, 0, 1)
+      local first = waiting > 0 and call('ZRANGE', line, 0, 1) or {}
       local head = first[1]
       if #first == math.min(waiting, 2) then
-        if head == id then
+        if not head then
+          grows = true
+        elseif head == id then
           -- The one whose turn it is, told that it is free; granted as it came into the line.
           local record = call('HGET', records, id)
           if record then

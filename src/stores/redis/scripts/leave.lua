@@ -24,37 +24,47 @@ if state and not observed and ARGV[2] == '0' and string.sub(state, 1, 4) == 'hf1
 end
 
 --@part settings
--- Nearly as common: a mutex that others wait for.
+-- Nearly as common: a mutex that others wait for, or one left by somebody who must not come back.
 do
 --@part mutex
-  if ordinary and ARGV[2] == '0' and waiting > 0 and holder_id == sub(raw, 1, 16) then
-    local first = call('ZRANGE', line, 0, 1)
-    local head = first[1]
-    -- What is stored twice must agree, and be of the kind that is handed over one at a time.
+  if ordinary and holder_id == sub(raw, 1, 16) then
     local record
-    if #first == math.min(waiting, 2) and head ~= holder_id then
-      local found_there = call('HMGET', records, head, holder_id)
-      if found_there[1] and not found_there[2] and string.byte(found_there[1], 85) == EXCLUSIVE then
-        record = found_there[1]
+    local head
+    if waiting > 0 then
+      -- What is stored twice must agree, and be of the kind that is handed over one at a time.
+      local first = call('ZRANGE', line, 0, 1)
+      head = first[1]
+      if #first == math.min(waiting, 2) and head ~= holder_id then
+        local found_there = call('HMGET', records, head, holder_id)
+        if found_there[1] and not found_there[2] and string.byte(found_there[1], 85) == EXCLUSIVE then
+          record = found_there[1]
+          addressee = sub(record, 25, 40)
+        end
       end
+      if record and call('PUBSUB', numsub, base .. 'c:' .. addressee)[2] == 0 then record = nil end
     end
-    addressee = record and sub(record, 25, 40)
-    if record and call('PUBSUB', numsub, base .. 'c:' .. addressee)[2] > 0 then
-      local came, _, _, _, ttl, _, reserved, block, _, _, _, fair =
-        unpack_bytes('>dc16c16ddddI4I4I4BB', record)
-      if fair == 1 or waiting >= 2 or now - came > hand_over_after then
-        cut, waiting = head, waiting - 1
-        ttl = math.min(ttl, reserved)
-        fence = math.max(last + 1, now)
-        last, told, fin = fence + math.max(block, 1) - 1, '', now + ttl
-        local others = waiting > 0
-        holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0) .. sub(record, 9)
-        letter = pack('>c1c16dddB', 'g', head, fence, ttl, now, others and 3 or 1)
-      else
-        told, holder, fin = head, '', nil
-        letter = pack('>c1c16', 'f', head)
+    if record or waiting == 0 then
+      if ARGV[2] == '1' then
+        buried = now + unpack_bytes('>d', raw, 41) + tombstone_extra
+        tomb = math.max(tomb, buried)
       end
-      changed = true
+      changed, holder, fin = true, '', nil
+      if record then
+        local came, _, _, _, ttl, _, reserved, block, _, _, _, fair =
+          unpack_bytes('>dc16c16ddddI4I4I4BB', record)
+        if fair == 1 or waiting >= 2 or now - came > hand_over_after then
+          cut, waiting = head, waiting - 1
+          ttl = math.min(ttl, reserved)
+          fence = math.max(last + 1, now)
+          last, told, fin = fence + math.max(block, 1) - 1, '', now + ttl
+          local others = waiting > 0
+          holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0) .. sub(record, 9)
+          letter = pack('>c1c16dddB', 'g', head, fence, ttl, now, others and 3 or 1)
+        else
+          told = head
+          letter = pack('>c1c16', 'f', head)
+        end
+      end
 --@part mutex_write
       return { 1, now }
     end

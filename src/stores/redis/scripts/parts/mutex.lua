@@ -10,8 +10,8 @@ if state and not observed then
   if kind == 'hf1f' then
     last, shut, tomb, latch, side, line_side, held, permits, untold, ends, waiting, dead, seq, silent,
       max, told, name, at = unpack_bytes('>ddddddI4dI4dI4ddI4I4I2c0I2c0', state, 5)
-    ordinary = waiting > 0 and dead > now and held == 0 and silent == 0 and max == 0 and shut <= now
-      and tomb <= now and latch <= now
+    ordinary = (waiting == 0 or dead > now) and held == 0 and silent == 0 and max == 0 and shut <= now
+      and latch <= now
   elseif kind == 'hf1x' then
     last, name, at = unpack_bytes('>dI2c0', state, 5)
     shut, tomb, latch, side, line_side, held, permits, untold, ends = 0, 0, 0, 0, 0, 0, 0, 0, 0
@@ -30,7 +30,9 @@ end
 local brace = string.find(KEYS[1], '}:s:', 1, true)
 local base, tail = sub(KEYS[1], 1, brace + 1), sub(KEYS[1], brace + 3)
 local line, deaths, records = base .. 'w' .. tail, base .. 'd' .. tail, base .. 'q' .. tail
+local tombs = base .. 't' .. tail
 local numsub = sharded and 'SHARDNUMSUB' or 'NUMSUB'
 -- What is to be done, by parts/mutex_write: a new state; grows: not where memory is out; a waiter more;
--- one less; one heard of again; until when the line's keys live; what is told to whom.
-local changed, grows, joined, cut, beat, till, letter, addressee = false, false, nil, nil, nil, nil, nil, nil
+-- one less; one heard of again; until when the line's keys live; one that must not come back, and until
+-- when; what is told to whom.
+local changed, grows, joined, cut, beat, till, buried, letter, addressee = false, false

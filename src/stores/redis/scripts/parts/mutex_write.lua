@@ -1,13 +1,13 @@
 -- Writes what was decided about a mutex, in the order and by the rules of shared/5_writing.
 if changed then
   local bytes
-  if waiting == 0 then
+  if waiting == 0 and tomb <= now then
     bytes = pack('>c4dI2c0', holder ~= '' and 'hf1x' or 'hf1i', last, #name, name) .. holder
   else
     bytes = pack('>c4ddddddI4dI4dI4ddI4I4I2c0I2c0', 'hf1f', last, shut, tomb, latch, side, line_side,
       held, permits, untold, ends, waiting, dead, seq, silent, max, #told, told, #name, name) .. holder
   end
-  local life = state_life + math.ceil((math.max(now, side, line_side, fin or 0) - now) / 1000)
+  local life = state_life + math.ceil((math.max(now, tomb, side, line_side, fin or 0) - now) / 1000)
   local done = redis.pcall('SET', KEYS[1], bytes, 'PX', life)
   if type(done) == 'table' and done.err then
     if grows or not string.find(done.err, 'OOM', 1, true) then return done end
@@ -36,5 +36,10 @@ if till then
   call('PEXPIREAT', line, till)
   call('PEXPIREAT', deaths, till)
   call('PEXPIREAT', records, till)
+end
+if buried then
+  call('ZREMRANGEBYSCORE', tombs, '-inf', now)
+  call('ZADD', tombs, buried, sub(raw, 1, 16))
+  call('PEXPIREAT', tombs, math.ceil(tomb / 1000))
 end
 if letter then redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', base .. 'c:' .. addressee, letter) end
