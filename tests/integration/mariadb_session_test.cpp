@@ -143,9 +143,11 @@ TEST_F(mariadb_session_locks, a_call_that_fails_leaves_no_lock_behind) {
 }
 
 TEST_F(mariadb_session_locks, a_call_that_is_killed_leaves_no_lock_behind) {
-  // Broken: KILL QUERY runs no handler: the lock stays, or half of a transaction is committed (H80).
+  // Broken: the call is asked again and takes the lock a second time: given back once, it stays (H80).
   const client a = open_client(url_);
-  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  auto first = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_THAT(first, succeeds());
+  ASSERT_THAT(first->release(), succeeds());
   auto admin = admin_of(troubled_mariadb());
   // Holds the call up after the lock was taken, before its holder is written down.
   auto foreign = admin_of(troubled_mariadb());
@@ -157,11 +159,6 @@ TEST_F(mariadb_session_locks, a_call_that_is_killed_leaves_no_lock_behind) {
   ASSERT_TRUE(eventually([&] { return !is_free(admin, "stock"); }));
   const std::string carrier = admin.ask("SELECT IS_USED_LOCK(" + lock_of("stock") + ")").front();
   admin.ask("KILL QUERY " + carrier);
-  // Its connection ends, and the call is made anew on the next one.
-  EXPECT_TRUE(eventually([&] {
-    return admin.ask("SELECT COALESCE(IS_USED_LOCK(" + lock_of("stock") + "), 0)").front() !=
-           carrier;
-  }));
   foreign.ask("SELECT RELEASE_LOCK('" + prefix_ + "stop')");
   auto held = answer.future.get();
   ASSERT_THAT(held, succeeds());

@@ -8,15 +8,7 @@ namespace holdfast::mariadb {
 
 namespace {
 
-enum class meaning : std::uint8_t {
-  passing,
-  again,
-  killed,
-  passing_ends,
-  denied,
-  missing,
-  unsupported
-};
+enum class meaning : std::uint8_t { passing, again, passing_ends, denied, missing, unsupported };
 
 struct rule {
   unsigned code;
@@ -24,30 +16,28 @@ struct rule {
 };
 
 constexpr std::array rules{
-    rule{1213, meaning::again},         // deadlock
-    rule{1205, meaning::again},         // lock wait timeout
-    rule{1020, meaning::again},         // the record has changed since it was read
-    rule{1044, meaning::denied},        // database
-    rule{1045, meaning::denied},        // user
-    rule{1142, meaning::denied},        // table
-    rule{1143, meaning::denied},        // column
-    rule{1227, meaning::denied},        // a privilege
-    rule{1370, meaning::denied},        // routine
-    rule{1290, meaning::passing_ends},  // --read-only: find the primary
-    rule{1792, meaning::passing_ends},  // read-only transaction
-    rule{1836, meaning::passing_ends},  // read-only mode
-    rule{1053, meaning::passing_ends},  // shutting down
-    rule{1927, meaning::passing_ends},  // KILL
-    rule{1047, meaning::passing_ends},  // not ready
-    // What is killed runs no handler: its transaction is open still, half done, until the link ends.
-    rule{er_query_interrupted, meaning::killed},  // KILL QUERY
-    rule{1969, meaning::killed},                  // max_statement_time
-    rule{er_no_such_table, meaning::missing},     // a table
-    rule{1305, meaning::missing},                 // a procedure
-    rule{1049, meaning::missing},                 // the database
-    rule{1046, meaning::missing},                 // the database, dropped meanwhile
-    rule{1665, meaning::unsupported},             // binlog_format=STATEMENT
-    rule{1235, meaning::unsupported},             // said by our own procedures
+    rule{1213, meaning::again},                  // deadlock
+    rule{1205, meaning::again},                  // lock wait timeout
+    rule{er_query_interrupted, meaning::again},  // KILL QUERY
+    rule{1020, meaning::again},                  // the record has changed since it was read
+    rule{1044, meaning::denied},                 // database
+    rule{1045, meaning::denied},                 // user
+    rule{1142, meaning::denied},                 // table
+    rule{1143, meaning::denied},                 // column
+    rule{1227, meaning::denied},                 // a privilege
+    rule{1370, meaning::denied},                 // routine
+    rule{1290, meaning::passing_ends},           // --read-only: find the primary
+    rule{1792, meaning::passing_ends},           // read-only transaction
+    rule{1836, meaning::passing_ends},           // read-only mode
+    rule{1053, meaning::passing_ends},           // shutting down
+    rule{1927, meaning::passing_ends},           // KILL
+    rule{1047, meaning::passing_ends},           // not ready
+    rule{er_no_such_table, meaning::missing},    // a table
+    rule{1305, meaning::missing},                // a procedure
+    rule{1049, meaning::missing},                // the database
+    rule{1046, meaning::missing},                // the database, dropped meanwhile
+    rule{1665, meaning::unsupported},            // binlog_format=STATEMENT
+    rule{1235, meaning::unsupported},            // said by our own procedures
 };
 
 // libmariadb's own errors begin here: the connection is not what it was.
@@ -81,8 +71,6 @@ server_error to_error(unsigned code, std::string_view message, std::string_view 
       return {{errc::unsupported, std::move(text)}, true, false};
     case meaning::passing_ends:
       return {{errc::unavailable, std::move(text)}, true, false};
-    case meaning::killed:
-      return {{errc::unavailable, std::move(text)}, true, true};
     case meaning::again:
       return {{errc::unavailable, std::move(text)}, false, true};
     case meaning::passing:
