@@ -174,6 +174,12 @@ TEST_P(redis_nth_call, of_a_release_that_hands_over_to_the_only_waiter) {
   EXPECT_GT(met, 3);
 }
 
+TEST_P(redis_nth_call, of_a_release_that_must_not_come_back) {
+  sweep({claim(1)}, caller.scripts().leave, {bytes(claim(1)), "1", ""});
+  sweep({claim(1), fair(2)}, caller.scripts().leave, {bytes(claim(1)), "1", ""});
+  EXPECT_GT(met, 3);
+}
+
 TEST_P(redis_nth_call, of_a_release_that_lets_readers_in) {
   const auto mode = spi::mode::shared;
   sweep({claim(1), claim(2, mode), claim(3, mode), claim(4)}, caller.scripts().leave,
