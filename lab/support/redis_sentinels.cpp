@@ -13,6 +13,7 @@ namespace holdfast::test {
 namespace {
 
 constexpr const char* name = "stock";
+constexpr std::chrono::milliseconds gives_up_after{3000};  // a failover
 
 }  // namespace
 
@@ -46,8 +47,8 @@ void redis_sentinels::start_sentinel() {
                       << made->folder.path().string() << "\nsentinel monitor " << name
                       << " 127.0.0.1 " << servers_[0]->port()
                       << " 2\nsentinel down-after-milliseconds " << name
-                      << " 1000\nsentinel failover-timeout " << name
-                      << " 3000\nsentinel parallel-syncs " << name << " 2\n";
+                      << " 1000\nsentinel failover-timeout " << name << " "
+                      << gives_up_after.count() << "\nsentinel parallel-syncs " << name << " 2\n";
   made->process = child_process({"redis-server", file, "--sentinel"}, made->folder.path() / "log");
   const std::string port = std::to_string(made->port);
   const bool answers = eventually([&] {
@@ -110,12 +111,20 @@ bool redis_sentinels::settled() const {
 
 void redis_sentinels::fail_over() const {
   const std::uint16_t before = master_port(0);
-  // Refused while the last one is under way, or so shortly after it that no replica is good.
-  const bool begun = eventually([&] {
-    return ask(0, {"SENTINEL", "FAILOVER", name}).starts_with("OK");
-  });
-  if (!begun || !eventually([&] { return master_port(0) != before && settled(); })) {
-    throw std::runtime_error("no failover");
+  std::string last;
+  time_point next_request = clock::now();
+  const auto done = [&] {
+    if (master_port(0) != before) return settled();
+    // Refused while the last one is under way, or so shortly after it that no replica is good; and
+    // given up by the sentinel itself where a busy replica takes too long.
+    if (clock::now() < next_request) return false;
+    last = ask(0, {"SENTINEL", "FAILOVER", name});
+    if (last.starts_with("OK")) next_request = clock::now() + gives_up_after * 2;
+    return false;
+  };
+  if (!eventually(done, patience * 2)) {
+    throw std::runtime_error(
+        "no failover (the sentinel's last answer: " + last.substr(0, last.find('\n')) + ")");
   }
 }
 
