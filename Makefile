@@ -1,7 +1,7 @@
 # The front door. Every target first installs the Debian packages that it misses (packages.txt).
 JOBS ?= $(shell nproc)
-# Of the tests that need no server: most of their time is waiting.
-TEST_JOBS ?= $(shell expr 2 '*' $(JOBS))
+# Most of a test's time is waiting.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
 QUORUM_SEEDS ?= 100000
@@ -22,7 +22,8 @@ demo: packages build/build.ninja ## show what holdfast does; builds the program 
 	scripts/demo
 
 test: packages-test build ## build everything and run all tests
-	ctest --preset dev -j $(JOBS) --output-junit tests.xml
+	rm -rf build/tests.inside
+	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml
 	@scripts/check-coverage build/tests.xml
 
 check: packages-tools build ## format, clang-tidy and the project's own rules
