@@ -7,6 +7,7 @@
 
 #include <holdfast/clock.hpp>
 #include <holdfast/observer.hpp>
+#include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/function.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -40,6 +41,9 @@ struct client_options {
   // Threads of this process pass an unfair mutex on among themselves, within a budget, before it
   // goes back to the engine. Reserves 33 fences with each grant.
   bool hand_over_locally = true;
+  // For all that is asked again while the engine is silent. Locks that have one of their own take that;
+  // connections and releases take its pauses only, and go on.
+  retry_policy retry{};
   // How long closing may take for releases.
   duration close_within = std::chrono::seconds(2);
 };

@@ -6,6 +6,7 @@
 #include <holdfast/clock.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 namespace holdfast {
@@ -16,7 +17,8 @@ enum class renew : std::uint8_t {
 };
 
 // Spaces attempts while the engine does not answer; `wait` bounds them. Contention is not retried:
-// it waits in line.
+// it waits in line. One object for all that is asked again: connections, claims, releases, latches
+// (client_options::retry); a lock may have another for its claims (lock_options::retry).
 struct retry_policy {
   std::uint32_t attempts = UINT32_MAX;             // tries in all; 1: never again
   duration first = std::chrono::milliseconds(50);  // full jitter: 0 to first, then doubled
@@ -44,7 +46,8 @@ struct lock_options {
   // After an abnormal end (holder died, lease ran out) the lock stays shut this long: for resources
   // that cannot check fences.
   duration lock_delay{0};
-  retry_policy retry{};
+  // Of its claims: asking for it, renewing it, giving it back. None: the client's.
+  std::optional<retry_policy> retry{};
 };
 
 // One acquisition.

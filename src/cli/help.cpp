@@ -121,7 +121,7 @@ Exit 1: set on a latch that is not at zero, or down on one that is not set.
 constexpr std::string_view ls_help =
     R"help(holdfast ls [PREFIX] [--json]
 
-Names that have holders or waiters.
+Names that have holders or waiters, or stay shut after an abnormal end (--lock-delay).
 
   holdfast ls
   holdfast ls shop/ --json       [{"name":"shop/42","holders":1,"waiters":3}]
@@ -130,7 +130,8 @@ Names that have holders or waiters.
 constexpr std::string_view show_help =
     R"help(holdfast show NAME [--json]
 
-Holders of a name (id, mode, since, remaining ttl, fence, who) and its waiters in order.
+Holders of a name (id, mode, since, remaining ttl, fence, who) and its waiters in order;
+whether it is free, or shut after an abnormal end (--lock-delay).
 
   holdfast show backup
   holdfast show backup --json | jq '.holders[0].payload'

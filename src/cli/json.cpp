@@ -99,13 +99,16 @@ std::string resource(const std::string& name, const spi::resource_state& state, 
                        {"permits", one.permits},
                        {"waiting_ms", milliseconds(one.waiting_for)}});
   }
-  return line({{"name", name}, {"holders", holders}, {"waiters", waiters}});
+  value document{{"name", name}, {"holders", holders}, {"waiters", waiters}};
+  if (state.shut_for) document["shut_ms"] = milliseconds(state.shut_for);
+  return line(document);
 }
 
 std::string resources(const std::vector<spi::resource_summary>& all) {
   value list = value::array();
   for (const spi::resource_summary& one : all) {
     list.push_back({{"name", one.name}, {"holders", one.holders}, {"waiters", one.waiters}});
+    if (one.shut_for) list.back()["shut_ms"] = milliseconds(one.shut_for);
   }
   return line(list);
 }

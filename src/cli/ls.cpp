@@ -1,9 +1,11 @@
-// holdfast ls: names that have holders or waiters.
+// holdfast ls: names that have holders or waiters, or stay shut after an abnormal end.
 #include "cli/commands.hpp"
+#include "cli/duration_text.hpp"
 #include "cli/json.hpp"
 #include "cli/plain_text.hpp"
 #include "cli/printer.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -21,9 +23,13 @@ int ls(const context& context, const look_arguments& what) {
     note("nothing is held or waited for\n");
     return exit_code::ok;
   }
+  const bool shut = std::any_of(all->begin(), all->end(),
+                                [](const auto& one) { return one.shut_for.has_value(); });
   std::vector<std::vector<std::string>> rows{{"NAME", "HOLDERS", "WAITERS"}};
+  if (shut) rows.front().emplace_back("SHUT FOR");
   for (const spi::resource_summary& one : *all) {
     rows.push_back({plain(one.name), std::to_string(one.holders), std::to_string(one.waiters)});
+    if (shut) rows.back().push_back(one.shut_for ? to_text(*one.shut_for) : "");
   }
   return print_all(columns(rows, {1, 2}));
 }

@@ -1,5 +1,6 @@
 // holdfast show: who holds a name, and who waits for it, in order.
 #include "cli/commands.hpp"
+#include "cli/duration_text.hpp"
 #include "cli/holder_table.hpp"
 #include "cli/json.hpp"
 #include "cli/printer.hpp"
@@ -17,7 +18,12 @@ int show(const context& context, const look_arguments& what) {
   if (!state) return tell(from_engine("cannot look at it", to->engine, "inspect", state.error()));
   const auto now = std::chrono::system_clock::now();
   if (what.json) return print_all(json::resource(what.name, *state, now));
-  if (state->holders.empty()) note("free\n");
+  if (state->shut_for) {
+    note("shut for " + to_text(*state->shut_for) +
+         ": a holder with a lock delay ended abnormally\n");
+  } else if (state->holders.empty()) {
+    note("free\n");
+  }
   std::string text = holder_table(state->holders, now);
   text += waiter_table(state->waiters);
   return print_all(text);

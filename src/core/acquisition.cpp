@@ -55,7 +55,7 @@ void acquisition::pursue() {
   settings.notice = request_.lock.notice;
   settings.lock_delay = request_.lock.lock_delay;
   settings.deadline = deadline_;
-  settings.retry = request_.lock.retry;
+  settings.retry = request_.lock.retry.value_or(engine_->settings().retry);
   settings.limit = engine_->settings().limit;
   settings.seed = engine_->runtime().random();
 

@@ -1,13 +1,28 @@
-// Full-jitter back-off: the n-th pause is uniform between zero and first * 2^n, capped.
+// Full-jitter back-off: the n-th pause is uniform between zero and first * 2^n, capped. And which
+// policies there can be.
 #pragma once
 
 #include <holdfast/clock.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
 
 #include <algorithm>
 #include <cstdint>
 
 namespace holdfast::core {
+
+// invalid: what is wrong with it.
+inline result<void> check_retry(const retry_policy& policy, duration longest_pause) {
+  if (policy.attempts == 0) return failure(errc::invalid, "a retry policy needs one attempt");
+  if (policy.first < duration{0} || policy.limit < duration{0} ||
+      std::max(policy.first, policy.limit) > longest_pause) {
+    return failure(errc::invalid, "a retry policy's pauses must be from 0 to 24 h");
+  }
+  if (policy.within < duration{0}) {
+    return failure(errc::invalid, "a retry policy's time must not be negative");
+  }
+  return {};
+}
 
 class backoff {
  public:

@@ -1,6 +1,7 @@
 #include "core/engine.hpp"
 
 #include "core/acquisition.hpp"
+#include "core/backoff.hpp"
 #include "core/claim_runner.hpp"
 #include "core/gate.hpp"
 
@@ -47,13 +48,8 @@ result<void> check_limits(const request& request, const limits& limit) {
   if (lock.lock_delay < duration{0} || lock.lock_delay > limit.max_ttl) {
     return failure(errc::invalid, "lock_delay must be from 0 to 24 h");
   }
-  if (lock.retry.attempts == 0) return failure(errc::invalid, "a retry policy needs one attempt");
-  if (lock.retry.first < duration{0} || lock.retry.limit < duration{0} ||
-      std::max(lock.retry.first, lock.retry.limit) > limit.max_ttl) {
-    return failure(errc::invalid, "a retry policy's pauses must be from 0 to 24 h");
-  }
-  if (lock.retry.within < duration{0}) {
-    return failure(errc::invalid, "a retry policy's time must not be negative");
+  if (lock.retry) {
+    if (auto fine = check_retry(*lock.retry, limit.max_ttl); !fine) return fine;
   }
   if (request.mode == spi::mode::permit &&
       (request.permits == 0 || request.max == 0 || request.permits > request.max)) {

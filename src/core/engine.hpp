@@ -53,6 +53,7 @@ struct engine_settings {
   std::string payload;  // "host:pid:program"
   limits limit{};
   bool hand_over_locally = true;  // threads of this process pass a lock on
+  retry_policy retry{};           // of requests that have none of their own
   std::shared_ptr<holdfast::observer> observer;
 };
 

@@ -43,6 +43,7 @@ enum class mutant : std::uint8_t {
   quorum_young_member_counted,
   quorum_majority_of_the_reachable,
   quorum_earlier_round_counted,
+  quorum_push_believed,
 };
 
 #ifdef HOLDFAST_MUTANTS

@@ -1,3 +1,5 @@
+#include "core/backoff.hpp"
+#include "core/limits.hpp"
 #include "core/names.hpp"
 #include "primitives/call_guard.hpp"
 #include "primitives/client_state.hpp"
@@ -32,6 +34,7 @@ result<void> complete(client_options& options) {
   if (options.close_within < duration{0}) {
     return failure(errc::invalid, "close_within must not be negative");
   }
+  if (auto fine = core::check_retry(options.retry, core::limits{}.max_ttl); !fine) return fine;
   if (options.payload.empty()) options.payload = default_payload();
   options.payload = core::clean_payload(options.payload);
   return {};
@@ -41,6 +44,7 @@ core::engine_settings settings_from(const client_options& options) {
   return {.payload = options.payload,
           .limit = {},
           .hand_over_locally = options.hand_over_locally,
+          .retry = options.retry,
           .observer = options.observer};
 }
 
@@ -121,7 +125,7 @@ result<client> client::open(std::string_view url, client_options options) {
     parsed->password = spi::secret(std::exchange(options.password, {}));
   }
   auto runtime = spi::make_reactor();
-  auto store = stores::open(*parsed, runtime);
+  auto store = stores::open(*parsed, runtime, options.retry);
   if (!store) return tl::unexpected(store.error());
   return client(std::make_shared<state>(std::move(runtime), std::move(*store), std::move(options)));
 }

@@ -51,9 +51,10 @@ void pause(const client::state& state, duration time) {
 result<spi::latch_state> change(const client::state& state, const spi::resource_id& resource,
                                 const spi::latch_change& wish) {
   if (auto fine = usable(state); !fine) return tl::unexpected(fine.error());
-  const time_point deadline = state.runtime->now() + change_limit;
-  core::backoff backoff;
-  for (;;) {
+  const retry_policy& retry = state.options.retry;
+  const time_point deadline = state.runtime->now() + std::min(change_limit, retry.within);
+  core::backoff backoff(retry);
+  for (std::uint32_t attempts = 1;; ++attempts) {
     const time_point now = state.runtime->now();
     const spi::op_context context{.deadline = std::min(deadline, now + one_try)};
     auto answer =
@@ -61,6 +62,7 @@ result<spi::latch_state> change(const client::state& state, const spi::resource_
           state.engine->store().change_latch(resource, wish, context, std::move(done));
         });
     if (answer || !(answer.error() == errc::unavailable) || state.engine->inert()) return answer;
+    if (attempts >= retry.attempts) return answer;
     const duration step = backoff.next(state.runtime->random());
     if (state.runtime->now() + step >= deadline) return answer;
     pause(state, step);

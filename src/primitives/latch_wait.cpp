@@ -22,7 +22,8 @@ latch_wait::latch_wait(std::shared_ptr<client::state> client, spi::resource_id r
     : client_(std::move(client)),
       resource_(std::move(resource)),
       deadline_(end_of(client_->runtime->now(), wait)),
-      done_(std::move(done)) {}
+      done_(std::move(done)),
+      backoff_(client_->options.retry) {}
 
 void latch_wait::cancel_on_stop::operator()() const noexcept {
   if (const auto alive = wait.lock()) alive->cancel({errc::cancelled, "cancelled while waiting"});
@@ -73,6 +74,7 @@ void latch_wait::watch() {
 
 void latch_wait::look() {
   bool watched = false;
+  const time_point now = client_->runtime->now();
   {
     const std::lock_guard lock(mutex_);
     if (!done_) return;
@@ -80,10 +82,10 @@ void latch_wait::look() {
     if (std::exchange(looking_, true)) return;
     watched = subscription_ != nullptr;
   }
+  if (unanswered_ == 0) tired_at_ = end_of(now, client_->options.retry.within);
   if (!watched) watch();
   spi::op_context context = client_->soon();
-  context.deadline =
-      std::min(context.deadline, std::max(deadline_, client_->runtime->now() + last_look));
+  context.deadline = std::min({context.deadline, std::max(deadline_, now + last_look), tired_at_});
   client_->engine->store().read_latch(resource_, context,
                                       [self = shared_from_this()](result<spi::latch_state> state) {
                                         self->looked(std::move(state));
@@ -94,6 +96,9 @@ std::optional<result<void>> latch_wait::judge(const result<spi::latch_state>& an
                                               time_point now) {
   if (answer && answer->count == 0U) return result<void>{};
   if (!answer && !(answer.error() == errc::unavailable)) return tl::unexpected(answer.error());
+  unanswered_ = answer ? 0 : unanswered_ + 1;
+  const bool tired = unanswered_ >= client_->options.retry.attempts || now >= tired_at_;
+  if (!answer && tired && now < deadline_) return tl::unexpected(answer.error());
   // The last look has little time: without an answer to it, that to the look before it counts.
   const std::optional<spi::latch_state> before =
       std::exchange(seen_, answer ? std::optional(*answer) : std::nullopt);

@@ -48,7 +48,10 @@ class latch_wait final : public wait_registry::entry,
   const std::shared_ptr<client::state> client_;
   const spi::resource_id resource_;
   const time_point deadline_;
-  std::optional<spi::latch_state> seen_;  // by the look before; touched by judge() only
+  // Touched by one look after the other.
+  std::optional<spi::latch_state> seen_;  // by the look before
+  std::uint32_t unanswered_ = 0;          // looks in a row
+  time_point tired_at_{};                 // the retry policy's patience ends then, unless answered
 
   std::mutex mutex_;
   // All below: guarded by mutex_.

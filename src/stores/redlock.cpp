@@ -54,7 +54,8 @@ spi::url url_of(const spi::url& all, std::size_t member) {
 }  // namespace
 
 result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
-                                                 const std::shared_ptr<spi::reactor>& runtime) {
+                                                 const std::shared_ptr<spi::reactor>& runtime,
+                                                 const net::backoff_limits& pauses) {
   if (auto known =
           spi::check_options(url, {"longest_ttl", "answer", "durable", "tls", "connect_timeout",
                                    "ca", "cert", "key", "sni", "verify"});
@@ -75,7 +76,7 @@ result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
                           .keeps = durable != url.options.end() && durable->second == "yes"};
   std::vector<quorum::member> members;
   for (std::size_t i = 0; i < url.hosts.size(); ++i) {
-    auto opened = redis::open_voter(url_of(url, i), how, runtime);
+    auto opened = redis::open_voter(url_of(url, i), how, runtime, pauses);
     if (!opened) return tl::unexpected(std::move(opened.error()));
     const std::uint16_t port = url.hosts[i].port == 0 ? default_port : url.hosts[i].port;
     members.push_back({url.hosts[i].host + ":" + std::to_string(port), *std::move(opened)});

@@ -1,6 +1,8 @@
 // From a redlock:// URL to a quorum of Redis servers.
 #pragma once
 
+#include "net/backoff.hpp"
+
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
@@ -17,6 +19,7 @@ namespace holdfast::stores {
 //   tls=yes          as rediss://
 // invalid: what is wrong with the URL, as a member that is listed twice.
 result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
-                                                 const std::shared_ptr<spi::reactor>& runtime);
+                                                 const std::shared_ptr<spi::reactor>& runtime,
+                                                 const net::backoff_limits& pauses);
 
 }  // namespace holdfast::stores

@@ -2,6 +2,8 @@
 // line: its URL is then answered with that, not with "no such scheme".
 #include "stores/table.hpp"
 
+#include "net/backoff.hpp"
+
 #ifdef HOLDFAST_WITH_MARIADB
 #include "stores/mariadb/mariadb_store.hpp"
 #endif
@@ -23,6 +25,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -31,7 +34,8 @@ namespace holdfast::stores {
 namespace {
 
 using opened = result<std::shared_ptr<spi::store>>;
-using opener = opened (*)(const spi::url&, const std::shared_ptr<spi::reactor>&);
+using opener = opened (*)(const spi::url&, const std::shared_ptr<spi::reactor>&,
+                          const net::backoff_limits&);
 
 struct engine {
   std::string_view scheme;
@@ -39,12 +43,14 @@ struct engine {
   bool on_hosts = false;  // its URL names at least one
 };
 
-opened open_memory(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+opened open_memory(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                   const net::backoff_limits& /*pauses*/) {
   return memory::open_memory(url, runtime);
 }
 
 #ifdef HOLDFAST_WITH_SQLITE
-opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+opened open_sqlite(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                   const net::backoff_limits& /*pauses*/) {
   return sqlite::open_sqlite(url, runtime);
 }
 #else
@@ -52,8 +58,9 @@ constexpr opener open_sqlite = nullptr;
 #endif
 
 #ifdef HOLDFAST_WITH_REDIS
-opened open_redis(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
-  return redis::open_redis(url, runtime);
+opened open_redis(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                  const net::backoff_limits& pauses) {
+  return redis::open_redis(url, runtime, pauses);
 }
 #else
 constexpr opener open_redis = nullptr;
@@ -61,24 +68,27 @@ constexpr opener open_redlock = nullptr;
 #endif
 
 #ifdef HOLDFAST_WITH_POSTGRESQL
-opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
-  return postgresql::open_postgresql(url, runtime);
+opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                       const net::backoff_limits& pauses) {
+  return postgresql::open_postgresql(url, runtime, pauses);
 }
 #else
 constexpr opener open_postgresql = nullptr;
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
-opened open_mariadb(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
-  return mariadb::open_mariadb(url, runtime);
+opened open_mariadb(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                    const net::backoff_limits& pauses) {
+  return mariadb::open_mariadb(url, runtime, pauses);
 }
 #else
 constexpr opener open_mariadb = nullptr;
 #endif
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-opened open_zookeeper(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
-  return zookeeper::open_zookeeper(url, runtime);
+opened open_zookeeper(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                      const net::backoff_limits& pauses) {
+  return zookeeper::open_zookeeper(url, runtime, pauses);
 }
 #else
 constexpr opener open_zookeeper = nullptr;
@@ -99,6 +109,13 @@ constexpr std::array engines{
     engine{"etcd", nullptr, true},
 };
 
+// A server that is down is not dialled without any pause, whatever the policy says.
+net::backoff_limits pauses_of(const retry_policy& retry) {
+  constexpr duration shortest = std::chrono::milliseconds(1);
+  const duration longest = std::max(shortest, retry.limit);
+  return {.first = std::clamp(retry.first, shortest, longest), .longest = longest};
+}
+
 std::string known_schemes() {
   std::string list;
   for (const engine& each : engines) {
@@ -116,11 +133,11 @@ opened open_stand_in(const spi::url& url, const std::shared_ptr<spi::reactor>& r
   return memory::open_memory(local, runtime);
 }
 
-opened open_engine(const engine& engine, spi::url url,
-                   const std::shared_ptr<spi::reactor>& runtime) {
+opened open_engine(const engine& engine, spi::url url, const std::shared_ptr<spi::reactor>& runtime,
+                   const net::backoff_limits& pauses) {
   const auto wishes = outage::take_wishes(url);
   if (!wishes) return tl::unexpected(wishes.error());
-  auto store = engine.open(url, runtime);
+  auto store = engine.open(url, runtime, pauses);
   if (!store || !wishes->stand_in) {
     return store ? outage::wrap(*wishes, *std::move(store), nullptr, runtime) : std::move(store);
   }
@@ -132,7 +149,8 @@ opened open_engine(const engine& engine, spi::url url,
 }  // namespace
 
 result<std::shared_ptr<spi::store>> open(const spi::url& url,
-                                         const std::shared_ptr<spi::reactor>& runtime) {
+                                         const std::shared_ptr<spi::reactor>& runtime,
+                                         const retry_policy& retry) {
   const auto found = std::find_if(engines.begin(), engines.end(),
                                   [&](const engine& each) { return each.scheme == url.scheme; });
   if (found == engines.end()) {
@@ -144,7 +162,7 @@ result<std::shared_ptr<spi::store>> open(const spi::url& url,
   if (found->open == nullptr) {
     return failure(errc::unsupported, url.scheme + ": this build has only " + known_schemes());
   }
-  return open_engine(*found, url, runtime);
+  return open_engine(*found, url, runtime, pauses_of(retry));
 }
 
 }  // namespace holdfast::stores

@@ -1,6 +1,7 @@
 // The engines of this build, in one table: a URL's scheme decides.
 #pragma once
 
+#include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
@@ -10,8 +11,10 @@
 
 namespace holdfast::stores {
 
-// invalid: no such scheme, saying which there are; unsupported: left out of this build.
+// `retry`: its pauses are those between two attempts to connect. invalid: no such scheme, saying which
+// there are; unsupported: left out of this build.
 result<std::shared_ptr<spi::store>> open(const spi::url& url,
-                                         const std::shared_ptr<spi::reactor>& runtime);
+                                         const std::shared_ptr<spi::reactor>& runtime,
+                                         const retry_policy& retry = {});
 
 }  // namespace holdfast::stores

@@ -37,7 +37,8 @@ TEST_F(trouble, a_lock_delay_keeps_the_lock_shut_after_a_kill_and_says_so) {
   process holder = hold("x", {"--lock-delay", "1h"});
   holder.send(SIGKILL);
   holder.end();
-  ASSERT_TRUE(is_free("x"));
+  ASSERT_TRUE(eventually([&] { return type({"show", "x"}).err.starts_with("shut for "); }));
+  EXPECT_NE(type({"ls", "--json"}).out.find("\"waiters\":0,\"shut_ms\":"), std::string::npos);
   const answer refused = type({"run", "--wait", "0s", "x", "--", "true"});
   EXPECT_EQ(refused.code, 124);
   EXPECT_NE(refused.err.find("lock delay"), std::string::npos) << refused.err;

@@ -59,7 +59,8 @@ TEST_P(outage, the_retry_policy_bounds_the_attempts) {
   mutex once(disturbed(), "stock", {.retry = retry_policy::never()});
   const int before = way().requests();
   EXPECT_THAT(once.acquire({.wait = patience}), fails_with(errc::unavailable));
-  mutex thrice(disturbed(), "other", {.retry = {.attempts = 3, .first = 1ms, .limit = 2ms}});
+  mutex thrice(disturbed(), "other",
+               {.retry = retry_policy{.attempts = 3, .first = 1ms, .limit = 2ms}});
   EXPECT_THAT(thrice.acquire({.wait = patience}), fails_with(errc::unavailable));
   EXPECT_GE(way().requests() - before, 4);
   way().set(trouble::none);

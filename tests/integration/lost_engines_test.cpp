@@ -135,5 +135,23 @@ TEST_P(gated_engines, a_slow_engine_is_not_a_lost_one) {
   EXPECT_TRUE(nothing_seen());
 }
 
+TEST_P(gated_engines, connections_are_made_again_at_the_pace_that_was_asked_for) {
+  // Broken: the one retry policy that a user gives is not that of connections.
+  client_options options;
+  options.retry = retry_policy::exponential(2ms, 10ms);
+  const client a = client::open(engine().url(), options).value();
+  mutex stock(a, "stock", {.retry = options.retry});
+  ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
+  const std::size_t before = engine().gate().accepted();
+  engine().gate().refuse();
+  engine().gate().reset();
+  auto waits = in_thread([&] { return stock.acquire({.wait = patience}); });
+  // By the usual pauses, which grow to 2 s, a dozen.
+  EXPECT_TRUE(eventually([&] { return engine().gate().accepted() >= before + 40; }, 15s))
+      << engine().gate().accepted() - before;
+  engine().gate().pass();
+  EXPECT_THAT(waits.get(), succeeds());
+}
+
 }  // namespace
 }  // namespace holdfast::test

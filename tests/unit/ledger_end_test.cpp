@@ -149,6 +149,24 @@ TEST_F(ledger_end, people_see_holders_and_waiters_in_order) {
   EXPECT_EQ(book.inspect(now, one->resource, out).holders.size(), 1U);
 }
 
+TEST_F(ledger_end, people_see_that_a_name_is_shut_and_for_how_long) {
+  // Broken: whoever looks sees "free", and nobody is granted.
+  const auto one = make_claim(1, {.lock_delay = 5s});
+  granted(one);
+  EXPECT_FALSE(book.inspect(now, one->resource, out).shut_for);
+  pass(12s);
+  const spi::resource_state state = book.inspect(now, one->resource, out);
+  EXPECT_TRUE(state.holders.empty());
+  EXPECT_EQ(state.shut_for, 3s);
+  const auto found = book.list(now, "", "", out);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].holders + found[0].waiters, 0U);
+  EXPECT_EQ(found[0].shut_for, 3s);
+  pass(3s);
+  EXPECT_FALSE(book.inspect(now, one->resource, out).shut_for);
+  EXPECT_TRUE(book.list(now, "", "", out).empty());
+}
+
 TEST_F(ledger_end, a_list_has_the_names_with_claims_under_a_prefix_and_namespace) {
   granted(make_claim(1, {.name = "a/1"}));
   granted(make_claim(2, {.name = "a/2"}));

@@ -147,12 +147,15 @@ struct waiting {
 struct resource_state {
   std::vector<holder> holders;
   std::vector<waiting> waiters;  // in order
+  // One with a lock delay ended abnormally: nobody is granted for this long.
+  std::optional<duration> shut_for{};
 };
 
 struct resource_summary {
   std::string name;
   std::size_t holders = 0;
   std::size_t waiters = 0;
+  std::optional<duration> shut_for{};  // listed also if nobody holds it or waits for it
 };
 
 enum class revocation : std::uint8_t {

@@ -98,7 +98,9 @@ class mariadb_store final : public spi::store, public std::enable_shared_from_th
   std::atomic<bool> closed_{false};
 };
 
+// `pauses`: between two attempts to connect.
 result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
-                                                 std::shared_ptr<spi::reactor> reactor);
+                                                 std::shared_ptr<spi::reactor> reactor,
+                                                 const net::backoff_limits& pauses);
 
 }  // namespace holdfast::mariadb

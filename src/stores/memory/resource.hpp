@@ -47,6 +47,9 @@ class resource {
 
   void shut(spi::server_time until);
   [[nodiscard]] bool is_shut(spi::server_time now) const noexcept { return shut_until_ > now; }
+  [[nodiscard]] std::optional<duration> shut_for(spi::server_time now) const noexcept {
+    return is_shut(now) ? std::optional(shut_until_ - now) : std::nullopt;
+  }
 
   // When something ends that could make it free: a hold, an offer or the lock delay.
   [[nodiscard]] std::optional<spi::server_time> next_end(spi::server_time now) const;

@@ -183,9 +183,11 @@ void postgresql_store::close() noexcept {
 }
 
 result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
-                                                    std::shared_ptr<spi::reactor> reactor) {
+                                                    std::shared_ptr<spi::reactor> reactor,
+                                                    const net::backoff_limits& pauses) {
   auto options = options_from(url);
   if (!options) return tl::unexpected(std::move(options.error()));
+  options->backoff = pauses;
   if (options->strategy != sql::strategy::lease) {
     return make_tied(std::move(reactor), *std::move(options));
   }

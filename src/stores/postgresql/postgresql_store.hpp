@@ -99,7 +99,9 @@ class postgresql_store final : public spi::store,
   std::atomic<bool> closed_{false};
 };
 
+// `pauses`: between two attempts to connect.
 result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
-                                                    std::shared_ptr<spi::reactor> reactor);
+                                                    std::shared_ptr<spi::reactor> reactor,
+                                                    const net::backoff_limits& pauses);
 
 }  // namespace holdfast::postgresql

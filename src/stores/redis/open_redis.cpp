@@ -94,8 +94,10 @@ result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool
 
 }  // namespace
 
-result<server_options> server_options_of(const spi::url& url, std::size_t host) {
+result<server_options> server_options_of(const spi::url& url, std::size_t host,
+                                         const net::backoff_limits& pauses) {
   server_options options;
+  options.backoff = pauses;
   const spi::endpoint& where = url.hosts.at(host);
   options.where = {where.host, where.port == 0 ? default_port : where.port,
                    option(url, "socket").value_or("")};
@@ -125,14 +127,15 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host) 
 namespace {
 
 result<std::shared_ptr<topology>> servers_of(const spi::url& url,
-                                             const std::shared_ptr<spi::reactor>& reactor) {
-  if (url.scheme.starts_with("redis+")) return open_topology(url, reactor);
+                                             const std::shared_ptr<spi::reactor>& reactor,
+                                             const net::backoff_limits& pauses) {
+  if (url.scheme.starts_with("redis+")) return open_topology(url, reactor, pauses);
   if (url.hosts.size() != 1) {
     return failure(errc::invalid,
                    "URL: one host; several are written redis+sentinel:// or "
                    "redis+cluster:// or redlock://");
   }
-  auto options = server_options_of(url, 0);
+  auto options = server_options_of(url, 0, pauses);
   if (!options) return tl::unexpected(std::move(options.error()));
   const auto database = database_of(url);
   if (!database) return tl::unexpected(database.error());
@@ -157,7 +160,8 @@ result<void> check_known(const spi::url& url) {
 }  // namespace
 
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
-                                               const std::shared_ptr<spi::reactor>& reactor) {
+                                               const std::shared_ptr<spi::reactor>& reactor,
+                                               const net::backoff_limits& pauses) {
   if (auto known = check_known(url); !known) return tl::unexpected(std::move(known.error()));
   native_store::settings settings;
   using std::chrono::milliseconds;
@@ -172,7 +176,7 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
   if (dialect != "native" && dialect != "simple") {
     return failure(errc::invalid, "URL: dialect is native or simple");
   }
-  auto servers = servers_of(url, reactor);
+  auto servers = servers_of(url, reactor, pauses);
   if (!servers) return tl::unexpected(std::move(servers.error()));
   if (dialect == "simple") {
     return std::make_shared<simple_store>(reactor, *std::move(servers));
@@ -181,8 +185,9 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
 }
 
 result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
-                                               const std::shared_ptr<spi::reactor>& reactor) {
-  auto options = server_options_of(url, 0);
+                                               const std::shared_ptr<spi::reactor>& reactor,
+                                               const net::backoff_limits& pauses) {
+  auto options = server_options_of(url, 0, pauses);
   if (!options) return tl::unexpected(std::move(options.error()));
   const auto database = database_of(url);
   if (!database) return tl::unexpected(database.error());

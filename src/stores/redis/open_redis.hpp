@@ -12,19 +12,23 @@
 
 namespace holdfast::redis {
 
-// What a URL says of servers, users and TLS, for its i-th host. For topologies too.
-result<server_options> server_options_of(const spi::url& url, std::size_t host);
+// What a URL says of servers, users and TLS, for its i-th host; `pauses`: between two attempts to
+// connect. For topologies too.
+result<server_options> server_options_of(const spi::url& url, std::size_t host,
+                                         const net::backoff_limits& pauses);
 
 // redis://[user[:password]@]host[:6379][/db] and rediss://, redis+sentinel:// and redis+cluster://
 // (topology/open_topology.hpp). Connects when it is first used. invalid:
 // what is wrong with the URL, or with a file that it names.
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
-                                               const std::shared_ptr<spi::reactor>& reactor);
+                                               const std::shared_ptr<spi::reactor>& reactor,
+                                               const net::backoff_limits& pauses);
 
 // The same server as a member of a quorum. The URL has one host and no options but those of servers,
 // users and TLS.
 struct voting;
 result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
-                                               const std::shared_ptr<spi::reactor>& reactor);
+                                               const std::shared_ptr<spi::reactor>& reactor,
+                                               const net::backoff_limits& pauses);
 
 }  // namespace holdfast::redis

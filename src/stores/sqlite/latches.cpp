@@ -128,6 +128,11 @@ std::vector<claim_row> ledger::line_of(const spi::resource_id& resource) {
   return roster_.line(*at, ledger_limits::claim_limit);
 }
 
+instant ledger::shut_until(const spi::resource_id& resource) {
+  const auto at = roster_.find(key_of(resource));
+  return at ? at->shut_until : 0;
+}
+
 std::vector<resource_row> ledger::named(const std::string& space, const std::string& prefix) {
   const std::string from = key_of({space, prefix});
   std::string to = from;

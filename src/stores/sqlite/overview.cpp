@@ -21,6 +21,19 @@ std::vector<std::int64_t> clients_of(const Rows& rows) {
   return {clients.begin(), clients.end()};
 }
 
+// What is written down, and what will be when somebody takes those off that ended abnormally.
+template <class Dead>
+std::optional<duration> shut_for(instant written, const std::vector<claim_row>& holders,
+                                 const Dead& dead, instant at) {
+  instant until = written;
+  for (const claim_row& row : holders) {
+    if (row.lock_delay == 0) continue;
+    if (dead.contains(row.client)) until = std::max(until, after(at, duration(row.lock_delay)));
+    if (row.ends <= at) until = std::max(until, after(row.ends, duration(row.lock_delay)));
+  }
+  return until > at ? std::optional(duration(until - at)) : std::nullopt;
+}
+
 }  // namespace
 
 // Looks only: the dead are left out here and taken off by who wants the lock.
@@ -28,9 +41,11 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
                                                      time_point deadline) {
   std::vector<claim_row> holders;
   std::vector<claim_row> line;
+  instant written = 0;
   auto done = session_->read(deadline, [&](ledger& book) {
     holders = book.holders_of(resource);
     line = book.line_of(resource);
+    written = book.shut_until(resource);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
   courier_->any_dead(clients_of(holders), deadline);
@@ -40,6 +55,7 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
             [](const claim_row& left, const claim_row& right) { return left.fence < right.fence; });
   spi::resource_state state;
   const instant at = now();
+  state.shut_for = shut_for(written, holders, *dead, at);
   for (const claim_row& row : holders) {
     if (row.ends <= at || dead->contains(row.client)) continue;
     spi::holder holder;
@@ -72,13 +88,16 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
     std::string name;
     std::vector<claim_row> holders;
     std::vector<claim_row> line;
+    instant shut_until = 0;
   };
   std::vector<found> all;
+  const instant asked = now();
   auto done = session_->read(deadline, [&](ledger& book) {
     for (const resource_row& row : book.named(space, prefix)) {
-      if (row.unused()) continue;
+      if (row.unused() && row.shut_until <= asked) continue;
       const spi::resource_id resource = resource_of(row.key);
-      all.push_back({resource.name, book.holders_of(resource), book.line_of(resource)});
+      all.push_back(
+          {resource.name, book.holders_of(resource), book.line_of(resource), row.shut_until});
     }
   });
   if (!done) return tl::unexpected(std::move(done.error()));
@@ -95,9 +114,10 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
   for (const found& each : all) {
     const auto holders = std::count_if(each.holders.begin(), each.holders.end(), counts);
     const auto waiters = std::count_if(each.line.begin(), each.line.end(), counts);
-    if (holders + waiters == 0) continue;
+    const auto shut = shut_for(each.shut_until, each.holders, *dead, at);
+    if (holders + waiters == 0 && !shut) continue;
     summaries.push_back(
-        {each.name, static_cast<std::size_t>(holders), static_cast<std::size_t>(waiters)});
+        {each.name, static_cast<std::size_t>(holders), static_cast<std::size_t>(waiters), shut});
   }
   return summaries;
 }

@@ -73,13 +73,15 @@ result<duration> tick_of(const spi::url& url) {
 }  // namespace
 
 result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
-                                                   std::shared_ptr<spi::reactor> reactor) {
+                                                   std::shared_ptr<spi::reactor> reactor,
+                                                   const net::backoff_limits& pauses) {
   if (auto known = spi::check_options(
           url, {"acl", "layout", "tick", "tls", "ca", "cert", "key", "sni", "verify"});
       !known) {
     return tl::unexpected(std::move(known.error()));
   }
   server_options options;
+  options.backoff = pauses;
   for (const spi::endpoint& each : url.hosts) {
     options.servers.push_back({each.host, each.port == 0 ? default_port : each.port, {}});
   }

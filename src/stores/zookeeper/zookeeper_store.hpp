@@ -201,8 +201,10 @@ class zookeeper_store final : public spi::store,
   time_point stamp_at_{};
 };
 
-// zookeeper://host[:port],...[/chroot]: docs/stores/zookeeper.md. Connects when it is first used.
+// zookeeper://host[:port],...[/chroot]: docs/stores/zookeeper.md. Connects when it is first used;
+// `pauses`: between two attempts.
 result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
-                                                   std::shared_ptr<spi::reactor> reactor);
+                                                   std::shared_ptr<spi::reactor> reactor,
+                                                   const net::backoff_limits& pauses);
 
 }  // namespace holdfast::zookeeper

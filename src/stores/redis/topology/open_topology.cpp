@@ -15,8 +15,9 @@ namespace {
 constexpr std::uint16_t sentinel_port = 26'379;
 
 result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
-                                                const std::shared_ptr<spi::reactor>& reactor) {
-  auto server = server_options_of(url, 0);
+                                                const std::shared_ptr<spi::reactor>& reactor,
+                                                const net::backoff_limits& pauses) {
+  auto server = server_options_of(url, 0, pauses);
   if (!server) return tl::unexpected(std::move(server.error()));
   std::string_view path = url.path;
   if (path.starts_with('/')) path.remove_prefix(1);
@@ -58,7 +59,8 @@ result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
 }
 
 result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
-                                               const std::shared_ptr<spi::reactor>& reactor) {
+                                               const std::shared_ptr<spi::reactor>& reactor,
+                                               const net::backoff_limits& pauses) {
   if (!url.path.empty() && url.path != "/" && url.path != "/0") {
     return failure(errc::invalid, "URL: a cluster has no databases but 0");
   }
@@ -67,11 +69,11 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
                    "URL: a cluster has the native dialect only: the keys of the others lie in "
                    "different slots");
   }
-  auto server = server_options_of(url, 0);
+  auto server = server_options_of(url, 0, pauses);
   if (!server) return tl::unexpected(std::move(server.error()));
   cluster_topology::settings how;
   for (std::size_t i = 0; i < url.hosts.size(); ++i) {
-    auto each = server_options_of(url, i);
+    auto each = server_options_of(url, i, pauses);
     if (!each) return tl::unexpected(std::move(each.error()));
     how.seeds.push_back(each->where);
   }
@@ -84,8 +86,10 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
 }  // namespace
 
 result<std::shared_ptr<topology>> open_topology(const spi::url& url,
-                                                const std::shared_ptr<spi::reactor>& reactor) {
-  return url.scheme == "redis+cluster" ? open_cluster(url, reactor) : open_sentinel(url, reactor);
+                                                const std::shared_ptr<spi::reactor>& reactor,
+                                                const net::backoff_limits& pauses) {
+  return url.scheme == "redis+cluster" ? open_cluster(url, reactor, pauses)
+                                       : open_sentinel(url, reactor, pauses);
 }
 
 }  // namespace holdfast::redis
