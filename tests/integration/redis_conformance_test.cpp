@@ -20,6 +20,7 @@ constexpr short_scripts::times times{60ms, 100ms};
 memory::rules short_rules() {
   memory::rules rules;
   rules.offer = offer;
+  rules.hand_over_after = duration{0};  // whoever waits is handed it
   rules.waiter_lease = times.waiter_lease;
   rules.tombstone_extra = times.tombstone_extra;
   return rules;

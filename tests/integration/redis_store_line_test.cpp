@@ -3,10 +3,21 @@
 
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
 namespace {
+
+long scripts_run(const redis_server& server) {
+  const std::string text = server.cli({"INFO", "commandstats"});
+  long sum = 0;
+  for (const std::string name : {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="}) {
+    const auto at = text.find(name);
+    if (at != std::string::npos) sum += std::stol(text.substr(at + name.size()));
+  }
+  return sum;
+}
 
 TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
   // Broken: a release would wake a herd that all ask again, as publish-and-retry does.
@@ -30,22 +41,50 @@ TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
     }
   }
   ASSERT_TRUE(eventually([&] { return line_length(all[0], "stock") == clients * each_has; }));
-  const auto scripts = [&] {
-    const std::string text = server.cli({"INFO", "commandstats"});
-    long sum = 0;
-    for (const std::string name : {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="}) {
-      const auto at = text.find(name);
-      if (at != std::string::npos) sum += std::stol(text.substr(at + name.size()));
-    }
-    return sum;
-  };
-  const long before = scripts();
+  const long before = scripts_run(server);
   const time_point start = clock::now();
   EXPECT_EQ(told(held->release()), "ok");
   ASSERT_TRUE(eventually([&] { return granted.load() == clients * each_has; }));
   // Beside a release each, every client looks once a second, in a batch, whether a push was lost.
   const auto seconds = (clock::now() - start) / 1s + 1;
-  EXPECT_LE(scripts() - before, clients * each_has + 1 + 3 * clients * seconds);
+  EXPECT_LE(scripts_run(server) - before, clients * each_has + 1 + 3 * clients * seconds);
+}
+
+TEST(redis_store_line, two_clients_in_turn_need_two_scripts_a_grant) {
+  // Broken: a lone waiter would be told that the lock is free, come too late, and ask in vain.
+  const redis_server server;
+  constexpr int clients = 2;
+  constexpr int turns = 300;
+  std::vector<client> all;
+  for (int i = 0; i < clients; ++i) all.push_back(open_client(redis_url(server.port())));
+  for (const client& each : all) {  // connected and subscribed
+    mutex lock(each, "stock", {.ttl = 60s});
+    ASSERT_TRUE(lock.acquire());
+  }
+  ASSERT_TRUE(is_free(all[0], "stock"));
+  const long before = scripts_run(server);
+  const time_point start = clock::now();
+  std::atomic<int> granted{0};
+  {
+    std::vector<std::jthread> threads;
+    for (const client& each : all) {
+      threads.emplace_back([&each, &granted] {
+        mutex lock(each, "stock", {.ttl = 60s});
+        for (int i = 0; i < turns; ++i) {
+          if (auto lease = lock.acquire({.wait = patience}); lease && lease->release()) ++granted;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(granted.load(), clients * turns);
+  const auto seconds = (clock::now() - start) / 1s + 1;
+  EXPECT_LE(scripts_run(server) - before, 2 * clients * turns + 3 * clients * seconds);
+
+  // Broken: a lock that many have wanted would be forgotten at once, and its fence with it, or never.
+  const std::string key = server.cli({"KEYS", "*:s:*stock"});
+  const auto life = std::chrono::milliseconds(std::stoll(server.cli({"PTTL", key})));
+  EXPECT_GE(life, 24h);
+  EXPECT_LE(life, 24h + 10min);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ do
   local id = sub(raw, 1, 16)
   local not_after, ttl, _, _, block, _, _, wish, fair, queued = unpack_bytes('>ddddI4I4I4BBB', raw, 33)
   if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after)
-    and (tomb <= now or tonumber(call('ZSCORE', tombs, id) or 0) <= now) then
+    and (tomb <= now or tonumber(call('ZSCORE', base .. 't' .. tail, id) or 0) <= now) then
     local answer
     if holder ~= '' then
       local place
@@ -53,15 +53,16 @@ do
         waiting = waiting + 1
       end
       if place then
-        if wanted == 0 and call('PUBSUB', numsub, base .. 'c:' .. holder_process)[2] > 0 then
+        channel = base .. 'c:' .. holder_process
+        if wanted == 0 and call('PUBSUB', numsub, channel)[2] > 0 then
           changed = true
           holder = pack('>dddBBBB', fence, fin, since, mode, offer, 1, revoked) .. sub(holder, 29)
-          letter, addressee = pack('>c1c16', 'w', holder_id), holder_process
+          letter = pack('>c1c16', 'w', holder_id)
         end
         local need = waiter_lease + 60000000
         if joined and waiting == 1 or line_side < now + need then
           line_side, changed = math.max(line_side, now + 2 * need), true
-          till = math.floor(line_side / 1000)
+          till = string.format('%.0f', math.floor(line_side / 1000))
         end
         answer = { 0, now, 1,
           fin - now + math.min(stagger_step * math.min(place, stagger_places), stagger_limit),
@@ -76,25 +77,16 @@ do
         if not head then
           grows = true
         elseif head == id then
-          -- The one whose turn it is, told that it is free; granted as it came into the line.
+          -- The one whose turn it is; granted as it came into the line.
           local record = call('HGET', records, id)
           if record then
             raw, cut, waiting = sub(record, 9), id, waiting - 1
             _, ttl, _, _, block = unpack_bytes('>ddddI4', raw, 33)
           end
-        elseif waiting == 1 and fair == 0 and told == head then
-          -- Somebody who did not wait, before the one that was told so has come.
-          local found_there = call('HMGET', records, head, id)
-          local record = found_there[1]
-          if record and not found_there[2] and string.byte(record, 86) == 0
-            and now - unpack_bytes('>d', record) <= hand_over_after
-            and call('PUBSUB', numsub, base .. 'c:' .. sub(record, 25, 40))[2] > 0 then
-            grows = true
-          end
         end
         if cut or grows then
           fence = math.max(last + 1, now)
-          last, told, fin, changed = fence + math.max(block, 1) - 1, '', now + ttl, true
+          last, fin, changed = fence + math.max(block, 1) - 1, now + ttl, true
           local others = waiting > 0
           holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 0, others and 1 or 0, 0) .. raw
           answer = { 1, now, fence, ttl, others and 2 or 0 }
@@ -174,7 +166,6 @@ if not claim.queued then return blocked(nil) end
 R.join(claim)
 R.note(QUEUED, claim)
 R.tell_wanted()
--- With one more in line, somebody who was only told that it is free may now be handed it.
 R.promote()
 h = R.find_holder(claim.id)
 if h then

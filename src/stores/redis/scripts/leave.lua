@@ -12,7 +12,8 @@ if state and not observed and ARGV[2] == '0' and string.sub(state, 1, 4) == 'hf1
   local last, name, _, fin, _, _, id, at = struct.unpack('>dI2c0dddI4c16', state, 5)
   if fin > now and id == string.sub(raw, 1, 16) then
     local bytes = struct.pack('>c4dI2c0', 'hf1i', last, #name, name)
-    local done = redis.pcall('SET', KEYS[1], bytes, 'PX', '86400000')
+    -- Its life reaches a day beyond the hold's end.
+    local done = redis.pcall('SET', KEYS[1], bytes, 'KEEPTTL')
     if type(done) == 'table' and done.err then
       if not string.find(done.err, 'OOM', 1, true) then return done end
       -- Out of memory: once a script has written, the server lets it write on.
@@ -38,10 +39,10 @@ do
         local found_there = call('HMGET', records, head, holder_id)
         if found_there[1] and not found_there[2] and string.byte(found_there[1], 85) == EXCLUSIVE then
           record = found_there[1]
-          addressee = sub(record, 25, 40)
+          channel = base .. 'c:' .. sub(record, 25, 40)
         end
       end
-      if record and call('PUBSUB', numsub, base .. 'c:' .. addressee)[2] == 0 then record = nil end
+      if record and call('PUBSUB', numsub, channel)[2] == 0 then record = nil end
     end
     if record or waiting == 0 then
       if ARGV[2] == '1' then
@@ -50,20 +51,14 @@ do
       end
       changed, holder, fin = true, '', nil
       if record then
-        local came, _, _, _, ttl, _, reserved, block, _, _, _, fair =
-          unpack_bytes('>dc16c16ddddI4I4I4BB', record)
-        if fair == 1 or waiting >= 2 or now - came > hand_over_after then
-          cut, waiting = head, waiting - 1
-          ttl = math.min(ttl, reserved)
-          fence = math.max(last + 1, now)
-          last, told, fin = fence + math.max(block, 1) - 1, '', now + ttl
-          local others = waiting > 0
-          holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0) .. sub(record, 9)
-          letter = pack('>c1c16dddB', 'g', head, fence, ttl, now, others and 3 or 1)
-        else
-          told = head
-          letter = pack('>c1c16', 'f', head)
-        end
+        local ttl, _, reserved, block = unpack_bytes('>dddI4', record, 49)
+        cut, waiting = head, waiting - 1
+        ttl = math.min(ttl, reserved)
+        fence = math.max(last + 1, now)
+        last, fin = fence + math.max(block, 1) - 1, now + ttl
+        local others = waiting > 0
+        holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0) .. sub(record, 9)
+        letter = pack('>c1c16dddB', 'g', head, fence, ttl, now, others and 3 or 1)
       end
 --@part mutex_write
       return { 1, now }

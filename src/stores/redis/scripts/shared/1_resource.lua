@@ -17,7 +17,6 @@
 --@is limit.line 1024 -- waiters looked at in one step
 --@is limit.tell 256 -- holders told that somebody waits
 --@is limit.claims 1000000 -- holders, and waiters, of one resource
---@is hand_over_after 1000
 --@is stagger_step 20000
 --@is stagger_limit 1000000
 --@is stagger_places 50
@@ -105,7 +104,7 @@ function R.load(which, bytes, name)
   R.existed = bytes and true or false
   S = {
     last = 0, shut = 0, tomb = 0, latch = 0, side = 0, line_side = 0, held = 0, permits = 0, untold = 0, ends = 0,
-    waiting = 0, dead = 0, seq = 0, silent = 0, max = 0, told = '', name = name,
+    waiting = 0, dead = 0, seq = 0, silent = 0, max = 0, name = name,
   }
   H = nil
   R.holders, R.holder_writes, R.waiters, R.line, R.hush, R.reach = {}, {}, {}, {}, {}, {}
@@ -116,10 +115,10 @@ function R.load(which, bytes, name)
   R.speaker, R.speaker_process = nil, nil
   if bytes then
     local kind = sub(bytes, 1, 4)
-    local at
+    local at, _
     if kind == 'hf1f' then
       S.last, S.shut, S.tomb, S.latch, S.side, S.line_side, S.held, S.permits, S.untold, S.ends,
-        S.waiting, S.dead, S.seq, S.silent, S.max, S.told, S.name, at =
+        S.waiting, S.dead, S.seq, S.silent, S.max, _, S.name, at =
         unpack_bytes('>ddddddI4dI4dI4ddI4I4I2c0I2c0', bytes, 5)
     elseif kind == 'hf1x' or kind == 'hf1i' then
       S.last, S.name, at = unpack_bytes('>dI2c0', bytes, 5)

@@ -44,11 +44,6 @@ function R.next_in_line()
   end
 end
 
-function R.hands_over(w)
-  if w.id == R.speaker or w.claim.fair or S.waiting >= 2 then return true end
-  return now - w.since > hand_over_after
-end
-
 function R.may_take(claim)
   if not R.free_for(claim) then return false end
   if S.waiting == 0 then return true end
@@ -74,7 +69,6 @@ end
 function R.grant(claim)
   local w = R.waiters[claim.id]
   if w and not w.gone then R.cut_waiter(w) end
-  S.told = ''
   local offer = R.speaker ~= claim.id
   local h = {
     claim = claim, fence = R.next_fence(claim.block), since = now, mode = claim.mode, offer = offer,
@@ -157,19 +151,10 @@ function R.promote()
   R.drop_ended()
   if S.waiting == 0 or S.shut > now or H then return end
   local offered = {}
-  local handing = false
   for _ = 1, limit.promote do
     if H then break end
     local w = R.next_in_line()
     if not w or not R.free_for(w.claim) then break end
-    handing = handing or R.hands_over(w)
-    if not handing then
-      if S.told ~= w.id then
-        S.told, R.dirty = w.id, true
-        R.post(w.claim.process, pack('>c1c16', 'f', w.id))
-      end
-      break
-    end
     local h = R.grant(w.claim)
     if h.offer then offered[#offered + 1] = h end
   end
@@ -190,7 +175,7 @@ function R.prolong(h)
 end
 
 function R.recheck_after(claim)
-  local wait = hand_over_after
+  local wait = 0
   if S.shut > now then
     wait = S.shut - now
   elseif H then

@@ -8,7 +8,7 @@ function R.shape()
   end
   local head = pack('>c4ddddddI4dI4dI4ddI4I4I2c0I2c0', 'hf1f', S.last, S.shut, S.tomb, S.latch,
     S.side, S.line_side, S.held, S.permits, math.max(S.untold, 0), S.ends, S.waiting, S.dead, S.seq,
-    S.silent, S.max, #S.told, S.told, #S.name, S.name)
+    S.silent, S.max, 0, '', #S.name, S.name)
   return H and head .. R.bytes_of(H) or head
 end
 
