@@ -1,5 +1,6 @@
 // Several locks as one, of any mix of clients and engines: all or nothing, one deadline, free of
-// deadlock whatever the order (it blocks on one and tries the rest, as std::lock does).
+// deadlock whatever the order (it blocks on one and tries the rest, as std::lock does, and pauses for
+// a random moment when that failed: on a slow engine it gets through sooner than std::lock).
 //
 //   holdfast::multi_lock both({&from, &to});
 //   if (auto leases = both.acquire({.wait = 1s})) transfer(leases->lost());
@@ -73,8 +74,9 @@ class multi_lock {
  private:
   bool lock_within(duration wait);
   // `first` is waited for, the others are tried. Where that fails, `first` becomes the one that was
-  // in the way.
-  result<multi_lease> round(std::size_t& first, duration wait, const std::stop_token& token);
+  // in the way, and `tried` says how long the tries took.
+  result<multi_lease> round(std::size_t& first, duration wait, duration& tried,
+                            const std::stop_token& token);
 
   std::vector<mutex*> locks_;
   std::vector<std::size_t> order_;  // in which they are taken: by name, the same everywhere

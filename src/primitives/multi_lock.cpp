@@ -3,6 +3,8 @@
 #include <holdfast/multi_lock.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -26,6 +28,34 @@ result<lease> try_soon(const detail::seeker& seeker, const std::stop_token& toke
     return failure(errc::unavailable, "no answer within 1 s");
   }
   return answer;
+}
+
+// Two groups that take each other's locks in step could go on so for long, the longer the slower the
+// engine. A random pause after each failed round, up to what the failed tries took, then up to twice
+// that and four times, lets one of them finish.
+constexpr unsigned most_doublings = 2;
+constexpr duration longest_pause = std::chrono::milliseconds(250);
+
+duration random_pause(spi::runtime& runtime, duration tried, unsigned failures) {
+  const duration longest =
+      std::min(tried * (1U << std::min(failures, most_doublings)), longest_pause);
+  if (longest <= duration{0}) return duration{0};
+  return duration(
+      static_cast<duration::rep>(runtime.random() % static_cast<std::uint64_t>(longest.count())));
+}
+
+// Nothing is held meanwhile. Ends early when stopped.
+void pause_until(const std::shared_ptr<spi::runtime>& runtime, time_point when,
+                 const std::stop_token& token) {
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  const auto end = [runtime, over] {
+    over->store(true);
+    runtime->wake(*over);
+  };
+  const std::stop_callback stopped(token, end);
+  const auto timer = runtime->at(when, end);
+  runtime->wait(*over);
+  runtime->cancel(timer);
 }
 
 void check_distinct(const std::vector<mutex*>& locks) {
@@ -60,16 +90,20 @@ multi_lock::~multi_lock() {
   if (held_) unlock();
 }
 
-result<multi_lease> multi_lock::round(std::size_t& first, duration wait,
+result<multi_lease> multi_lock::round(std::size_t& first, duration wait, duration& tried,
                                       const std::stop_token& token) {
+  const auto& runtime = locks_.front()->inside().in().client->runtime;
   std::vector<lease> leases(locks_.size());
+  time_point begun;
   for (std::size_t i = 0; i < locks_.size(); ++i) {
     const std::size_t place = (first + i) % locks_.size();
     const std::size_t which = order_[place];
     const detail::seeker& seeker = locks_[which]->inside();
     auto granted = i == 0 ? seeker.acquire({.wait = wait}, token) : try_soon(seeker, token);
+    if (i == 0) begun = runtime->now();
     if (!granted) {
       first = place;
+      tried = runtime->now() - begun;
       return tl::unexpected(std::move(granted.error()));
     }
     leases[which] = std::move(*granted);
@@ -78,22 +112,28 @@ result<multi_lease> multi_lock::round(std::size_t& first, duration wait,
 }
 
 result<multi_lease> multi_lock::acquire(const acquire_options& options, std::stop_token token) {
-  const auto now = [this] { return locks_.front()->inside().in().client->runtime->now(); };
-  const time_point start = now();
+  const auto& runtime = locks_.front()->inside().in().client->runtime;
+  const time_point start = runtime->now();
   const time_point deadline =
       options.wait >= time_point::max() - start ? time_point::max() : start + options.wait;
   std::size_t first = 0;
-  for (duration left = options.wait;;) {
+  duration left = options.wait;
+  for (unsigned failures = 0;; ++failures) {
     // What a round took is given back before the next begins, and the next waits for the lock that
     // was in the way: nobody holds one and waits for another, so no circle can close.
     const std::size_t waited_for = first;
-    auto all = round(first, left, token);
+    duration tried{0};
+    auto all = round(first, left, tried, token);
     if (all && all->valid()) return all;
     const error why = all ? error{errc::lost, "one ended before all were there"} : all.error();
     all = failure(errc::busy);
     const bool again = why == errc::lost || (first != waited_for && passing(why));
     if (!again || options.wait <= duration{0}) return tl::unexpected(why);
-    const time_point present = now();
+    const duration pause = random_pause(*runtime, tried, failures);
+    if (pause > duration{0}) {
+      pause_until(runtime, std::min(runtime->now() + pause, deadline), token);
+    }
+    const time_point present = runtime->now();
     if (present >= deadline) {
       return failure(why == errc::busy ? errc::timed_out : why.code, why.detail);
     }

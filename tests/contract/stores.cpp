@@ -98,6 +98,11 @@ fresh_engine zookeeper_engine() {
   const shared_zookeeper server = use_shared_zookeeper();
   return {"zookeeper://" + server.hosts + fresh_chroot(), server.keep};
 }
+
+fresh_engine zookeeper_ensemble_engine() {
+  static const auto servers = std::make_shared<const zookeeper_ensemble>();
+  return {"zookeeper://" + servers->hosts() + fresh_chroot(), servers};
+}
 #endif
 
 }  // namespace
@@ -126,6 +131,7 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {"zookeeper", zookeeper_engine},
+      {"zookeeper_ensemble", zookeeper_ensemble_engine},
 #endif
   };
   return all;
