@@ -2,6 +2,7 @@
 #include "core/names.hpp"
 #include "primitives/client_state.hpp"
 #include "primitives/latch_wait.hpp"
+#include "primitives/pause.hpp"
 #include "primitives/wait_for.hpp"
 
 #include <holdfast/latch.hpp>
@@ -41,13 +42,6 @@ result<void> usable(const client::state& state) {
   return {};
 }
 
-void pause(const client::state& state, duration time) {
-  const auto runtime = state.runtime;
-  static_cast<void>(wait_for<void>(runtime, [&](spi::completion<void> done) {
-    runtime->at(runtime->now() + time, [done = std::move(done)]() mutable { done({}); });
-  }));
-}
-
 result<spi::latch_state> change(const client::state& state, const spi::resource_id& resource,
                                 const spi::latch_change& wish) {
   if (auto fine = usable(state); !fine) return tl::unexpected(fine.error());
@@ -64,8 +58,9 @@ result<spi::latch_state> change(const client::state& state, const spi::resource_
     if (answer || !(answer.error() == errc::unavailable) || state.engine->inert()) return answer;
     if (attempts >= retry.attempts) return answer;
     const duration step = backoff.next(state.runtime->random());
-    if (state.runtime->now() + step >= deadline) return answer;
-    pause(state, step);
+    const time_point next = state.runtime->now() + step;
+    if (next >= deadline) return answer;
+    detail::pause_until(state.runtime, next);
   }
 }
 

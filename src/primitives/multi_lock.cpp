@@ -1,10 +1,9 @@
+#include "primitives/pause.hpp"
 #include "primitives/std_face.hpp"
 
 #include <holdfast/multi_lock.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -42,20 +41,6 @@ duration random_pause(spi::runtime& runtime, duration tried, unsigned failures) 
   if (longest <= duration{0}) return duration{0};
   return duration(
       static_cast<duration::rep>(runtime.random() % static_cast<std::uint64_t>(longest.count())));
-}
-
-// Nothing is held meanwhile. Ends early when stopped.
-void pause_until(const std::shared_ptr<spi::runtime>& runtime, time_point when,
-                 const std::stop_token& token) {
-  const auto over = std::make_shared<std::atomic<bool>>(false);
-  const auto end = [runtime, over] {
-    over->store(true);
-    runtime->wake(*over);
-  };
-  const std::stop_callback stopped(token, end);
-  const auto timer = runtime->at(when, end);
-  runtime->wait(*over);
-  runtime->cancel(timer);
 }
 
 void check_distinct(const std::vector<mutex*>& locks) {
@@ -126,12 +111,12 @@ result<multi_lease> multi_lock::acquire(const acquire_options& options, std::sto
     auto all = round(first, left, tried, token);
     if (all && all->valid()) return all;
     const error why = all ? error{errc::lost, "one ended before all were there"} : all.error();
-    all = failure(errc::busy);
+    all = failure(errc::busy);  // nothing is held from here on
     const bool again = why == errc::lost || (first != waited_for && passing(why));
     if (!again || options.wait <= duration{0}) return tl::unexpected(why);
     const duration pause = random_pause(*runtime, tried, failures);
     if (pause > duration{0}) {
-      pause_until(runtime, std::min(runtime->now() + pause, deadline), token);
+      detail::pause_until(runtime, std::min(runtime->now() + pause, deadline), token);
     }
     const time_point present = runtime->now();
     if (present >= deadline) {
