@@ -180,6 +180,8 @@ void database::roll_back() noexcept {
 
 std::int64_t database::last_row() const noexcept { return sqlite3_last_insert_rowid(handle_); }
 
+std::int64_t database::changed_rows() const noexcept { return sqlite3_changes(handle_); }
+
 error database::last_error() const {
   const int result = sqlite3_extended_errcode(handle_);
   return {code_of(result), "sqlite, " + path_ + ", " + sqlite3_errmsg(handle_) + " (" +

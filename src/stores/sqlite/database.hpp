@@ -60,6 +60,8 @@ class database {
   void roll_back() noexcept;
 
   [[nodiscard]] std::int64_t last_row() const noexcept;
+  // Rows that the last statement that writes has changed.
+  [[nodiscard]] std::int64_t changed_rows() const noexcept;
   [[nodiscard]] sqlite3* get() const noexcept { return handle_; }
   [[nodiscard]] bool inherited() const noexcept { return born_ != fork_generation(); }
 

@@ -39,6 +39,17 @@ bool may_pass(const resource_row& at, const spi::claim& newcomer) {
   return newcomer.mode != spi::mode::shared || at.waiting_exclusive == 0;
 }
 
+void begin_use(resource_row& at, const spi::claim& claim) {
+  const bool semaphore = claim.mode == spi::mode::permit;
+  at.kind = semaphore ? kind::semaphore : kind::lock;
+  at.max = semaphore ? claim.max : 0;
+}
+
+// 0, or more than there are.
+bool impossible(const spi::claim& claim) {
+  return claim.mode == spi::mode::permit && (claim.permits == 0 || claim.permits > claim.max);
+}
+
 claim_row row_of(const moment& step, const spi::claim& claim, std::int64_t place) {
   claim_row row;
   row.id = claim.id;
@@ -73,7 +84,7 @@ spi::holder described(const moment& step, const claim_row& row) {
 result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim,
                                      std::int64_t& place) {
   const std::string key = key_of(claim.resource);
-  if (claim.mode == spi::mode::permit && (claim.permits == 0 || claim.permits > claim.max)) {
+  if (impossible(claim)) {
     settle(step, key);  // as every attempt does
     return failure(errc::invalid,
                    std::to_string(claim.permits) + " permits of " + std::to_string(claim.max));
@@ -103,11 +114,7 @@ result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim
 // A newcomer: granted, queued, or turned away.
 spi::outcome ledger::place_claim(const moment& step, resource_row& at, const spi::claim& claim,
                                  std::int64_t& place) {
-  if (at.unused()) {
-    const bool semaphore = claim.mode == spi::mode::permit;
-    at.kind = semaphore ? kind::semaphore : kind::lock;
-    at.max = semaphore ? claim.max : 0;
-  }
+  if (at.unused()) begin_use(at, claim);
   claim_row row = row_of(step, claim, static_cast<std::int64_t>(at.last + 1));
   if (may_pass(at, claim) && free_for(step, at, row)) {
     place = row.place;
@@ -141,6 +148,37 @@ spi::outcome ledger::stand(const moment& step, resource_row& at, const claim_row
   }
   save(step, at);
   return answer;
+}
+
+std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::claim& claim,
+                                                 std::int64_t& place) {
+  if (place != 0 || impossible(claim)) return std::nullopt;
+  const std::string key = key_of(claim.resource);
+  const resource_row* known = roster_.look(key);
+  if (known == nullptr || !known->unused() || known->shut_until > step.now) return std::nullopt;
+  resource_row at = roster_.recall(key);
+  begin_use(at, claim);
+  const claim_row row =
+      grant(step, at, row_of(step, claim, static_cast<std::int64_t>(at.last + 1)));
+  const spi::granted answer = granted_to(step, at, row);
+  if (!roster_.exchange(std::move(at))) return std::nullopt;
+  place = row.place;
+  return answer;
+}
+
+std::optional<spi::departure> ledger::give_at_once(const moment& step, const spi::claim& claim,
+                                                   std::int64_t place) {
+  const std::string key = key_of(claim.resource);
+  const resource_row* known = roster_.look(key);
+  if (known == nullptr || known->next_end <= step.now) return std::nullopt;
+  if (!known->seat || known->seat->place != place || known->seat->id != claim.id) {
+    return std::nullopt;
+  }
+  resource_row at = roster_.recall(key);
+  const claim_row held = std::move(*at.seat);
+  roster_.remove_holder(at, held);
+  if (!roster_.exchange(std::move(at))) return std::nullopt;
+  return spi::departure::was_holder;
 }
 
 spi::departure ledger::leave(const moment& step, const spi::claim& claim, std::int64_t place) {

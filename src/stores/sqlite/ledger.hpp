@@ -54,6 +54,13 @@ class ledger {
   // client knows the claim to be, 0 if nowhere; updated.
   result<spi::outcome> attempt(const moment& step, const spi::claim& claim, std::int64_t& place);
   spi::departure leave(const moment& step, const spi::claim& claim, std::int64_t place);
+  // The same for a lock that only this store uses, as far as it remembers, and that nobody waits
+  // for: one statement, which is its own transaction, instead of four. Outside a transaction.
+  // Nothing: it is not so, or not any more; nothing has happened then.
+  std::optional<spi::granted> take_at_once(const moment& step, const spi::claim& claim,
+                                           std::int64_t& place);
+  std::optional<spi::departure> give_at_once(const moment& step, const spi::claim& claim,
+                                             std::int64_t place);
   // Only looks: `waiting` means that an attempt may do more. A read transaction is enough.
   spi::renewal look(const moment& step, const spi::claim& claim, std::int64_t place);
   result<spi::granted> change(const moment& step, const spi::claim& claim, std::int64_t place,

@@ -30,10 +30,10 @@ void discount(resource_row& at, const claim_row& row) {
 
 // By the number that the name had last time, which is one step less than by the name.
 std::optional<resource_row> roster::find(std::string_view key) {
-  const auto known = numbers_.find(key);
-  if (known != numbers_.end()) {
-    if (auto found = load(known->second, key)) return found;
-    numbers_.erase(known);
+  const auto known = known_.find(key);
+  if (known != known_.end()) {
+    if (auto found = load(known->second.id, key)) return found;
+    known_.erase(known);
   }
   query named(statements_.resource_named, key);
   if (!named.next()) return std::nullopt;
@@ -49,12 +49,54 @@ std::optional<resource_row> roster::load(std::int64_t id, std::string_view key) 
   row.key = key;
   row.last = static_cast<std::uint64_t>(found.number(1));
   decode_resource(found.blob(2), row);
+  row.stored_last = row.last;
+  row.stored_body = found.blob(2);
   return row;
 }
 
-void roster::remember(std::string_view key, std::int64_t id) {
-  if (numbers_.size() >= remembered_limit) numbers_.clear();
-  numbers_.insert_or_assign(std::string(key), id);
+roster::memory& roster::remember(std::string_view key, std::int64_t id) {
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    if (known_.size() >= remembered_limit) known_.clear();
+    known = known_.emplace(key, memory{}).first;
+  }
+  known->second.id = id;
+  return known->second;
+}
+
+const resource_row* roster::look(std::string_view key) {
+  const auto known = known_.find(key);
+  if (known == known_.end() || !known->second.row) return nullptr;
+  memory& of = known->second;
+  if (of.detours > 0) {
+    --of.detours;
+    return nullptr;
+  }
+  return &*of.row;
+}
+
+// Out of memory: whatever becomes of it, it is not what was stored.
+resource_row roster::recall(std::string_view key) {
+  auto& known = known_.find(key)->second.row;
+  resource_row row = std::move(*known);
+  known.reset();
+  return row;
+}
+
+bool roster::exchange(resource_row at) {
+  std::string body = encode(at);
+  run(statements_.exchange_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body),
+      static_cast<std::int64_t>(at.stored_last), bytes(at.stored_body), bytes(at.key));
+  memory& of = known_.find(at.key)->second;
+  if (statements_.owner.changed_rows() == 0) {
+    of.detours = detours;
+    return false;
+  }
+  at.stored_last = at.last;
+  at.stored_body = std::move(body);
+  at.dirty = false;
+  of.row = std::move(at);
+  return true;
 }
 
 resource_row roster::make(std::string_view key, instant now) {
@@ -78,9 +120,17 @@ resource_row roster::make(std::string_view key, instant now) {
 
 void roster::save(resource_row& at) {
   if (!at.dirty) return;
-  const std::string body = encode(at);
+  std::string body = encode(at);
   run(statements_.update_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body));
+  at.stored_last = at.last;
+  at.stored_body = std::move(body);
   at.dirty = false;
+  memory& of = remember(at.key, at.id);
+  if (at.plain()) {
+    of.row = at;
+  } else {
+    of.row.reset();
+  }
 }
 
 void roster::forget_some(instant now) {

@@ -28,6 +28,14 @@ class roster {
   // Writes the resource's row if it was changed.
   void save(resource_row& at);
 
+  // The short way, for a lock that nobody else touched since this store last wrote it. First
+  // look(): the row as this store wrote it last, if it was plain; nullptr: not known. Then recall()
+  // and exchange(), outside a transaction: in one of its own writes the row if the database still
+  // has what was recalled. False: it has not, and nothing has happened.
+  [[nodiscard]] const resource_row* look(std::string_view key);
+  [[nodiscard]] resource_row recall(std::string_view key);
+  bool exchange(resource_row at);
+
   // The claim at a place, if it is this one.
   [[nodiscard]] std::optional<claim_row> holder(const resource_row& at, std::int64_t place,
                                                 const spi::claim_id& id);
@@ -53,10 +61,18 @@ class roster {
   static constexpr std::int64_t forgetting_step = 64;
   // Names whose row is known by number.
   static constexpr std::size_t remembered_limit = 10'000;
+  // Where somebody else had touched it, the short way is not tried this many times.
+  static constexpr int detours = 8;
 
  private:
+  struct memory {
+    std::int64_t id = 0;
+    std::optional<resource_row> row;
+    int detours = 0;
+  };
+
   std::optional<resource_row> load(std::int64_t id, std::string_view key);
-  void remember(std::string_view key, std::int64_t id);
+  memory& remember(std::string_view key, std::int64_t id);
   std::optional<claim_row> at_place(const resource_row& at, standing where, std::int64_t place,
                                     const spi::claim_id& id);
   std::vector<claim_row> all(const resource_row& at, standing where, std::size_t limit);
@@ -66,7 +82,7 @@ class roster {
 
   statements& statements_;
   std::int64_t forgotten_up_to_ = 0;
-  std::map<std::string, std::int64_t, std::less<>> numbers_;  // hints: each is checked
+  std::map<std::string, memory, std::less<>> known_;  // hints: each is checked
 };
 
 }  // namespace holdfast::sqlite

@@ -135,9 +135,11 @@ std::string encode(const resource_row& row) {
   packed.next_end = row.next_end;
   packed.shut_until = row.shut_until;
   std::string body;
-  body.reserve(sizeof packed + sizeof(packed_claim) + (row.seat ? row.seat->payload.size() : 0));
+  body.reserve(std::max(row.stored_body.size(), sizeof packed + sizeof(packed_claim) +
+                                                    (row.seat ? row.seat->payload.size() : 0)));
   append(body, packed);
   if (row.seat) append(body, *row.seat);
+  if (body.size() < row.stored_body.size()) body.resize(row.stored_body.size());
   return body;
 }
 

@@ -74,10 +74,19 @@ struct resource_row {
   std::optional<claim_row> seat;
 
   bool dirty = false;  // differs from what is in the database
+  // What is in the database.
+  std::uint64_t stored_last = 0;
+  std::string stored_body;
 
   [[nodiscard]] bool unused() const noexcept { return holders == 0 && waiting == 0; }
+  // It is all there is of the resource: no row of another table belongs to it, nobody is to be told.
+  [[nodiscard]] bool plain() const noexcept {
+    return waiting == 0 && holders == (seat ? 1U : 0U) && !observed && kind != kind::latch;
+  }
 };
 
+// At least as long as what is stored: SQLite writes a row of the same size in place, so a lock that
+// is taken and given back again and again is not moved about in its page.
 std::string encode(const resource_row& row);
 // Fills in what encode() packed.
 void decode_resource(std::string_view body, resource_row& row);

@@ -31,9 +31,9 @@ constexpr std::int64_t log_slack_pages = 256;
 }  // namespace
 
 session::session(const location& at, gate_file gate, std::unique_ptr<database> connection,
-                 identity file)
+                 opened_file file)
     : location_(at),
-      identity_(file),
+      file_(std::move(file)),
       gate_(std::move(gate)),
       database_(std::move(connection)),
       statements_(*database_),
@@ -42,13 +42,15 @@ session::session(const location& at, gate_file gate, std::unique_ptr<database> c
 result<std::unique_ptr<session>> session::open(const location& at, gate_file gate,
                                                time_point deadline) {
   struct stat status {};
-  if (::stat(at.database.c_str(), &status) != 0) {
+  descriptor handle = descriptor::made_by(
+      [&] { return ::open(at.database.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW); });
+  if (!handle || ::fstat(handle.get(), &status) != 0) {
     return failure(errc::unavailable, "sqlite, open " + at.database + ", " + std::strerror(errno));
   }
   auto connection = database::open(at.database);
   if (!connection) return tl::unexpected(std::move(connection.error()));
-  std::unique_ptr<session> made(
-      new session(at, std::move(gate), std::move(*connection), {status.st_dev, status.st_ino}));
+  std::unique_ptr<session> made(new session(at, std::move(gate), std::move(*connection),
+                                            {std::move(handle), status.st_dev, status.st_ino}));
   made->database_->set_deadline(deadline);
   result<void> done;
   const bool entered = made->gate_.inside(
@@ -100,15 +102,22 @@ tl::unexpected<error> session::gate_closed() {
 }
 
 result<void> session::in_place() const {
+  const time_point now = clock::now();
   struct stat status {};
+  // The file itself is asked for its names, which costs half of what following the path does.
+  if (now - path_seen_.load(std::memory_order_relaxed) < path_age &&
+      ::fstat(file_.handle.get(), &status) == 0 && status.st_nlink > 0) {
+    return {};
+  }
   if (::stat(location_.database.c_str(), &status) != 0) {
     return failure(errc::unavailable, "sqlite, " + location_.database +
                                           " was deleted while in use: its locks are lost");
   }
-  if (status.st_dev != identity_.device || status.st_ino != identity_.inode) {
+  if (status.st_dev != file_.device || status.st_ino != file_.inode) {
     return failure(errc::unavailable, "sqlite, " + location_.database +
                                           " was replaced while in use: its locks are lost");
   }
+  path_seen_.store(now, std::memory_order_relaxed);
   return {};
 }
 

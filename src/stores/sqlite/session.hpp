@@ -19,6 +19,8 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <new>
 #include <string>
@@ -37,10 +39,19 @@ class session {
   // means that nothing has happened. No pointers into the session may be kept.
   template <class Work>
   result<void> write(time_point deadline, Work&& work) {
+    return write(
+        deadline, [](ledger&) { return false; }, work);
+  }
+
+  // The same, but not where `at_once(ledger&)` answers that it has done it by one statement, which
+  // is a transaction of its own.
+  template <class AtOnce, class Work>
+  result<void> write(time_point deadline, AtOnce&& at_once, Work&& work) {
     if (auto begun = begin_write(deadline); !begun) return begun;
     result<void> done;
     const bool entered = gate_.inside(deadline, [&]() noexcept {
       done = attempt([&] {
+        if (at_once(ledger_)) return;
         run(statements_.begin);
         work(ledger_);
         run(statements_.commit);
@@ -73,8 +84,10 @@ class session {
     return done;
   }
 
-  // Is the path still the file that was opened, and the folder the one beside it? Else: why not.
+  // Is the path still the file that was opened? Else: why not. A file that was deleted or replaced
+  // shows at once, one that was moved away with its name or its folder after at most `path_age`.
   [[nodiscard]] result<void> in_place() const;
+  static constexpr duration path_age = std::chrono::milliseconds(10);
 
   [[nodiscard]] statements& prepared() noexcept { return statements_; }
   [[nodiscard]] const location& where() const noexcept { return location_; }
@@ -83,12 +96,15 @@ class session {
   void reserve_log() noexcept;
 
  private:
-  struct identity {
+  // What was opened. By O_PATH: SQLite's locks outlive the end of such a descriptor.
+  struct opened_file {
+    descriptor handle;
     dev_t device = 0;
     ino_t inode = 0;
   };
 
-  session(const location& at, gate_file gate, std::unique_ptr<database> connection, identity file);
+  session(const location& at, gate_file gate, std::unique_ptr<database> connection,
+          opened_file file);
 
   template <class Work>
   result<void> attempt(Work&& work) {
@@ -112,7 +128,8 @@ class session {
   void set_up();
 
   const location location_;
-  const identity identity_;
+  const opened_file file_;
+  mutable std::atomic<time_point> path_seen_{};  // to lead to the file
   turn turn_;
   gate_file gate_;                      // for who has the turn
   std::unique_ptr<database> database_;  // for who has the turn

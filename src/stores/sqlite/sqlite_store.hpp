@@ -105,6 +105,9 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   // verbs.cpp
   template <class Work>
   result<void> write(time_point deadline, effects& out, const spi::claim_id* claim, Work&& work);
+  template <class AtOnce, class Work>
+  result<void> write(time_point deadline, effects& out, const spi::claim_id* claim,
+                     AtOnce&& at_once, Work&& work);
   void settle(const std::string& key, time_point deadline);
   result<spi::outcome> do_attempt(const spi::claim& claim, time_point deadline);
   result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);

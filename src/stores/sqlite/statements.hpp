@@ -31,6 +31,7 @@ struct statements {
   statement resource_named{owner, statement_text("resource_named")};
   statement insert_resource{owner, statement_text("insert_resource")};
   statement update_resource{owner, statement_text("update_resource")};
+  statement exchange_resource{owner, statement_text("exchange_resource")};
   statement delete_resource{owner, statement_text("delete_resource")};
   statement resources_from{owner, statement_text("resources_from")};
   statement resources_named{owner, statement_text("resources_named")};

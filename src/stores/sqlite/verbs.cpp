@@ -16,11 +16,21 @@ constexpr int burial_rounds = 64;
 template <class Work>
 result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
                                  Work&& work) {
+  return write(
+      deadline, out, claim, [](ledger&, const moment&) { return false; }, work);
+}
+
+template <class AtOnce, class Work>
+result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
+                                 AtOnce&& at_once, Work&& work) {
   const auto dead = courier_->dead();
-  auto done = session_->write(deadline, [&](ledger& book) {
-    const instant now = clock::now().time_since_epoch().count();
-    work(book, moment{now, self_.number, *dead, out, claim});
-  });
+  const auto now_or_later = [&](auto& step_by) {
+    return [&](ledger& book) {
+      const instant now = clock::now().time_since_epoch().count();
+      return step_by(book, moment{now, self_.number, *dead, out, claim});
+    };
+  };
+  auto done = session_->write(deadline, now_or_later(at_once), now_or_later(work));
   if (!done) {
     out = {};
     if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
@@ -45,9 +55,14 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, time_poin
   for (int round = 0; round < burial_rounds; ++round) {
     effects out;
     std::int64_t place = roll_->place(claim.id);
-    auto done = write(deadline, out, &claim.id, [&](ledger& book, const moment& step) {
-      answer = book.attempt(step, claim, place);
-    });
+    auto done = write(
+        deadline, out, &claim.id,
+        [&](ledger& book, const moment& step) {
+          const auto grant = book.take_at_once(step, claim, place);
+          if (grant) answer = *grant;
+          return grant.has_value();
+        },
+        [&](ledger& book, const moment& step) { answer = book.attempt(step, claim, place); });
     if (!done) return tl::unexpected(std::move(done.error()));
     roll_->set_place(claim.id, place);
     const bool found_dead = courier_->deliver(out, deadline);
@@ -77,9 +92,14 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
   }
   effects out;
   spi::departure answer = spi::departure::gone;
-  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-    answer = book.leave(step, claim, place);
-  });
+  auto done = write(
+      deadline, out, nullptr,
+      [&](ledger& book, const moment& step) {
+        const auto left = book.give_at_once(step, claim, place);
+        if (left) answer = *left;
+        return left.has_value();
+      },
+      [&](ledger& book, const moment& step) { answer = book.leave(step, claim, place); });
   if (!done) {
     roll_->owe(claim.id);
     return tl::unexpected(std::move(done.error()));

@@ -1,0 +1,168 @@
+// The embedded store's short way: a lock that only one store uses is taken and given back from memory,
+// by one statement that checks what it remembers. Here: what others did meanwhile is never missed.
+#include "integration/sqlite_harness.hpp"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <string>
+
+namespace holdfast::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Takes and gives back; the fence.
+std::uint64_t use(const embedded_client& client, const std::string& name = "stock") {
+  const auto claim = client.claim(name);
+  const auto answer = client.attempt(claim);
+  if (!granted(answer) || client.leave(claim).value() != departure::was_holder) return 0;
+  return fence(answer);
+}
+
+// A row as SQLite's shell sees it.
+class raw_database {
+ public:
+  explicit raw_database(const std::string& path) { sqlite3_open(path.c_str(), &handle_); }
+  raw_database(const raw_database&) = delete;
+  raw_database& operator=(const raw_database&) = delete;
+  ~raw_database() { sqlite3_close(handle_); }
+
+  void execute(const std::string& sql) {
+    EXPECT_EQ(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(handle_);
+  }
+  std::int64_t number(const std::string& sql) {
+    sqlite3_stmt* asked = nullptr;
+    sqlite3_prepare_v2(handle_, sql.c_str(), -1, &asked, nullptr);
+    const std::int64_t found =
+        sqlite3_step(asked) == SQLITE_ROW ? sqlite3_column_int64(asked, 0) : -1;
+    sqlite3_finalize(asked);
+    return found;
+  }
+
+ private:
+  sqlite3* handle_ = nullptr;
+};
+
+TEST(sqlite_short_way, sees_that_another_holds_what_was_free) {
+  // Broken: a store believes its memory, and two hold one lock.
+  const embedded_file file;
+  const embedded_client first(file.path());
+  const embedded_client second(file.path());
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_NE(use(first), 0U);
+    const auto held = second.claim();
+    ASSERT_TRUE(granted(second.attempt(held)));
+    auto tries = first.claim();
+    tries->queued = false;
+    ASSERT_FALSE(granted(first.attempt(tries)));
+    ASSERT_EQ(second.leave(held).value(), departure::was_holder);
+  }
+}
+
+TEST(sqlite_short_way, gives_fences_that_grow_across_stores) {
+  // Broken: a fence from memory is one that another store has given meanwhile.
+  const embedded_file file;
+  const embedded_client first(file.path());
+  const embedded_client second(file.path());
+  std::uint64_t last = 0;
+  for (int round = 0; round < 200; ++round) {
+    const std::uint64_t now = use(round % 7 < 4 ? first : second);
+    ASSERT_GT(now, last);
+    last = now;
+  }
+}
+
+TEST(sqlite_short_way, hands_over_to_who_came_to_wait) {
+  // Broken: a release from memory does not see that somebody queued, who then waits for ever.
+  const embedded_file file;
+  const embedded_client first(file.path());
+  const embedded_client second(file.path());
+  for (int round = 0; round < 20; ++round) {
+    const auto held = first.claim();
+    ASSERT_TRUE(granted(first.attempt(held)));
+    const auto waiter = second.fair_claim();
+    const auto wakeup = std::make_shared<noting_wakeup>();
+    ASSERT_TRUE(queued(second.attempt(waiter, wakeup)));
+    ASSERT_EQ(first.leave(held).value(), departure::was_holder);
+    ASSERT_TRUE(wakeup->is_granted());
+    ASSERT_EQ(second.leave(waiter).value(), departure::was_holder);
+  }
+}
+
+TEST(sqlite_short_way, does_not_write_into_the_row_of_another_name) {
+  // Broken: a name was forgotten, its number given to another name, and that one becomes held.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  ASSERT_NE(use(client), 0U);
+  raw_database raw(file.path());
+  raw.execute(
+      "UPDATE resources SET key = CAST('/other' AS BLOB) WHERE key = CAST('/stock' AS BLOB)");
+  const auto held = client.claim();
+  ASSERT_TRUE(granted(client.attempt(held)));
+  EXPECT_TRUE(client.inspect("other").holders.empty());
+  EXPECT_EQ(client.inspect("stock").holders.size(), 1U);
+}
+
+TEST(sqlite_short_way, tells_an_observer_who_came_meanwhile) {
+  // Broken: `watch` sees nothing of a lock that its store uses from memory.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const embedded_client onlooker(file.path());
+  ASSERT_NE(use(client), 0U);
+  std::promise<spi::store_event> heard;
+  std::atomic<bool> told{false};
+  const auto seat = onlooker.store().observe({"", "stock"}, [&](const spi::store_event& event) {
+    if (!told.exchange(true)) heard.set_value(event);
+  });
+  ASSERT_TRUE(seat);
+  ASSERT_NE(use(client), 0U);
+  auto future = heard.get_future();
+  ASSERT_EQ(future.wait_for(generous), std::future_status::ready);
+  EXPECT_EQ(future.get().kind, spi::event_kind::granted);
+}
+
+TEST(sqlite_short_way, keeps_a_rows_size) {
+  // Broken: each time a lock is taken its row moves about in its page, or to another.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  ASSERT_NE(use(client), 0U);
+  raw_database raw(file.path());
+  const std::string size = "SELECT length(body) FROM resources";
+  const std::int64_t free = raw.number(size);
+  const auto held = client.claim();
+  ASSERT_TRUE(granted(client.attempt(held)));
+  EXPECT_EQ(raw.number(size), free);
+  auto longer = client.claim("more");
+  longer->payload = std::string(200, 'p');
+  ASSERT_TRUE(granted(client.attempt(longer)));
+  EXPECT_EQ(client.inspect("more").holders.front().payload, longer->payload);
+}
+
+TEST(sqlite_short_way, sees_a_file_that_was_moved_away) {
+  // Broken: verbs that do not follow the path any more go on in a file that nobody else opens.
+  for (const bool with_its_folder : {false, true}) {
+    const temporary_folder place;
+    const fs::path folder = place.path() / "locks";
+    fs::create_directory(folder);
+    const embedded_client client((folder / "locks.db").string());
+    ASSERT_NE(use(client), 0U);
+    if (with_its_folder) {
+      fs::rename(folder, place.path() / "away");
+    } else {
+      fs::rename(folder / "locks.db", folder / "away.db");
+    }
+    const time_point limit = clock::now() + generous;
+    auto answer = client.attempt(client.claim("another"));
+    while (answer && clock::now() < limit) answer = client.attempt(client.claim("another"));
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error(), errc::unavailable);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
