@@ -11,7 +11,8 @@ using namespace std::chrono_literals;
 class fenced_register {
  public:
   bool write(const std::string& value, holdfast::fence_token fence) {
-    if (fence < greatest_) return false;
+    const bool none = fence == holdfast::fence_token{};  // no grant has it
+    if (none || fence < greatest_) return false;
     greatest_ = fence;
     value_ = value;
     return true;

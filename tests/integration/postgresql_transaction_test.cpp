@@ -123,8 +123,9 @@ TEST_F(postgresql_transaction, what_cannot_work_is_refused) {
   EXPECT_EQ(a.ask("SELECT 'goes on'").front(), "goes on");
 }
 
-TEST_F(postgresql_transaction, the_guard_refuses_an_older_fence) {
-  // Broken: a holder that was paused overwrites its successor's work.
+TEST_F(postgresql_transaction, the_guard_refuses_an_older_fence_and_what_is_none) {
+  // Broken: a holder that was paused overwrites its successor's work; or one that only a stand-in let in
+  // writes where nobody has written yet.
   auto a = admin_of(shared_postgresql());
   const std::string guard = options_.schema + ".fence_guard";
   a.run("CREATE TEMP TABLE stock (n int, fence bigint)");
@@ -132,6 +133,8 @@ TEST_F(postgresql_transaction, the_guard_refuses_an_older_fence) {
   const auto write = [&](const char* fence) {
     a.run(std::string("UPDATE stock SET n = n - 1, fence = ") + guard + "(fence, " + fence + ")");
   };
+  for (const char* none : {"0", "-1", "NULL"})
+    EXPECT_THROW(write(none), std::runtime_error) << none;
   write("7");
   write("7");
   write("9");
