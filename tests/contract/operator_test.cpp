@@ -84,6 +84,35 @@ TEST_P(operating, a_list_has_the_names_that_are_in_use) {
   EXPECT_EQ(a.list("_hop")->size(), 0U);
 }
 
+TEST_P(operating, a_name_that_stays_shut_says_so) {
+  // Broken: whoever looks sees a free lock that nobody can have.
+  const client a = open();
+  const client b = open();
+  const lock_options options{.ttl = 200ms, .renew = renew::never, .lock_delay = 30s};
+  const auto held = mutex(a, "stock", options).acquire();
+  if (!held && held.error() == errc::unsupported) return;  // has no lock delay
+  ASSERT_THAT(held, succeeds());
+  EXPECT_FALSE(b.inspect("stock").value().shut_for);
+  ASSERT_TRUE(eventually([&] { return !held->valid(); }));
+  if (b.caps().engine == "zookeeper") {  // whoever is gone stands in the way for that time
+    EXPECT_EQ(holders(b, "stock"), 1U);
+    return;
+  }
+  ASSERT_TRUE(eventually([&] { return holders(b, "stock") == 0; }));
+  const auto state = b.inspect("stock");
+  ASSERT_THAT(state, succeeds());
+  ASSERT_TRUE(state->shut_for);
+  EXPECT_GT(*state->shut_for, 5s);
+  EXPECT_LE(*state->shut_for, 30s);
+  if (!b.caps().lists) return;
+  const auto names = b.list();
+  ASSERT_THAT(names, succeeds());
+  ASSERT_EQ(names->size(), 1U);
+  EXPECT_EQ(names->front().holders + names->front().waiters, 0U);
+  ASSERT_TRUE(names->front().shut_for);
+  EXPECT_GT(*names->front().shut_for, 5s);
+}
+
 TEST_P(operating, revoking_takes_away_one_claim_or_all) {
   // Broken: the wrong reader is thrown out.
   client a = open();

@@ -89,6 +89,17 @@ std::vector<spi::holder> likely(const std::vector<const std::vector<spi::holder>
   return shown;
 }
 
+// So many members are shut that the rest is no majority: until enough of them are open again.
+std::optional<duration> shut_for(const std::vector<result<spi::resource_state>>& answers) {
+  std::vector<duration> times;
+  for (const auto& each : answers) {
+    times.push_back(each ? each->shut_for.value_or(duration{0}) : duration{0});
+  }
+  const std::size_t decisive = times.size() - majority_of(times.size());
+  std::sort(times.begin(), times.end(), std::greater<>());
+  return times[decisive] > duration{0} ? std::optional(times[decisive]) : std::nullopt;
+}
+
 }  // namespace
 
 void quorum_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
@@ -101,7 +112,7 @@ void quorum_store::inspect(const spi::resource_id& resource, const spi::op_conte
     for (const auto& each : answers) {
       if (each) lists.push_back(&each->holders);
     }
-    done(spi::resource_state{likely(lists, members), {}});
+    done(spi::resource_state{likely(lists, members), {}, shut_for(answers)});
   };
   const auto asked = std::make_shared<survey<spi::resource_state>>(members, std::move(gathered));
   const spi::op_context soon = council_->soon(context.deadline, forever);

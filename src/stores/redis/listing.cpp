@@ -2,6 +2,7 @@
 #include "stores/redis/listing.hpp"
 
 #include "stores/redis/client/server_error.hpp"
+#include "stores/redis/wire.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -88,14 +89,15 @@ void listing::counted(const std::vector<std::string>& keys, const result<reply>&
     return fail(to_error(*answer, "list", topology_->where(), {"~holdfast:*", "&holdfast:*"}));
   }
   const auto& fields = answer->elements;
-  for (std::size_t i = 0; i < keys.size() && 3 * i + 3 < fields.size(); ++i) {
-    const auto holders = static_cast<std::size_t>(fields[3 * i + 1].integer);
-    const auto waiters = static_cast<std::size_t>(fields[3 * i + 2].integer);
-    if (holders + waiters == 0) continue;
-    const auto resource = resource_of(parse_state(keys[i])->tail, fields[3 * i + 3].words());
+  for (std::size_t i = 0; i < keys.size() && 4 * i + 4 < fields.size(); ++i) {
+    const auto holders = static_cast<std::size_t>(fields[4 * i + 1].integer);
+    const auto waiters = static_cast<std::size_t>(fields[4 * i + 2].integer);
+    const auto shut = shut_of(fields[4 * i + 4].integer);
+    if (holders + waiters == 0 && !shut) continue;
+    const auto resource = resource_of(parse_state(keys[i])->tail, fields[4 * i + 3].words());
     if (!resource || resource->space != what_.space) continue;
     if (!resource->name.starts_with(what_.name)) continue;
-    list_.push_back({resource->name, holders, waiters});
+    list_.push_back({resource->name, holders, waiters, shut});
   }
   count();
 }

@@ -17,11 +17,12 @@ std::string_view text_of(const spi::claim_id& id) noexcept {
 struct seen {
   std::vector<stored_holder> holders;
   std::vector<spi::waiting> waiters;
+  std::optional<duration> shut_for;
 };
 
 result<seen> seen_of(const script_answer& from) {
   if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
-  if (from.fields->size() < 4) return failure(errc::unavailable, "an answer that is none of ours");
+  if (from.fields->size() < 5) return failure(errc::unavailable, "an answer that is none of ours");
   seen found;
   for (const reply& each : (*from.fields)[2].elements) {
     if (auto holder = holder_of(each.words(), from.at)) found.holders.push_back(*std::move(holder));
@@ -30,6 +31,7 @@ result<seen> seen_of(const script_answer& from) {
   for (const reply& each : (*from.fields)[3].elements) {
     if (auto waiter = waiter_of(each.words(), from.at)) found.waiters.push_back(*std::move(waiter));
   }
+  found.shut_for = shut_of(from.number(4));
   return found;
 }
 
@@ -47,6 +49,7 @@ void native_store::inspect(const spi::resource_id& resource, const spi::op_conte
                                state.holders.push_back(std::move(one.shown));
                              }
                              state.waiters = std::move(found->waiters);
+                             state.shut_for = found->shut_for;
                              return state;
                            });
 }

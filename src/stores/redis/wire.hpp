@@ -47,6 +47,11 @@ result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& cla
 // One claim's five fields of a renewal.
 spi::renewal renewal_of(const std::vector<reply>& fields, std::size_t first, spi::server_time at);
 
+// How long a resource stays shut after an abnormal end; 0: it is not.
+inline std::optional<duration> shut_of(std::int64_t micro) noexcept {
+  return micro > 0 ? std::optional<duration>(microseconds(micro)) : std::nullopt;
+}
+
 struct stored_holder {
   spi::claim_id id;
   spi::holder shown;

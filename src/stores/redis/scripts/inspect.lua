@@ -1,6 +1,6 @@
 -- Who holds and who waits.
--- KEYS: state, observed marker. {0, now, {holders}, {waiters, in order}}, each as it is stored, a
--- waiter with its id before it; at most 10,000 of each.
+-- KEYS: state, observed marker. {0, now, {holders}, {waiters, in order}, how long it stays shut}, each as
+-- it is stored, a waiter with its id before it; at most 10,000 of each.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -11,7 +11,7 @@ local state, observed = found[1], found[2]
 
 if not state then
   if redis.call('EXISTS', KEYS[1]) == 1 then return R.refusal(FOREIGN) end
-  return { 0, now, {}, {} }
+  return { 0, now, {}, {}, 0 }
 end
 local why = R.load(KEYS[1], state, '')
 if why then return R.refusal(why) end
@@ -47,4 +47,4 @@ if S.waiting > 0 then
     end
   end
 end
-return { 0, now, holding, waiting }
+return { 0, now, holding, waiting, math.max(S.shut - now, 0) }
