@@ -251,6 +251,12 @@ void sim_store::pushed(const push_value& news) {
   }
 }
 
+void sim_store::cry_gone() {
+  std::vector<std::shared_ptr<spi::wakeup>> all;
+  for (const auto& [id, each] : wakeups_) all.push_back(each.wakeup);
+  for (const auto& each : all) each->gone({errc::lost, "says a liar"});
+}
+
 void sim_store::tell_latch(const spi::resource_id& resource) {
   std::vector<std::shared_ptr<spi::latch_watch>> told;
   for (const auto& [number, watch] : latch_watches_) {

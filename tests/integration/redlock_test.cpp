@@ -162,6 +162,41 @@ TEST_F(redlock, members_that_were_flushed_do_not_give_a_held_lock_away) {
   EXPECT_THAT(refused.error().code, testing::AnyOf(errc::busy, errc::unavailable));
 }
 
+TEST_F(redlock, a_lock_that_is_taken_away_is_told_to_its_holder_at_once) {
+  // Broken: two run until the next renewal although every server could tell (A9).
+  const client a = open_client(servers.url());
+  client b = open_client(servers.url());
+  for (const auto how : {spi::revocation::force, spi::revocation::safe}) {
+    mutex stock(a, how == spi::revocation::force ? "forced" : "revoked", {.ttl = 30s});
+    auto lease = stock.acquire({.wait = 10s});
+    ASSERT_TRUE(lease) << lease.error().message();
+    flag told;
+    const std::stop_callback on_lost(lease->lost(), [&] { told.raise(); });
+    const auto taken = b.revoke(lease->name(), how);
+    ASSERT_TRUE(taken) << taken.error().message();
+    EXPECT_TRUE(told.wait(5s)) << "the next renewal is after more than 8 s";
+    EXPECT_EQ(b.inspect(lease->name()).value().holders.size(),
+              how == spi::revocation::force ? 0U : 1U);
+  }
+}
+
+TEST_F(redlock, one_server_that_takes_it_away_ends_nothing) {
+  // Broken: whoever reaches one server takes locks from everybody.
+  const client a = open_client(servers.url());
+  mutex stock(a, "stock", {.ttl = 3s});
+  auto lease = stock.acquire({.wait = 10s});
+  ASSERT_TRUE(lease) << lease.error().message();
+  for (const std::size_t i : {1U, 3U}) {
+    auto one = client::open("redis://127.0.0.1:" + std::to_string(servers[i].port())).value();
+    ASSERT_TRUE(eventually([&] { return one.inspect("stock").value().holders.size() == 1; }));
+    ASSERT_EQ(one.revoke("stock", spi::revocation::force).value().size(), 1U);
+    EXPECT_TRUE(eventually([&] { return one.inspect("stock").value().holders.size() == 1; }))
+        << "given to it again by a renewal";
+  }
+  EXPECT_TRUE(lease->valid());
+  EXPECT_TRUE(lease->release());
+}
+
 TEST_F(redlock, a_server_under_two_names_is_found_by_its_run_id) {
   // Broken: one server has two votes (H54).
   const std::string port = std::to_string(servers[0].port());

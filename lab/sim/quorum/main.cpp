@@ -40,6 +40,8 @@ constexpr std::array variants{
             "a majority of those that answered is enough"},
     variant{core::mutant::quorum_earlier_round_counted, "earlier-round-counted",
             "a late grant of an earlier round counts"},
+    variant{core::mutant::quorum_push_believed, "push-believed",
+            "one member's word that it took the claim away ends the hold"},
     variant{core::mutant::proof_dated_at_answer, "proof-dated-at-answer",
             "validity counted from the answer"},
 };

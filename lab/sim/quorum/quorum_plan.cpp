@@ -14,7 +14,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-enum class part : std::uint64_t { size = 101, tuning, network, clocks, troubles, rivalry };
+enum class part : std::uint64_t { size = 101, tuning, network, clocks, troubles, rivalry, lies };
 
 random_source stream(std::uint64_t seed, part which) {
   return random_source(seed).branch(static_cast<std::uint64_t>(which));
@@ -173,6 +173,18 @@ void make_rivalry(quorum_plan& made) {
   made.troubles.push_back(lossy);
 }
 
+// In calm worlds, where a loss has no other cause, and in some of the others.
+void draw_lies(quorum_plan& made) {
+  auto random = stream(made.seed, part::lies);
+  if (!made.calm() && !random.chance(300)) return;
+  made.liar = static_cast<std::uint32_t>(random.below(made.members));
+  const auto many = random.between(1, 12);
+  for (std::int64_t i = 0; i < many; ++i) {
+    made.lies.emplace_back(random.between(duration{0}, made.ttl * 6),
+                           static_cast<std::uint32_t>(random.below(made.clients)));
+  }
+}
+
 }  // namespace
 
 quorum_plan draw_quorum_plan(std::uint64_t seed) {
@@ -185,6 +197,7 @@ quorum_plan draw_quorum_plan(std::uint64_t seed) {
   const bool rivalry = random_source(seed).branch(0).chance(250);
   if (rivalry) make_rivalry(made);
   draw_clocks(made, rivalry);
+  draw_lies(made);
   return made;
 }
 

@@ -13,6 +13,7 @@
 #include <holdfast/options.hpp>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sim {
@@ -33,6 +34,9 @@ struct quorum_plan {
   std::vector<quorum_trouble> troubles;
   moment healed{};
   moment strikes_until{};
+  // One member that says, when it should not, that it took away what a client has there.
+  std::uint32_t liar = 0;
+  std::vector<std::pair<moment, std::uint32_t>> lies;  // when, and to which client
 
   duration ttl{};
   duration longest_hold{};
@@ -51,6 +55,10 @@ struct quorum_plan {
   std::vector<node_clock> client_clocks;
 
   [[nodiscard]] facts known() const;
+  // Nothing goes wrong but lies.
+  [[nodiscard]] bool calm() const noexcept {
+    return troubles.empty() && strikes_until == moment{} && !kinds.has(trouble::clock_rates);
+  }
 };
 
 quorum_plan draw_quorum_plan(std::uint64_t seed);

@@ -35,6 +35,8 @@ class quorum_process final : public node {
   void look_for_end();
   void look_for_beginning();
   void tear_down();
+  // A member's false word.
+  void hear_lie(std::size_t member) { stores_[member]->cry_gone(); }
 
   int pauses = 0;
 

@@ -31,6 +31,20 @@ class leftovers final : public checker {
   void see(const record&) override {}
 };
 
+// Where nothing goes wrong but what one member says, nobody loses what it holds.
+class unfounded_loss final : public checker {
+ public:
+  unfounded_loss(const facts& world, bool calm) : checker(world), calm_(calm) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "no unfounded loss"; }
+  void see(const record& line) override {
+    if (!calm_ || line.kind != what::belief_ended) return;
+    fail(line.at, "hold " + std::to_string(line.hold) + " was lost although a majority had it");
+  }
+
+ private:
+  const bool calm_;
+};
+
 }  // namespace
 
 quorum_member::quorum_member(quorum_world& in, std::int32_t number, const node_clock& clock)
@@ -59,6 +73,7 @@ quorum_world::quorum_world(quorum_plan plan, history::sink timeline)
   history_.watch(std::make_unique<quorum_fences>(facts_));
   history_.watch(std::make_unique<liveness>(facts_));
   history_.watch(std::make_unique<leftovers>(facts_));
+  history_.watch(std::make_unique<unfounded_loss>(facts_, plan_.calm()));
   for (std::uint32_t i = 0; i < plan_.members; ++i) {
     members_.push_back(std::make_unique<quorum_member>(*this, static_cast<std::int32_t>(i),
                                                        plan_.member_clocks[i]));
@@ -75,6 +90,12 @@ quorum_world::~quorum_world() = default;
 world_outcome quorum_world::run() {
   for (const auto& each : processes_) each->start();
   for (const quorum_trouble& each : plan_.troubles) schedule(each);
+  for (const auto& [when, client] : plan_.lies) {
+    quorum_process& to = *processes_[client];
+    loop_.at(when, to, event_class::timer, [this, &to] {
+      if (!to.dead()) to.hear_lie(plan_.liar);
+    });
+  }
   const duration one_round = plan_.longest_hold + plan_.ttl + plan_.longest_wait +
                              plan_.server.rules.longest_ttl + seconds(5);
   const auto rounds = duration::rep{plan_.clients} * plan_.rounds;

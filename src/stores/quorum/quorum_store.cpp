@@ -69,10 +69,31 @@ result<void> quorum_store::accepts(const spi::claim& claim) const {
   return {};
 }
 
-void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
+namespace {
+
+// A member pushed that it took the claim away. The round stays on the docket: whoever asks for the same
+// claim again has to do so under another id.
+void heed(const std::shared_ptr<council>& council, const std::shared_ptr<round>& held,
+          const std::shared_ptr<spi::wakeup>& holder, round::alarm what, const error& why) {
+  if (what == round::alarm::gone) {
+    held->forsake();
+    return holder->gone(why);
+  }
+  auto counted = [held, holder, why](const renewal_round::answers& answers) {
+    if (answers.front().state != spi::hold_state::lost) return held->looked();
+    held->abandon();
+    holder->gone(why);
+  };
+  std::make_shared<renewal_round>(council, std::vector{held}, std::move(counted))
+      ->start(council->soon(time_point::max(), held->at_members()->ttl));
+}
+
+}  // namespace
+
+void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
   const auto before = docket_->find(claim->id);
-  if (before && before->granted()) return reaffirm(claim, before, context, std::move(done));
+  if (before && before->granted()) return reaffirm(before, context, std::move(done));
   if (auto fine = accepts(*claim); !fine) {
     return done(tl::unexpected<error>(std::move(fine.error())));
   }
@@ -81,6 +102,12 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
   const bool same_id = before && (before->clean() || counts_earlier);
   const spi::claim_id id = !before ? claim->id : same_id ? before->at_members()->id : new_id();
   auto made = std::make_shared<round>(council_, *claim, id);
+  made->on_alarm([council = council_, made = std::weak_ptr(made), wakeup = std::move(wakeup)](
+                     round::alarm what, const error& why) {
+    const auto held = made.lock();
+    if (!held || !wakeup || council->closed.load(std::memory_order_acquire)) return;
+    heed(council, held, wakeup, what, why);
+  });
   docket_->put(claim->id, made, council_->runtime->now());
   auto settle = [council = council_, docket = docket_, made = std::weak_ptr(made), claim,
                  done = std::move(done)](result<spi::outcome> answer) mutable {
@@ -97,17 +124,16 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
 
 // The core asks again for what it was granted, because the answer came too late to be of use.
 // Members that still hold it have held it since: nobody else can have had a majority meanwhile.
-void quorum_store::reaffirm(const spi::claim_ptr& claim, const std::shared_ptr<round>& held,
-                            const spi::op_context& context, spi::completion<spi::outcome> done) {
-  auto counted = [docket = docket_, claim, held,
-                  done = std::move(done)](renewal_round::answers answers) mutable {
+void quorum_store::reaffirm(const std::shared_ptr<round>& held, const spi::op_context& context,
+                            spi::completion<spi::outcome> done) {
+  auto counted = [held, done = std::move(done)](renewal_round::answers answers) mutable {
     const spi::renewal& answer = answers.front();
     if (answer.state == spi::hold_state::renewed || answer.state == spi::hold_state::held) {
       return done(spi::outcome(answer.grant));
     }
-    // Half of it is worse than nothing: the next attempt starts anew.
+    // Half of it is worse than nothing: the next attempt starts anew, under another id, since what is
+    // left here in the background could else take away what is granted there.
     held->abandon();
-    docket->forget(claim->id, held);
     done(failure(errc::unavailable, "quorum: granted before, and no majority has it now"));
   };
   std::make_shared<renewal_round>(council_, std::vector{held}, std::move(counted))->start(context);

@@ -76,8 +76,8 @@ class quorum_store final : public spi::store {
 
  private:
   [[nodiscard]] result<void> accepts(const spi::claim& claim) const;
-  void reaffirm(const spi::claim_ptr& claim, const std::shared_ptr<round>& held,
-                const spi::op_context& context, spi::completion<spi::outcome> done);
+  void reaffirm(const std::shared_ptr<round>& held, const spi::op_context& context,
+                spi::completion<spi::outcome> done);
   [[nodiscard]] spi::claim_id new_id() const;
 
   const std::shared_ptr<council> council_;

@@ -73,7 +73,7 @@ void renewal_round::answered(std::size_t member, const std::vector<std::size_t>&
   for (std::size_t i = 0; answer && i < which.size() && i < answer->size(); ++i) {
     const spi::renewal& each = (*answer)[i];
     council_->clocks.heard(member, now, each.at);
-    claims_[which[i]]->renewed(member, each);
+    claims_[which[i]]->renewed(member, sent_at_, each);
     const std::lock_guard lock(mutex_);
     count(which[i], each);
   }

@@ -8,15 +8,25 @@
 
 namespace holdfast::quorum {
 
-namespace {
+using core::mutant;
+using core::mutated;
 
-// Members' pushes say what one of them thinks; only a majority means anything.
-class deaf final : public spi::wakeup {
+// Of what one member pushes. That something is free, or wanted, means nothing here: nobody queues.
+class round::ear final : public spi::wakeup {
  public:
+  ear(std::weak_ptr<round> of, std::size_t member) : of_(std::move(of)), member_(member) {}
   void notify(std::optional<spi::granted>) noexcept override {}
   void wanted() noexcept override {}
-  void gone(const error&) noexcept override {}
+  void gone(const error& why) noexcept override {
+    if (const auto alive = of_.lock()) alive->objected(member_, why);
+  }
+
+ private:
+  const std::weak_ptr<round> of_;
+  const std::size_t member_;
 };
+
+namespace {
 
 spi::claim_ptr copy_for_members(const council& council, const spi::claim& wish,
                                 const spi::claim_id& id) {
@@ -33,7 +43,8 @@ spi::claim_ptr copy_for_members(const council& council, const spi::claim& wish,
 round::round(std::shared_ptr<council> council, const spi::claim& wish, const spi::claim_id& id)
     : council_(std::move(council)),
       copy_(copy_for_members(*council_, wish, id)),
-      ballot_(council_->members.size()) {}
+      ballot_(council_->members.size()),
+      objections_(council_->members.size()) {}
 
 void round::start(const spi::op_context& context, spi::completion<spi::outcome> done) {
   const time_point now = council_->runtime->now();
@@ -43,17 +54,12 @@ void round::start(const spi::op_context& context, spi::completion<spi::outcome> 
     done_ = std::move(done);
     last_sent_ = now;
   }
-  const auto ears = std::make_shared<deaf>();
   for (std::size_t i = 0; i < council_->members.size(); ++i) {
     {
       const std::lock_guard lock(mutex_);
       if (!ballot_.ask(i)) continue;
     }
-    council_->members[i].store->attempt(
-        copy_, ears, council_->soon(deadline_, copy_->ttl),
-        [self = shared_from_this(), i](const result<spi::outcome>& answer) {
-          self->answered(i, answer);
-        });
+    ask(i, copy_, deadline_);
   }
   // Who answers within the call may have done so before the silent ones were asked.
   ballot::orders todo;
@@ -62,6 +68,15 @@ void round::start(const spi::op_context& context, spi::completion<spi::outcome> 
     hurry(todo);
   }
   carry_out(std::move(todo));
+}
+
+void round::ask(std::size_t member, const spi::claim_ptr& claim, time_point deadline) {
+  const time_point sent_at = council_->runtime->now();
+  council_->members[member].store->attempt(
+      claim, std::make_shared<ear>(weak_from_this(), member), council_->soon(deadline, claim->ttl),
+      [self = shared_from_this(), member, sent_at](const result<spi::outcome>& answer) {
+        self->answered(member, sent_at, answer);
+      });
 }
 
 void round::hurry(ballot::orders& todo) {
@@ -74,7 +89,7 @@ void round::hurry(ballot::orders& todo) {
   if (any && !todo.settle) todo = ballot_.not_waiting_for(doubtful);
 }
 
-void round::answered(std::size_t member, const result<spi::outcome>& answer) {
+void round::answered(std::size_t member, time_point sent_at, const result<spi::outcome>& answer) {
   const time_point now = council_->runtime->now();
   if (answer) {
     std::visit([&](const auto& each) { council_->clocks.heard(member, now, each.at); }, *answer);
@@ -85,6 +100,8 @@ void round::answered(std::size_t member, const result<spi::outcome>& answer) {
     const std::lock_guard lock(mutex_);
     if (ballot_.where() == ballot::phase::failed && answer) late_.emplace_back(member, *answer);
     todo = ballot_.answered(member, answer);
+    if (answer && std::holds_alternative<spi::granted>(*answer))
+      objections_.refute(member, sent_at);
     if (ballot_.duplicate()) council_->duplicate.store(true, std::memory_order_release);
     if (!answer) clean_ = false;  // it may arrive yet, or the member keeps a tombstone
     if (todo.raise.empty()) hurry(todo);
@@ -128,7 +145,56 @@ void round::carry_out(ballot::orders todo) {
   }
   for (const std::size_t i : todo.raise) send_raise(i);
   for (const auto& [i, certain] : leaving) withdraw(i, certain);
-  if (done) done(*std::move(todo.settle));
+  if (!done) return;
+  done(*std::move(todo.settle));
+  std::optional<alarm> due;  // of what was pushed before it was granted
+  {
+    const std::lock_guard lock(mutex_);
+    due = next_alarm();
+  }
+  alarmed(due);
+}
+
+// --- members' pushes -----------------------------------------------------------------------------
+
+void round::objected(std::size_t member, const error& why) {
+  std::optional<alarm> due;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!objections_.raise(member, council_->runtime->now())) return;
+    objection_ = why;
+    look_again_ = true;
+    due = next_alarm();
+  }
+  alarmed(due);
+}
+
+std::optional<round::alarm> round::next_alarm() {
+  if (ballot_.where() != ballot::phase::granted || !objections_.any()) return std::nullopt;
+  if (objections_.decide() || mutated(mutant::quorum_push_believed)) return alarm::gone;
+  if (looking_ || !std::exchange(look_again_, false)) return std::nullopt;
+  looking_ = true;
+  return alarm::look;
+}
+
+void round::looked() {
+  std::optional<alarm> due;
+  {
+    const std::lock_guard lock(mutex_);
+    looking_ = false;
+    due = next_alarm();
+  }
+  alarmed(due);
+}
+
+void round::alarmed(const std::optional<alarm>& what) {
+  if (!what || !sink_) return;
+  error why;
+  {
+    const std::lock_guard lock(mutex_);
+    why = objection_;
+  }
+  sink_(*what, why);
 }
 
 bool round::sits_at(std::size_t member) const {
@@ -187,17 +253,12 @@ void round::top_up(const spi::op_context& context) {
   }
   auto again = std::make_shared<spi::claim>(*copy_);
   again->proposed_fence = fence().value();
-  for (const std::size_t i : missing) {
-    council_->members[i].store->attempt(
-        again, std::make_shared<deaf>(), council_->soon(context.deadline, copy_->ttl),
-        [self = shared_from_this(), i](const result<spi::outcome>& answer) {
-          self->answered(i, answer);
-        });
-  }
+  for (const std::size_t i : missing) ask(i, again, context.deadline);
 }
 
-void round::renewed(std::size_t member, const spi::renewal& answer) {
+void round::renewed(std::size_t member, time_point sent_at, const spi::renewal& answer) {
   const std::lock_guard lock(mutex_);
+  if (answer.state == spi::hold_state::renewed) objections_.refute(member, sent_at);
   // An answer that comes late says nothing about a member that was topped up since.
   if (answer.state == spi::hold_state::lost && sits_at(member)) ballot_.lose(member);
 }

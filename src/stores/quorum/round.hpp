@@ -7,6 +7,7 @@
 
 #include "stores/quorum/ballot.hpp"
 #include "stores/quorum/council.hpp"
+#include "stores/quorum/objections.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
@@ -24,6 +25,16 @@ class round : public std::enable_shared_from_this<round> {
   // `wish`: the core's claim; `id`: under which the members know it.
   round(std::shared_ptr<council> council, const spi::claim& wish, const spi::claim_id& id);
 
+  // What follows from members' pushes that they took the claim away: `look` at all of them, or, where
+  // so many said it that no majority can be left, it is `gone`. Called under no lock, once granted.
+  enum class alarm : std::uint8_t { look, gone };
+  using alarm_sink = spi::function<void(alarm what, const error& why)>;
+  // Before start().
+  void on_alarm(alarm_sink sink) { sink_ = std::move(sink); }
+  void objected(std::size_t member, const error& why);
+  // The look is over: nothing, or another is due.
+  void looked();
+
   void start(const spi::op_context& context, spi::completion<spi::outcome> done);
   // For the mutant quorum_earlier_round_counted.
   void inherit(const round& earlier);
@@ -32,6 +43,8 @@ class round : public std::enable_shared_from_this<round> {
   void leave(const spi::op_context& context, spi::completion<spi::departure> done);
   // What is left of it at the members goes in the background; nobody waits for it.
   void abandon();
+  // The same, but what is left there ends by itself: where it was revoked, nobody is let in before.
+  void forsake();
 
   // What a renewal has to ask a member for this claim.
   enum class duty : std::uint8_t { nothing, renew, raise };
@@ -39,7 +52,7 @@ class round : public std::enable_shared_from_this<round> {
   void renewing(time_point now);
   // Asks members where the claim is missing, while a majority provably holds it.
   void top_up(const spi::op_context& context);
-  void renewed(std::size_t member, const spi::renewal& answer);
+  void renewed(std::size_t member, time_point sent_at, const spi::renewal& answer);
   void raised(std::size_t member, const result<spi::granted>& answer);
   void proven(time_point sent_at, duration ttl);
 
@@ -65,7 +78,12 @@ class round : public std::enable_shared_from_this<round> {
     spi::completion<spi::departure> done;
   };
 
-  void answered(std::size_t member, const result<spi::outcome>& answer);
+  class ear;
+
+  void answered(std::size_t member, time_point sent_at, const result<spi::outcome>& answer);
+  void alarmed(const std::optional<alarm>& what);
+  [[nodiscard]] std::optional<alarm> next_alarm();  // under mutex_
+  void ask(std::size_t member, const spi::claim_ptr& claim, time_point deadline);
   void carry_out(ballot::orders todo);
   void hurry(ballot::orders& todo);  // under mutex_
   void send_raise(std::size_t member);
@@ -81,9 +99,14 @@ class round : public std::enable_shared_from_this<round> {
   const std::shared_ptr<council> council_;
   const spi::claim_ptr copy_;
   time_point deadline_{};
+  alarm_sink sink_;
 
   mutable std::mutex mutex_;
   ballot ballot_;                                // guarded by mutex_
+  quorum::objections objections_;                // guarded by mutex_
+  error objection_;                              // guarded by mutex_: the last one
+  bool looking_ = false;                         // guarded by mutex_
+  bool look_again_ = false;                      // guarded by mutex_
   spi::completion<spi::outcome> done_;           // guarded by mutex_
   std::optional<result<spi::outcome>> verdict_;  // guarded by mutex_: waits for awaited_
   std::size_t awaited_ = 0;                      // guarded by mutex_: leaves of a failed round

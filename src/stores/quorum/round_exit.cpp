@@ -127,15 +127,23 @@ std::optional<spi::departure> round::exit_verdict() const {
 }
 
 void round::abandon() {
+  // To the members a leave is a release, and after an abnormal end the lock has to stay shut.
+  if (copy_->lock_delay > duration{0}) return forsake();
   ballot::orders todo;
   {
     const std::lock_guard lock(mutex_);
     todo = ballot_.end({errc::lost, "lost"});
     exit_.begun = true;
+    clean_ = false;  // nobody waits for these leaves: one may come late
   }
-  // To the members a leave is a release, and after an abnormal end the lock has to stay shut.
-  if (copy_->lock_delay > duration{0}) todo.leave.clear();
   carry_out(std::move(todo));
+}
+
+void round::forsake() {
+  const std::lock_guard lock(mutex_);
+  static_cast<void>(ballot_.end({errc::lost, "lost"}));
+  exit_.begun = true;
+  clean_ = false;  // it is still there
 }
 
 void round::background(const std::vector<std::size_t>& members) {

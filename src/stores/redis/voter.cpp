@@ -43,13 +43,15 @@ voter::voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> se
       inner_(std::move(inner)),
       scripts_(scripts::make(topology_->flavour())),
       sender_{new_process_name(*runtime_), std::chrono::seconds(2)},
+      board_(std::make_shared<switchboard>(runtime_, topology_, sender_.process)),
       caps_(capabilities(inner_->caps())),
       longest_(std::to_string(std::chrono::ceil<microseconds>(how.longest_ttl).count())),
       keeps_(how.keeps ? "1" : "0") {}
 
-void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
+void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                     const spi::op_context& context, spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
+  board_->connect(where.lane, claim->id, std::move(wakeup));
   const std::string mark = observed_key(where.lane);
   const std::string born = born_key();
   const std::string bytes =
@@ -61,22 +63,34 @@ void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
   topology_->run(where.lane, scripts_->vote, keys, words, context.deadline,
                  [self = shared_from_this(), claim, sent,
                   done = std::move(done)](result<reply> answer) mutable {
-                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
-                   if (answer->is_error()) {
-                     return done(tl::unexpected(to_error(*answer, "vote", self->topology_->where(),
-                                                         {"~holdfast:*", "+info"})));
-                   }
-                   const auto found = answer_of(*answer);
-                   if (!found) return done(tl::unexpected(found.error()));
-                   self->times_.learn(sent, self->runtime_->now(), found->at);
-                   auto outcome = outcome_of(*found, *claim);
-                   auto* grant = outcome ? std::get_if<spi::granted>(&*outcome) : nullptr;
-                   if (grant != nullptr) {
-                     grant->counts_after = microseconds(found->number(5));
-                     grant->server = server_of(found->text(6));
+                   auto outcome = self->vote_of(*claim, sent, answer);
+                   const bool unknown = !outcome && (outcome.error() == errc::unavailable ||
+                                                     outcome.error() == errc::lost);
+                   const bool granted = outcome && std::holds_alternative<spi::granted>(*outcome);
+                   // It is not there, so nothing of it can be taken away.
+                   if (!granted && !unknown) {
+                     self->board_->disconnect(lane_of(claim->resource), claim->id);
                    }
                    done(std::move(outcome));
                  });
+}
+
+result<spi::outcome> voter::vote_of(const spi::claim& claim, time_point sent,
+                                    const result<reply>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->is_error()) {
+    return tl::unexpected(to_error(*answer, "vote", topology_->where(), {"~holdfast:*", "+info"}));
+  }
+  const auto found = answer_of(*answer);
+  if (!found) return tl::unexpected(found.error());
+  times_.learn(sent, runtime_->now(), found->at);
+  auto outcome = outcome_of(*found, claim);
+  auto* grant = outcome ? std::get_if<spi::granted>(&*outcome) : nullptr;
+  if (grant != nullptr) {
+    grant->counts_after = microseconds(found->number(5));
+    grant->server = server_of(found->text(6));
+  }
+  return outcome;
 }
 
 void voter::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,

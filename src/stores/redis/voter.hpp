@@ -2,9 +2,11 @@
 // until the server has kept its state for the longest ttl. Everything else is the native store's.
 #pragma once
 
+#include "stores/redis/layout.hpp"
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/scripts.hpp"
 #include "stores/redis/server_times.hpp"
+#include "stores/redis/switchboard.hpp"
 #include "stores/redis/topology.hpp"
 #include "stores/redis/wire.hpp"
 
@@ -39,6 +41,7 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
 
   void leave(spi::claim_ptr claim, const spi::op_context& context,
              spi::completion<spi::departure> done) override {
+    board_->disconnect(lane_of(claim->resource), claim->id);
     inner_->leave(std::move(claim), context, std::move(done));
   }
   void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
@@ -84,11 +87,16 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
              spi::completion<std::vector<spi::check>> done) override {
     inner_->probe(context, std::move(done));
   }
-  void close() noexcept override { inner_->close(); }
+  void close() noexcept override {
+    board_->close();
+    inner_->close();
+  }
 
  private:
   using raised = std::vector<std::pair<spi::claim_ptr, fence_token>>;
 
+  result<spi::outcome> vote_of(const spi::claim& claim, time_point sent,
+                               const result<reply>& answer);
   // Claims of one lane, each with a fence; one answer per claim, in order.
   void raise_all(raised those, time_point deadline,
                  spi::completion<std::vector<spi::renewal>> done);
@@ -98,6 +106,7 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
   const std::shared_ptr<native_store> inner_;
   const std::shared_ptr<const scripts> scripts_;
   const sender sender_;
+  const std::shared_ptr<switchboard> board_;  // for what is taken away: nobody queues here
   const spi::caps caps_;
   const std::string longest_;
   const std::string keeps_;
