@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using stopwatch = std::chrono::steady_clock;
 
 postgresql_server& server() {
-  static postgresql_server one({.settings = {"fsync=on"}, .access = {}});
+  static postgresql_server one({.durable = true});
   return one;
 }
 

@@ -87,7 +87,8 @@ void mariadb_server::initialise() {
   const std::string tables = system_tables();
   std::filesystem::create_directories(folder_.path() / "data" / "mysql");
   std::ofstream(folder_.path() / "init.sql")
-      << "CREATE USER IF NOT EXISTS tester@'%';\n"
+      << "SET SESSION sql_log_bin = 0;\n"
+         "CREATE USER IF NOT EXISTS tester@'%';\n"
          "GRANT ALL ON *.* TO tester@'%' WITH GRANT OPTION;\n"
          "CREATE DATABASE IF NOT EXISTS locks;\n";
   if (!user.empty()) run_program({"chown", "-R", user, folder_.path()});
@@ -131,7 +132,14 @@ std::string mariadb_server::url(const std::string& prefix, const std::string& ex
   return "mariadb://tester@127.0.0.1:" + std::to_string(port_) + "/locks?prefix=" + prefix + extra;
 }
 
-void mariadb_server::stop() { process_.end(SIGTERM); }
+// The server waits for the end of all connections, and was seen to wait for ever for some that had been
+// killed a moment before.
+void mariadb_server::stop() {
+  constexpr std::chrono::seconds enough{15};
+  process_.signal(SIGTERM);
+  eventually([this] { return !process_.alive(); }, enough);
+  process_.end(SIGKILL);
+}
 
 void mariadb_server::kill() { process_.end(SIGKILL); }
 
@@ -153,6 +161,14 @@ void mariadb_server::restart() {
 
 void mariadb_server::pause() { process_.signal(SIGSTOP); }
 void mariadb_server::resume() { process_.signal(SIGCONT); }
+
+void mariadb_server::replicate(const mariadb_server& primary) {
+  sql("SET GLOBAL read_only = 1; CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = " +
+      std::to_string(primary.port()) +
+      ", MASTER_USER = 'tester', MASTER_USE_GTID = slave_pos; START SLAVE");
+}
+
+void mariadb_server::promote() { sql("STOP SLAVE; RESET SLAVE ALL; SET GLOBAL read_only = 0"); }
 
 std::string mariadb_server::sql(const std::string& statements) const {
   std::string output =

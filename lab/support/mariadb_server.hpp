@@ -16,7 +16,8 @@ struct mariadb_options {
 };
 
 // Not thread-safe. Runs from its construction to its destruction, except between kill() or stop()
-// and start(). Its user is "tester", who may do everything; its database "locks". Without fsync: a commit survives the server, not the machine.
+// and start(). Its user is "tester", who may do everything; its database "locks".
+// A commit survives the server, not the machine.
 class mariadb_server {
  public:
   // Throws std::runtime_error if it does not answer in time.
@@ -39,6 +40,10 @@ class mariadb_server {
   void restart();
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT
+  // A replica of the other one, which has a binary log, from its first event on: read-only until it is
+  // promoted, when it has what it had received.
+  void replicate(const mariadb_server& primary);
+  void promote();
 
   // Statements by the command line client over the unix socket; its bare output without the last line
   // end. Throws std::runtime_error.
@@ -53,7 +58,7 @@ class mariadb_server {
   [[nodiscard]] std::vector<std::string> server_words() const;
 
   const mariadb_options options_;
-  temporary_folder folder_;
+  const temporary_folder folder_{place_in_memory()};
   std::uint16_t port_ = 0;
   child_process process_;
 };

@@ -42,7 +42,9 @@ const passwd* unprivileged() {
 
 }  // namespace
 
-postgresql_server::postgresql_server(postgresql_options options) : options_(std::move(options)) {
+postgresql_server::postgresql_server(postgresql_options options)
+    : options_(std::move(options)),
+      folder_(options_.durable ? std::filesystem::temp_directory_path() : place_in_memory()) {
   initialise();
   constexpr int attempts = 5;  // somebody may take the port before the server does
   for (int left = attempts; left > 0; --left) {
@@ -74,6 +76,7 @@ void postgresql_server::initialise() {
       ::chown(folder_.path().c_str(), unprivileged()->pw_uid, unprivileged()->pw_gid) != 0) {
     throw std::runtime_error("chown: " + folder_.path().string());
   }
+  if (options_.primary != nullptr) return copy_primary();
   run_program(as_user({program("initdb"), "--pgdata", folder_.path() / "data", "--username",
                        "tester", "--auth", "trust", "--no-sync", "--no-instructions", "--encoding",
                        "UTF8", "--locale", "C"}));
@@ -83,14 +86,26 @@ void postgresql_server::initialise() {
   for (const std::string& line : options_.access) access << line << "\n";
 }
 
+void postgresql_server::copy_primary() {
+  run_program(as_user({program("pg_basebackup"), "--pgdata", folder_.path() / "data", "--host",
+                       options_.primary->folder(), "--port",
+                       std::to_string(options_.primary->port()), "--username", "tester",
+                       "--checkpoint", "fast", "--no-sync", "--write-recovery-conf"}));
+}
+
 void postgresql_server::launch() {
   std::vector<std::string> words{program("postgres"), "-D", folder_.path() / "data"};
   const auto set = [&](const std::string& setting) { words.insert(words.end(), {"-c", setting}); };
   set("port=" + std::to_string(port_));
   set("listen_addresses=127.0.0.1");
   set("unix_socket_directories=" + folder_.path().string());
-  for (const char* each : {"fsync=off", "shared_buffers=16MB", "max_connections=200",
-                           "wal_level=minimal", "max_wal_senders=0", "log_min_messages=fatal"}) {
+  if (!options_.durable) {
+    set("fsync=off");
+    set("max_wal_size=128MB");
+  }
+  for (const char* each :
+       {"dynamic_shared_memory_type=mmap", "shared_buffers=16MB", "max_connections=200",
+        "wal_level=minimal", "max_wal_senders=0", "log_min_messages=fatal"}) {
     set(each);
   }
   for (const std::string& each : options_.settings) set(each);
@@ -146,6 +161,10 @@ void postgresql_server::restart(shutdown how) {
 
 void postgresql_server::pause() { process_.signal(SIGSTOP); }
 void postgresql_server::resume() { process_.signal(SIGCONT); }
+
+void postgresql_server::promote() {
+  if (sql("SELECT pg_promote()") != "t") throw std::runtime_error("not promoted: " + log());
+}
 
 std::string postgresql_server::sql(const std::string& statement) const {
   std::string output =

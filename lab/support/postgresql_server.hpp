@@ -11,9 +11,14 @@
 
 namespace holdfast::test {
 
+class postgresql_server;
+
 struct postgresql_options {
-  std::vector<std::string> settings;  // as in the configuration: "max_connections=20"
-  std::vector<std::string> access;    // lines of pg_hba.conf; none: everybody is trusted
+  std::vector<std::string> settings{};  // as in the configuration: "max_connections=20"
+  std::vector<std::string> access{};    // lines of pg_hba.conf; none: everybody is trusted
+  bool durable = false;                 // on a disk, and every commit waits for it
+  // A streaming standby of this one, which must have wal_level=replica and max_wal_senders.
+  const postgresql_server* primary = nullptr;
 };
 
 // Not thread-safe. Runs from its construction to its destruction, except between kill() or stop()
@@ -38,21 +43,23 @@ class postgresql_server {
   void kill();   // SIGKILL to all of it
   void start();  // again, on the same port and with the same folder
   void restart(shutdown how);
-  void pause();   // SIGSTOP: connections stay, nothing is answered
-  void resume();  // SIGCONT
+  void pause();    // SIGSTOP: connections stay, nothing is answered
+  void resume();   // SIGCONT
+  void promote();  // of a standby: it takes writes when this returns
 
   // One statement by psql over the unix socket; its bare output without the last line end.
   std::string sql(const std::string& statement) const;
 
  private:
   void initialise();
+  void copy_primary();
   void launch();
   void await_start();
   [[nodiscard]] bool answers() const;
   [[nodiscard]] std::vector<std::string> as_user(std::vector<std::string> words) const;
 
   const postgresql_options options_;
-  temporary_folder folder_;
+  const temporary_folder folder_;
   std::uint16_t port_ = 0;
   child_process process_;
 };

@@ -1,6 +1,9 @@
 // A folder of its own for a test or a run, gone afterwards.
 #pragma once
 
+#include <unistd.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -8,10 +11,24 @@
 
 namespace holdfast::test {
 
+// For a server whose files need not outlive the machine: in memory where there is room for several of
+// them, since a database writes and syncs hundreds of files before it can be asked anything. TMPDIR, where
+// it is set, decides.
+inline std::filesystem::path place_in_memory() {
+  constexpr const char* memory = "/dev/shm";
+  constexpr std::uintmax_t room = 4ULL << 30;
+  std::error_code unknown;
+  const auto there = std::filesystem::space(memory, unknown);
+  const bool usable = !unknown && there.available >= room && ::access(memory, W_OK | X_OK) == 0;
+  return usable && std::getenv("TMPDIR") == nullptr ? memory
+                                                    : std::filesystem::temp_directory_path();
+}
+
 class temporary_folder {
  public:
-  temporary_folder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "holdfast-test-XXXXXX";
+  explicit temporary_folder(
+      const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string pattern = in / "holdfast-test-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp: " + pattern);
     path_ = pattern;
   }
