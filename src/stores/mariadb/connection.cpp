@@ -112,6 +112,7 @@ void connection::rest_or_idle(time_point now) {
 }
 
 void connection::opened(link& which) {
+  std::vector<std::weak_ptr<connection>> led;
   {
     const mutex_lock lock(mutex_);
     if (state_ != state::connecting || link_.get() != &which) return;
@@ -119,6 +120,10 @@ void connection::opened(link& which) {
     opened_at_ = net_.reactor->now();
     last_failure_.reset();
     launch();
+    led = led_;
+  }
+  for (const auto& each : led) {
+    if (const auto other = each.lock()) other->leave(which.place(), "the primary is another one");
   }
   if (tell_.opened) tell_.opened();
 }
@@ -226,14 +231,22 @@ void connection::check_deadlines() {
   }
 }
 
-void connection::reset() {
+void connection::reset() { leave({}, "given up after a call without an answer"); }
+
+void connection::lead(std::weak_ptr<connection> other) {
+  const mutex_lock lock(mutex_);
+  led_.push_back(std::move(other));
+}
+
+// Ends the link that is open, unless it is to `place`.
+void connection::leave(const std::string& place, const char* why) {
   std::shared_ptr<link> current;
   {
     const mutex_lock lock(mutex_);
-    if (state_ != state::open) return;
+    if (state_ != state::open || link_->place() == place) return;
     current = link_;
   }
-  ended(*current, {errc::unavailable, where_ + ": given up after a call without an answer"});
+  ended(*current, {errc::unavailable, where_ + ": " + why});
   current->close();
 }
 

@@ -78,6 +78,10 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // Why it is not open, if it was tried.
   [[nodiscard]] std::optional<error> last_failure() const;
 
+  // From now on, whenever this one is connected, the other one is not left at another server: who only
+  // listens is not told that its server is not the primary any more.
+  void lead(std::weak_ptr<connection> other);
+
   // Ends the link that is open, if one is: what was sent may have been carried out, and nothing more
   // comes of it.
   void reset();
@@ -113,6 +117,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void rest_or_idle(time_point now);
   void watch_deadline(time_point deadline);
   void check_deadlines();
+  void leave(const std::string& place, const char* why);
   time_point collect_late(time_point now, calls& late);
   [[nodiscard]] bool needed() const noexcept { return started_ || !waiting_.empty(); }
   static void refuse(calls those, const error& why);
@@ -139,6 +144,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   time_point not_before_{};  // the next attempt to connect
   time_point opened_at_{};
   std::optional<error> last_failure_;
+  std::vector<std::weak_ptr<connection>> led_;
 };
 
 }  // namespace holdfast::mariadb

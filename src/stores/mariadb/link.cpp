@@ -159,6 +159,8 @@ std::int64_t link::home() {
   return home_;
 }
 
+std::string link::place() const { return host_.host + ":" + std::to_string(host_.port); }
+
 const char* link::progress() {
   const std::lock_guard lock(mutex_);
   switch (phase_) {

@@ -82,6 +82,8 @@ class link final : public std::enable_shared_from_this<link> {
 
   // By which the server knows it, once opened.
   [[nodiscard]] std::int64_t home();
+  // The host and port that it connects to.
+  [[nodiscard]] std::string place() const;
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();

@@ -40,6 +40,9 @@ std::shared_ptr<mariadb_store> mariadb_store::make(std::shared_ptr<spi::reactor>
   }
   made->hearing_ =
       sql::hearing<engine>::make(made->net_, made->options_, process, made->connections_.front());
+  for (std::size_t i = 1; i < made->connections_.size(); ++i) {
+    made->hearing_->follow(*made->connections_[i]);
+  }
   made->hearing_->start();
   return made;
 }

@@ -29,6 +29,10 @@ class ear {
   // Why it does not hear, if it was tried.
   [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
 
+  // It goes to the server that this one is connected to, whenever it is; `lead`: the other way round.
+  void follow(connection& road) const { road.lead(connection_); }
+  void lead(const std::shared_ptr<connection>& desk) const { connection_->lead(desk); }
+
   // Afterwards nothing is heard any more.
   void close() noexcept { connection_->close(); }
 

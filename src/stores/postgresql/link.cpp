@@ -192,6 +192,12 @@ int link::home() {
   return pid;
 }
 
+std::string link::place() {
+  const std::lock_guard lock(mutex_);
+  if (connection_ == nullptr) return {};
+  return std::string(PQhost(connection_)) + ":" + PQport(connection_);
+}
+
 const char* link::progress() {
   const std::lock_guard lock(mutex_);
   switch (phase_) {

@@ -77,6 +77,8 @@ class link final : public std::enable_shared_from_this<link> {
 
   // The server's process for this link, as the server itself says; only once opened.
   [[nodiscard]] int home();
+  // The host and port that it is connected to; only once opened.
+  [[nodiscard]] std::string place();
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();

@@ -40,6 +40,9 @@ std::shared_ptr<postgresql_store> postgresql_store::make(std::shared_ptr<spi::re
   }
   made->hearing_ = sql::hearing<engine>::make(
       made->net_, made->options_, sql::fresh_process(*made->reactor_), made->connections_.front());
+  for (std::size_t i = 1; i < made->connections_.size(); ++i) {
+    made->hearing_->follow(*made->connections_[i]);
+  }
   // The first lock must not wait for a handshake that could have been made before.
   made->connections_.front()->start();
   made->hearing_->start();

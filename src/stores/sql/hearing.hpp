@@ -39,6 +39,8 @@ class hearing : public std::enable_shared_from_this<hearing<Engine>> {
   [[nodiscard]] const std::string& process() const noexcept { return process_; }
 
   void start() { ear_->start(); }
+  // Where this connection goes, the ear goes too, and the desk with it.
+  void follow(connection& road) { ear_->follow(road); }
   // Once it hears; unavailable at the deadline, or why it cannot.
   void when_open(time_point deadline, spi::completion<void> done);
 
@@ -96,6 +98,8 @@ std::shared_ptr<hearing<Engine>> hearing<Engine>::make(
       });
   made->board_ = std::make_shared<switchboard>(made->bells_, made->audience_, std::move(taken));
   made->ear_ = Engine::ear::make(net, options, process, made->board_);
+  made->follow(*made->desk_);
+  made->ear_->lead(made->desk_);
   return made;
 }
 

@@ -130,6 +130,7 @@ std::shared_ptr<session_store<Engine>> session_store<Engine>::make(
   };
   made->carrier_ =
       Engine::make_carrier(made->net_, made->options_, made->hearing_->process(), std::move(tell));
+  made->hearing_->follow(*made->carrier_);
   made->carrier_->start();
   return made;
 }
