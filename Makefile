@@ -54,7 +54,7 @@ sim: build ## run the simulator: SEEDS=1000000; then search for every mutant fro
 
 torture: packages-test build ## half a minute of torture on every engine that can be started here
 	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session \
-	    postgresql-row mariadb; do \
+	    postgresql-row mariadb mariadb-session mariadb-row; do \
 	  echo "== $$engine"; build/holdfast torture --start $$engine --duration 30s; done
 
 broken-locks: packages-test build ## play the broken locks and write docs/broken-locks.md

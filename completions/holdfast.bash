@@ -52,7 +52,7 @@ _holdfast() {
       return
       ;;
     --start)
-      mapfile -t COMPREPLY < <(compgen -W 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session postgresql-row mariadb' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session postgresql-row mariadb mariadb-session mariadb-row' -- "$cur")
       return
       ;;
     --workload)

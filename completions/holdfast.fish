@@ -81,7 +81,7 @@ complete -c holdfast -n $bench -l hold -x -d 'How long each is held'
 complete -c holdfast -n $bench -l duration -x -d 'Of the measurement'
 
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -a 'check replay'
-complete -c holdfast -n '__fish_seen_subcommand_from torture' -l start -x -a 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session postgresql-row mariadb'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l start -x -a 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session postgresql-row mariadb mariadb-session mariadb-row'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l clients -x -d Processes
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l duration -x -d 'How long'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l ttl -x -d 'Of the locks'

@@ -66,6 +66,11 @@ std::unique_ptr<arena> start_postgresql(std::uint32_t clients, const char* optio
   return std::make_unique<postgresql_arena>(clients, options);
 }
 
+std::unique_ptr<arena> start_mariadb(std::uint32_t clients, const char* options) {
+  need_mariadb();
+  return std::make_unique<mariadb_arena>(clients, options);
+}
+
 struct entry {
   std::string_view name;
   std::unique_ptr<arena> (*start)(std::uint32_t clients);
@@ -106,11 +111,11 @@ constexpr std::array entries{
           [](std::uint32_t clients) { return start_postgresql(clients, "strategy=session"); }},
     entry{"postgresql-row",
           [](std::uint32_t clients) { return start_postgresql(clients, "strategy=row"); }},
-    entry{"mariadb",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
-            need_mariadb();
-            return std::make_unique<mariadb_arena>(clients);
-          }},
+    entry{"mariadb", [](std::uint32_t clients) { return start_mariadb(clients, "connections=4"); }},
+    entry{"mariadb-session",
+          [](std::uint32_t clients) { return start_mariadb(clients, "strategy=session"); }},
+    entry{"mariadb-row",
+          [](std::uint32_t clients) { return start_mariadb(clients, "strategy=row"); }},
 };
 
 // Where the only host of a URL stands in it; none: there are several, or none, or it is encrypted,

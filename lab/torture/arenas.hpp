@@ -93,36 +93,47 @@ class redis_arena final : public one_server_arena<test::redis_server> {
   }
 };
 
-class postgresql_arena final : public one_server_arena<test::postgresql_server> {
+// `Server`: of SQL.
+template <class Server>
+class sql_arena : public one_server_arena<Server> {
  public:
   // `options`: of the URL, as "strategy=row".
-  postgresql_arena(std::uint32_t clients, std::string options)
-      : one_server_arena(std::make_unique<test::postgresql_server>(), clients),
+  sql_arena(std::uint32_t clients, std::string options)
+      : one_server_arena<Server>(std::make_unique<Server>(), clients),
         options_(std::move(options)) {}
 
   // Where a connection is the hold, its end frees the lock before the holder has read of it.
-  [[nodiscard]] bool forgets(fault what) const override {
+  [[nodiscard]] bool forgets(fault what) const final {
     const bool tied = options_.starts_with("strategy");
     return tied && (gates::can(what) || what == fault::kill_server);
   }
 
+ protected:
+  [[nodiscard]] const std::string& options() const { return options_; }
+
+ private:
+  const std::string options_;
+};
+
+class postgresql_arena final : public sql_arena<test::postgresql_server> {
+ public:
+  using sql_arena::sql_arena;
+
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
     return "postgresql://tester@127.0.0.1:" + std::to_string(port) + "/postgres?schema=torture&" +
-           options_;
+           options();
   }
-
-  std::string options_;
 };
 
-class mariadb_arena final : public one_server_arena<test::mariadb_server> {
+class mariadb_arena final : public sql_arena<test::mariadb_server> {
  public:
-  explicit mariadb_arena(std::uint32_t clients)
-      : one_server_arena(std::make_unique<test::mariadb_server>(), clients) {}
+  using sql_arena::sql_arena;
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
-    return "mariadb://tester@127.0.0.1:" + std::to_string(port) + "/locks?prefix=torture_";
+    return "mariadb://tester@127.0.0.1:" + std::to_string(port) + "/locks?prefix=torture_&" +
+           options();
   }
 };
 

@@ -244,8 +244,8 @@ two believers, growing fences, order, permits, no lost wake-up, nothing left beh
 
   --start ENGINE   start servers for it: embedded, redis, redis-sentinel, redis-cluster,
                    redlock, zookeeper, postgresql, postgresql-session, postgresql-row,
-                   mariadb; else those at --url are used, to which nothing is done but by
-                   their clients
+                   mariadb, mariadb-session, mariadb-row; else those at --url are used, to
+                   which nothing is done but by their clients
   --clients N      client processes (default 6), with two threads each
   --duration D     how long (default 30s)
   --ttl D          of the locks (default 1s)
