@@ -45,7 +45,9 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-mariadb_server::mariadb_server(mariadb_options options) : options_(std::move(options)) {
+mariadb_server::mariadb_server(mariadb_options options)
+    : options_(std::move(options)),
+      folder_(options_.durable ? std::filesystem::temp_directory_path() : place_in_memory()) {
   initialise();
   constexpr int attempts = 5;  // somebody may take the port before the server does
   for (int left = attempts; left > 0; --left) {
@@ -75,7 +77,8 @@ std::vector<std::string> mariadb_server::server_words() const {
           "--no-defaults",
           "--datadir=" + (folder_.path() / "data").string(),
           "--tmpdir=" + folder_.path().string(),
-          "--innodb-flush-log-at-trx-commit=2",
+          options_.durable ? "--innodb-flush-log-at-trx-commit=1"
+                           : "--innodb-flush-log-at-trx-commit=2",
           "--innodb-doublewrite=0",
           "--innodb-buffer-pool-size=32M",
           "--innodb-log-file-size=16M"};

@@ -12,7 +12,8 @@
 namespace holdfast::test {
 
 struct mariadb_options {
-  std::vector<std::string> settings;  // as on its command line: "max_connections=20"
+  std::vector<std::string> settings{};  // as on its command line: "max_connections=20"
+  bool durable = false;                 // on a disk, and every commit waits for it
 };
 
 // Not thread-safe. Runs from its construction to its destruction, except between kill() or stop()
@@ -58,7 +59,7 @@ class mariadb_server {
   [[nodiscard]] std::vector<std::string> server_words() const;
 
   const mariadb_options options_;
-  const temporary_folder folder_{place_in_memory()};
+  const temporary_folder folder_;
   std::uint16_t port_ = 0;
   child_process process_;
 };
