@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -226,16 +227,19 @@ void courier::learn(const std::vector<std::int64_t>& clients, time_point deadlin
 
 bool courier::watch(const spi::claim_id& id, const std::vector<std::int64_t>& blockers,
                     time_point deadline) {
-  learn(blockers, deadline);
+  std::vector<std::int64_t> others;
+  std::copy_if(blockers.begin(), blockers.end(), std::back_inserter(others),
+               [this](std::int64_t client) { return client != self_.number; });
+  learn(others, deadline);
   // First this, then the connections: whoever hangs up in between is known to be watched.
-  roll_->watch(id, blockers);
+  roll_->watch(id, others);
   bool found_dead = false;
-  for (const std::int64_t client : blockers) found_dead |= watch_one(client);
+  for (const std::int64_t client : others) found_dead |= watch_one(client);
   return found_dead;
 }
 
 bool courier::watch_one(std::int64_t client) {
-  if (client == self_.number || mailbox_->connected(client)) return false;
+  if (mailbox_->connected(client)) return false;
   const auto to = address(client);
   if (!to) return false;  // not even the database could be read: the next look will show
   if (mailbox_->connect(*to) == mailbox::delivery::sent) return false;

@@ -207,7 +207,8 @@ spi::departure ledger::leave(const moment& step, const spi::claim& claim, std::i
   return left;
 }
 
-spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int64_t place) {
+spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int64_t place,
+                          std::optional<std::int64_t>& behind) {
   spi::renewal answer;
   answer.at = spi::server_time(duration(step.now));
   answer.state = spi::hold_state::lost;
@@ -224,6 +225,9 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
   } else if (roster_.waiter(*at, place, claim.id)) {
     answer.state = spi::hold_state::waiting;
     answer.recheck_after = ledger_limits::recheck;
+    if (at->exclusive > 0 && at->next_end > step.now) {
+      if (const auto before = roster_.before(*at, place)) behind = before->client;
+    }
   }
   return answer;
 }

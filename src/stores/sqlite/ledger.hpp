@@ -61,8 +61,11 @@ class ledger {
                                            std::int64_t& place);
   std::optional<spi::departure> give_at_once(const moment& step, const spi::claim& claim,
                                              std::int64_t place);
-  // Only looks: `waiting` means that an attempt may do more. A read transaction is enough.
-  spi::renewal look(const moment& step, const spi::claim& claim, std::int64_t place);
+  // Only looks. A read transaction is enough. `waiting` means that an attempt may do more, unless
+  // `behind` is set: then an exclusive holder keeps everybody out, and the claim is not the first
+  // in line but waits behind one of that client's.
+  spi::renewal look(const moment& step, const spi::claim& claim, std::int64_t place,
+                    std::optional<std::int64_t>& behind);
   result<spi::granted> change(const moment& step, const spi::claim& claim, std::int64_t place,
                               spi::mode to);
   std::vector<spi::holder> revoke(const moment& step, const spi::resource_id& resource,

@@ -62,6 +62,12 @@ result<std::string> canonical_path(const std::string& path) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return failure(errc::invalid, "sqlite, open, a file's path is needed: sqlite:/path/file.db");
   }
+  if (path == ":memory:") {
+    return failure(
+        errc::invalid,
+        "sqlite, open, :memory: is SQLite's word for no file, which no other process could "
+        "share: name a file, or use memory: for locks within one process");
+  }
   std::error_code problem;
   const fs::path wanted(path);
   if (!wanted.has_filename()) return refusal(errc::name_conflict, path, "it is a folder's path");
@@ -167,6 +173,8 @@ result<location> locate(const std::string& path) {
   if (!status) return tl::unexpected(std::move(status.error()));
   at.file_mode = status->st_mode & 0666U;
   at.folder_mode = at.file_mode | (at.file_mode & 0444U) >> 2U;  // who may read may enter
+  // What a member of the group makes in it is the group's, whatever is that user's own group.
+  if ((at.file_mode & 0060U) != 0) at.folder_mode |= S_ISGID;
   at.group = status->st_gid;
   if (auto ours = format::look(at.database); !ours) return tl::unexpected(std::move(ours.error()));
   if (auto made = make_folder(at); !made) return tl::unexpected(std::move(made.error()));

@@ -24,6 +24,11 @@ bool fits(const resource_row& at, const claim_row& row, instant now) {
   return false;
 }
 
+// Without a look at the line: an exclusive holder that lives keeps everybody out.
+bool shut_to_all(const moment& step, const resource_row& at) {
+  return at.exclusive > 0 && at.seat && !step.dead.contains(at.seat->client);
+}
+
 // Strict hand-over between two processes that take turns halves their throughput: the one that
 // releases may not take it again although it is there and the other must be woken first. So a lone
 // unfair waiter is only told, and gets it for certain once it has waited a little.
@@ -47,6 +52,7 @@ void ledger::promote(const moment& step, resource_row& at) {
   bool handing_over = false;
   std::size_t count = 0;
   for (; at.waiting > 0 && count < ledger_limits::promote_limit; ++count) {
+    if (shut_to_all(step, at)) break;
     const auto next = roster_.head(at);
     if (!next) break;
     if (step.dead.contains(next->client)) {

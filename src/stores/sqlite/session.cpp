@@ -53,8 +53,10 @@ result<std::unique_ptr<session>> session::open(const location& at, gate_file gat
                                             {std::move(handle), status.st_dev, status.st_ino}));
   made->database_->set_deadline(deadline);
   result<void> done;
-  const bool entered = made->gate_.inside(
-      deadline, [&]() noexcept { done = made->attempt([&] { made->set_up(); }); });
+  const bool entered = made->gate_.inside(deadline, [&]() noexcept {
+    done = made->attempt([&] { made->set_up(); });
+    made->share_files();
+  });
   if (!entered) return gate_closed();
   if (!done) return tl::unexpected(std::move(done.error()));
   return made;
@@ -75,6 +77,19 @@ void session::set_up() {
   database_->execute("BEGIN IMMEDIATE;" + std::string(schema) +
                      "PRAGMA application_id = " + std::to_string(format::application) +
                      "; PRAGMA user_version = " + std::to_string(format::version) + "; COMMIT");
+}
+
+// SQLite gives its files the mode of the database, but only root's processes give them its group.
+void session::share_files() const noexcept {
+  if ((location_.file_mode & 0060U) == 0) return;
+  for (const char* suffix : {"-wal", "-shm"}) {
+    const std::string path = location_.database + suffix;
+    // Fails where another user made it, who has done this then.
+    if (::fchownat(AT_FDCWD, path.c_str(), static_cast<uid_t>(-1), location_.group,
+                   AT_SYMLINK_NOFOLLOW) != 0) {
+      errno = 0;
+    }
+  }
 }
 
 result<void> session::begin_read(time_point deadline) {

@@ -126,6 +126,7 @@ class session {
   result<void> begin_write(time_point deadline);
   static tl::unexpected<error> gate_closed();
   void set_up();
+  void share_files() const noexcept;
 
   const location location_;
   const opened_file file_;

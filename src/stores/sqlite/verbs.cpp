@@ -110,10 +110,12 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
 }
 
 // Holders only look: they hold as long as they live. A waiter asks again, which also finds a grant
-// whose message was lost and blockers whose death nobody noticed.
+// whose message was lost and blockers whose death nobody noticed; but not one in the middle of a line
+// that nobody can come in from, or thousands would write every second.
 result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::claim_ptr>& claims,
                                                          time_point deadline) {
   std::vector<spi::renewal> answers(claims.size());
+  std::vector<std::optional<std::int64_t>> behind(claims.size());
   effects out;
   const auto dead = courier_->dead();
   auto done = session_->in_place();
@@ -122,7 +124,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
       const instant now = clock::now().time_since_epoch().count();
       const moment step{now, self_.number, *dead, out};
       for (std::size_t i = 0; i < claims.size(); ++i) {
-        answers[i] = book.look(step, *claims[i], roll_->place(claims[i]->id));
+        answers[i] = book.look(step, *claims[i], roll_->place(claims[i]->id), behind[i]);
       }
     });
   }
@@ -135,6 +137,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
     spi::renewal& each = answers[i];
     if (each.state == spi::hold_state::lost) roll_->strike(claims[i]->id);
     if (each.state != spi::hold_state::waiting) continue;
+    if (behind[i] && !courier_->watch(claims[i]->id, {*behind[i]}, deadline)) continue;
     const auto asked = do_attempt(*claims[i], deadline);
     if (!asked) {
       each.state = spi::hold_state::unknown;
