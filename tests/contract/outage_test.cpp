@@ -187,7 +187,8 @@ TEST_P(outage, a_multi_lock_does_not_sit_on_one_lock_while_it_waits_for_a_silent
   // Broken: a dead engine locks up a live one.
   const client fine = open();
   mutex live(fine, "a");
-  mutex dead(disturbed(), "b");
+  // A request without an answer is given up after a third of its ttl.
+  mutex dead(disturbed(), "b", {.ttl = 3s});
   multi_lock both({&live, &dead});
   way().set(trouble::silence);
   std::stop_source stop;
