@@ -1,6 +1,6 @@
-// The yardstick of bench/sqlite.cpp: SQLite and flock() alone. One row, read and written in an
-// IMMEDIATE transaction behind a gate file, in write-ahead mode; no waiting line, no wake-up, no sign
-// of life, no look whether the file is still there.
+// The yardsticks of bench/sqlite.cpp: SQLite and flock() alone. One row, behind a gate file, in
+// write-ahead mode: read and written in an IMMEDIATE transaction, or by one statement that compares
+// and writes. No waiting line, no wake-up, no sign of life, no look whether the file is still there.
 #pragma once
 
 #include <fcntl.h>
@@ -34,13 +34,26 @@ class bare_sqlite {
     read_ = prepared("SELECT key, last, body FROM locks WHERE id = 1");
     write_ = prepared("UPDATE locks SET last = ?1, body = ?2 WHERE id = 1");
     commit_ = prepared("COMMIT");
+    exchange_ = prepared("UPDATE locks SET last = ?1, body = ?2 WHERE id = 1 AND last = ?3");
   }
   bare_sqlite(const bare_sqlite&) = delete;
   bare_sqlite& operator=(const bare_sqlite&) = delete;
   ~bare_sqlite() {
-    for (sqlite3_stmt* each : {begin_, read_, write_, commit_}) sqlite3_finalize(each);
+    for (sqlite3_stmt* each : {begin_, read_, write_, commit_, exchange_}) sqlite3_finalize(each);
     sqlite3_close(database_);
     ::close(gate_);
+  }
+
+  void statement() {
+    require(::flock(gate_, LOCK_EX) == 0);
+    sqlite3_bind_int64(exchange_, 1, last_ + 1);
+    sqlite3_bind_blob(exchange_, 2, body_.data(), static_cast<int>(body_.size()), SQLITE_STATIC);
+    sqlite3_bind_int64(exchange_, 3, last_);
+    body_[0] = static_cast<char>(++last_);
+    require(sqlite3_step(exchange_) == SQLITE_DONE);
+    require(sqlite3_changes(database_) == 1);
+    sqlite3_reset(exchange_);
+    ::flock(gate_, LOCK_UN);
   }
 
   void transaction() {
@@ -74,6 +87,8 @@ class bare_sqlite {
   sqlite3_stmt* read_ = nullptr;
   sqlite3_stmt* write_ = nullptr;
   sqlite3_stmt* commit_ = nullptr;
+  sqlite3_stmt* exchange_ = nullptr;
+  sqlite3_int64 last_ = 0;  // by statement() alone
   std::array<char, 120> body_{};
 };
 
