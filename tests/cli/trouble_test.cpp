@@ -39,6 +39,9 @@ TEST_F(trouble, a_lock_delay_keeps_the_lock_shut_after_a_kill_and_says_so) {
   holder.end();
   ASSERT_TRUE(eventually([&] { return type({"show", "x"}).err.starts_with("shut for "); }));
   EXPECT_NE(type({"ls", "--json"}).out.find("\"waiters\":0,\"shut_ms\":"), std::string::npos);
+  const std::string listed = type({"ls"}).out;
+  EXPECT_TRUE(listed.starts_with("NAME")) << listed;
+  EXPECT_NE(listed.find("SHUT FOR"), std::string::npos) << listed;
   const answer refused = type({"run", "--wait", "0s", "x", "--", "true"});
   EXPECT_EQ(refused.code, 124);
   EXPECT_NE(refused.err.find("lock delay"), std::string::npos) << refused.err;

@@ -197,6 +197,23 @@ TEST_F(redlock, one_server_that_takes_it_away_ends_nothing) {
   EXPECT_TRUE(lease->release());
 }
 
+TEST_F(redlock, whoever_may_not_listen_hears_with_the_next_renewal) {
+  // Broken: a user without rights to channels cannot lock, or never learns that it was taken away.
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    servers[i].cli(
+        {"ACL", "SETUSER", "deaf", "on", ">word", "~holdfast:*", "resetchannels", "+@all"});
+  }
+  const std::string scheme = "redlock://";
+  const client a = open_client(scheme + "deaf:word@" + servers.url().substr(scheme.size()));
+  client b = open_client(servers.url());
+  mutex stock(a, "stock", {.ttl = 2s});
+  auto lease = stock.acquire({.wait = 10s});
+  ASSERT_TRUE(lease) << lease.error().message();
+  ASSERT_TRUE(b.revoke("stock", spi::revocation::force));
+  EXPECT_TRUE(eventually([&] { return !lease->valid(); }));
+  EXPECT_TRUE(stock.acquire({.wait = 10s}));
+}
+
 TEST_F(redlock, a_server_under_two_names_is_found_by_its_run_id) {
   // Broken: one server has two votes (H54).
   const std::string port = std::to_string(servers[0].port());
