@@ -1,172 +1,24 @@
-// The PostgreSQL store against bare libpq on the same server, durable commits: a pair against two
-// prepared single-row transactions, how soon a lock passes from client to client, and 64 threads on
-// one lock against a connection per thread that polls. Starts a server of its own.
+// The PostgreSQL store against bare libpq on the same server, durable commits, each strategy. Starts a
+// server of its own.
 #include "bare_postgresql.hpp"
+#include "sql_rounds.hpp"
 #include "support/postgresql_server.hpp"
-
-#include <holdfast/holdfast.hpp>
-
-#include <benchmark/benchmark.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace {
 
-using holdfast::test::fresh_schema;
-using holdfast::test::postgresql_server;
-using namespace std::chrono_literals;
-using stopwatch = std::chrono::steady_clock;
-
-postgresql_server& server() {
-  static postgresql_server one({.durable = true});
-  return one;
-}
-
-std::string target() {
-  return "host=127.0.0.1 user=tester dbname=postgres port=" + std::to_string(server().port());
-}
-
-double microseconds(stopwatch::duration time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
-
-double percentile(std::vector<double>& values, double part) {
-  if (values.empty()) throw std::runtime_error("nothing was measured");
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
-template <class Work>
-void note_times(std::vector<double>& times, int count, Work&& work) {
-  for (int i = 0; i < count; ++i) {
-    const auto start = stopwatch::now();
-    work();
-    times.push_back(microseconds(stopwatch::now() - start));
+struct postgresql {
+  static holdfast::test::postgresql_server& server() {
+    return bench::durable<holdfast::test::postgresql_server>();
   }
-}
-
-// In turns, so that what else the machine does meets both.
-void pair(benchmark::State& state) {
-  const auto client = holdfast::client::open(server().url(fresh_schema())).value();
-  holdfast::mutex stock(client, "stock/42");
-  bench::bare_row row(target(), "pair");
-  static_cast<void>(stock.acquire().value());
-  std::vector<double> ours;
-  std::vector<double> bare;
-  for (auto _ : state) {
-    note_times(ours, 50, [&] {
-      if (!stock.acquire().value().release()) throw std::runtime_error("release");
-    });
-    note_times(bare, 50, [&] {
-      row.take();
-      row.give();
-    });
+  static std::string url(const std::string& strategy) {
+    return server().url(holdfast::test::fresh_schema(), "&strategy=" + strategy);
   }
-  state.counters["us"] = percentile(ours, 0.5);
-  state.counters["p99_us"] = percentile(ours, 0.99);
-  state.counters["bare_us"] = percentile(bare, 0.5);
-  state.counters["bare_p99_us"] = percentile(bare, 0.99);
-  state.counters["x_bare"] = percentile(ours, 0.5) / percentile(bare, 0.5);
-}
-BENCHMARK(pair)->Iterations(40)->Unit(benchmark::kMillisecond);
-
-// From the call of release() in one client to the grant in the other, in units of a bare write.
-void hand_over(benchmark::State& state) {
-  const std::string url = server().url(fresh_schema());
-  const auto a = holdfast::client::open(url).value();
-  const auto b = holdfast::client::open(url).value();
-  bench::bare_row row(target(), "hand_over");
-  std::vector<double> ours;
-  std::vector<double> bare;
-  std::array<holdfast::mutex, 2> sides{holdfast::mutex(a, "baton", {.fair = true}),
-                                       holdfast::mutex(b, "baton", {.fair = true})};
-  auto held = sides[0].acquire().value();
-  std::size_t next = 1;
-  for (auto _ : state) {
-    std::atomic<bool> granted{false};
-    stopwatch::time_point arrived;
-    holdfast::lease passed;
-    sides.at(next).async_acquire({}, {}, [&](holdfast::result<holdfast::lease> lease) {
-      arrived = stopwatch::now();
-      passed = std::move(lease.value());
-      granted = true;
-      granted.notify_one();
-    });
-    while (!held.wanted().stop_requested()) std::this_thread::yield();
-    const auto start = stopwatch::now();
-    if (!held.release()) throw std::runtime_error("release");
-    granted.wait(false);
-    ours.push_back(microseconds(arrived - start));
-    held = std::move(passed);
-    next = 1 - next;
-    note_times(bare, 1, [&] { row.give(); });
+  static std::shared_ptr<bench::bare_row> row(const std::string& name) {
+    return std::make_shared<bench::bare_row>(
+        "host=127.0.0.1 user=tester dbname=postgres port=" + std::to_string(server().port()), name);
   }
-  state.counters["p50_us"] = percentile(ours, 0.5);
-  state.counters["p99_us"] = percentile(ours, 0.99);
-  state.counters["bare_write_us"] = percentile(bare, 0.5);
-  state.counters["x_write"] = percentile(ours, 0.5) / percentile(bare, 0.5);
-}
-BENCHMARK(hand_over)->Iterations(500)->Unit(benchmark::kMillisecond);
+};
 
-template <class Round>
-double rounds_per_second(Round&& make_round) {
-  constexpr int threads = 64;
-  constexpr auto length = 4s;
-  std::atomic<long> rounds{0};
-  std::atomic<int> ready{0};
-  std::atomic<bool> go{false};
-  std::atomic<bool> stop{false};
-  {
-    std::vector<std::jthread> all;
-    for (int i = 0; i < threads; ++i) {
-      all.emplace_back([&] {
-        auto round = make_round();
-        ++ready;
-        go.wait(false);
-        while (!stop) {
-          if (round()) ++rounds;
-        }
-      });
-    }
-    while (ready < threads) std::this_thread::sleep_for(1ms);
-    go = true;
-    go.notify_all();
-    std::this_thread::sleep_for(length);
-    stop = true;
-  }
-  return static_cast<double>(rounds) / std::chrono::duration<double>(length).count();
-}
-
-// One lock, 64 threads of one client; and 64 threads with a connection each that try every 10 ms.
-void crowd(benchmark::State& state) {
-  for (auto _ : state) {
-    const auto client = holdfast::client::open(server().url(fresh_schema())).value();
-    holdfast::mutex stock(client, "stock/42");
-    const double ours = rounds_per_second(
-        [&] { return [&] { return stock.acquire().value().release().has_value(); }; });
-    const double polling = rounds_per_second([] {
-      auto row = std::make_shared<bench::bare_row>(target(), "crowd");
-      return [row] {
-        if (!row->take()) {
-          std::this_thread::sleep_for(10ms);
-          return false;
-        }
-        row->give();
-        return true;
-      };
-    });
-    state.counters["grants_per_s"] = ours;
-    state.counters["polling_per_s"] = polling;
-    state.counters["x_polling"] = ours / polling;
-  }
-}
-BENCHMARK(crowd)->Iterations(1)->Unit(benchmark::kMillisecond);
+const bool registered = bench::measure_strategies<postgresql>();
 
 }  // namespace
