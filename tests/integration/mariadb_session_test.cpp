@@ -53,6 +53,27 @@ TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_res
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
+TEST_F(mariadb_session_locks, a_row_of_an_earlier_connection_of_the_same_number_is_in_nobodys_way) {
+  // Broken: a restarted server counts its connections from 1 again, and whoever gets a dead holder's number
+  // takes its row for one of its own, and waits for itself.
+  const client a = open_client(url_);
+  auto admin = admin_of(troubled_mariadb());
+  auto held = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  const std::string holds = prefix_ + "holds";
+  const int now =
+      std::stoi(admin.ask("SELECT MAX(id) FROM information_schema.processlist").front());
+  for (int pid = now + 1; pid <= now + 50; ++pid) {
+    admin.ask("INSERT INTO " + holds + " SELECT UNHEX(MD5(" + std::to_string(pid) +
+              ")), strategy, name," + " number, " + std::to_string(pid) +
+              ", 'another', public, mode, revoked, told, fence, since," +
+              " ends, ttl, delay, payload FROM " + holds + " WHERE process <> 'another'");
+  }
+  ASSERT_THAT(held->release(), succeeds());
+  const client b = open_client(url_);
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
+}
+
 TEST_F(mariadb_session_locks, readers_let_each_other_in_and_no_writer) {
   // Broken: named locks know no readers, and two of them exclude each other, or let a writer in.
   const client a = open_client(url_);
