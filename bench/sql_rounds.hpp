@@ -3,6 +3,8 @@
 // threads on one lock against a connection per thread that polls.
 #pragma once
 
+#include "timing.hpp"
+
 #include <holdfast/holdfast.hpp>
 
 #include <benchmark/benchmark.h>
@@ -21,26 +23,6 @@
 namespace bench {
 
 using namespace std::chrono_literals;
-using stopwatch = std::chrono::steady_clock;
-
-inline double microseconds(stopwatch::duration time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
-
-inline double percentile(std::vector<double>& values, double part) {
-  if (values.empty()) throw std::runtime_error("nothing was measured");
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
-template <class Work>
-void note_times(std::vector<double>& times, int count, Work&& work) {
-  for (int i = 0; i < count; ++i) {
-    const auto start = stopwatch::now();
-    work();
-    times.push_back(microseconds(stopwatch::now() - start));
-  }
-}
 
 // In turns, so that what else the machine does meets both. `row`: has take() and give().
 template <class Row>

@@ -5,6 +5,7 @@
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
 #include "support/temporary_folder.hpp"
+#include "timing.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -25,15 +26,14 @@
 
 namespace {
 
+using bench::microseconds;
+using bench::note_times;
+using bench::percentile;
+using bench::stopwatch;
 using holdfast::test::forked_process;
 using holdfast::test::shared_page;
 using holdfast::test::temporary_folder;
 using namespace std::chrono_literals;
-using stopwatch = std::chrono::steady_clock;  // the same in all processes
-
-double microseconds(stopwatch::duration time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
 
 std::string url_in(const temporary_folder& folder) {
   return "sqlite:" + (folder.path() / "locks.db").string();
@@ -46,23 +46,8 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-double percentile(std::vector<double>& values, double part) {
-  if (values.empty()) throw std::runtime_error("nothing was measured");
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
 void release(holdfast::lease held) {
   if (!held.release()) throw std::runtime_error("a release failed");
-}
-
-template <class Work>
-void note_times(std::vector<double>& times, int count, Work&& work) {
-  for (int i = 0; i < count; ++i) {
-    const auto start = stopwatch::now();
-    work();
-    times.push_back(microseconds(stopwatch::now() - start));
-  }
 }
 
 // All in turns of some hundred, so that what else the machine does meets all. Bare transactions with
