@@ -99,6 +99,7 @@ claim_machine::orders claim_machine::gone(time_point now, const error& why) {
     in_line_ = false;
     proof_.reset();        // of a place that is gone, perhaps by another clock
     woken_ = attempting_;  // the answer on its way may be older than this
+    doubted_ = attempting_;
     return attempting_ ? orders{} : send_attempt(now);
   }
   if (phase_ != phase::held) return {};

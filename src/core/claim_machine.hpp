@@ -139,7 +139,8 @@ class claim_machine {
   // Seeking.
   std::uint32_t attempts_ = 0;  // since the last usable answer
   bool in_line_ = false;
-  bool woken_ = false;  // a wake-up came while an attempt was in flight
+  bool woken_ = false;    // a wake-up came while an attempt was in flight
+  bool doubted_ = false;  // it said "gone": of a place before the attempt, or of its grant
   bool last_try_ = false;
   error last_error_{errc::unavailable, "no answer yet"};
   bool outage_ = true;  // the last request got no usable answer

@@ -122,6 +122,7 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
   fence_ = grant.fence;
   degraded_ = grant.degraded;
   prove(proven_at, grant);
+  if (doubted_) renew_at_ = now;  // "gone" may have overtaken this grant: ask at once
   orders todo;
   todo.settle = fence_;
   todo.wanted = grant.wanted;
@@ -212,6 +213,7 @@ bool claim_machine::tired(time_point now) const noexcept {
 claim_machine::orders claim_machine::send_attempt(time_point now) {
   attempting_ = true;
   woken_ = false;
+  doubted_ = false;
   if (++attempts_ == 1 && settings_.retry.within < time_point::max() - now) {
     outage_until_ = now + settings_.retry.within;
   }

@@ -80,6 +80,19 @@ TEST(claim_machine_seeking, a_waiter_whose_session_ended_queues_anew) {
   EXPECT_EQ(said(machine.attempted(at(5ms), at(3ms), blocked_in_line(4ms))), "attempt");
 }
 
+TEST(claim_machine_seeking,
+     a_grant_that_was_taken_away_before_its_answer_came_is_asked_for_at_once) {
+  // Broken: a forced release that overtakes the grant's own answer is heard with the renewal of ten
+  // seconds later, and two work meanwhile.
+  claim_machine machine(usual_settings());
+  machine.start(at(0s));
+  EXPECT_EQ(said(machine.gone(at(1ms), {errc::lost, "released by force"})), "");
+  machine.attempted(at(2ms), at(0s), granted(7));
+  EXPECT_EQ(machine.wake_at(), at(2ms));
+  EXPECT_EQ(said(machine.tick(at(2ms))), "renew");
+  EXPECT_EQ(said(machine.refreshed(at(3ms), at(2ms), not_there())), "lose:lost");
+}
+
 TEST(claim_machine_seeking, a_wake_up_asks_again_at_once) {
   // Broken: freed locks are found by polling only.
   claim_machine machine(usual_settings());
