@@ -171,7 +171,9 @@ outcome<arguments> understand(const raw_arguments& raw) {
   } else if (raw.command == "torture") {
     fine = read_torture(raw, made.torture);
   } else if (raw.command == "multi" || raw.command == "demo") {
-    fine = usage(raw.command == "multi" ? "multi is followed by run" : "the demo is flash-sale",
+    fine = usage(raw.command == "multi" ? "multi is followed by run: multi run NAME NAME... -- CMD"
+                                        : "which demo? there is one, a sale without and with "
+                                          "locks; run holdfast demo flash-sale",
                  raw.command);
   } else if (raw.command.empty()) {
     fine = usage("a command is missing");

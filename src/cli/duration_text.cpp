@@ -46,6 +46,7 @@ tl::expected<duration, std::string> parse_duration(std::string_view text) {
   std::size_t allowed = 0;  // the largest unit that may still come
   while (!text.empty()) {
     std::int64_t count = 0;
+    if (text.front() == '-' || text.front() == '+') return wrong("must not have a sign");
     if (text.front() < '0' || text.front() > '9') return wrong("is not a duration");
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
     if (problem != std::errc{}) return wrong("is too long a duration");

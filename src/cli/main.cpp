@@ -22,10 +22,12 @@ namespace {
 namespace cli = holdfast::cli;
 
 // A standard file that is closed would be taken by the next open(), and the child's output would go
-// into a database.
+// into a database. Opened the wrong way round, so that reading and writing go on failing: an answer
+// that nobody can get is not a success.
 void open_standard_files() noexcept {
   for (int file = 0; file <= 2; ++file) {
-    if (::fcntl(file, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+    if (::fcntl(file, F_GETFD) >= 0) continue;
+    ::open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "cli/raw_arguments.hpp"
 
+#include "cli/suggestion.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -128,6 +130,23 @@ bool is_word(const std::string& text) {
   });
 }
 
+// The long options of the command that was chosen, and those of all commands.
+std::vector<std::string> known_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* at = &app;; at = at->get_subcommands().front()) {
+    for (const CLI::Option* option : at->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    if (at->get_subcommands().empty()) return names;
+  }
+}
+
+std::vector<std::string> known_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : app.get_subcommands({})) names.push_back(one->get_name());
+  return names;
+}
+
 // What no option took are words, or options that nobody knows. The library's own positional
 // arguments would take "[a,b]" for a list.
 outcome<void> sort_rest(const CLI::App& app, const std::vector<std::string>& head,
@@ -141,7 +160,8 @@ outcome<void> sort_rest(const CLI::App& app, const std::vector<std::string>& hea
       continue;
     }
     const std::string name = one.substr(0, one.find('='));
-    return usage(is_word(name) ? "unknown option " + name : "unknown option", into.command);
+    if (!is_word(name)) return usage("unknown option", into.command);
+    return usage("unknown option " + name + suggestion(name, known_options(app)), into.command);
   }
   if (into.words.empty()) return {};
   // Whatever stands before the command was meant as one.
@@ -150,7 +170,8 @@ outcome<void> sort_rest(const CLI::App& app, const std::vector<std::string>& hea
       std::find(head.begin(), head.end(), into.command.substr(0, into.command.find(' ')));
   const auto word = std::find(head.rbegin(), head.rend(), first);
   if (into.command.empty() || word.base() <= command) {
-    return usage(is_word(first) ? "unknown command " + first : "unknown command");
+    if (!is_word(first)) return usage("unknown command");
+    return usage("unknown command " + first + suggestion(first, known_commands(app)));
   }
   return {};
 }

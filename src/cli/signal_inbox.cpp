@@ -38,6 +38,8 @@ signal_inbox::signal_inbox() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &former_pipe_);
+  // Nor must a file that may not grow (ulimit -f): the write fails, and that is told.
+  ::sigaction(SIGXFSZ, &ignore, &former_size_);
 
   const sigset_t set = read_ones();
   sigset_t blocked = set;
@@ -82,6 +84,7 @@ bool signal_inbox::stop_with_pipeline() noexcept {
 
 void signal_inbox::restore() const noexcept {
   ::sigaction(SIGPIPE, &former_pipe_, nullptr);
+  ::sigaction(SIGXFSZ, &former_size_, nullptr);
   ::sigprocmask(SIG_SETMASK, &former_, nullptr);
 }
 

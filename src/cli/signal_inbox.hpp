@@ -45,6 +45,7 @@ class signal_inbox {
   sigset_t former_{};
   sigset_t ignored_{};
   struct sigaction former_pipe_ {};
+  struct sigaction former_size_ {};
   descriptor file_;
 };
 

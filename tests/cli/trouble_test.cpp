@@ -101,6 +101,15 @@ TEST_F(trouble, what_the_file_says_is_122_in_one_line) {
   EXPECT_EQ(read_file(home_ / "text"), "not a database, but long enough to be looked at as one\n");
 }
 
+TEST_F(trouble, a_file_that_may_not_grow_is_told_and_does_not_kill) {
+  // Broken: under a limit of file sizes holdfast, and with it the command, dies of a signal without
+  // a word.
+  const answer got =
+      shell_.run({"sh", "-c", "ulimit -f 0; exec " + program_path() + " run x -- true"});
+  EXPECT_EQ(got.code, 122) << got.signal;
+  // The limit is also that of the file that stderr is, so what was told is not there to be read.
+}
+
 #ifdef HOLDFAST_WITH_REDIS
 TEST_F(trouble, an_engine_that_is_not_there_is_122_and_not_waited_for) {
   // Broken: with a wrong host in the URL a cron job waits for ever, and says nothing.

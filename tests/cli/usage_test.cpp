@@ -234,7 +234,31 @@ TEST_F(usage, what_is_wrong_is_said_in_words_that_help) {
       {{"--url", "locks.db", "ls"}, "must begin with a scheme"},
       {{"run", "--wait", "5", "x", "--", "true"}, "needs a unit"},
       {{"run", std::string(10'000, 'x'), "--", "true"}, "at most 512 bytes, this one 10000"},
+      {{"run", "--wait", "-5s", "x", "--", "true"}, "must not have a sign"},
       {{"--url", "sqlite:locks.db?frob=1", "ls"}, "unknown option 'frob'"},
+      {{"demo"}, "run holdfast demo flash-sale"},
+      {{"multi", "a", "b"}, "multi run NAME NAME"},
+  };
+  for (const auto& [line, told] : cases) {
+    const answer got = shell_.holdfast(line);
+    EXPECT_EQ(got.code, 2);
+    EXPECT_NE(got.err.find(told), std::string::npos) << got.err;
+  }
+}
+
+TEST_F(usage, a_slip_of_the_finger_is_answered_with_what_was_meant) {
+  // Broken: "unknown option --wiat" leaves the user to compare letters.
+  const std::vector<std::pair<words, std::string>> cases{
+      {{"rnu", "x", "--", "true"}, "unknown command rnu; did you mean run? ("},
+      {{"revok", "x"}, "; did you mean revoke? ("},
+      {{"run", "--wiat", "1s", "x", "--", "true"}, "--wiat; did you mean --wait? ("},
+      {{"run", "--busyexit-code=1", "x", "--", "true"}, "; did you mean --busy-exit-code? ("},
+      {{"ls", "--namspace", "n"}, "; did you mean --namespace? ("},
+      {{"doctor", "--jsno"}, "; did you mean --json? ("},
+      // Nothing near, or only in another command: no guess.
+      {{"doctor", "--wait", "1s"}, "unknown option --wait ("},
+      {{"frobnicate"}, "unknown command frobnicate ("},
+      {{"ab"}, "unknown command ab ("},
   };
   for (const auto& [line, told] : cases) {
     const answer got = shell_.holdfast(line);
