@@ -94,7 +94,7 @@ void acquisition::pursue() {
     if (gate_) gate_->leave();
     return;
   }
-  runner->start();
+  engine_->departing().follow(request_.resource, [runner] { runner->start(); });
 }
 
 void acquisition::settled(const std::shared_ptr<claim_runner>& runner,

@@ -27,6 +27,12 @@ void claim_runner::feed(Step&& step) {
     inputs_.emplace_back(std::forward<Step>(step));
     return;
   }
+  run(lock, step);
+}
+
+// With the mutex, which it releases, and nobody else feeding the machine.
+template <class Step>
+void claim_runner::run(std::unique_lock<std::mutex>& lock, Step& step) {
   running_ = true;
   lock.unlock();
   after_step(step(engine_->runtime().now()));
@@ -50,6 +56,7 @@ void claim_runner::drain(std::unique_lock<std::mutex>& lock) {
 void claim_runner::after_step(claim_machine::orders todo) {
   publish();
   carry_out(std::move(todo));
+  if (std::exchange(announced_, false)) engine_->departing().sent(claim_->resource);
   const time_point wake = machine_.wake_at();
   if (wake != time_point::max()) engine_->schedule().schedule(shared_from_this(), wake);
 }
@@ -188,11 +195,18 @@ void claim_runner::cancel(error why) noexcept {
 }
 
 void claim_runner::release(spi::completion<void> done) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    on_released_ = std::move(done);
-  }
-  feed([this](time_point now) { return machine_.release(now); });
+  if (engine_->runtime().forked()) return;
+  const auto self = shared_from_this();
+  std::unique_lock lock(mutex_);
+  on_released_ = std::move(done);
+  auto step = [this](time_point now) { return machine_.release(now); };
+  if (!running_) return run(lock, step);
+  // Whoever feeds the machine sends it, later: what the caller asks for next must not overtake it.
+  engine_->departing().announce(claim_->resource);
+  inputs_.emplace_back([this, step](time_point now) {
+    announced_ = true;
+    return step(now);
+  });
 }
 
 void claim_runner::shut() noexcept {

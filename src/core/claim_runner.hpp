@@ -78,6 +78,8 @@ class claim_runner final : public agenda_item,
 
   template <class Step>
   void feed(Step&& step);
+  template <class Step>
+  void run(std::unique_lock<std::mutex>& lock, Step& step);
   void drain(std::unique_lock<std::mutex>& lock);
   void after_step(claim_machine::orders todo);
   void carry_out(claim_machine::orders todo);
@@ -93,6 +95,7 @@ class claim_runner final : public agenda_item,
   spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
   std::uint32_t attempts_ = 0;  // used while running_
   spi::blocked seen_;           // used while running_: the last such answer, for watch()
+  bool announced_ = false;      // used while running_: this step is a release others wait for
 
   std::mutex mutex_;
   bool running_ = false;                    // guarded by mutex_: somebody feeds the machine

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/agenda.hpp"
+#include "core/departures.hpp"
 #include "core/limits.hpp"
 #include "core/watchdog.hpp"
 
@@ -88,6 +89,7 @@ class engine : public std::enable_shared_from_this<engine> {
   // For the parts of the engine.
   [[nodiscard]] agenda& schedule() noexcept { return *agenda_; }
   [[nodiscard]] core::watchdog& dog() noexcept { return *watchdog_; }
+  [[nodiscard]] departures& departing() noexcept { return departures_; }
   [[nodiscard]] std::shared_ptr<gate> gate_of(const spi::resource_id& resource);
   void forget_gate(const spi::resource_id& resource) noexcept;
   [[nodiscard]] spi::claim_id new_claim_id();
@@ -111,6 +113,7 @@ class engine : public std::enable_shared_from_this<engine> {
   const std::shared_ptr<core::watchdog> watchdog_;
   std::atomic<bool> closed_{false};
   std::atomic<std::size_t> pending_{0};  // acquisitions without an answer
+  departures departures_;
 
   mutable std::mutex mutex_;
   std::map<spi::resource_id, std::weak_ptr<gate>> gates_;           // guarded by mutex_

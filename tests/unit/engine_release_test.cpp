@@ -160,6 +160,29 @@ TEST_F(engine_release, different_failures_have_different_names) {
   EXPECT_EQ(*bench.release(*pending), "not held");
 }
 
+TEST_F(engine_release, who_tries_after_a_release_does_not_overtake_it) {
+  // Broken: a thread that gives a lock back and tries it again is told that it is busy, by its own
+  // hold, whenever the answer to that hold is still being dealt with by another thread.
+  for (const bool fair : {false, true}) {
+    core::request again = request_for("stock", 0s);
+    again.lock.fair = fair;
+    question_ptr tried;
+    bench.engine->acquire(request_for("stock"), [&](result<std::shared_ptr<core::hold>> answer) {
+      answer.value()->release();
+      tried = bench.ask(again);
+    });
+    log();
+    bench.grant(++last_fence);
+    EXPECT_EQ(log(), fair ? "leave c, attempt d" : "leave a, attempt b");
+    bench.store->answer_leave(spi::departure::was_holder);
+    bench.grant(++last_fence);
+    EXPECT_TRUE(tried->granted != nullptr);
+    bench.release(*tried);
+    bench.store->answer_leave(spi::departure::was_holder);
+    EXPECT_EQ(bench.engine->live_claims(), 0U);
+  }
+}
+
 TEST_F(engine_release, after_a_release_the_loss_is_never_told) {
   // Broken: a stop callback fires for a lease that was given back long ago.
   const auto holder = held();
