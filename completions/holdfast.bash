@@ -1,26 +1,42 @@
-# bash completion for holdfast; names of locks come from `holdfast ls`.
+# bash completion for holdfast; names of locks come from `holdfast ls --names`.
 
+# Puts the names that begin with $cur into COMPREPLY, quoted for the shell. Others choose the names:
+# they are never expanded, as compgen -W would do it.
 _holdfast_names() {
-  holdfast "${global[@]}" --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
+  local name quoted
+  while IFS= read -r name; do
+    printf -v quoted %q "$name"
+    if [[ $name != -* && ($name == "$cur"* || $quoted == "$cur"*) ]]; then COMPREPLY+=("$quoted"); fi
+  done < <(holdfast "${global[@]}" --log-level off ls --names 2>/dev/null)
+  # bash replaces only what follows the last colon.
+  if declare -F __ltrim_colon_completions >/dev/null; then __ltrim_colon_completions "$cur"; fi
 }
 
 _holdfast() {
   local cur prev command='' word i
-  local -a global=()
-  cur=${COMP_WORDS[COMP_CWORD]}
-  prev=${COMP_WORDS[COMP_CWORD - 1]}
+  local -a global=() words=("${COMP_WORDS[@]}")
+  local cword=$COMP_CWORD
+  # A URL and many names have colons, at which bash cuts words.
+  if declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref -n := words cword
+  fi
+  cur=${words[cword]}
+  prev=${words[cword - 1]}
   COMPREPLY=()
 
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    word=${COMP_WORDS[i]}
+  for ((i = 1; i < cword; i++)); do
+    word=${words[i]}
     case $word in
       --)
         # What follows is another command with its own completion.
+        for ((i = 1; i < COMP_CWORD; i++)); do
+          if [[ ${COMP_WORDS[i]} == -- ]]; then break; fi
+        done
         if declare -F _command_offset >/dev/null; then _command_offset $((i + 1)); fi
         return
         ;;
       --url | --namespace | --password-file)
-        global+=("$word" "${COMP_WORDS[i + 1]}")
+        global+=("$word" "${words[i + 1]}")
         ((i++))
         ;;
       --log-level) ((i++)) ;;
@@ -86,7 +102,8 @@ _holdfast() {
       elect) choices="$hold --id $common" ;;
       multi) choices="$hold --fair --no-renew --at-least $common" ;;
       latch) choices="--wait --id $common" ;;
-      ls | show | doctor) choices="--json $common" ;;
+      ls) choices="--json --names $common" ;;
+      show | doctor) choices="--json $common" ;;
       release) choices="--force --claim --yes $common" ;;
       watch) choices="--json --all $common" ;;
       torture) choices="--start --clients --duration --ttl --workload --faults --seed --json --report $common" ;;
@@ -107,8 +124,7 @@ _holdfast() {
   if [[ -n $choices ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
   elif [[ $command != doctor && $command != demo && $command != bench && $command != torture ]]; then
-    local IFS=$'\n'
-    mapfile -t COMPREPLY < <(compgen -W "$(_holdfast_names)" -- "$cur")
+    _holdfast_names
   fi
 }
 

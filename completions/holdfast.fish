@@ -1,7 +1,14 @@
-# fish completion for holdfast; names of locks come from `holdfast ls`.
+# fish completion for holdfast; names of locks come from `holdfast ls --names`, of the engine that
+# stands on the line.
 
 function __holdfast_names
-    holdfast --log-level off ls 2>/dev/null | sed -e 1d -e 's/  *[0-9]*  *[0-9]*$//'
+    set -l words (commandline -opc)
+    set -l global
+    for option in --url --namespace --password-file
+        set -l at (contains -i -- $option $words)
+        and set -a global $option $words[(math $at + 1)]
+    end
+    holdfast $global --log-level off ls --names 2>/dev/null | string match -v -- '-*'
 end
 
 # The words behind --: the command that is run while the lock is held.
@@ -62,6 +69,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from multi' -a run
 complete -c holdfast -n '__fish_seen_subcommand_from latch' -a 'set down wait count'
 
 complete -c holdfast -n '__fish_seen_subcommand_from ls show watch doctor bench' -l json -d 'For programs'
+complete -c holdfast -n '__fish_seen_subcommand_from ls' -l names -d 'A name a line'
 complete -c holdfast -n '__fish_seen_subcommand_from watch' -l all -d 'Renewals too'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l force -d 'Yes, by force'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l yes -d 'Do not ask'

@@ -77,6 +77,7 @@ checked read_latch(const raw_arguments& raw, latch_arguments& into) {
 
 checked read_look(const raw_arguments& raw, look_arguments& into) {
   into.json = raw.json;
+  into.names = raw.names;
   into.force = raw.force;
   into.yes = raw.yes;
   into.all = raw.all;
@@ -85,6 +86,7 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
   if (raw.command == "doctor") {
     return words.empty() ? checked{} : usage("takes no name", raw.command);
   }
+  if (raw.json && raw.names) return usage("--json and --names exclude each other", raw.command);
   if (raw.command == "ls" || raw.command == "watch") {
     if (words.empty()) return {};
     if (words.size() > 1) return usage("takes at most one name", raw.command);

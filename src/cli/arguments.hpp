@@ -53,6 +53,7 @@ struct look_arguments {
   std::string name;  // or a prefix; may be empty where the command allows it
   std::string claim;
   bool json = false;
+  bool names = false;
   bool force = false;
   bool yes = false;
   bool all = false;

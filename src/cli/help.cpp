@@ -119,12 +119,13 @@ Exit 1: set on a latch that is not at zero, or down on one that is not set.
 )help";
 
 constexpr std::string_view ls_help =
-    R"help(holdfast ls [PREFIX] [--json]
+    R"help(holdfast ls [PREFIX] [--json | --names]
 
 Names that have holders or waiters, or stay shut after an abnormal end (--lock-delay).
 
   holdfast ls
   holdfast ls shop/ --json       [{"name":"shop/42","holders":1,"waiters":3}]
+  holdfast ls --names            a name a line and nothing else, for a shell's loop
 )help";
 
 constexpr std::string_view show_help =

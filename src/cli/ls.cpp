@@ -19,6 +19,11 @@ int ls(const context& context, const look_arguments& what) {
   const auto all = client->list(what.name);
   if (!all) return tell(from_engine("cannot list", to->engine, "list", all.error()));
   if (what.json) return print_all(json::resources(*all));
+  if (what.names) {
+    std::string lines;
+    for (const spi::resource_summary& one : *all) lines += plain(one.name) + "\n";
+    return print_all(lines);
+  }
   if (all->empty()) {
     note("nothing is held or waited for\n");
     return exit_code::ok;

@@ -75,7 +75,9 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   latch.add_option("--wait", into.wait);
   latch.add_option("--id", into.id);
 
-  add_command(app, "ls").add_flag("--json", into.json);
+  CLI::App& ls = add_command(app, "ls");
+  ls.add_flag("--json", into.json);
+  ls.add_flag("--names", into.names);
   add_command(app, "show").add_flag("--json", into.json);
 
   CLI::App& release = add_command(app, "release");

@@ -106,7 +106,7 @@ std::optional<result<void>> latch_wait::judge(const result<spi::latch_state>& an
   const std::optional<spi::latch_state>& last = answer ? seen_ : before;
   if (!last) return tl::unexpected(answer.error());
   return failure(errc::timed_out, last->count ? "the latch is at " + std::to_string(*last->count)
-                                              : std::string("the latch is not set"));
+                                              : std::string("the latch is unset"));
 }
 
 void latch_wait::looked(result<spi::latch_state> state) {

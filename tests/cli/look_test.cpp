@@ -62,6 +62,7 @@ TEST_F(look, the_claim_that_is_shown_is_the_one_the_command_was_told) {
 }
 
 TEST_F(look, ls_counts_and_filters_by_prefix) {
+  // Broken: a script that looks for its locks misses some, or sees those of others.
   process one = hold("shop/1");
   process two = hold("shop/2", {"--shared"});
   process more = hold("shop/2", {"--shared"});
@@ -75,6 +76,8 @@ TEST_F(look, ls_counts_and_filters_by_prefix) {
   EXPECT_EQ(parsed({"ls", "--json"}).size(), 3U);
   EXPECT_EQ(lines(type({"ls"}).out), 4);
   EXPECT_EQ(type({"ls", "no", "--json"}).out, "[]\n");
+  EXPECT_EQ(type({"ls", "shop/", "--names"}).out, "shop/1\nshop/2\n");
+  EXPECT_EQ(type({"ls", "no", "--names"}).out, "");
 }
 
 TEST_F(look, what_others_wrote_is_shown_harmlessly) {

@@ -79,6 +79,7 @@ const std::vector<command_line> structure{
     {"latch", "x", "set", "1", "--id", "a"},
     {"latch", "x", "wait", "--wait", "1"},
     {"ls", "a", "b"},
+    {"ls", "--json", "--names"},
     {"show"},
     {"show", "a", "b"},
     {"show", "a", "--frob"},

@@ -178,7 +178,7 @@ task<result<spi::latch_state>> zookeeper_store::set_count(self_ptr self, std::st
     if (known->value && known->set_by == by) co_return spi::latch_state{known->value};
     if (known->value && *known->value > 0) {
       co_return failure(errc::conflict,
-                        "the latch is set, and at " + std::to_string(*known->value));
+                        "the latch is set, its count is " + std::to_string(*known->value));
     }
     request write = make_create(node, data, node_kind::persistent, self->options_->acl);
     if (known->version) {
@@ -211,7 +211,7 @@ task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::s
   for (int round = 0; round < change_limit; ++round) {
     const result<count> known = co_await read_count(self, path, deadline);
     if (!known) co_return tl::unexpected(known.error());
-    if (!known->value) co_return failure(errc::not_held, "the latch is not set");
+    if (!known->value) co_return failure(errc::not_held, "the latch is unset");
     const std::uint32_t left = *known->value - std::min(*known->value, change.count);
     const std::string data = text_of_count(left, known->life, known->set_by);
     std::vector<request> parts;

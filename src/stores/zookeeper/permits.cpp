@@ -56,8 +56,8 @@ task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, childre
   const auto terms = read ? permits_in(read->data) : std::nullopt;
   const std::uint32_t mine = which->claim->max;
   if (!terms || terms->max == mine) co_return result<void>{};
-  co_return failure(errc::conflict, "the semaphore has " + std::to_string(terms->max) +
-                                        " permits, not " + std::to_string(mine));
+  co_return failure(errc::conflict, "max is " + std::to_string(terms->max) + " there and " +
+                                        std::to_string(mine) + " here");
 }
 
 // The leases and the end of our place in line, as one step: if we lost that place, nothing is made.

@@ -1,0 +1,38 @@
+// What the servers of the URL say of themselves ("srvr"), and what `doctor` makes of it.
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace holdfast::zookeeper {
+
+// Filled server by server, then judged. Not thread-safe.
+class ensemble_health {
+ public:
+  // `answer`: what came back for "srvr".
+  void add(const std::string& server, const result<std::string>& answer);
+
+  // servers, four-letter words, quorum: always all three.
+  [[nodiscard]] std::vector<spi::check> checks() const;
+
+ private:
+  [[nodiscard]] spi::check servers() const;
+  [[nodiscard]] spi::check words() const;
+  [[nodiscard]] spi::check quorum() const;
+
+  std::size_t configured_ = 0;
+  std::size_t answering_ = 0;
+  std::size_t refusing_ = 0;  // the word is not allowed there
+  std::size_t idle_ = 0;      // not serving: it has no quorum, or has just started
+  std::size_t leaders_ = 0;
+  std::size_t followers_ = 0;
+  std::size_t standalone_ = 0;
+  std::string versions_;
+  std::string problems_;
+};
+
+}  // namespace holdfast::zookeeper
