@@ -1,6 +1,7 @@
 #include "cli/connection.hpp"
 
 #include "cli/default_file.hpp"
+#include "cli/late/library.hpp"
 #include "core/names.hpp"
 
 #include <holdfast/spi/url.hpp>
@@ -81,6 +82,10 @@ outcome<client> connect(const context& context, const address& to,
   options.observer = std::move(observer);
   options.payload = std::move(payload);
   options.hand_over_locally = locally == hand_over::within_process;
+  const auto driver = late::load_driver_of(to.engine);
+  if (!driver) {
+    return tl::unexpected(from_engine("cannot use the engine", to.engine, "open", driver.error()));
+  }
   auto opened = client::open(to.url, std::move(options));
   if (!opened) {
     return tl::unexpected(from_engine("cannot use the engine", to.engine, "open", opened.error()));

@@ -31,6 +31,27 @@ TEST_F(trouble, the_default_file_is_private) {
   EXPECT_EQ(mode_of(state + "/holdfast.db"), 0600U);
 }
 
+#ifdef HOLDFAST_WITH_POSTGRESQL
+TEST_F(trouble, drivers_of_sql_servers_are_loaded_where_they_are_needed_only) {
+  // Broken: every `holdfast run` of any engine pays for loading twenty libraries.
+  shell_.environment["LD_DEBUG"] = "files";
+  const std::string others = type({"run", "x", "--", "/bin/true"}).err;
+  EXPECT_NE(others.find("libsqlite3"), std::string::npos);
+  EXPECT_EQ(others.find("libpq"), std::string::npos);
+  EXPECT_EQ(others.find("libmariadb"), std::string::npos);
+}
+
+TEST_F(trouble, a_driver_that_is_not_installed_is_named_with_its_package) {
+  // Broken: a crash, or a message that does not say what to install.
+  write_file(home_ / "libpq.so.5", "");
+  shell_.environment["LD_LIBRARY_PATH"] = home_.path();
+  const answer refused =
+      type({"--url", "postgresql://tester@127.0.0.1/x", "run", "x", "--", "true"});
+  EXPECT_EQ(refused.code, 122);
+  EXPECT_NE(refused.err.find("package libpq5"), std::string::npos) << refused.err;
+}
+#endif
+
 TEST_F(trouble, a_lock_delay_keeps_the_lock_shut_after_a_kill_and_says_so) {
   // Broken: the next one starts beside what a killed holder still has under way; or the user
   // searches for a holder that is not there.

@@ -52,7 +52,7 @@ void set_up(MYSQL* handle, const server_options& options) {
   // A server could otherwise ask for any file of this machine.
   mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &no_files);
   mysql_options(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-  mysql_optionsv(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
+  mysql_options4(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
   if (!options.defaults.empty()) {
     mysql_options(handle, MYSQL_READ_DEFAULT_FILE, options.defaults.c_str());
     mysql_options(handle, MYSQL_READ_DEFAULT_GROUP, "client");
