@@ -29,10 +29,9 @@ class bare_pair {
     const std::string mark = redis::observed_key(place.lane);
     for (const auto* each : {&all->attempt, &all->leave})
       line_.call({"SCRIPT", "LOAD", each->text()});
-    attempt_ = bare_redis::formatted(
-        {"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes, "", "86430001"});
-    leave_ = bare_redis::formatted(
-        {"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes, "0", ""});
+    attempt_ =
+        bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes});
+    leave_ = bare_redis::formatted({"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes});
   }
   void take() const { line_.call(attempt_); }
   void give() const { line_.call(leave_); }

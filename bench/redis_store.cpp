@@ -256,10 +256,10 @@ void hand_over_time(const test::redis_server& server, int claims) {
     claim.payload = "host:1234:bench";
     const std::string bytes =
         redis::claim_bytes(claim, {process, 2s}, redis::queueing::allowed, std::nullopt);
-    round.push_back(bare_redis::formatted(
-        {"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes, "0", ""}));
-    round.push_back(bare_redis::formatted(
-        {"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes, "", "86430001"}));
+    round.push_back(
+        bare_redis::formatted({"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes}));
+    round.push_back(
+        bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes}));
     line.call(round.back());
   }
   ear.take();  // that the first is wanted

@@ -51,6 +51,12 @@ class redis_nth_call : public testing::TestWithParam<const char*> {
     if (mode == spi::mode::permit) made.max = 2;
     return made;
   }
+  // The first holds, the others wait: up to four within the state, more in keys of their own.
+  static std::vector<spi::claim> crowd(std::uint8_t size) {
+    std::vector<spi::claim> made;
+    for (std::uint8_t number = 1; number <= size; ++number) made.push_back(claim(number));
+    return made;
+  }
   [[nodiscard]] static std::string bytes(const spi::claim& from) {
     return redis::claim_bytes(from, {process_name(from.id.bytes[0]), 2s}, redis::queueing::allowed,
                               std::nullopt);
@@ -139,8 +145,20 @@ TEST_P(redis_nth_call, of_an_attempt_that_takes) {
 }
 
 TEST_P(redis_nth_call, of_an_attempt_that_queues) {
-  sweep({claim(1), claim(2)}, caller.scripts().attempt, {bytes(claim(3)), ""});
+  sweep(crowd(2), caller.scripts().attempt, {bytes(claim(3)), ""});
+  EXPECT_GT(met, 2);
+  met = 0;
+  sweep(crowd(6), caller.scripts().attempt, {bytes(claim(7)), ""});
   EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_an_attempt_that_takes_the_line_out_of_the_state) {
+  // Broken: who waited in the state would be in neither place, or a failure would keep it out for good.
+  sweep(crowd(5), caller.scripts().attempt, {bytes(claim(6)), ""});
+  EXPECT_GT(met, 6);
+  met = 0;
+  sweep(crowd(2), caller.scripts().attempt, {bytes(claim(3, spi::mode::shared)), ""});
+  EXPECT_GT(met, 6);
 }
 
 TEST_P(redis_nth_call, of_an_attempt_that_is_the_first_to_queue) {
@@ -149,13 +167,16 @@ TEST_P(redis_nth_call, of_an_attempt_that_is_the_first_to_queue) {
 }
 
 TEST_P(redis_nth_call, of_an_attempt_by_one_in_line) {
-  sweep({claim(1), claim(2)}, caller.scripts().attempt, {bytes(claim(2)), ""});
+  sweep(crowd(2), caller.scripts().attempt, {bytes(claim(2)), ""});
+  EXPECT_GT(met, 1);
+  met = 0;
+  sweep(crowd(6), caller.scripts().attempt, {bytes(claim(3)), ""});
   EXPECT_GT(met, 3);
 }
 
 TEST_P(redis_nth_call, of_an_attempt_by_one_whose_turn_it_is) {
   sweep({claim(1), claim(deaf)}, caller.scripts().attempt, {bytes(claim(deaf)), ""}, {claim(1)});
-  EXPECT_GT(met, 2);
+  EXPECT_GT(met, 1);
 }
 
 TEST_P(redis_nth_call, of_a_reader_that_joins_readers) {
@@ -165,13 +186,16 @@ TEST_P(redis_nth_call, of_a_reader_that_joins_readers) {
 }
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over) {
-  sweep({claim(1), claim(2), claim(3)}, caller.scripts().leave, {bytes(claim(1)), "0", ""});
+  sweep(crowd(3), caller.scripts().leave, {bytes(claim(1)), "0", ""});
+  EXPECT_GT(met, 2);
+  met = 0;
+  sweep(crowd(7), caller.scripts().leave, {bytes(claim(1)), "0", ""});
   EXPECT_GT(met, 3);
 }
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over_to_the_only_waiter) {
   sweep({claim(1), fair(2)}, caller.scripts().leave, {bytes(claim(1)), "0", ""});
-  EXPECT_GT(met, 3);
+  EXPECT_GT(met, 2);
 }
 
 TEST_P(redis_nth_call, of_a_release_that_must_not_come_back) {
@@ -198,6 +222,9 @@ TEST_P(redis_nth_call, of_a_downgrade) {
   sweep({claim(1), claim(2, spi::mode::shared), claim(3)}, caller.scripts().change,
         {bytes(claim(1)), "1"});
   EXPECT_GT(met, 3);
+  met = 0;
+  sweep(crowd(3), caller.scripts().change, {bytes(claim(1)), "1"});
+  EXPECT_GT(met, 6);
 }
 
 TEST_P(redis_nth_call, of_an_upgrade) {
@@ -234,7 +261,10 @@ TEST_P(redis_nth_call, of_a_look_and_of_a_list) {
 }
 
 TEST_P(redis_nth_call, of_a_forced_release) {
-  sweep({claim(1), claim(2), claim(3)}, caller.scripts().revoke, {"1"});
+  sweep(crowd(3), caller.scripts().revoke, {"1"});
+  EXPECT_GT(met, 2);
+  met = 0;
+  sweep(crowd(7), caller.scripts().revoke, {"1"});
   EXPECT_GT(met, 3);
 }
 

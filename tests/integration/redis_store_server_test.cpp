@@ -134,7 +134,7 @@ TEST_F(redis_store_server, what_is_not_ours_is_neither_overwritten_nor_deleted) 
   server.cli({"SET", key, "a text"});
   EXPECT_EQ(told(lock.acquire({.wait = 1s})), std::string(describe(errc::name_conflict)));
   EXPECT_EQ(server.cli({"GET", key}), "a text");
-  server.cli({"SET", key, "hf2x of a later version"});
+  server.cli({"SET", key, "hf3x of a later version"});
   EXPECT_EQ(told(lock.acquire({.wait = 1s})), std::string(describe(errc::unsupported)));
   server.cli({"DEL", key});
   EXPECT_EQ(told(lock.acquire({.wait = 1s})), "ok");

@@ -39,11 +39,6 @@ std::string process_channel(lane which, std::string_view process);
 std::string event_channel(lane which);
 std::string latch_channel(lane which);
 
-// How long a state is kept from a grant on, unless something happens: a day beyond the lease.
-constexpr duration state_life(duration ttl) noexcept {
-  return std::chrono::hours(24) + ttl + std::chrono::milliseconds(1);
-}
-
 // For SCAN: the states of all resources whose name begins so (and perhaps of some others).
 std::string state_pattern(const std::string& space, const std::string& prefix);
 // The lane of a state's key, and what stands behind "s:"; none: not such a key.

@@ -68,9 +68,9 @@ void native_store::send_attempt(const spi::claim_ptr& claim, queueing how, time_
                                 spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
   const std::string bytes = claim_bytes(*claim, sender_, how, times_.latest(deadline));
-  const std::string life = std::to_string(state_life(claim->ttl) / std::chrono::milliseconds(1));
   ask<spi::outcome>(
-      where, scripts_->attempt, {bytes, where.written, life}, "attempt", deadline,
+      where, scripts_->attempt,
+      where.written.empty() ? fields{bytes} : fields{bytes, where.written}, "attempt", deadline,
       [self = shared_from_this(), claim, how, deadline,
        done = std::move(done)](result<spi::outcome> answer) mutable {
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
@@ -113,13 +113,16 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   const place where = place_of(claim->resource);
   board_->disconnect(where.lane, claim->id);
   const std::string bytes = claim_bytes(*claim, sender_, queueing::allowed, std::nullopt);
-  ask<spi::departure>(
-      where, scripts_->leave, {bytes, context.unanswered ? "1" : "0", where.written}, "leave",
-      context.deadline, std::move(done), [](const script_answer& from) -> result<spi::departure> {
-        // A foreign value: whatever was there of ours is not any more.
-        if (from.kind < 0) return spi::departure::gone;
-        return static_cast<spi::departure>(from.kind);
-      });
+  ask<spi::departure>(where, scripts_->leave,
+                      context.unanswered || !where.written.empty()
+                          ? fields{bytes, context.unanswered ? "1" : "0", where.written}
+                          : fields{bytes},
+                      "leave", context.deadline, std::move(done),
+                      [](const script_answer& from) -> result<spi::departure> {
+                        // A foreign value: whatever was there of ours is not any more.
+                        if (from.kind < 0) return spi::departure::gone;
+                        return static_cast<spi::departure>(from.kind);
+                      });
 }
 
 namespace {

@@ -78,14 +78,16 @@ std::string claim_bytes(const spi::claim& claim, const sender& from, queueing ho
 }
 
 std::int64_t script_answer::number(std::size_t index) const noexcept {
-  return index < fields->size() ? (*fields)[index].integer : 0;
+  return fields != nullptr && index < fields->size() ? (*fields)[index].integer : 0;
 }
 
 std::string_view script_answer::text(std::size_t index) const noexcept {
-  return index < fields->size() ? (*fields)[index].words() : std::string_view();
+  return fields != nullptr && index < fields->size() ? (*fields)[index].words()
+                                                     : std::string_view();
 }
 
 result<script_answer> answer_of(const reply& from) {
+  if (from.is(reply::type::integer)) return script_answer{1, to_server_time(from.integer), nullptr};
   if (from.elements.size() < 2 || !from.elements[0].is(reply::type::integer) ||
       !from.elements[1].is(reply::type::integer)) {
     return failure(errc::unavailable, "an answer that is none of ours");
@@ -151,6 +153,14 @@ spi::granted granted_of(const script_answer& from, std::size_t first) {
 
 result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& claim) {
   if (from.kind < 0) return tl::unexpected(refusal_of(from, &claim));
+  if (from.kind == 1 && from.fields == nullptr) {
+    spi::granted grant;
+    const auto now = std::chrono::duration_cast<microseconds>(from.at.time_since_epoch());
+    grant.fence = fence_token(static_cast<std::uint64_t>(now.count()));
+    grant.ttl = std::chrono::duration_cast<microseconds>(claim.ttl);
+    grant.at = from.at;
+    return grant;
+  }
   if (from.kind == 1) return granted_of(from, 2);
   spi::blocked blocked;
   blocked.queued = from.number(2) == 1;

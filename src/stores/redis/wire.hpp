@@ -27,11 +27,12 @@ enum class queueing : std::uint8_t { allowed, forbidden };
 std::string claim_bytes(const spi::claim& claim, const sender& from, queueing how,
                         std::optional<spi::server_time> not_after);
 
-// What a script answers begins with a number, mostly followed by the server's time.
+// What a script answers begins with a number, mostly followed by the server's time. A number alone is that
+// time: it went as it mostly does.
 struct script_answer {
   std::int64_t kind = 0;  // negative: refused
   spi::server_time at{};
-  const std::vector<reply>* fields = nullptr;
+  const std::vector<reply>* fields = nullptr;  // null: a number alone, kind 1
 
   [[nodiscard]] std::int64_t number(std::size_t index) const noexcept;
   [[nodiscard]] std::string_view text(std::size_t index) const noexcept;

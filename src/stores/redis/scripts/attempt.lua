@@ -1,8 +1,8 @@
 -- Places a claim if it is new, answers where it stands if not.
--- KEYS: state, observed marker. ARGV: claim, name (empty where the key tells it), the state's life in ms
--- while the claim holds (as text: Lua takes long to make one of a number).
--- {1, now, fence, ttl, flags}: granted; {0, now, queued, recheck after, blocker}: blocked;
--- {-1, now, why, number}: refused.
+-- KEYS: state, observed marker. ARGV: claim, name (absent or empty where the key tells it).
+-- {1, now, fence, ttl, flags}: granted; a number: granted, it is now and the fence, the ttl is the claim's,
+-- no flags (a table takes the server as long as a command); {0, now, queued, recheck after, blocker}:
+-- blocked; {-1, now, why, number}: refused.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -10,22 +10,31 @@ local state, observed = found[1], found[2]
 local raw = ARGV[1]
 
 -- The common case, without what the others need: nobody holds, nobody waits, nobody watches.
-if not observed and (not state or string.sub(state, 1, 4) == 'hf1i') then
+if not observed and (not state or string.sub(state, 1, 4) == 'hf2i') then
   local not_after, ttl, _, _, block, _, _, mode = struct.unpack('>ddddI4I4I4B', raw, 33)
   if mode == 0 and (not_after == 0 or now <= not_after) then
-    local fence = now
+    local fence, kept = now, 0
     if state then
-      local last = struct.unpack('>d', state, 5)
+      local last
+      last, kept = struct.unpack('>dd', state, 5)
       if last >= now then fence = last + 1 end
     end
-    local name = ARGV[2]
-    local bytes = struct.pack('>c4dI2c0dddI4', 'hf1x', fence + math.max(block, 1) - 1, #name, name,
-      fence, now + ttl, now, 0) .. raw
-    local life = ARGV[3] or 86400000 + math.ceil(ttl / 1000)
-    if state then
-      redis.call('SET', KEYS[1], bytes, 'PX', life)
-      return { 1, now, fence, ttl, 0 }
-    elseif redis.call('SET', KEYS[1], bytes, 'PX', life, 'NX') then
+    local name = ARGV[2] or ''
+    local fin = now + ttl
+    local renewed = kept < fin -- for some time: a new life costs more than the old one kept
+    if renewed then kept = fin + ttl end
+    local bytes = struct.pack('>c4ddI2c0dddI4c0', 'hf2x', fence + math.max(block, 1) - 1, kept, #name, name,
+      fence, fin, now, 0, raw)
+    local done
+    if not renewed then
+      done = redis.call('SET', KEYS[1], bytes, 'KEEPTTL')
+    elseif state then
+      done = redis.call('SET', KEYS[1], bytes, 'PX', 86400000 + math.ceil(2 * ttl / 1000))
+    else
+      done = redis.call('SET', KEYS[1], bytes, 'PX', 86400000 + math.ceil(2 * ttl / 1000), 'NX')
+    end
+    if done then
+      if fence == now then return now end
       return { 1, now, fence, ttl, 0 }
     end
     return { -1, now, 8, 0 } -- a foreign value, which MGET does not show
@@ -43,12 +52,30 @@ do
     local answer
     if holder ~= '' then
       local place
-      if waiting > 0 and call('HEXISTS', records, id) == 1 then
+      if brief then
+        local at_one = 1
+        for i = 1, waiting do
+          local record, after = unpack_bytes('>I2c0', line_bytes, at_one)
+          if sub(record, 17, 32) == id then
+            place, changed = i - 1, true
+            line_bytes = sub(line_bytes, 1, at_one + 9) .. pack('>d', now + waiter_lease)
+              .. sub(line_bytes, at_one + 18)
+            break
+          end
+          at_one = after
+        end
+        if not place and queued == 1 and waiting < limit.brief and wish == EXCLUSIVE then
+          place, changed, grows = waiting, true, true
+          line_bytes = line_bytes .. pack('>I2ddc0', #raw + 16, now, now + waiter_lease, raw)
+        end
+      elseif call('HEXISTS', records, id) == 1 then
         beat, place = id, call('ZRANK', line, id) or 0
       elseif queued == 1 and waiting < limit.claims then
         joined, place = id, waiting
         changed, grows = true, true
         seq = seq + 1
+      end
+      if grows then
         if waiting == 0 or now + waiter_lease < dead then dead = now + waiter_lease end
         waiting = waiting + 1
       end
@@ -60,7 +87,7 @@ do
           letter = pack('>c1c16', 'w', holder_id)
         end
         local need = waiter_lease + 60000000
-        if joined and waiting == 1 or line_side < now + need then
+        if not brief and line_side < now + need then
           line_side, changed = math.max(line_side, now + 2 * need), true
           till = string.format('%.0f', math.floor(line_side / 1000))
         end
@@ -71,26 +98,29 @@ do
         answer = { 0, now, 0, fin - now, sub(holder, 111) }
       end
     elseif wish == EXCLUSIVE then
-      local first = waiting > 0 and call('ZRANGE', line, 0, 1) or {}
-      local head = first[1]
-      if #first == math.min(waiting, 2) then
-        if not head then
-          grows = true
-        elseif head == id then
-          -- The one whose turn it is; granted as it came into the line.
-          local record = call('HGET', records, id)
-          if record then
-            raw, cut, waiting = sub(record, 9), id, waiting - 1
-            _, ttl, _, _, block = unpack_bytes('>ddddI4', raw, 33)
-          end
-        end
-        if cut or grows then
-          fence = math.max(last + 1, now)
-          last, fin, changed = fence + math.max(block, 1) - 1, now + ttl, true
-          local others = waiting > 0
-          holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 0, others and 1 or 0, 0) .. raw
-          answer = { 1, now, fence, ttl, others and 2 or 0 }
-        end
+      local mine, after
+      if waiting == 0 then
+        grows = true
+      elseif brief then
+        mine, after = unpack_bytes('>I2c0', line_bytes)
+        mine = sub(mine, 17, 32) == id and sub(mine, 17)
+      else
+        local first = call('ZRANGE', line, 0, 1)
+        mine = first[1] == id and #first == math.min(waiting, 2) and call('HGET', records, id)
+        if mine then mine, cut = sub(mine, 9), id end
+      end
+      -- The one whose turn it is; granted as it came into the line.
+      if mine then
+        raw, waiting = mine, waiting - 1
+        if brief then line_bytes = sub(line_bytes, after) end
+        _, ttl, _, _, block = unpack_bytes('>ddddI4', raw, 33)
+      end
+      if mine or grows then
+        fence = math.max(last + 1, now)
+        last, fin, changed = fence + math.max(block, 1) - 1, now + ttl, true
+        local others = waiting > 0
+        holder = pack('>dddBBBBc0', fence, fin, now, EXCLUSIVE, 0, others and 1 or 0, 0, raw)
+        answer = { 1, now, fence, ttl, others and 2 or 0 }
       end
     end
     if answer then
@@ -102,7 +132,7 @@ end
 
 --@shared
 
-local why = R.load(KEYS[1], state, ARGV[2])
+local why = R.load(KEYS[1], state, ARGV[2] or '')
 if why then return R.refusal(why) end
 local claim = R.claim_of(raw)
 R.heard(claim.process)

@@ -38,7 +38,11 @@ if S.held > 0 then
     end
   end
 end
-if S.waiting > 0 then
+if S.waiting > 0 and R.brief and not R.spilled then
+  for _, w in ipairs(R.line) do
+    if not w.gone then waiting[#waiting + 1] = pack('>dc0', w.since, w.claim.raw) end
+  end
+elseif S.waiting > 0 then
   local ids = call('ZRANGE', R.side('w'), 0, 9999)
   for from = 1, #ids, 1000 do
     local page = call('HMGET', R.side('q'), unpack(ids, from, math.min(#ids, from + 999)))

@@ -1,26 +1,29 @@
 -- Release and withdrawal, one verb, since a waiter may have become the holder meanwhile.
--- KEYS: state, observed marker. ARGV: claim, remember ('1': keep a tombstone), name.
--- {departure, now}: 0 was waiting, 1 was the holder, 2 gone; {-1, now, why}: refused.
+-- KEYS: state, observed marker. ARGV: claim, remember ('1': keep a tombstone; absent: no), name (absent or
+-- empty where the key tells it).
+-- {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the holder, it is now;
+-- {-1, now, why}: refused.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local found = redis.call('MGET', KEYS[1], KEYS[2])
 local state, observed = found[1], found[2]
 local raw = ARGV[1]
 
--- The common case: it holds, nobody waits, nobody watches.
-if state and not observed and ARGV[2] == '0' and string.sub(state, 1, 4) == 'hf1x' then
-  local last, name, _, fin, _, _, id, at = struct.unpack('>dI2c0dddI4c16', state, 5)
+local remember = ARGV[2] == '1'
+
+-- The common case: it holds, nobody waits, nobody watches. Only the kind of state changes: what follows the
+-- name is then a hold that is over. Its life reaches a day beyond the hold's end.
+if state and not observed and not remember and string.sub(state, 1, 4) == 'hf2x' then
+  local _, _, _, _, fin, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
   if fin > now and id == string.sub(raw, 1, 16) then
-    local bytes = struct.pack('>c4dI2c0', 'hf1i', last, #name, name)
-    -- Its life reaches a day beyond the hold's end.
-    local done = redis.pcall('SET', KEYS[1], bytes, 'KEEPTTL')
+    local done = redis.pcall('SETRANGE', KEYS[1], 3, 'i')
     if type(done) == 'table' and done.err then
       if not string.find(done.err, 'OOM', 1, true) then return done end
       -- Out of memory: once a script has written, the server lets it write on.
       redis.call('PEXPIRE', KEYS[1], 86400000)
-      redis.call('SET', KEYS[1], bytes, 'PX', 86400000)
+      redis.call('SETRANGE', KEYS[1], 3, 'i')
     end
-    return { 1, now }
+    return now
   end
 end
 
@@ -29,51 +32,55 @@ end
 do
 --@part mutex
   if ordinary and holder_id == sub(raw, 1, 16) then
-    local record
-    local head
-    if waiting > 0 then
-      -- What is stored twice must agree, and be of the kind that is handed over one at a time.
+    local heir, rest -- the claim that is next; where the line goes on behind it
+    if brief and waiting > 0 then
+      local record, after = unpack_bytes('>I2c0', line_bytes)
+      heir, rest = sub(record, 17), after
+    elseif waiting > 0 then
+      -- What is stored twice must agree.
       local first = call('ZRANGE', line, 0, 1)
-      head = first[1]
-      if #first == math.min(waiting, 2) and head ~= holder_id then
-        local found_there = call('HMGET', records, head, holder_id)
-        if found_there[1] and not found_there[2] and string.byte(found_there[1], 85) == EXCLUSIVE then
-          record = found_there[1]
-          channel = base .. 'c:' .. sub(record, 25, 40)
-        end
+      if #first == math.min(waiting, 2) and first[1] ~= holder_id then
+        local found_there = call('HMGET', records, first[1], holder_id)
+        heir = found_there[1] and not found_there[2] and sub(found_there[1], 9)
+        cut = first[1]
       end
-      if record and call('PUBSUB', numsub, channel)[2] == 0 then record = nil end
     end
-    if record or waiting == 0 then
-      if ARGV[2] == '1' then
+    if heir then
+      -- Of the kind that is handed over one at a time, to somebody who hears of it.
+      channel = base .. 'c:' .. sub(heir, 17, 32)
+      if string.byte(heir, 77) ~= EXCLUSIVE or call('PUBSUB', numsub, channel)[2] == 0 then heir = nil end
+    end
+    if heir or waiting == 0 then
+      if remember then
         buried = now + unpack_bytes('>d', raw, 41) + tombstone_extra
         tomb = math.max(tomb, buried)
       end
       changed, holder, fin = true, '', nil
-      if record then
-        local ttl, _, reserved, block = unpack_bytes('>dddI4', record, 49)
-        cut, waiting = head, waiting - 1
+      if heir then
+        local ttl, _, reserved, block = unpack_bytes('>dddI4', heir, 41)
+        waiting = waiting - 1
+        if brief then line_bytes = sub(line_bytes, rest) end
         ttl = math.min(ttl, reserved)
         fence = math.max(last + 1, now)
         last, fin = fence + math.max(block, 1) - 1, now + ttl
         local others = waiting > 0
-        holder = pack('>dddBBBB', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0) .. sub(record, 9)
-        letter = pack('>c1c16dddB', 'g', head, fence, ttl, now, others and 3 or 1)
+        holder = pack('>dddBBBBc0', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0, heir)
+        letter = pack('>c1c16dddB', 'g', heir, fence, ttl, now, others and 3 or 1)
       end
 --@part mutex_write
-      return { 1, now }
+      return now
     end
   end
 end
 
 --@shared
 
-if not state and ARGV[2] == '0' then return { 2, now } end
-local why = R.load(KEYS[1], state, ARGV[3])
+if not state and not remember then return { 2, now } end
+local why = R.load(KEYS[1], state, ARGV[3] or '')
 if why then return R.refusal(why) end
 local claim = R.claim_of(raw)
 R.heard(claim.process)
-if ARGV[2] == '1' then
+if remember then
   local till = now + claim.ttl + tombstone_extra
   S.tomb = math.max(S.tomb, till)
   R.tombstone = { claim.id, till }

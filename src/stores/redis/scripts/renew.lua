@@ -19,14 +19,22 @@ end
 for i, raw in ipairs(ARGV) do
   local state = found[i]
   local plain = false
-  if state and not observed and not touched[KEYS[i]] and string.sub(state, 1, 4) == 'hf1x' then
-    local last, name, fence, fin, since, marks, id = struct.unpack('>dI2c0dddI4c16', state, 5)
+  if state and not observed and not touched[KEYS[i]] and string.sub(state, 1, 4) == 'hf2x' then
+    local last, kept, name, fence, fin, since, marks, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
     local ttl = struct.unpack('>d', raw, 41)
     local renewed = string.byte(raw, 80)
     if marks == 0 and fin > now and renewed == 1 and id == string.sub(raw, 1, 16) then
-      local bytes = struct.pack('>c4dI2c0dddI4', 'hf1x', last, #name, name, fence, now + ttl, since, 0)
-        .. string.sub(state, #name + 15 + 28)
-      local done = redis.pcall('SET', KEYS[i], bytes, 'PX', 86400000 + math.ceil(ttl / 1000))
+      fin = now + ttl
+      local life = kept < fin
+      if life then kept = fin + ttl end
+      local bytes = struct.pack('>c4ddI2c0dddI4c0', 'hf2x', last, kept, #name, name, fence, fin, since, 0,
+        string.sub(state, #name + 51))
+      local done
+      if life then
+        done = redis.pcall('SET', KEYS[i], bytes, 'PX', 86400000 + math.ceil(2 * ttl / 1000))
+      else
+        done = redis.pcall('SET', KEYS[i], bytes, 'KEEPTTL')
+      end
       if type(done) ~= 'table' or not done.err then
         plain = true
         say(i, 0, fence, ttl, 0, 0)

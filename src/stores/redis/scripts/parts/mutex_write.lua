@@ -1,23 +1,30 @@
 -- Writes what was decided about a mutex, in the order and by the rules of shared/5_writing.
 if changed then
+  local last_end = math.max(now, tomb, brief and 0 or line_side, fin or 0)
+  local life
+  if last_end > kept then
+    kept = last_end + 60000000 -- for some time: a new life costs more than the old one kept
+    life = state_life + math.ceil((kept - now) / 1000)
+  end
   local bytes
   if waiting == 0 and tomb <= now then
-    bytes = pack('>c4dI2c0', holder ~= '' and 'hf1x' or 'hf1i', last, #name, name) .. holder
+    bytes = pack('>c4ddI2c0c0', holder ~= '' and 'hf2x' or 'hf2i', last, kept, #name, name, holder)
+  elseif brief or waiting == 0 then
+    bytes = pack('>c4ddddBI2c0I2c0c0', 'hf2w', last, kept, tomb, dead, waiting, #name, name, #holder, holder,
+      line_bytes)
   else
-    bytes = pack('>c4ddddddI4dI4dI4ddI4I4I2c0I2c0', 'hf1f', last, shut, tomb, latch, side, line_side,
-      held, permits, untold, ends, waiting, dead, seq, silent, max, 0, '', #name, name) .. holder
+    bytes = pack('>c4dddddddI4dI4dI4ddI4I4I2c0c0', 'hf2f', last, kept, shut, tomb, latch, side, line_side,
+      held, permits, untold, ends, waiting, dead, seq, silent, max, #name, name, holder)
   end
-  local last_end = math.max(now, tomb, side, line_side, fin or 0)
-  local life = last_end > kept_until and state_life + math.ceil((last_end - now) / 1000)
   local done
   if life then
     done = redis.pcall('SET', KEYS[1], bytes, 'PX', life)
   else
-    done = redis.pcall('SET', KEYS[1], bytes, 'KEEPTTL') -- it lives long enough: a new life costs more
+    done = redis.pcall('SET', KEYS[1], bytes, 'KEEPTTL')
   end
   if type(done) == 'table' and done.err then
     if grows or not string.find(done.err, 'OOM', 1, true) then return done end
-    life = life or state_life + math.ceil((kept_until - now) / 1000)
+    life = life or state_life + math.ceil((kept - now) / 1000)
     call('PEXPIRE', KEYS[1], life)
     call('SET', KEYS[1], bytes, 'PX', life)
   end

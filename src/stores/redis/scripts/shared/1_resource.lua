@@ -16,6 +16,7 @@
 --@is limit.promote 64 -- grants, and ended claims taken out, in one step
 --@is limit.line 1024 -- waiters looked at in one step
 --@is limit.tell 256 -- holders told that somebody waits
+--@is limit.brief 4 -- waiters that a state has room for: docs/formats/redis.md
 --@is limit.claims 1000000 -- holders, and waiters, of one resource
 --@is stagger_step 20000
 --@is stagger_limit 1000000
@@ -59,6 +60,8 @@ local R = {
   moved = nil, -- the id of a hold that change.lua moves between the state and the hash
   holders = nil, holder_writes = nil, -- by id: of shared and permit holders
   waiters = nil, line = nil, line_read = 0, line_done = false, joined = nil, -- by id; in order
+  brief = false, spilled = false, -- there are no keys of the line: nobody waits, or the state has the line;
+  -- they were made
   hush = nil, -- by process: passed over until heard again?
   reach = nil, -- by process: has it a subscription?
   dirty = false, put_waiters = nil, cut_waiters = nil, beats = nil, put_hush = nil, cut_hush = nil,
@@ -103,32 +106,41 @@ function R.load(which, bytes, name)
   R.tail = sub(which, brace + 4)
   R.existed = bytes and true or false
   S = {
-    last = 0, shut = 0, tomb = 0, latch = 0, side = 0, line_side = 0, held = 0, permits = 0, untold = 0, ends = 0,
-    waiting = 0, dead = 0, seq = 0, silent = 0, max = 0, name = name,
+    last = 0, kept = 0, shut = 0, tomb = 0, latch = 0, side = 0, line_side = 0, held = 0, permits = 0,
+    untold = 0, ends = 0, waiting = 0, dead = 0, seq = 0, silent = 0, max = 0, name = name,
   }
   H = nil
   R.holders, R.holder_writes, R.waiters, R.line, R.hush, R.reach = {}, {}, {}, {}, {}, {}
-  R.line_read, R.line_done, R.joined = 0, false, nil
+  R.line_read, R.joined, R.brief, R.spilled = 0, nil, true, false
   R.dirty, R.put_waiters, R.cut_waiters, R.beats, R.put_hush, R.cut_hush = false, {}, {}, {}, {}, {}
   R.tombstone, R.moved = nil, nil
   R.letters, R.letters_order, R.events = {}, {}, {}
   R.speaker, R.speaker_process = nil, nil
   if bytes then
     local kind = sub(bytes, 1, 4)
-    local at, _
-    if kind == 'hf1f' then
-      S.last, S.shut, S.tomb, S.latch, S.side, S.line_side, S.held, S.permits, S.untold, S.ends,
-        S.waiting, S.dead, S.seq, S.silent, S.max, _, S.name, at =
-        unpack_bytes('>ddddddI4dI4dI4ddI4I4I2c0I2c0', bytes, 5)
-    elseif kind == 'hf1x' or kind == 'hf1i' then
-      S.last, S.name, at = unpack_bytes('>dI2c0', bytes, 5)
+    local at = #bytes + 1
+    local holder = ''
+    if kind == 'hf2f' then
+      S.last, S.kept, S.shut, S.tomb, S.latch, S.side, S.line_side, S.held, S.permits, S.untold, S.ends,
+        S.waiting, S.dead, S.seq, S.silent, S.max, S.name, at =
+        unpack_bytes('>dddddddI4dI4dI4ddI4I4I2c0', bytes, 5)
+      holder = sub(bytes, at)
+    elseif kind == 'hf2w' then
+      S.last, S.kept, S.tomb, S.dead, S.waiting, S.name, holder, at =
+        unpack_bytes('>ddddBI2c0I2c0', bytes, 5)
+    elseif kind == 'hf2x' or kind == 'hf2i' then
+      S.last, S.kept, S.name, at = unpack_bytes('>ddI2c0', bytes, 5)
+      if kind == 'hf2x' then holder = sub(bytes, at) end
     elseif sub(kind, 1, 2) == 'hf' then
       return NEWER
     else
       return FOREIGN
     end
-    if at <= #bytes then H = R.holder_of(sub(bytes, at)) end
+    if holder ~= '' then H = R.holder_of(holder) end
+    if kind == 'hf2w' then R.read_brief(bytes, at) end
+    R.brief = kind ~= 'hf2f' or S.waiting == 0
   end
+  R.line_done = R.brief
   R.held_before, R.waiting_before, R.dropped = S.held, S.waiting, false
 end
 

@@ -16,6 +16,7 @@ function R.check_held()
   R.held_before = S.held
   S.waiting = call('ZCARD', R.side('w')) -- who was to be granted is in line still
   R.waiting_before = S.waiting
+  if S.waiting > 0 then R.brief, R.line_done = false, false end
 end
 
 function R.find_holder(id)

@@ -11,7 +11,7 @@ end
 
 function R.find_waiter(id)
   if R.waiters[id] ~= nil then return not R.waiters[id].gone and R.waiters[id] or nil end
-  if R.waiting_before == 0 then return nil end
+  if R.brief then return nil end
   return R.waiter_of(id, call('HGET', R.side('q'), id))
 end
 
@@ -20,11 +20,34 @@ function R.cut_waiter(w)
   if w == R.joined then
     R.joined = nil
     R.put_waiters[w.id] = nil
-  else
+  elseif not R.brief then
     R.cut_waiters[#R.cut_waiters + 1] = w.id
   end
   S.waiting = S.waiting - 1
   R.dirty = true
+end
+
+-- The line that is in the state.
+function R.read_brief(bytes, at)
+  for i = 1, S.waiting do
+    local record
+    record, at = unpack_bytes('>I2c0', bytes, at)
+    local since, dead = unpack_bytes('>dd', record)
+    local claim = R.claim_of(sub(record, 17))
+    R.line[i] = { since = since, dead = dead, seq = i, claim = claim, id = claim.id }
+    R.waiters[claim.id] = R.line[i]
+  end
+  S.seq = S.waiting
+end
+
+function R.brief_bytes()
+  local all = {}
+  for _, w in ipairs(R.line) do
+    if not w.gone then
+      all[#all + 1] = pack('>I2ddc0', #w.claim.raw + 16, w.since, w.dead, w.claim.raw)
+    end
+  end
+  return table.concat(all)
 end
 
 -- Reads on; a few at first, since mostly the head is all that matters.
@@ -84,7 +107,7 @@ function R.first_in_line()
 end
 
 function R.join(claim)
-  local w = { since = now, claim = claim, id = claim.id }
+  local w = { since = now, dead = now + waiter_lease, claim = claim, id = claim.id }
   R.waiters[claim.id] = w
   R.put_waiters[claim.id] = w
   R.joined = w
@@ -98,4 +121,18 @@ end
 
 function R.keep_place(w)
   R.beats[#R.beats + 1] = w.id
+  w.dead = now + waiter_lease
+  if R.brief then R.dirty = true end
+end
+
+-- How many are before it.
+function R.place_of(w)
+  if w == R.joined then return S.waiting - 1 end
+  if not R.brief then return call('ZRANK', R.side('w'), w.id) or 0 end
+  local before = 0
+  for _, other in ipairs(R.line) do
+    if other == w then break end
+    if not other.gone then before = before + 1 end
+  end
+  return before
 end

@@ -124,7 +124,17 @@ function R.drop_ended()
     S.ends, R.dirty = next_end[2] and tonumber(next_end[2]) or now, true
     if call('ZCARD', R.side('e')) ~= R.held_before then R.mend_ends() end
   end
-  if S.waiting > 0 and S.dead <= now then
+  if S.waiting > 0 and S.dead <= now and R.brief then
+    S.dead, R.dirty = now + waiter_lease, true
+    for _, w in ipairs(R.line) do
+      if w.dead <= now then
+        R.cut_waiter(w)
+        R.note(WITHDRAWN, w.claim)
+      else
+        S.dead = math.min(S.dead, w.dead)
+      end
+    end
+  elseif S.waiting > 0 and S.dead <= now then
     local over = call('ZRANGEBYSCORE', R.side('d'), '-inf', now, 'LIMIT', 0, limit.promote)
     for _, id in ipairs(over) do
       local w = R.find_waiter(id)
@@ -190,7 +200,7 @@ function R.recheck_after(claim)
   end
   local w = R.waiters[claim.id]
   if not w or w.gone then return wait end
-  local place = w == R.joined and S.waiting - 1 or call('ZRANK', R.side('w'), claim.id) or 0
+  local place = R.place_of(w)
   return wait + math.min(stagger_step * math.min(place, stagger_places), stagger_limit)
 end
 

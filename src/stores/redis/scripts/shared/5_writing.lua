@@ -1,15 +1,60 @@
 -- Writes what a script changed, the state first, and tells who is concerned.
 
-function R.shape()
-  local plain = S.held == 0 and S.waiting == 0 and S.shut <= now and S.tomb <= now and S.latch <= now
-  if plain then
-    local head = pack('>c4dI2c0', H and 'hf1x' or 'hf1i', S.last, #S.name, S.name)
-    return H and head .. R.bytes_of(H) or head
+-- The line goes into the state: it is short, and the lock has nothing that is rare. Not those who would be
+-- granted into the hash: between the two writes they would be nowhere.
+function R.fits()
+  if not R.brief or S.waiting > limit.brief or S.held > 0 or S.silent > 0 or S.max > 0 or S.shut > now
+    or S.latch > now then
+    return false
   end
-  local head = pack('>c4ddddddI4dI4dI4ddI4I4I2c0I2c0', 'hf1f', S.last, S.shut, S.tomb, S.latch,
+  for _, w in ipairs(R.line) do
+    if not w.gone and w.claim.mode ~= EXCLUSIVE then return false end
+  end
+  return true
+end
+
+function R.shape()
+  local holder = H and R.bytes_of(H) or ''
+  if S.held == 0 and S.waiting == 0 and S.shut <= now and S.tomb <= now and S.latch <= now then
+    return pack('>c4ddI2c0c0', H and 'hf2x' or 'hf2i', S.last, S.kept, #S.name, S.name, holder)
+  end
+  if R.fits() then
+    return pack('>c4ddddBI2c0I2c0c0', 'hf2w', S.last, S.kept, S.tomb, S.dead, S.waiting, #S.name, S.name,
+      #holder, holder, R.brief_bytes())
+  end
+  return pack('>c4dddddddI4dI4dI4ddI4I4I2c0c0', 'hf2f', S.last, S.kept, S.shut, S.tomb, S.latch,
     S.side, S.line_side, S.held, S.permits, math.max(S.untold, 0), S.ends, S.waiting, S.dead, S.seq,
-    S.silent, S.max, 0, '', #S.name, S.name)
-  return H and head .. R.bytes_of(H) or head
+    S.silent, S.max, #S.name, S.name, holder)
+end
+
+function R.drop_line()
+  return redis.pcall('DEL', R.side('q'), R.side('w'), R.side('d'))
+end
+
+-- The line leaves the state for keys of its own. Before the state is written, which has it until then; what
+-- fails is taken back. Answers an error reply, or nil.
+function R.spill(grows)
+  local tickets, deaths, records = {}, {}, {}
+  for _, w in ipairs(R.line) do
+    if not w.gone and w ~= R.joined then
+      tickets[#tickets + 1], tickets[#tickets + 2] = w.seq, w.id
+      deaths[#deaths + 1], deaths[#deaths + 2] = w.dead, w.id
+      records[#records + 1], records[#records + 2] = w.id, pack('>dc0', w.since, w.claim.raw)
+    end
+  end
+  if #tickets == 0 then return end
+  -- Changes nothing, but is refused where memory is out.
+  local done = grows and redis.pcall('SETRANGE', R.key, 0, 'hf2')
+  if type(done) == 'table' and done.err then return done end
+  R.spilled = true
+  done = R.drop_line() -- what a failure may have left there; takes no memory, so that the rest is let through
+  for what, list in pairs({ w = tickets, d = deaths, q = records }) do
+    if type(done) == 'table' and done.err then break end
+    done = redis.pcall(what == 'q' and 'HSET' or 'ZADD', R.side(what), unpack(list))
+  end
+  if type(done) ~= 'table' or not done.err then return end
+  R.drop_line()
+  return done
 end
 
 -- Out of memory, nothing may grow; but what shrinks or stays must go through: once a script has
@@ -95,7 +140,7 @@ function R.write_line(till)
     R.drop_paged('HDEL', R.side('q'), R.cut_waiters)
   end
   if S.waiting == 0 then
-    if R.waiting_before > 0 then redis.pcall('DEL', R.side('q'), R.side('w'), R.side('d')) end
+    if not R.brief then R.drop_line() end
     return
   end
   if #R.cut_hush > 0 then redis.pcall('HDEL', R.side('q'), unpack(R.cut_hush)) end
@@ -141,9 +186,9 @@ function R.holders_end()
 end
 
 function R.line_end()
-  if not next(R.put_waiters) and #R.beats == 0 then return end
+  if not next(R.put_waiters) and #R.beats == 0 and not R.spilled then return end
   local till
-  S.line_side, till = R.life_beside(S.line_side, R.waiting_before == 0, waiter_lease)
+  S.line_side, till = R.life_beside(S.line_side, R.brief, waiter_lease)
   if till then R.dirty = true end
   return till
 end
@@ -163,18 +208,26 @@ end
 -- Answers an error reply or a number of one, or nil.
 function R.commit(grows)
   if S.waiting == 0 then S.silent = 0 end
-  local holders_till, line_till = R.holders_end(), R.line_end()
+  local brief = R.fits()
+  local holders_till = R.holders_end()
   local gone = R.cut_holders()
   R.add_moved()
-  if R.dirty or R.tombstone then
-    local last = math.max(now, S.shut, S.tomb, S.latch, S.side, S.line_side,
-      H and H.fin or 0)
-    local problem = R.save(R.shape(), state_life + math.ceil((last - now) / 1000), grows)
+  if R.brief and not brief then
+    local problem = R.spill(grows)
     if problem then return problem end
+  end
+  local line_till = not brief and R.line_end()
+  if R.dirty or R.tombstone then
+    S.kept = math.max(now, S.shut, S.tomb, S.latch, S.side, S.line_side, H and H.fin or 0)
+    local problem = R.save(R.shape(), state_life + math.ceil((S.kept - now) / 1000), grows)
+    if problem then
+      if R.spilled then R.drop_line() end
+      return problem
+    end
   end
   R.cut_moved()
   R.write_holders(gone, holders_till)
-  if R.dirty or #R.beats > 0 then R.write_line(line_till) end
+  if not brief and (R.dirty or #R.beats > 0) then R.write_line(line_till) end
   if R.tombstone then
     local key_of_tombstones = R.side('t')
     call('ZREMRANGEBYSCORE', key_of_tombstones, '-inf', now)
