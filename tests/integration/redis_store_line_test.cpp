@@ -77,8 +77,10 @@ TEST(redis_store_line, two_clients_in_turn_need_two_scripts_a_grant) {
     }
   }
   EXPECT_EQ(granted.load(), clients * turns);
-  const auto seconds = (clock::now() - start) / 1s + 1;
-  EXPECT_LE(scripts_run(server) - before, 2 * clients * turns + 3 * clients * seconds);
+  const duration took = clock::now() - start;
+  // And one more for each hold that lasts so long that its holder is told that somebody waits.
+  EXPECT_LE(scripts_run(server) - before,
+            2 * clients * turns + 3 * clients * (took / 1s + 1) + took / 5ms);
 
   // Broken: a lock that many have wanted would be forgotten at once, and its fence with it, or never.
   const std::string key = server.cli({"KEYS", "*:s:*stock"});

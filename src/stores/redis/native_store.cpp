@@ -73,12 +73,13 @@ void native_store::send_attempt(const spi::claim_ptr& claim, queueing how, time_
       where.written.empty() ? fields{bytes} : fields{bytes, where.written}, "attempt", deadline,
       [self = shared_from_this(), claim, how, deadline,
        done = std::move(done)](result<spi::outcome> answer) mutable {
+        const bool unknown =
+            !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
+        if (unknown) self->board_->attempt_lost(lane_of(claim->resource), claim->id);
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
         if (blocked != nullptr && claim->queued && how == queueing::forbidden && !blocked->queued) {
           return self->queue_when_open(claim, deadline, std::move(done));
         }
-        const bool unknown =
-            !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
         const bool turned_away = blocked != nullptr && !claim->queued;
         if (turned_away || (!answer && !unknown)) {
           self->board_->disconnect(lane_of(claim->resource), claim->id);
@@ -111,11 +112,15 @@ void native_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_cont
 void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                          spi::completion<spi::departure> done) {
   const place where = place_of(claim->resource);
+  // Where its only request is on its way still, but the claim is there, it has arrived.
+  const char* const remember = !context.unanswered                           ? "0"
+                               : board_->only_attempt(where.lane, claim->id) ? "2"
+                                                                             : "1";
   board_->disconnect(where.lane, claim->id);
   const std::string bytes = claim_bytes(*claim, sender_, queueing::allowed, std::nullopt);
   ask<spi::departure>(where, scripts_->leave,
                       context.unanswered || !where.written.empty()
-                          ? fields{bytes, context.unanswered ? "1" : "0", where.written}
+                          ? fields{bytes, remember, where.written}
                           : fields{bytes},
                       "leave", context.deadline, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {

@@ -44,7 +44,9 @@ void switchboard::connect(lane which, const spi::claim_id& id,
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     state& mine = lanes_[which];
-    mine.bells[id] = std::move(wakeup);
+    claimant& its = mine.bells[id];
+    its.wakeup = std::move(wakeup);
+    ++its.attempts;
     if (mine.listener != nullptr) return;
     mine.listener = std::make_shared<line>(weak_from_this(), which);
     listener = mine.listener;
@@ -65,8 +67,20 @@ void switchboard::disconnect(lane which, const spi::claim_id& id) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = lanes_[which].bells.find(id);
   if (found == lanes_[which].bells.end()) return;
-  gone = std::move(found->second);
+  gone = std::move(found->second.wakeup);
   lanes_[which].bells.erase(found);
+}
+
+bool switchboard::only_attempt(lane which, const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = lanes_[which].bells.find(id);
+  return found != lanes_[which].bells.end() && found->second.attempts == 1;
+}
+
+void switchboard::attempt_lost(lane which, const spi::claim_id& id) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = lanes_[which].bells.find(id);
+  if (found != lanes_[which].bells.end()) ++found->second.attempts;
 }
 
 bool switchboard::connected(lane which, const spi::claim_id& id) const {
@@ -133,7 +147,7 @@ void switchboard::confirmed(lane which) {
     // A grant may have been pushed while nobody listened. Not the first time: until now, nobody
     // queued here.
     if (std::exchange(mine.opened_before, true)) {
-      for (const auto& [id, bell] : mine.bells) bells.push_back(bell);
+      for (const auto& [id, one] : mine.bells) bells.push_back(one.wakeup);
     }
   }
   finish(std::move(those), *runtime_, {});
@@ -161,7 +175,7 @@ void switchboard::message(lane which, std::string_view payload) {
       const auto& bells = lanes_[which].bells;
       const auto found = bells.find(one.claim);
       if (found == bells.end()) continue;
-      bell = found->second;
+      bell = found->second.wakeup;
     }
     switch (one.what) {
       case push::kind::granted:

@@ -39,9 +39,15 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   switchboard(const switchboard&) = delete;
   switchboard& operator=(const switchboard&) = delete;
 
-  // Listens on the lane from now on, and rings this claim's bell.
+  // For an attempt: listens on the lane from now on, and rings this claim's bell.
   void connect(lane which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
   void disconnect(lane which, const spi::claim_id& id) noexcept;
+
+  // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
+  // No bell: no.
+  [[nodiscard]] bool only_attempt(lane which, const spi::claim_id& id) const;
+  // An attempt was not answered, and may be executed at any time.
+  void attempt_lost(lane which, const spi::claim_id& id) noexcept;
 
   [[nodiscard]] bool connected(lane which, const spi::claim_id& id) const;
   [[nodiscard]] bool open(lane which) const;
@@ -58,13 +64,17 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
     spi::runtime::timer_id timer = 0;
     spi::completion<void> done;
   };
+  struct claimant {
+    std::shared_ptr<spi::wakeup> wakeup;
+    std::uint32_t attempts = 0;  // one that was lost counts twice
+  };
   struct state {
     std::shared_ptr<line> listener;
     std::unique_ptr<spi::subscription> subscription;
     bool open = false;
     bool opened_before = false;
     std::optional<error> refusal;
-    std::map<spi::claim_id, std::shared_ptr<spi::wakeup>> bells;
+    std::map<spi::claim_id, claimant> bells;
     std::vector<caller> waiting;
   };
 

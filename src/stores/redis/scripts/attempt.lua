@@ -80,8 +80,14 @@ do
         waiting = waiting + 1
       end
       if place then
+        local recheck =
+          fin - now + math.min(stagger_step * math.min(place, stagger_places), stagger_limit)
+        local soon = since + wanted_after - now
         channel = base .. 'c:' .. holder_process
-        if wanted == 0 and call('PUBSUB', numsub, channel)[2] > 0 then
+        if wanted == 0 and soon > 0 then
+          -- Mostly it comes back before that. If not, the first in line tells it then.
+          if place == 0 then recheck = math.min(recheck, soon) end
+        elseif wanted == 0 and call('PUBSUB', numsub, channel)[2] > 0 then
           changed = true
           holder = pack('>dddBBBB', fence, fin, since, mode, offer, 1, revoked) .. sub(holder, 29)
           letter = pack('>c1c16', 'w', holder_id)
@@ -91,9 +97,7 @@ do
           line_side, changed = math.max(line_side, now + 2 * need), true
           till = string.format('%.0f', math.floor(line_side / 1000))
         end
-        answer = { 0, now, 1,
-          fin - now + math.min(stagger_step * math.min(place, stagger_places), stagger_limit),
-          sub(holder, 111) }
+        answer = { 0, now, 1, recheck, sub(holder, 111) }
       elseif queued == 0 then
         answer = { 0, now, 0, fin - now, sub(holder, 111) }
       end

@@ -1,6 +1,6 @@
 -- Release and withdrawal, one verb, since a waiter may have become the holder meanwhile.
--- KEYS: state, observed marker. ARGV: claim, remember ('1': keep a tombstone; absent: no), name (absent or
--- empty where the key tells it).
+-- KEYS: state, observed marker. ARGV: claim, remember ('1': keep a tombstone; '2': unless the claim is here,
+-- since its only request came before; absent: no), name (absent or empty where the key tells it).
 -- {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the holder, it is now;
 -- {-1, now, why}: refused.
 local t = redis.call('TIME')
@@ -9,7 +9,7 @@ local found = redis.call('MGET', KEYS[1], KEYS[2])
 local state, observed = found[1], found[2]
 local raw = ARGV[1]
 
-local remember = ARGV[2] == '1'
+local remember, if_absent = ARGV[2] == '1', ARGV[2] == '2'
 
 -- The common case: it holds, nobody waits, nobody watches. Only the kind of state changes: what follows the
 -- name is then a hold that is over. Its life reaches a day beyond the hold's end.
@@ -75,16 +75,11 @@ end
 
 --@shared
 
-if not state and not remember then return { 2, now } end
+if not state and not remember and not if_absent then return { 2, now } end
 local why = R.load(KEYS[1], state, ARGV[3] or '')
 if why then return R.refusal(why) end
 local claim = R.claim_of(raw)
 R.heard(claim.process)
-if remember then
-  local till = now + claim.ttl + tombstone_extra
-  S.tomb = math.max(S.tomb, till)
-  R.tombstone = { claim.id, till }
-end
 -- Not promoted yet: who leaves must not be granted on its way out.
 R.drop_ended()
 local left = 2
@@ -98,6 +93,11 @@ if h then
 elseif w then
   R.note(WITHDRAWN, w.claim)
   left = 0
+end
+if remember or if_absent and left == 2 then
+  local till = now + claim.ttl + tombstone_extra
+  S.tomb = math.max(S.tomb, till)
+  R.tombstone = { claim.id, till }
 end
 R.promote()
 why = R.commit()

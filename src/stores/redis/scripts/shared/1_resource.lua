@@ -22,6 +22,7 @@
 --@is stagger_limit 1000000
 --@is stagger_places 50
 --@is wish_slack 1000000
+--@is wanted_after 5000 -- a hold that is younger is not told that somebody waits
 --@is state_life 86400000 -- milliseconds, beyond the end of whatever is in the state
 
 --@is QUEUED 0

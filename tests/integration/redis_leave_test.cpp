@@ -1,0 +1,63 @@
+// What a release leaves behind for an attempt that was not answered and may come late.
+#include "redis_scripts_harness.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class redis_leave : public testing::Test {
+ protected:
+  redis_server server;
+  script_caller caller{server.port(), {}};
+  const redis::place place = redis::place_of({"", "stock"});
+  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
+
+  static std::string bytes(std::uint8_t number) {
+    spi::claim made;
+    made.id.bytes[0] = number;
+    made.resource = {"", "stock"};
+    made.ttl = 60s;
+    return redis::claim_bytes(made, {process_name(number), 2s}, redis::queueing::allowed,
+                              std::nullopt);
+  }
+  // 1 granted, 0 blocked, -1 refused.
+  std::int64_t attempt(std::uint8_t number) {
+    return redis::answer_of(caller.run(caller.scripts().attempt, keys, {bytes(number)}))->kind;
+  }
+  // 0 was waiting, 1 was the holder, 2 gone.
+  std::int64_t leave(std::uint8_t number, const std::string& remember) {
+    return redis::answer_of(caller.run(caller.scripts().leave, keys, {bytes(number), remember, ""}))
+        ->kind;
+  }
+  [[nodiscard]] std::string tombstones() const { return server.cli({"KEYS", "*:t:*"}); }
+};
+
+TEST_F(redis_leave, a_claim_that_is_there_needs_no_tombstone_for_its_only_request) {
+  // Broken: every hand-over whose message overtakes the attempt's answer would write one, and every attempt
+  // look for one.
+  EXPECT_EQ(attempt(1), 1);
+  EXPECT_EQ(attempt(2), 0);
+  EXPECT_EQ(leave(2, "2"), 0);
+  EXPECT_EQ(leave(1, "2"), 1);
+  EXPECT_EQ(tombstones(), "");
+  EXPECT_EQ(attempt(3), 1);
+}
+
+TEST_F(redis_leave, a_claim_that_is_not_there_must_not_come_afterwards) {
+  // Broken: a late attempt would hold the lock for nobody until its ttl ends.
+  EXPECT_EQ(leave(1, "2"), 2);
+  EXPECT_NE(tombstones(), "");
+  EXPECT_EQ(attempt(1), -1);
+  EXPECT_EQ(attempt(2), 1);
+  EXPECT_EQ(leave(3, "2"), 2);
+  EXPECT_EQ(attempt(3), -1);
+}
+
+TEST_F(redis_leave, where_several_requests_are_unanswered_there_is_always_a_tombstone) {
+  // Broken: the second of them would take the lock after the release.
+  EXPECT_EQ(attempt(1), 1);
+  EXPECT_EQ(leave(1, "1"), 1);
+  EXPECT_EQ(attempt(1), -1);
+}
+
+}  // namespace
+}  // namespace holdfast::test
