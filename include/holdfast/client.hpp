@@ -49,10 +49,15 @@ struct client_options {
 };
 
 // A cheap handle, copied freely; the locks made from it keep it open. Thread-safe. When the last
-// handle goes the client is closed. After fork() the child's copy is inert: every call answers
+// handle goes the client is closed. There is no empty one: what was moved from is still a handle, until
+// it goes. After fork() the child's copy is inert: every call answers
 // cancelled, nothing is sent.
 class client {
  public:
+  client(const client&) = default;
+  client& operator=(const client&) = default;
+  ~client() = default;
+
   // invalid: the URL or an option is wrong; unsupported: an engine that was not built in;
   // otherwise what the engine or the file says.
   static result<client> open(std::string_view url, client_options options = {});

@@ -63,7 +63,7 @@ class multi_lock {
   // another; an engine that does not answer is waited for with nothing held.
   result<multi_lease> acquire(const acquire_options& options = {}, std::stop_token token = {});
 
-  // Lockable: for std::scoped_lock over groups. As mutex's.
+  // Lockable: for std::scoped_lock over groups. As mutex's, also where nothing is locked.
   void lock();
   bool try_lock();
   void unlock() noexcept;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/patience.hpp>
 #include <holdfast/detail/seeker.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
@@ -26,7 +27,9 @@ namespace holdfast {
 //
 // Unlike std::mutex, locking again on the thread that holds (through any object of the same client
 // and name) is not undefined: it throws would_deadlock. Unlocking on another thread releases, and
-// raises the event foreign_unlock. A network may fail: lock() then throws unavailable.
+// raises the event foreign_unlock; unlocking what is not locked does nothing. A network may fail:
+// lock() then throws unavailable. While a call of another thread is inside, the object must stay, but
+// for async_acquire, which outlives it.
 class mutex {
  public:
   // Throws lock_error(invalid) if the name is not 1 to 512 bytes of UTF-8 without control
@@ -49,11 +52,11 @@ class mutex {
   bool try_lock();
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_within(std::chrono::ceil<duration>(wait));
+    return lock_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_for(deadline - Clock::now());
+    return lock_within(detail::patience_until(deadline));
   }
   void unlock() noexcept;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/patience.hpp>
 #include <holdfast/detail/seeker.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
@@ -26,11 +27,11 @@ class recursive_mutex {
   bool try_lock();
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_within(std::chrono::ceil<duration>(wait));
+    return lock_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_for(deadline - Clock::now());
+    return lock_within(detail::patience_until(deadline));
   }
   void unlock() noexcept;
 

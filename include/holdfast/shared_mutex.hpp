@@ -9,6 +9,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/patience.hpp>
 #include <holdfast/detail/seeker.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
@@ -22,7 +23,7 @@
 namespace holdfast {
 
 // Thread-safe. Not re-entrant in any combination: a thread that holds through the std face and locks
-// again, for reading or writing, gets would_deadlock.
+// again, for reading or writing, gets would_deadlock. Unlocking what is not locked does nothing.
 class shared_mutex {
  public:
   shared_mutex(const client& client, std::string name, const lock_options& options = {});
@@ -56,11 +57,11 @@ class shared_mutex {
   bool try_lock();
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_within(std::chrono::ceil<duration>(wait));
+    return lock_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_for(deadline - Clock::now());
+    return lock_within(detail::patience_until(deadline));
   }
   void unlock() noexcept;
 
@@ -68,11 +69,11 @@ class shared_mutex {
   bool try_lock_shared();
   template <class Rep, class Period>
   bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_shared_within(std::chrono::ceil<duration>(wait));
+    return lock_shared_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
   bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_shared_for(deadline - Clock::now());
+    return lock_shared_within(detail::patience_until(deadline));
   }
   // Gives back the caller's own, else any: they are interchangeable, so that a std::shared_lock may
   // be moved between threads. Nothing where this object has no reader.

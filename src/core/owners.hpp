@@ -28,12 +28,6 @@ class owners {
     return true;
   }
 
-  // Whoever it is, one fewer: unlocked by a thread that did not lock.
-  void remove_any() noexcept {
-    const std::lock_guard lock(mutex_);
-    if (!threads_.empty()) threads_.pop_back();
-  }
-
   [[nodiscard]] bool has(std::uint64_t thread) const {
     const std::lock_guard lock(mutex_);
     return std::find(threads_.begin(), threads_.end(), thread) != threads_.end();

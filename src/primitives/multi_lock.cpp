@@ -150,6 +150,7 @@ bool multi_lock::lock_within(duration wait) {
 }
 
 void multi_lock::unlock() noexcept {
+  if (!held_) return;
   for (const mutex* each : locks_) {
     const detail::seeker& seeker = each->inside();
     if (detail::forked(seeker)) continue;

@@ -44,6 +44,7 @@ bool mutex::lock_within(duration wait) {
 }
 
 void mutex::unlock() noexcept {
+  if (!lease_) return;
   if (!detail::forked(seeker_)) {
     seeker_.in().gate->threads().remove(owner_);
     if (owner_ != core::thread_token()) {

@@ -89,6 +89,7 @@ bool shared_mutex::lock_within(duration wait) {
 }
 
 void shared_mutex::unlock() noexcept {
+  if (!lease_) return;
   if (!detail::forked(writer_)) {
     writer_.in().gate->threads().remove(owner_);
     if (owner_ != core::thread_token()) {

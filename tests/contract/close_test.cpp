@@ -160,5 +160,14 @@ TEST_P(closing, many_threads_may_use_a_client_while_it_closes) {
   }
 }
 
+TEST(moved_from, a_client_is_still_one) {
+  // Broken: a use of it is the end of the program.
+  client a = client::open("memory:").value();
+  client b = std::move(a);
+  EXPECT_THAT(a.inspect("stock"), succeeds());  // NOLINT(bugprone-use-after-move): it is defined
+  EXPECT_TRUE(b.close().empty());
+  EXPECT_THAT(a.inspect("stock"), fails_with(errc::cancelled));
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -185,6 +185,42 @@ TEST_P(std_face, a_lock_object_that_ends_while_locked_unlocks) {
   price.unlock();
 }
 
+TEST_P(std_face, unlocking_what_is_not_locked_does_nothing) {
+  // Broken: a second unlock takes the lock from the object that holds it, or makes its thread forget
+  // that it holds.
+  const client a = open();
+  mutex stock(a, "stock");
+  stock.unlock();
+  stock.lock();
+  stock.unlock();
+  mutex again(a, "stock");
+  again.lock();
+  stock.unlock();
+  multi_lock(std::vector<mutex*>{&stock}).unlock();
+  shared_mutex(a, "stock").unlock();
+  shared_mutex(a, "stock").unlock_shared();
+  EXPECT_TRUE(again.lease().valid());
+  EXPECT_EQ(thrown_by([&] { again.lock(); }), "would deadlock");
+  again.unlock();
+}
+
+TEST_P(std_face, a_limit_that_no_nanoseconds_can_count_is_none) {
+  // Broken: a wait of a thousand years overflows, and does not wait at all.
+  const client a = open();
+  const client b = open();
+  mutex stock(a, "stock");
+  mutex other(b, "stock");
+  stock.lock();
+  auto waits = in_thread([&] {
+    const bool locked = other.try_lock_for(std::chrono::hours::max());
+    if (locked) other.unlock();
+    return locked;
+  });
+  EXPECT_TRUE(has_waiters(a, "stock", 1));
+  stock.unlock();
+  EXPECT_TRUE(waits.get());
+}
+
 TEST_P(std_face, what_is_no_contention_is_thrown_not_answered_with_false) {
   // Broken: a program with no engine believes that others are faster.
   client a = open();

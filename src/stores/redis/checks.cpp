@@ -41,13 +41,6 @@ spi::check check_server(const server_info& server, const std::string& where) {
   return {"server", status::ok, where + " answers, version " + server.version.text(), ""};
 }
 
-spi::check check_mode(std::string_view info) {
-  if (info_field(info, "cluster_enabled") == "1") {
-    return {"mode", status::fail, "the server is a node of a cluster", "use redis+cluster://"};
-  }
-  return {"mode", status::ok, "standalone", ""};
-}
-
 spi::check check_eviction(std::string_view info) {
   const std::string policy(info_field(info, "maxmemory_policy"));
   if (policy.empty()) {

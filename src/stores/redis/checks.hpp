@@ -19,7 +19,6 @@ std::string_view info_field(std::string_view info, std::string_view name) noexce
 
 spi::check check_server(const server_info& server, const std::string& where);
 // A node of a cluster does not take the keys of all lanes.
-spi::check check_mode(std::string_view info);
 spi::check check_eviction(std::string_view info);
 spi::check check_memory(std::string_view info);
 // `fsync`: appendfsync; none: not allowed to see it.
