@@ -65,6 +65,45 @@ TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
   EXPECT_FALSE(granted(client.attempt(shut))) << "its holder ended abnormally";
 }
 
+TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
+  // Broken: a machine that crashes twice lets in somebody whom the delay was to keep out; or a delay
+  // that is long over shuts the lock at every boot.
+  const embedded_file file;
+  const telephone line;
+  forked_process holder([&] {
+    const embedded_client client(at(file, "first boot"));
+    for (const auto& [name, delay] : {std::pair{"long", duration(24h)}, {"short", duration(1ms)}}) {
+      auto claim = client.claim(name);
+      claim->lock_delay = delay;
+      client.acquire(claim);
+    }
+    line.say_back('h');
+    for (;;) ::pause();
+  });
+  ASSERT_EQ(line.hear(), 'h');
+  holder.kill();
+  const auto tried = [](const embedded_client& client, const std::string& name) {
+    auto claim = client.claim(name);
+    claim->queued = false;
+    const bool taken = granted(client.attempt(claim));
+    if (taken) client.leave(claim);
+    return taken;
+  };
+  {
+    const embedded_client client(at(file, "first boot"));
+    EXPECT_FALSE(tried(client, "long"));
+    const auto over = client.claim("short");
+    client.acquire(over);
+    client.leave(over);
+  }
+  for (const char* boot : {"second boot", "third boot"}) {
+    const embedded_client client(at(file, boot));
+    EXPECT_FALSE(tried(client, "long")) << boot;
+    EXPECT_GT(client.inspect("long").shut_for.value_or(duration{0}), 23h) << boot;
+    EXPECT_TRUE(tried(client, "short")) << boot;
+  }
+}
+
 TEST(sqlite_reboot, is_not_believed_while_somebody_of_before_lives) {
   // Broken: two machines on one file declare each other's holders dead.
   const embedded_file file;

@@ -10,10 +10,11 @@
 
 namespace holdfast::sqlite {
 
-// The values are in the database.
+// The values are in the database. 1: nobody waited in a resource's own row. Who opens such a file makes it
+// a 2 (see join()).
 struct format {
   static constexpr std::int64_t application = 0x486f6c64;  // "Hold"
-  static constexpr std::int64_t version = 1;
+  static constexpr std::int64_t version = 2;
 
   // Throws failed. name_conflict: not a database, or another program's. unsupported: written by a
   // newer version.

@@ -1,5 +1,7 @@
 #include "stores/sqlite/membership.hpp"
 
+#include "stores/sqlite/format.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -49,7 +52,8 @@ std::string last_boot(statements& of) {
 }
 
 // After a reboot nobody of before lives, and its clock means nothing any more. What stays: fences,
-// latches (their life begins anew) and the time for which a lock is shut after an abnormal end.
+// latches (their life begins anew) and the time for which a lock is shut after an abnormal end, which
+// begins anew too: how much of it had passed is not known any more.
 resource_row after_reboot(const resource_row& before, const std::vector<claim_row>& holders,
                           std::uint64_t floor, std::optional<duration> latch_life) {
   resource_row row;
@@ -61,11 +65,8 @@ resource_row after_reboot(const resource_row& before, const std::vector<claim_ro
     row.kind = kind::latch;
     row.next_end = after(now(), *latch_life);
   }
-  for (const claim_row& holder : holders) {
-    if (holder.lock_delay > 0) {
-      row.shut_until = std::max(row.shut_until, after(now(), duration(holder.lock_delay)));
-    }
-  }
+  shut(row, before.shut_for, now());
+  for (const claim_row& holder : holders) shut(row, duration(holder.lock_delay), now());
   return row;
 }
 
@@ -125,6 +126,15 @@ void check_time_namespace(const session& at, statements& of, const folder& besid
       refuse(at, "a process in another time namespace uses it, whose clock differs from ours");
     }
   }
+}
+
+// What was written before is read as it is; but who wrote it would not understand what we write.
+void adopt_format(const session& at, statements& of, const folder& beside) {
+  if (of.owner.pragma_number("user_version") == format::version) return;
+  for (const listed_client& client : all_clients(of)) {
+    if (alive(beside, client.who)) refuse(at, "an older holdfast uses it: end that first");
+  }
+  of.owner.execute("PRAGMA user_version = " + std::to_string(format::version));
 }
 
 // Files of clients that are not in the database: they were killed on their way in or out. Nobody
@@ -210,6 +220,7 @@ result<membership> join(session& at, const folder& beside, const host& here,
   burial cleared;
   done = at.write(deadline, [&](ledger& book) {
     check_time_namespace(at, of, beside, here);
+    adopt_format(at, of, beside);
     auto begun = life::begin(beside, token);
     if (!begun) throw failed{begun.error()};
     self.inode = begun->inode();

@@ -113,9 +113,7 @@ bool ledger::drop_dead_holders(const moment& step, resource_row& at) {
 void ledger::end_abnormally(const moment& step, resource_row& at, const claim_row& row,
                             instant since) {
   roster_.remove_holder(at, row);
-  if (row.lock_delay > 0) {
-    at.shut_until = std::max(at.shut_until, after(since, duration(row.lock_delay)));
-  }
+  shut(at, duration(row.lock_delay), since);
   note(step, at, spi::event_kind::expired, row, true);
 }
 
@@ -125,6 +123,8 @@ claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
   row.since = step.now;
   row.ends = row.renewed ? never : after(step.now, duration(row.ttl));
   at.head_told = false;
+  at.shut_until = 0;  // it is over, and nothing that a reboot should find
+  at.shut_for = duration{0};
   roster_.add_holder(at, row);
   note(step, at, spi::event_kind::granted, row, true);
   return row;
@@ -147,8 +147,11 @@ void ledger::bury(const moment& step, std::int64_t client) {
     while (all.next()) {
       resource_row row;
       decode_resource(all.blob(3), row);
-      const bool seated = row.seat && row.seat->client == client;
-      if (seated || with_rows.contains(all.number(0))) touched.emplace_back(all.blob(1));
+      const bool inside = (row.seat && row.seat->client == client) ||
+                          std::ranges::any_of(row.line, [client](const claim_row& each) {
+                            return each.client == client;
+                          });
+      if (inside || with_rows.contains(all.number(0))) touched.emplace_back(all.blob(1));
     }
   }
   for (const std::string& key : touched) {
@@ -156,12 +159,7 @@ void ledger::bury(const moment& step, std::int64_t client) {
     if (!found) continue;
     resource_row& at = *found;
     drop_dead_holders(step, at);
-    std::vector<claim_row> waited;
-    {
-      query rows(statements_.waits_of_client, at.id, client);
-      while (rows.next()) waited.push_back(decode_claim(rows.blob(0)));
-    }
-    for (const claim_row& row : waited) {
+    for (const claim_row& row : roster_.waits_of(at, client)) {
       roster_.remove_waiter(at, row);
       note(step, at, spi::event_kind::withdrawn, row, false);
     }

@@ -1,6 +1,7 @@
 #include "stores/sqlite/roster.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -177,7 +178,10 @@ std::optional<claim_row> roster::holder(const resource_row& at, std::int64_t pla
 
 std::optional<claim_row> roster::waiter(const resource_row& at, std::int64_t place,
                                         const spi::claim_id& id) {
-  if (at.waiting == 0) return std::nullopt;
+  for (const claim_row& row : at.line) {
+    if (row.place == place && row.id == id) return row;
+  }
+  if (at.waiting == at.line.size()) return std::nullopt;
   return at_place(at, standing::waits, place, id);
 }
 
@@ -251,18 +255,46 @@ std::optional<claim_row> roster::head(const resource_row& at) {
 }
 
 std::optional<claim_row> roster::before(const resource_row& at, std::int64_t place) {
-  query found(statements_.before, at.id, place);
-  if (!found.next()) return std::nullopt;
-  return decode_claim(found.blob(0));
+  if (at.waiting > at.line.size() && (at.line.empty() || at.line.back().place < place)) {
+    query found(statements_.before, at.id, place);
+    if (found.next()) return decode_claim(found.blob(0));
+  }
+  const auto found = std::find_if(at.line.rbegin(), at.line.rend(),
+                                  [&](const claim_row& row) { return row.place < place; });
+  if (found == at.line.rend()) return std::nullopt;
+  return *found;
 }
 
 std::vector<claim_row> roster::line(const resource_row& at, std::size_t limit) {
-  if (at.waiting == 0) return {};
-  return all(at, standing::waits, limit);
+  std::vector<claim_row> rows(
+      at.line.begin(),
+      at.line.begin() + static_cast<std::ptrdiff_t>(std::min(limit, at.line.size())));
+  if (rows.size() == limit || at.waiting == at.line.size()) return rows;
+  auto others = all(at, standing::waits, limit - rows.size());
+  std::move(others.begin(), others.end(), std::back_inserter(rows));
+  return rows;
+}
+
+std::vector<claim_row> roster::waits_of(const resource_row& at, std::int64_t client) {
+  std::vector<claim_row> rows;
+  std::copy_if(at.line.begin(), at.line.end(), std::back_inserter(rows),
+               [client](const claim_row& row) { return row.client == client; });
+  query found(statements_.waits_of_client, at.id, client);
+  while (found.next()) rows.push_back(decode_claim(found.blob(0)));
+  return rows;
+}
+
+bool roster::has_room(const resource_row& at, const claim_row& waiter) {
+  return at.line.size() < line_limit &&
+         at.key.size() + encoded_size(at) + encoded_size(waiter) <= row_limit;
 }
 
 void roster::add_waiter(resource_row& at, const claim_row& row) {
-  insert(at, standing::waits, row);
+  if (at.line.size() == at.waiting && has_room(at, row)) {
+    at.line.push_back(row);
+  } else {
+    insert(at, standing::waits, row);
+  }
   ++at.waiting;
   if (row.fair) ++at.waiting_fair;
   if (row.mode == spi::mode::exclusive) ++at.waiting_exclusive;
@@ -270,12 +302,31 @@ void roster::add_waiter(resource_row& at, const claim_row& row) {
 }
 
 void roster::remove_waiter(resource_row& at, const claim_row& row) {
-  erase(at, standing::waits, row.place);
+  const auto found = std::find_if(at.line.begin(), at.line.end(),
+                                  [&](const claim_row& each) { return each.place == row.place; });
+  // `row` may be a reference to it.
+  const bool fair = row.fair;
+  const bool exclusive = row.mode == spi::mode::exclusive;
+  if (found != at.line.end()) {
+    at.line.erase(found);
+  } else {
+    erase(at, standing::waits, row.place);
+  }
   at.head_told = false;  // it may have been the head
   --at.waiting;
-  if (row.fair) --at.waiting_fair;
-  if (row.mode == spi::mode::exclusive) --at.waiting_exclusive;
+  if (fair) --at.waiting_fair;
+  if (exclusive) --at.waiting_exclusive;
   at.dirty = true;
+  if (at.line.empty() && at.waiting > 0) refill(at);
+}
+
+// Several at once: their page is then written once for all of them.
+void roster::refill(resource_row& at) {
+  for (claim_row& row : all(at, standing::waits, line_limit)) {
+    if (!has_room(at, row)) break;
+    at.line.push_back(std::move(row));
+  }
+  if (!at.line.empty()) run(statements_.delete_line, at.id, at.line.back().place);
 }
 
 }  // namespace holdfast::sqlite

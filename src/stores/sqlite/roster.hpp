@@ -53,12 +53,18 @@ class roster {
   [[nodiscard]] std::optional<claim_row> head(const resource_row& at);
   [[nodiscard]] std::optional<claim_row> before(const resource_row& at, std::int64_t place);
   [[nodiscard]] std::vector<claim_row> line(const resource_row& at, std::size_t limit);
+  [[nodiscard]] std::vector<claim_row> waits_of(const resource_row& at, std::int64_t client);
+  // Behind all who wait.
   void add_waiter(resource_row& at, const claim_row& row);
   void remove_waiter(resource_row& at, const claim_row& row);
 
   // Resources of which only the fence is left are forgotten little by little as new ones come, so
   // that the table follows the names in use and not the names ever used.
   static constexpr std::int64_t forgetting_step = 64;
+  // Of those who wait, at most so many are in the resource's own row, and only while that and the
+  // name take no more than so many bytes: longer rows do not fit into one page.
+  static constexpr std::size_t line_limit = 4;
+  static constexpr std::size_t row_limit = 900;
   // Names whose row is known by number.
   static constexpr std::size_t remembered_limit = 10'000;
   // Where somebody else had touched it, the short way is not tried this many times.
@@ -78,6 +84,8 @@ class roster {
   std::vector<claim_row> all(const resource_row& at, standing where, std::size_t limit);
   void insert(const resource_row& at, standing where, const claim_row& row);
   void erase(const resource_row& at, standing where, std::int64_t place);
+  static bool has_room(const resource_row& at, const claim_row& waiter);
+  void refill(resource_row& at);
   void forget_some(instant now);
 
   statements& statements_;

@@ -3,7 +3,9 @@
 #include "stores/sqlite/database.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace holdfast::sqlite {
@@ -39,11 +41,13 @@ struct packed_resource {
   std::uint8_t head_told;
   std::uint32_t max;
   std::uint32_t holders;
-  std::uint32_t exclusive;
+  std::uint8_t exclusive;
+  std::uint8_t in_line;
+  std::uint16_t reserved;
   std::uint32_t waiting;
   std::uint32_t waiting_fair;
   std::uint32_t waiting_exclusive;
-  std::uint32_t reserved;
+  std::uint32_t shut_for_ms;
   std::uint64_t permits;
   std::int64_t next_end;
   std::int64_t shut_until;
@@ -91,9 +95,13 @@ void append(std::string& to, const claim_row& row) {
 
 }  // namespace
 
+std::size_t encoded_size(const claim_row& row) noexcept {
+  return sizeof(packed_claim) + std::min(row.payload.size(), max_payload);
+}
+
 std::string encode(const claim_row& row) {
   std::string body;
-  body.reserve(sizeof(packed_claim) + row.payload.size());
+  body.reserve(encoded_size(row));
   append(body, row);
   return body;
 }
@@ -119,6 +127,12 @@ claim_row decode_claim(std::string_view body) {
   return row;
 }
 
+std::size_t encoded_size(const resource_row& row) noexcept {
+  std::size_t size = sizeof(packed_resource) + (row.seat ? encoded_size(*row.seat) : 0);
+  for (const claim_row& waiter : row.line) size += encoded_size(waiter);
+  return size;
+}
+
 std::string encode(const resource_row& row) {
   packed_resource packed{};
   packed.kind = static_cast<std::uint8_t>(row.kind);
@@ -127,18 +141,22 @@ std::string encode(const resource_row& row) {
   packed.head_told = row.head_told ? 1 : 0;
   packed.max = row.max;
   packed.holders = row.holders;
-  packed.exclusive = row.exclusive;
+  packed.exclusive = static_cast<std::uint8_t>(row.exclusive);
+  packed.in_line = static_cast<std::uint8_t>(row.line.size());
   packed.waiting = row.waiting;
   packed.waiting_fair = row.waiting_fair;
   packed.waiting_exclusive = row.waiting_exclusive;
   packed.permits = row.permits;
   packed.next_end = row.next_end;
   packed.shut_until = row.shut_until;
+  packed.shut_for_ms = static_cast<std::uint32_t>(
+      std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(row.shut_for).count(),
+                             std::numeric_limits<std::uint32_t>::max()));
   std::string body;
-  body.reserve(std::max(row.stored_body.size(), sizeof packed + sizeof(packed_claim) +
-                                                    (row.seat ? row.seat->payload.size() : 0)));
+  body.reserve(std::max(row.stored_body.size(), encoded_size(row)));
   append(body, packed);
   if (row.seat) append(body, *row.seat);
+  for (const claim_row& waiter : row.line) append(body, waiter);
   if (body.size() < row.stored_body.size()) body.resize(row.stored_body.size());
   return body;
 }
@@ -157,7 +175,16 @@ void decode_resource(std::string_view body, resource_row& row) {
   row.permits = packed.permits;
   row.next_end = packed.next_end;
   row.shut_until = packed.shut_until;
-  if (packed.seated != 0) row.seat = decode_claim(body.substr(sizeof packed));
+  row.shut_for = std::chrono::milliseconds(packed.shut_for_ms);
+  body.remove_prefix(sizeof packed);
+  const auto next = [&body] {
+    claim_row claim = decode_claim(body);
+    body.remove_prefix(std::min(body.size(), encoded_size(claim)));
+    return claim;
+  };
+  if (packed.seated != 0) row.seat = next();
+  row.line.reserve(packed.in_line);
+  for (int left = packed.in_line; left > 0; --left) row.line.push_back(next());
 }
 
 }  // namespace holdfast::sqlite

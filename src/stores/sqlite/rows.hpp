@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::sqlite {
 
@@ -51,6 +52,7 @@ struct claim_row {
 };
 
 std::string encode(const claim_row& row);
+std::size_t encoded_size(const claim_row& row) noexcept;
 claim_row decode_claim(std::string_view body);
 
 struct resource_row {
@@ -61,7 +63,7 @@ struct resource_row {
   bool observed = false;  // somebody wants its events
   std::uint32_t max = 0;  // of a semaphore
   std::uint32_t holders = 0;
-  std::uint32_t exclusive = 0;  // of the holders
+  std::uint32_t exclusive = 0;  // of the holders: at most one
   std::uint32_t waiting = 0;
   std::uint32_t waiting_fair = 0;
   std::uint32_t waiting_exclusive = 0;
@@ -69,9 +71,13 @@ struct resource_row {
   std::uint64_t permits = 0;  // of all holders
   instant next_end = never;   // no hold ends before; of a latch: its end
   instant shut_until = 0;     // after an abnormal end
+  duration shut_for{0};       // how long that was from its beginning
   // One holder has its place in here, so that to take and to give back an uncontended lock each
   // write a single page. Further holders are rows of their own.
   std::optional<claim_row> seat;
+  // Likewise the first of those who wait, in their order, so that to queue behind a few and to hand
+  // over to the next each write that same page. The others, all behind them, are rows of their own.
+  std::vector<claim_row> line;
 
   bool dirty = false;  // differs from what is in the database
   // What is in the database.
@@ -85,9 +91,18 @@ struct resource_row {
   }
 };
 
+// For the lock delay of one that ended abnormally; none is 0.
+inline void shut(resource_row& at, duration delay, instant since) noexcept {
+  if (delay <= duration{0} || after(since, delay) <= at.shut_until) return;
+  at.shut_until = after(since, delay);
+  at.shut_for = delay;
+  at.dirty = true;
+}
+
 // At least as long as what is stored: SQLite writes a row of the same size in place, so a lock that
 // is taken and given back again and again is not moved about in its page.
 std::string encode(const resource_row& row);
+std::size_t encoded_size(const resource_row& row) noexcept;
 // Fills in what encode() packed.
 void decode_resource(std::string_view body, resource_row& row);
 

@@ -39,6 +39,7 @@ struct statements {
   statement claim{owner, statement_text("claim")};
   statement insert_claim{owner, statement_text("insert_claim")};
   statement delete_claim{owner, statement_text("delete_claim")};
+  statement delete_line{owner, statement_text("delete_line")};
   statement delete_all_claims{owner, statement_text("delete_all_claims")};
   statement claims{owner, statement_text("claims")};
   statement before{owner, statement_text("before")};

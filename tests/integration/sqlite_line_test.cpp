@@ -1,0 +1,114 @@
+// A line of the embedded store, of which the first few are in the lock's own row and the others are
+// rows of their own: nobody outside can tell which is which.
+#include "integration/sqlite_harness.hpp"
+#include "stores/sqlite/roster.hpp"
+#include "support/forked_process.hpp"
+#include "support/telephone.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+struct waiter {
+  const embedded_client* client = nullptr;
+  std::shared_ptr<spi::claim> claim;
+  std::shared_ptr<noting_wakeup> wakeup = std::make_shared<noting_wakeup>();
+};
+
+// More than two times what is in the lock's own row, with payloads of every size.
+constexpr std::size_t length = 3 * sqlite::roster::line_limit;
+
+waiter queue(const embedded_client& client, std::size_t number) {
+  waiter made{&client, client.fair_claim()};
+  made.claim->payload = std::string(number % 3 == 2 ? 256 : number, 'p');
+  EXPECT_TRUE(queued(client.attempt(made.claim, made.wakeup))) << number;
+  return made;
+}
+
+std::vector<std::string> ids_of(const std::vector<waiter>& waiters) {
+  std::vector<std::string> ids;
+  for (const waiter& each : waiters) ids.push_back(spi::public_id(each.claim->id));
+  return ids;
+}
+
+std::vector<std::string> line_seen_by(const embedded_client& client) {
+  std::vector<std::string> ids;
+  for (const auto& each : client.inspect().waiters) ids.push_back(each.claim);
+  return ids;
+}
+
+TEST(sqlite_line, is_served_in_the_order_of_arrival_whoever_leaves_it) {
+  // Broken: somebody in line is passed over, served twice or never, when the line moves up.
+  const embedded_file file;
+  const std::array<embedded_client, 3> clients{
+      embedded_client(file.path()), embedded_client(file.path()), embedded_client(file.path())};
+  waiter holder{&clients[0], clients[0].claim()};
+  ASSERT_TRUE(granted(clients[0].attempt(holder.claim, holder.wakeup)));
+  std::vector<waiter> line;
+  for (std::size_t i = 0; i < length; ++i) line.push_back(queue(clients.at(i % 3), i));
+  EXPECT_EQ(line_seen_by(clients[1]), ids_of(line));
+  for (const std::size_t leaves : {length - 1, length / 2, std::size_t{2}, std::size_t{0}}) {
+    const auto at = line.begin() + static_cast<std::ptrdiff_t>(leaves);
+    EXPECT_EQ(at->client->leave(at->claim).value(), departure::was_waiting);
+    line.erase(at);
+    EXPECT_EQ(line_seen_by(clients[2]), ids_of(line));
+  }
+  std::uint64_t last = 0;
+  std::size_t newcomers = length;
+  while (!line.empty()) {
+    ASSERT_EQ(holder.client->leave(holder.claim).value(), departure::was_holder);
+    holder = line.front();
+    line.erase(line.begin());
+    ASSERT_TRUE(holder.wakeup->is_granted());
+    EXPECT_GT(holder.wakeup->grant()->fence.value(), last);
+    last = holder.wakeup->grant()->fence.value();
+    EXPECT_EQ(holder.client->renew(holder.claim).state, hold_state::renewed);
+    EXPECT_EQ(line_seen_by(clients[0]), ids_of(line));
+    // They go behind all of the others.
+    if (newcomers > 0 && line.size() % 2 == 0) {
+      line.push_back(queue(*holder.client, --newcomers));
+    }
+  }
+}
+
+TEST(sqlite_line, loses_a_dead_clients_places_wherever_they_are) {
+  // Broken: a process that was killed blocks those behind it, or takes them with it.
+  const embedded_file file;
+  const telephone phone;
+  forked_process other([&] {
+    const embedded_client its(file.path());
+    std::vector<waiter> waiters;
+    for (std::size_t i = 0; i < length && phone.hear_back() == 'n'; ++i) {
+      waiters.push_back(queue(its, i));
+      phone.say_back('q');
+    }
+    for (;;) ::pause();
+  });
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  ASSERT_TRUE(granted(client.attempt(holder)));
+  std::vector<waiter> line;
+  for (std::size_t i = 0; i < length; ++i) {
+    if (i % 3 == 0) line.push_back(queue(client, i));
+    phone.say('n');
+    ASSERT_EQ(phone.hear(), 'q');
+  }
+  other.kill();
+  const embedded_client buries(file.path());
+  EXPECT_EQ(line_seen_by(buries), ids_of(line));
+  spi::claim_ptr held = holder;
+  for (const waiter& next : line) {
+    ASSERT_EQ(client.leave(held).value(), departure::was_holder);
+    ASSERT_TRUE(next.wakeup->is_granted());
+    held = next.claim;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
