@@ -77,13 +77,14 @@ TEST_F(redis_doctor, replicas_are_told) {
 
 TEST_F(redis_doctor, permissions_that_are_missing_are_named) {
   // Broken: the first writer in line would find out.
-  server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish",
+  server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish", "-setrange",
               "~holdfast:*", "&holdfast:*"});
   const spi::check commands = check("permissions", "shop:secret@");
   EXPECT_EQ(commands.state, status::fail);
   EXPECT_THAT(commands.remedy, testing::HasSubstr("ACL SETUSER shop"));
   EXPECT_THAT(commands.remedy, testing::HasSubstr("+hset"));
   EXPECT_THAT(commands.remedy, testing::HasSubstr("+publish"));
+  EXPECT_THAT(commands.remedy, testing::HasSubstr("+setrange"));
   server.cli({"ACL", "SETUSER", "other", "on", ">secret", "+@all", "~other:*", "&*"});
   EXPECT_THAT(check("permissions", "other:secret@").remedy, testing::HasSubstr("~holdfast:*"));
   server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});

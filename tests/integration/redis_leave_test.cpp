@@ -59,5 +59,15 @@ TEST_F(redis_leave, where_several_requests_are_unanswered_there_is_always_a_tomb
   EXPECT_EQ(attempt(1), -1);
 }
 
+TEST_F(redis_leave, without_memory_does_not_shorten_the_life_of_the_state) {
+  // Broken: the next holder would trust what the state says of its life, and lose the lock with its key.
+  EXPECT_EQ(attempt(1), 1);
+  server.cli({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_EQ(leave(1, "0"), 1);
+  server.cli({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_EQ(attempt(2), 1);
+  EXPECT_GE(std::chrono::milliseconds(std::stoll(server.cli({"PTTL", place.state}))), 24h + 59s);
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -26,6 +26,7 @@ std::vector<std::vector<std::string>> commands_needed() {
   const std::string m = at + "set";
   const std::string far = "4102444800000";
   return {{"SET", s, "1", "PX", "1000"},
+          {"SETRANGE", s, "0", "1"},
           {"GET", s},
           {"MGET", s},
           {"EXISTS", s},

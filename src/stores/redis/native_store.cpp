@@ -167,19 +167,26 @@ void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
       for (const std::size_t i : part) {
         kept.push_back(claim_bytes(*claims[i], sender_, queueing::allowed, std::nullopt));
       }
+      std::vector<spi::claim_id> ids;
+      ids.reserve(count);
+      for (const std::size_t i : part) ids.push_back(claims[i]->id);
       const fields words(kept.begin(), kept.end());
       const std::span all_words(words);
       const time_point sent = runtime_->now();
       all->missing.fetch_add(1, std::memory_order_relaxed);
       topology_->run(static_cast<lane>(which), scripts_->renew, all_words.first(count + 1),
                      all_words.subspan(count + 1), context.deadline,
-                     [self = shared_from_this(), all, part = std::move(part),
-                      sent](const result<reply>& answer) {
+                     [self = shared_from_this(), all, part = std::move(part), ids = std::move(ids),
+                      here = static_cast<lane>(which), sent](const result<reply>& answer) {
                        if (answer && !answer->elements.empty()) {
                          const auto at = to_server_time(answer->elements[0].integer);
                          self->times_.learn(sent, self->runtime_->now(), at);
                          for (std::size_t i = 0; i < part.size(); ++i) {
-                           all->answers[part[i]] = renewal_of(answer->elements, 1 + 5 * i, at);
+                           auto& told = all->answers[part[i]];
+                           told = renewal_of(answer->elements, 1 + 5 * i, at);
+                           if (told.state == spi::hold_state::lost) {
+                             self->board_->claim_over(here, ids[i]);
+                           }
                          }
                        }
                        all->arrived();

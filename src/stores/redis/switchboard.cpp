@@ -83,6 +83,10 @@ void switchboard::attempt_lost(lane which, const spi::claim_id& id) noexcept {
   if (found != lanes_[which].bells.end()) ++found->second.attempts;
 }
 
+void switchboard::claim_over(lane which, const spi::claim_id& id) noexcept {
+  if (only_attempt(which, id)) disconnect(which, id);
+}
+
 bool switchboard::connected(lane which, const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
   return lanes_[which].bells.contains(id);
@@ -190,6 +194,7 @@ void switchboard::message(lane which, std::string_view payload) {
       case push::kind::gone:
         bell->gone(
             {errc::lost, one.forced ? "released by force" : "revoked: not renewed any more"});
+        if (one.forced) claim_over(which, one.claim);
         break;
     }
   }

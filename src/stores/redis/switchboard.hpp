@@ -46,6 +46,9 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
   // No bell: no.
   [[nodiscard]] bool only_attempt(lane which, const spi::claim_id& id) const;
+  // The server no longer has the claim, so that nobody will leave it. Where more than one attempt went out
+  // the bell stays: another may be under way.
+  void claim_over(lane which, const spi::claim_id& id) noexcept;
   // An attempt was not answered, and may be executed at any time.
   void attempt_lost(lane which, const spi::claim_id& id) noexcept;
 

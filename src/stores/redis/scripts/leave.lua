@@ -14,13 +14,13 @@ local remember, if_absent = ARGV[2] == '1', ARGV[2] == '2'
 -- The common case: it holds, nobody waits, nobody watches. Only the kind of state changes: what follows the
 -- name is then a hold that is over. Its life reaches a day beyond the hold's end.
 if state and not observed and not remember and string.sub(state, 1, 4) == 'hf2x' then
-  local _, _, _, _, fin, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
+  local _, kept, _, _, fin, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
   if fin > now and id == string.sub(raw, 1, 16) then
     local done = redis.pcall('SETRANGE', KEYS[1], 3, 'i')
     if type(done) == 'table' and done.err then
       if not string.find(done.err, 'OOM', 1, true) then return done end
       -- Out of memory: once a script has written, the server lets it write on.
-      redis.call('PEXPIRE', KEYS[1], 86400000)
+      redis.call('PEXPIRE', KEYS[1], 86400000 + math.max(0, math.ceil((kept - now) / 1000)))
       redis.call('SETRANGE', KEYS[1], 3, 'i')
     end
     return now
