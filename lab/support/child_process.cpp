@@ -77,6 +77,15 @@ void child_process::signal(int number) const noexcept {
   if (id_ != 0) ::kill(id_, number);
 }
 
+void child_process::pause() const noexcept {
+  if (id_ <= 0) return;
+  signal(SIGSTOP);
+  siginfo_t how{};
+  while (::waitid(P_PID, static_cast<id_t>(id_), &how, WSTOPPED | WEXITED | WNOWAIT) == -1 &&
+         errno == EINTR) {
+  }
+}
+
 void child_process::end(int number) noexcept {
   signal(number);
   signal(SIGCONT);

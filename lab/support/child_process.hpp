@@ -28,6 +28,8 @@ class child_process {
   // How it ended, if it has and nobody was told yet: the exit status, or 1000 + the signal.
   [[nodiscard]] std::optional<int> ended() noexcept;
   void signal(int number) const noexcept;
+  // SIGSTOP, and waits until it has stopped: it takes effect later than kill() returns.
+  void pause() const noexcept;
   // Sends the signal and waits for the end.
   void end(int number) noexcept;
   // Waits for the end; the exit status, or -1 if a signal ended it.

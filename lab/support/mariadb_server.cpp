@@ -162,7 +162,7 @@ void mariadb_server::restart() {
   start();
 }
 
-void mariadb_server::pause() { process_.signal(SIGSTOP); }
+void mariadb_server::pause() { process_.pause(); }
 void mariadb_server::resume() { process_.signal(SIGCONT); }
 
 void mariadb_server::replicate(const mariadb_server& primary) {

@@ -18,7 +18,7 @@ struct mariadb_options {
 
 // Not thread-safe. Runs from its construction to its destruction, except between kill() or stop()
 // and start(). Its user is "tester", who may do everything; its database "locks".
-// A commit survives the server, not the machine.
+// A commit survives the server, and with `durable` the machine.
 class mariadb_server {
  public:
   // Throws std::runtime_error if it does not answer in time.

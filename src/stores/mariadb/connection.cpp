@@ -38,8 +38,14 @@ connection::~connection() {
 
 void connection::send(statement which, const arguments& with, time_point deadline,
                       spi::completion<sql::rows> done) {
+  send({}, which, with, deadline, std::move(done));
+}
+
+void connection::send(std::string shorter, statement which, const arguments& with,
+                      time_point deadline, spi::completion<sql::rows> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
   call next{which, text_of(which, with, options_->prefix), std::move(done), deadline};
+  next.shorter = std::move(shorter);
   const time_point now = net_.reactor->now();
   mutex_lock lock(mutex_);
   if (const auto refused = refusal(next, now)) {
@@ -76,7 +82,7 @@ void connection::launch() {
   flight_->sent = net_.reactor->now();
   ++flight_->tries;
   // A link that does not take it has ended: it is about to say so, and the call ends with it.
-  link_->send(flight_->which, flight_->text);
+  link_->send(flight_->which, flight_->shorter.empty() ? flight_->text : flight_->shorter);
 }
 
 void connection::start() {
@@ -134,7 +140,12 @@ void connection::received(link& which, answer& given) {
     const mutex_lock lock(mutex_);
     if (link_.get() != &which || !flight_) return;
     answered = std::exchange(flight_, std::nullopt);
-    const bool again = given.retry && answered->done && answered->tries < try_limit;
+    bool again = given.retry && answered->done && answered->tries < try_limit;
+    if (given.what && !answered->shorter.empty()) {
+      again = given.changed == 0 && answered->done;
+      given.what = sql::rows{std::to_string(given.number)};
+      answered->shorter.clear();
+    }
     if (again) waiting_.push_front(*std::exchange(answered, std::nullopt));
     // Where the link is about to end the next call is for the one after it.
     if (state_ == state::open && !given.last) launch();

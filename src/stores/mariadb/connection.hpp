@@ -42,7 +42,8 @@ namespace holdfast::mariadb {
 //  2. A link is given up when the deadline of its call has passed, and silence_limit (or what its user
 //     says) since it was sent.
 //  3. No call to others under the mutex, except link::send, which returns at once.
-//  4. A call that the server rolled back is sent again, try_limit times at most.
+//  4. A call that the server rolled back is sent again, try_limit times at most. So is, whole, one whose
+//     short way changed nothing.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:
   // Waiting for a link or for their turn; then overloaded.
@@ -68,6 +69,10 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // unavailable: no answer in time, or the link broke; the call may have been executed. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
   void send(statement which, const arguments& with, time_point deadline,
+            spi::completion<sql::rows> done);
+  // The same, after `shorter` has been tried in its place: if that changes a row it is the answer, as a
+  // row with its number alone; if it changes none the whole call is made, before any other.
+  void send(std::string shorter, statement which, const arguments& with, time_point deadline,
             spi::completion<sql::rows> done);
 
   // Connects, and from now on stays connected without being asked.
@@ -104,6 +109,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     time_point deadline;
     time_point sent{};
     int tries = 0;
+    std::string shorter{};  // to be tried first
   };
   using mutex_lock = std::unique_lock<std::mutex>;
   using calls = std::vector<call>;

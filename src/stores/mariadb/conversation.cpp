@@ -166,7 +166,11 @@ void conversation::go_on(int ready) {
 // A result begins, or there was none.
 void conversation::asked(int failed) {
   if (failed > 0) return fail();
-  if (mysql_field_count(handle_) == 0) return advance();
+  if (mysql_field_count(handle_) == 0) {
+    // libmariadb was seen to call it well where the connection was reset under it: no packet has said so.
+    constexpr auto unsaid = static_cast<my_ulonglong>(-1);
+    return mysql_affected_rows(handle_) == unsaid ? fail() : advance();
+  }
   MYSQL_RES* result = nullptr;
   step_ = step::storing;
   waits_for_ = mysql_store_result_start(&result, handle_);

@@ -45,6 +45,9 @@ class conversation {
   // Of a task that has finished. Values of the first column; a value of several lines is several rows.
   [[nodiscard]] sql::rows& rows() noexcept { return rows_; }
   [[nodiscard]] unsigned code() const noexcept { return code_; }  // 0: it went well
+  // How many rows a statement without rows has changed, and what it said LAST_INSERT_ID of.
+  [[nodiscard]] std::uint64_t changed() const noexcept { return mysql_affected_rows(handle_); }
+  [[nodiscard]] std::uint64_t number() const noexcept { return mysql_insert_id(handle_); }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
 
   // Only our copy of the socket ends: a child of a fork must not say goodbye in the parent's name.

@@ -27,7 +27,7 @@ std::shared_ptr<ear> ear::make(net::network net, std::shared_ptr<const server_op
     if (const auto self = weak.lock()) self->opened();
   };
   made->connection_ = connection::make(std::move(net), std::move(options),
-                                       {.lock = "hf_" + process, .carries = {}}, std::move(tell));
+                                       {.lock = "hf_" + process}, std::move(tell));
   return made;
 }
 

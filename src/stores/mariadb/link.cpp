@@ -107,6 +107,8 @@ void link::finish_question(harvest& into) {
   asking_ = false;
   if (talk_->code() == 0) {
     into.given = answer{std::move(talk_->rows())};
+    into.given->changed = talk_->changed();
+    into.given->number = talk_->number();
     return;
   }
   // That is how a listener is woken.

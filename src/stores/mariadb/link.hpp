@@ -27,9 +27,10 @@ class link;
 
 // What a connection is for.
 struct manner {
-  std::string lock;  // of that name, which its session holds; empty: none
-  std::string
-      carries;  // the client whose holds are tied to it, as the server knows it; empty: none
+  std::string lock{};  // of that name, which its session holds; empty: none
+  // The client whose holds are tied to it, as the server knows it; empty: none.
+  std::string carries{};
+  bool short_ways = false;  // it takes and gives back by prepared statements
 };
 
 // The answer to a question, or why there is none.
@@ -37,6 +38,9 @@ struct answer {
   result<sql::rows> what;
   bool retry = false;  // it was rolled back, and may go better at once
   bool last = false;   // the link ends after it
+  // Of a statement without rows: how many it changed, and what it said LAST_INSERT_ID of.
+  std::uint64_t changed = 0;
+  std::uint64_t number = 0;
 };
 
 // Called on the reactor's threads, under no lock, never twice at once for one link.
@@ -63,7 +67,8 @@ class link_user {
 //   unlocking   -                                  naming
 //   naming      the lock that it holds             beginning, or evicting
 //   evicting    the end of who has it              over
-//   beginning   where it is to carry holds         open
+//   beginning   where it is to carry holds         preparing
+//   preparing   where it has short ways            open
 //   open        -                                  over, by any failure
 class link final : public std::enable_shared_from_this<link> {
  public:
@@ -106,6 +111,7 @@ class link final : public std::enable_shared_from_this<link> {
     naming,
     evicting,
     beginning,
+    preparing,
     open,
     over
   };
@@ -126,6 +132,7 @@ class link final : public std::enable_shared_from_this<link> {
   void enter(phase next);
   void enter_checked(harvest& into);
   void enter_named(harvest& into);
+  void enter_begun(harvest& into);
   void open_up(harvest& into);
   [[nodiscard]] std::string question(phase next) const;
 

@@ -126,6 +126,8 @@ std::string link::question(phase next) const {
              "'))";
     case phase::beginning:
       return "CALL " + options_->prefix + "begin_1('" + how_.carries + "')";
+    case phase::preparing:
+      return "CALL " + options_->prefix + "prepare_1()";
     case phase::evicting:
       return "KILL " + former_;
     default:
@@ -190,6 +192,11 @@ void link::enter_checked(harvest& into) {
 
 void link::enter_named(harvest& into) {
   if (!how_.carries.empty()) return enter(phase::beginning);
+  enter_begun(into);
+}
+
+void link::enter_begun(harvest& into) {
+  if (how_.short_ways) return enter(phase::preparing);
   open_up(into);
 }
 
@@ -247,6 +254,8 @@ void link::finish_phase(harvest& into) {
       return enter(phase::checking);
     case phase::naming:
       return named() ? enter_named(into) : enter(phase::evicting);
+    case phase::beginning:
+      return enter_begun(into);
     default:
       open_up(into);
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <utility>
+#include <variant>
 
 namespace holdfast::mariadb {
 
@@ -16,6 +17,22 @@ spi::caps capabilities() {
   spi::caps caps;
   caps.engine = "mariadb";
   return caps;
+}
+
+// The short way answers with a number.
+bool is_short(const sql::rows& said) {
+  return said.size() == 1 && said.front().find_first_not_of("0123456789") == std::string::npos;
+}
+
+result<spi::outcome> outcome_of(const sql::rows& said, const spi::claim& claim) {
+  if (!is_short(said)) return sql::to_outcome(said);
+  return sql::to_outcome({short_grant(std::stoull(said.front()), claim)});
+}
+
+// Granted, and nobody waits for it.
+bool is_alone(const result<spi::outcome>& answer) {
+  const auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
+  return grant != nullptr && !grant->wanted && !grant->offer;
 }
 
 constexpr duration default_latch_life = std::chrono::hours(24);
@@ -36,7 +53,8 @@ std::shared_ptr<mariadb_store> mariadb_store::make(std::shared_ptr<spi::reactor>
   const std::string process = sql::fresh_process(*made->reactor_);
   made->connections_.push_back(engine::make_desk(made->net_, made->options_, process));
   while (made->connections_.size() < made->options_->connections) {
-    made->connections_.push_back(connection::make(made->net_, made->options_));
+    made->connections_.push_back(
+        connection::make(made->net_, made->options_, {.short_ways = true}));
   }
   made->hearing_ =
       sql::hearing<engine>::make(made->net_, made->options_, process, made->connections_.front());
@@ -75,15 +93,21 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
   hearing_->bells().hang(claim->id, std::move(wakeup));
-  road(key).send(
-      statement::attempt, attempt_arguments(key, *claim, hearing_->process()), context.deadline,
-      [bells = hearing_->shared_bells(), id = claim->id,
-       done = std::move(done)](result<sql::rows> rows) mutable {
-        auto answer = rows ? sql::to_outcome(*rows)
-                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-        if (sql::is_turned_away(answer)) bells->remove(id);
-        done(std::move(answer));
-      });
+  // Whoever has heard of others is beyond the short way.
+  std::string shorter = hearing_->bells().undisturbed(claim->id)
+                            ? short_attempt(key, *claim, hearing_->process())
+                            : std::string();
+  road(key).send(std::move(shorter), statement::attempt,
+                 attempt_arguments(key, *claim, hearing_->process()), context.deadline,
+                 [bells = hearing_->shared_bells(), claim,
+                  done = std::move(done)](result<sql::rows> rows) mutable {
+                   auto answer =
+                       rows ? outcome_of(*rows, *claim)
+                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+                   if (sql::is_turned_away(answer)) bells->remove(claim->id);
+                   if (!is_alone(answer)) bells->disturb(claim->id);
+                   done(std::move(answer));
+                 });
 }
 
 // Never asked for: whoever is blocked and wants to wait has a place in line.
@@ -98,14 +122,18 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   arguments with;
   with.bytes(key).bytes(sql::bytes_of(claim->id));
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
-  call<spi::departure>(
-      statement::leave, key, with, context,
-      [bells = hearing_->shared_bells(), id = claim->id,
-       done = std::move(done)](result<spi::departure> answer) mutable {
-        bells->remove(id);
-        done(std::move(answer));
-      },
-      sql::to_departure);
+  if (!usable()) return done(refusal());
+  std::string shorter = !context.unanswered && hearing_->bells().undisturbed(claim->id)
+                            ? short_leave(key, *claim)
+                            : std::string();
+  road(key).send(std::move(shorter), statement::leave, with, context.deadline,
+                 [bells = hearing_->shared_bells(), id = claim->id,
+                  done = std::move(done)](result<sql::rows> rows) mutable {
+                   bells->remove(id);
+                   if (!rows) return done(tl::unexpected(std::move(rows.error())));
+                   if (is_short(*rows)) return done(spi::departure::was_holder);
+                   done(sql::to_departure(*rows));
+                 });
 }
 
 void mariadb_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,

@@ -19,6 +19,9 @@ constexpr std::string_view promote =
 constexpr std::string_view claims =
 #include "stores/mariadb/claims.sql.inc"
     ;
+constexpr std::string_view short_ways =
+#include "stores/mariadb/short.sql.inc"
+    ;
 constexpr std::string_view renewal =
 #include "stores/mariadb/renewal.sql.inc"
     ;
@@ -54,7 +57,7 @@ const char* complete_mark(sql::strategy which) noexcept {
 }
 
 std::vector<std::string> installation(std::string_view prefix, sql::strategy which) {
-  std::vector<std::string_view> parts{tables, promote, claims, renewal, overview};
+  std::vector<std::string_view> parts{tables, promote, claims, short_ways, renewal, overview};
   if (which != sql::strategy::lease) parts.insert(parts.end(), {tied, line, session, row});
   std::vector<std::string> all;
   for (std::string_view part : parts) {

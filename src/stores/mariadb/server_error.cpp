@@ -32,6 +32,7 @@ constexpr std::array rules{
     rule{1053, meaning::passing_ends},           // shutting down
     rule{1927, meaning::passing_ends},           // KILL
     rule{1047, meaning::passing_ends},           // not ready
+    rule{1243, meaning::passing_ends},           // a prepared statement that the session has lost
     rule{er_no_such_table, meaning::missing},    // a table
     rule{1305, meaning::missing},                // a procedure
     rule{1049, meaning::missing},                // the database

@@ -88,6 +88,36 @@ std::string text_of(statement which, const arguments& with, std::string_view pre
   return "CALL " + own + name_of(which) + "_1(" + with.text() + ")";
 }
 
+std::string short_attempt(const std::string& key, const spi::claim& claim,
+                          const std::string& process) {
+  const bool permits = claim.mode == spi::mode::permit;
+  // What the call refuses.
+  if (permits && (claim.permits < 1 || claim.permits > claim.max)) return {};
+  const auto block = limited(std::max(claim.fence_block, 1U));
+  arguments with;
+  with.number(permits ? 2 : 1).number(limited(claim.max));
+  with.flag(claim.mode == spi::mode::exclusive).number(permits ? limited(claim.permits) : 0);
+  with.number(block - 1).number(sql::microseconds(claim.ttl));
+  with.bytes(sql::bytes_of(claim.id)).bytes(process).bytes(spi::public_id(claim.id));
+  with.number(static_cast<std::int64_t>(claim.mode)).number(limited(claim.permits));
+  with.flag(claim.fair).flag(claim.renewed).number(block - 1).number(block);
+  with.number(sql::microseconds(claim.ttl)).number(sql::microseconds(claim.lock_delay));
+  with.bytes(claim.payload).bytes(key);
+  return "EXECUTE hf_attempt USING " + with.text();
+}
+
+std::string short_leave(const std::string& key, const spi::claim& claim) {
+  arguments with;
+  with.bytes(key).bytes(sql::bytes_of(claim.id));
+  return "EXECUTE hf_leave USING " + with.text();
+}
+
+// The first fence is the time of the grant, or a little more.
+std::string short_grant(std::uint64_t last_fence, const spi::claim& claim) {
+  const std::string first = std::to_string(last_fence - std::max(claim.fence_block, 1U) + 1);
+  return "g " + first + " " + std::to_string(sql::microseconds(claim.ttl)) + " " + first + " 0 0";
+}
+
 arguments attempt_arguments(const std::string& key, const spi::claim& claim,
                             const std::string& process) {
   arguments with;

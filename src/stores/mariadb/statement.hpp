@@ -51,8 +51,7 @@ const char* name_of(statement which) noexcept;
 std::string with_prefix(std::string_view text, std::string_view prefix);
 
 // The arguments of one call, as they stand in its text. Bytes are written as hexadecimal digits and
-// numbers as digits, so that no value can become a part of the statement. (Prepared statements would
-// cost two round trips on every new connection and are no faster: a call's text is short.)
+// numbers as digits, so that no value can become a part of the statement.
 class arguments {
  public:
   arguments& bytes(std::string_view value);
@@ -79,6 +78,14 @@ inline constexpr char home_mark = '?';
 
 // The whole statement: "CALL holdfast_leave_1(x'..', ...)".
 std::string text_of(statement which, const arguments& with, std::string_view prefix);
+
+// The short ways: a prepared statement for a lock that is idle, or has one holder and nobody else. It
+// changes one row, and has said the last fence of the grant; or none, and the whole call must be made.
+std::string short_attempt(const std::string& key, const spi::claim& claim,
+                          const std::string& process);
+std::string short_leave(const std::string& key, const spi::claim& claim);
+// What the whole call would have answered.
+std::string short_grant(std::uint64_t last_fence, const spi::claim& claim);
 
 arguments attempt_arguments(const std::string& key, const spi::claim& claim,
                             const std::string& process);

@@ -11,7 +11,10 @@ namespace holdfast::mariadb {
 
 std::shared_ptr<connection> engine::make_desk(const net::network& net, const options_ptr& options,
                                               const std::string& process) {
-  auto made = connection::make(net, options, {.lock = ear::pillow(process), .carries = {}});
+  auto made = connection::make(net, options,
+                               {.lock = ear::pillow(process),
+                                .carries = {},
+                                .short_ways = options->strategy == sql::strategy::lease});
   made->start();  // whether it is asked or not: without it the ear sleeps badly
   return made;
 }

@@ -8,19 +8,31 @@ namespace holdfast::sql {
 
 void bells::hang(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup) {
   const std::lock_guard lock(mutex_);
-  bells_[claim].swap(wakeup);  // the old one ends with the argument, under no lock
+  bells_[claim].wakeup.swap(wakeup);  // the old one ends with the argument, under no lock
 }
 
 void bells::remove(const spi::claim_id& claim) noexcept {
-  std::map<spi::claim_id, std::shared_ptr<spi::wakeup>>::node_type ended;  // under no lock
+  std::map<spi::claim_id, bell>::node_type ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   ended = bells_.extract(claim);
 }
 
 void bells::clear() noexcept {
-  std::map<spi::claim_id, std::shared_ptr<spi::wakeup>> ended;  // destroyed under no lock
+  std::map<spi::claim_id, bell> ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   ended.swap(bells_);
+}
+
+void bells::disturb(const spi::claim_id& claim) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bells_.find(claim);
+  if (found != bells_.end()) found->second.disturbed = true;
+}
+
+bool bells::undisturbed(const spi::claim_id& claim) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = bells_.find(claim);
+  return found != bells_.end() && !found->second.disturbed;
 }
 
 void bells::ring(const push& what) {
@@ -29,7 +41,8 @@ void bells::ring(const push& what) {
     const std::lock_guard lock(mutex_);
     const auto found = bells_.find(what.claim);
     if (found == bells_.end()) return;
-    wakeup = found->second;
+    found->second.disturbed = true;
+    wakeup = found->second.wakeup;
   }
   switch (what.what) {
     case push::kind::granted:
@@ -50,7 +63,7 @@ void bells::ring_all() {
   {
     const std::lock_guard lock(mutex_);
     all.reserve(bells_.size());
-    for (const auto& [claim, wakeup] : bells_) all.push_back(wakeup);
+    for (const auto& [claim, each] : bells_) all.push_back(each.wakeup);
   }
   for (const auto& wakeup : all) wakeup->notify(std::nullopt);
 }

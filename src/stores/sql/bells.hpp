@@ -19,14 +19,24 @@ class bells {
   void remove(const spi::claim_id& claim) noexcept;
   void clear() noexcept;
 
+  // Others are concerned: it waits, or somebody waits for it. Every push says so too.
+  void disturb(const spi::claim_id& claim);
+  // Nothing was heard of others: what it holds is likely to be nobody else's concern.
+  [[nodiscard]] bool undisturbed(const spi::claim_id& claim) const;
+
   // A push for a claim that is not here any more is for nobody.
   void ring(const push& what);
   // Pushes may have been missed: whoever waits asks again.
   void ring_all();
 
  private:
-  std::mutex mutex_;
-  std::map<spi::claim_id, std::shared_ptr<spi::wakeup>> bells_;  // guarded by mutex_
+  struct bell {
+    std::shared_ptr<spi::wakeup> wakeup;
+    bool disturbed = false;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<spi::claim_id, bell> bells_;  // guarded by mutex_
 };
 
 }  // namespace holdfast::sql
