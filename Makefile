@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: torture report-shots broken-locks fuzz
+.PHONY: torture report-shots broken-locks fuzz interop-redisson
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -85,6 +85,9 @@ install: packages build/release/build.ninja ## install into PREFIX=/usr/local; h
 deb: packages-tools build/package/build.ninja ## Debian packages, in build/package
 	cmake --build build/package -j $(JOBS)
 	cd build/package && cpack -G DEB
+
+interop-redisson: packages-test packages-peers build ## Redisson and holdfast on one lock; fetches Redisson
+	scripts/interop-redisson
 
 fresh: packages-tools ## demo, tests, install and the README of HEAD on a bare Debian, in a chroot; needs root; LOG=file
 	scripts/fresh $(LOG)

@@ -1,5 +1,7 @@
-// As redis_nth_call, for the scripts that are not about claims in a line: latches, and dialect=simple.
+// As redis_nth_call, for the scripts that are not about claims in a line: latches, and the dialects
+// of others.
 #include "redis_scripts_harness.hpp"
+#include "stores/redis/foreign_format.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -72,67 +74,91 @@ TEST_P(redis_nth_call_latch, of_setting_it) {
       });
 }
 
-class redis_nth_call_simple : public redis_nth_call_others {
+// dialect=simple and dialect=redisson: keys, arguments and answers of their scripts are the same.
+class redis_nth_call_foreign : public redis_nth_call_others {
  protected:
-  const std::string fence_key = "holdfast:{0}:f:plain";
+  const std::string fence_key = "fence";
   const std::string tomb_key = "holdfast:{0}:t:me";
   const std::vector<std::string> taking{"plain", fence_key, tomb_key};
   const std::vector<std::string> leaving{"plain", tomb_key};
   const std::vector<std::string> renewing{"plain", fence_key};
+  const redis::foreign_format* format = nullptr;
+
+  template <class Test>
+  void in_every_format(const Test& test) {
+    for (const auto* each : {&redis::simple_format, &redis::redisson_format}) {
+      SCOPED_TRACE(each->dialect);
+      format = each;
+      test();
+    }
+  }
+  const redis::script& use(redis::script redis::scripts::*which) { return (*all).*which; }
 
   reply attempt(const std::string& who) {
-    return caller.run(all->simple_attempt, taking, {who, "60000", "0"});
+    return caller.run(use(format->attempt), taking, {who, "60000", "0"});
   }
   std::int64_t leave(const std::string& who) {
-    return caller.run(all->simple_leave, leaving, {who, "0"}).elements.at(0).integer;
+    return caller.run(use(format->leave), leaving, {who, "0", "channel"}).elements.at(0).integer;
   }
-  std::string holder() { return caller.send(command{"GET", "plain"}).text; }
+  std::string holder() {
+    if (format == &redis::simple_format) return caller.send(command{"GET", "plain"}).text;
+    const reply owners = caller.send(command{"HKEYS", "plain"});
+    return owners.elements.empty() ? std::string() : owners.elements.at(0).text;
+  }
+  bool ends() { return caller.send(command{"PTTL", "plain"}).integer != -1; }
 };
-INSTANTIATE_TEST_SUITE_P(with, redis_nth_call_simple, testing::Values("OOM", "NOPERM", "WRONGTYPE"),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(with, redis_nth_call_foreign,
+                         testing::Values("OOM", "NOPERM", "WRONGTYPE"), name_of);
 
-TEST_P(redis_nth_call_simple, of_an_attempt) {
-  // Broken: a lock that is held by nobody who knows it, or fences that go back.
-  std::int64_t last = 0;
-  sweep(
-      all->simple_attempt, taking, {"me", "60000", "0"}, [] {},
-      [&] {
-        EXPECT_THAT(holder(), testing::AnyOf("", "me"));
-        const reply granted = attempt("me");
-        EXPECT_EQ(granted.elements.at(0).integer, 1);
-        EXPECT_GT(granted.elements.at(2).integer, last);
-        last = granted.elements.at(2).integer;
-        EXPECT_EQ(leave("me"), 1);
-        EXPECT_EQ(holder(), "");
-      });
+TEST_P(redis_nth_call_foreign, of_an_attempt) {
+  // Broken: a lock that is held by nobody who knows it, or for ever, or fences that go back.
+  in_every_format([&] {
+    std::int64_t last = 0;
+    sweep(
+        use(format->attempt), taking, {"me", "60000", "0"}, [] {},
+        [&] {
+          EXPECT_THAT(holder(), testing::AnyOf("", "me"));
+          EXPECT_TRUE(ends());
+          const reply granted = attempt("me");
+          EXPECT_EQ(granted.elements.at(0).integer, 1);
+          EXPECT_GT(granted.elements.at(2).integer, last);
+          last = granted.elements.at(2).integer;
+          EXPECT_EQ(leave("me"), 1);
+          EXPECT_EQ(holder(), "");
+        });
+  });
 }
 
-TEST_P(redis_nth_call_simple, of_a_release) {
+TEST_P(redis_nth_call_foreign, of_a_release) {
   // Broken: a release that failed would free another's lock, or could not be repeated.
-  sweep(
-      all->simple_leave, leaving, {"me", "0"}, [&] { attempt("me"); },
-      [&] {
-        EXPECT_THAT(holder(), testing::AnyOf("", "me"));
-        leave("me");
-        EXPECT_EQ(holder(), "");
-        EXPECT_EQ(attempt("you").elements.at(0).integer, 1);
-        EXPECT_EQ(leave("me"), 2);
-        EXPECT_EQ(holder(), "you");
-      });
+  in_every_format([&] {
+    sweep(
+        use(format->leave), leaving, {"me", "0", "channel"}, [&] { attempt("me"); },
+        [&] {
+          EXPECT_THAT(holder(), testing::AnyOf("", "me"));
+          leave("me");
+          EXPECT_EQ(holder(), "");
+          EXPECT_EQ(attempt("you").elements.at(0).integer, 1);
+          EXPECT_EQ(leave("me"), 2);
+          EXPECT_EQ(holder(), "you");
+        });
+  });
 }
 
-TEST_P(redis_nth_call_simple, of_a_renewal) {
+TEST_P(redis_nth_call_foreign, of_a_renewal) {
   // Broken: a renewal that failed would end the hold, or change its fence.
-  std::int64_t fence = 0;
-  sweep(
-      all->simple_renew, renewing, {"me", "60000", "1"},
-      [&] { fence = attempt("me").elements.at(2).integer; },
-      [&] {
-        EXPECT_EQ(holder(), "me");
-        const reply renewed = caller.run(all->simple_renew, renewing, {"me", "60000", "1"});
-        EXPECT_EQ(renewed.elements.at(1).integer, 0);
-        EXPECT_EQ(renewed.elements.at(2).integer, fence);
-      });
+  in_every_format([&] {
+    std::int64_t fence = 0;
+    sweep(
+        use(format->renew), renewing, {"me", "60000", "1"},
+        [&] { fence = attempt("me").elements.at(2).integer; },
+        [&] {
+          EXPECT_EQ(holder(), "me");
+          const reply renewed = caller.run(use(format->renew), renewing, {"me", "60000", "1"});
+          EXPECT_EQ(renewed.elements.at(1).integer, 0);
+          EXPECT_EQ(renewed.elements.at(2).integer, fence);
+        });
+  });
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(redis_url, what_is_wrong_with_a_url_is_said) {
   };
   using testing::HasSubstr;
   EXPECT_THAT(refused("redis://h?ofer=2s"), HasSubstr("known: dialect, offer"));
-  EXPECT_THAT(refused("redis://h?dialect=redis"), HasSubstr("native or simple"));
+  EXPECT_THAT(refused("redis://h?dialect=redis"), HasSubstr("native, simple or redisson"));
   EXPECT_THAT(refused("redis://h?offer=2"), HasSubstr("250ms or 2s"));
   EXPECT_THAT(refused("redis://h?ca=/x"), HasSubstr("rediss://"));
   EXPECT_THAT(refused("rediss://h?verify=no"), HasSubstr("full or none"));

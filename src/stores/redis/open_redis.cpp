@@ -1,8 +1,8 @@
 // See the header.
 #include "stores/redis/open_redis.hpp"
 
+#include "stores/redis/foreign_store.hpp"
 #include "stores/redis/native_store.hpp"
-#include "stores/redis/simple_store.hpp"
 #include "stores/redis/topology/open_topology.hpp"
 #include "stores/redis/voter.hpp"
 
@@ -173,13 +173,14 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
   if (!replicas) return tl::unexpected(replicas.error());
   if (*replicas > 0) settings.pushes = switchboard::pushes::as_hints;
   const std::string dialect = option(url, "dialect").value_or("native");
-  if (dialect != "native" && dialect != "simple") {
-    return failure(errc::invalid, "URL: dialect is native or simple");
+  const foreign_format* const foreign = foreign_format_of(dialect);
+  if (dialect != "native" && foreign == nullptr) {
+    return failure(errc::invalid, "URL: dialect is native, simple or redisson");
   }
   auto servers = servers_of(url, reactor, pauses);
   if (!servers) return tl::unexpected(std::move(servers.error()));
-  if (dialect == "simple") {
-    return std::make_shared<simple_store>(reactor, *std::move(servers));
+  if (foreign != nullptr) {
+    return std::make_shared<foreign_store>(reactor, *std::move(servers), *foreign);
   }
   return std::make_shared<native_store>(reactor, *std::move(servers), settings);
 }

@@ -47,7 +47,9 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
       made("change", how, holds), made("revoke", how), made("inspect", how), made("list", how),
       made("latch", how, holds), made("vote", how, holds), made("raise", how, holds),
       made("simple_attempt", how, holds), made("simple_leave", how),
-      made("simple_renew", how, holds), made("simple_inspect", how)});
+      made("simple_renew", how, holds), made("simple_inspect", how),
+      made("redisson_attempt", how, holds), made("redisson_leave", how),
+      made("redisson_renew", how, holds), made("redisson_inspect", how)});
 }
 
 }  // namespace holdfast::redis

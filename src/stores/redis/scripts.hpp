@@ -24,6 +24,10 @@ struct scripts {
   script simple_leave;
   script simple_renew;
   script simple_inspect;
+  script redisson_attempt;
+  script redisson_leave;
+  script redisson_renew;
+  script redisson_inspect;
 
   // `how`: the kind of channels on which they tell processes of their claims.
   static std::shared_ptr<const scripts> make(channel_id::flavour how);

@@ -1,7 +1,8 @@
-// dialect=simple: locks that other libraries take too, by SET NX PX and compare-and-delete on the
-// plain name. A mutex only: the format has no room for more.
+// dialect=simple and dialect=redisson: locks that other libraries take too, in their format, on the
+// plain name. A mutex only: the formats have no room for more, or their other locks are not shared here.
 #pragma once
 
+#include "stores/redis/foreign_format.hpp"
 #include "stores/redis/scripts.hpp"
 #include "stores/redis/server_times.hpp"
 #include "stores/redis/topology.hpp"
@@ -17,12 +18,13 @@
 namespace holdfast::redis {
 
 // Thread-safe. Nobody is told when a lock becomes free: whoever waits asks again.
-class simple_store final : public spi::store, public std::enable_shared_from_this<simple_store> {
+class foreign_store final : public spi::store, public std::enable_shared_from_this<foreign_store> {
  public:
-  simple_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers);
-  ~simple_store() override;
-  simple_store(const simple_store&) = delete;
-  simple_store& operator=(const simple_store&) = delete;
+  foreign_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
+                const foreign_format& format);
+  ~foreign_store() override;
+  foreign_store(const foreign_store&) = delete;
+  foreign_store& operator=(const foreign_store&) = delete;
 
   [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
 
@@ -62,6 +64,9 @@ class simple_store final : public spi::store, public std::enable_shared_from_thi
  private:
   using fields = std::vector<std::string>;
 
+  [[nodiscard]] tl::unexpected<error> unsupported(const char* what) const;
+  [[nodiscard]] result<void> fits(const spi::claim& claim) const;
+
   template <class T, class Read>
   void ask(const spi::resource_id& resource, const script& what, const fields& keys,
            const fields& arguments, const char* verb, time_point deadline, spi::completion<T> done,
@@ -69,6 +74,7 @@ class simple_store final : public spi::store, public std::enable_shared_from_thi
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
+  const foreign_format& format_;
   const std::shared_ptr<const scripts> scripts_;
   const spi::caps caps_;
   server_times times_;

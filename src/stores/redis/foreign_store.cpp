@@ -1,0 +1,212 @@
+// See the header.
+#include "stores/redis/foreign_store.hpp"
+
+#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/doctor.hpp"
+
+#include <atomic>
+#include <utility>
+
+namespace holdfast::redis {
+
+namespace {
+
+spi::caps capabilities() {
+  spi::caps caps;
+  caps.engine = "redis";
+  caps.pushes = false;
+  caps.fair = false;
+  caps.shared = false;
+  caps.permits = false;
+  caps.change = false;
+  caps.latches = false;
+  caps.lists = false;
+  return caps;
+}
+
+std::string tombstone_key(const spi::claim& claim) {
+  return lane_prefix(lane_of(claim.resource)) + "t:" + spi::to_hex(claim.id);
+}
+
+std::string milliseconds(duration time) {
+  return std::to_string(time / std::chrono::milliseconds(1));
+}
+
+constexpr duration tombstone_extra = std::chrono::seconds(60);
+
+}  // namespace
+
+foreign_store::foreign_store(std::shared_ptr<spi::runtime> runtime,
+                             std::shared_ptr<topology> servers, const foreign_format& format)
+    : runtime_(std::move(runtime)),
+      topology_(std::move(servers)),
+      format_(format),
+      scripts_(scripts::make(topology_->flavour())),
+      caps_(capabilities()) {}
+
+foreign_store::~foreign_store() {
+  if (!runtime_->forked()) close();
+}
+
+tl::unexpected<error> foreign_store::unsupported(const char* what) const {
+  return failure(errc::unsupported,
+                 std::string("redis, dialect=") + format_.dialect + " has no " + what);
+}
+
+// The raw name is the key: there is no place for a namespace.
+result<void> foreign_store::fits(const spi::claim& claim) const {
+  if (claim.mode != spi::mode::exclusive) return unsupported("shared locks and permits");
+  if (claim.fair) return unsupported("order");
+  if (claim.lock_delay > duration{0}) return unsupported("lock delay");
+  if (!claim.resource.space.empty()) return unsupported("namespaces");
+  return {};
+}
+
+void foreign_store::close() noexcept { topology_->close(); }
+
+template <class T, class Read>
+void foreign_store::ask(const spi::resource_id& resource, const script& what, const fields& keys,
+                        const fields& arguments, const char* verb, time_point deadline,
+                        spi::completion<T> done, Read read) {
+  const std::vector<std::string_view> key_words(keys.begin(), keys.end());
+  const std::vector<std::string_view> words(arguments.begin(), arguments.end());
+  const time_point sent = runtime_->now();
+  topology_->run(lane_of(resource), what, key_words, words, deadline,
+                 [self = shared_from_this(), verb, sent, name = resource.name,
+                  done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
+                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                   if (answer->is_error()) {
+                     return done(tl::unexpected(to_error(
+                         *answer, verb, self->topology_->where(),
+                         {"~" + name + " " + self->format_.keys, self->format_.channels})));
+                   }
+                   const auto found = answer_of(*answer);
+                   if (!found) return done(tl::unexpected(found.error()));
+                   self->times_.learn(sent, self->runtime_->now(), found->at);
+                   done(read(*found));
+                 });
+}
+
+void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
+                            const spi::op_context& context, spi::completion<spi::outcome> done) {
+  if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
+  const auto not_after = times_.latest(context.deadline);
+  const auto since = not_after ? not_after->time_since_epoch() : duration{0};
+  ask<spi::outcome>(
+      claim->resource, (*scripts_).*format_.attempt,
+      {claim->resource.name, format_.fence_key(claim->resource), tombstone_key(*claim)},
+      {format_.owner(claim->id), milliseconds(claim->ttl),
+       std::to_string(since / std::chrono::microseconds(1))},
+      "attempt", context.deadline, std::move(done),
+      [claim](const script_answer& from) { return outcome_of(from, *claim); });
+}
+
+void foreign_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
+                          spi::completion<spi::armed> done) {
+  done(spi::armed::recheck);
+}
+
+void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                          spi::completion<spi::departure> done) {
+  const duration remember = context.unanswered ? claim->ttl + tombstone_extra : duration{0};
+  ask<spi::departure>(
+      claim->resource, (*scripts_).*format_.leave, {claim->resource.name, tombstone_key(*claim)},
+      {format_.owner(claim->id), milliseconds(remember), format_.channel(claim->resource.name)},
+      "leave", context.deadline, std::move(done),
+      [](const script_answer& from) -> result<spi::departure> {
+        return static_cast<spi::departure>(from.kind);
+      });
+}
+
+void foreign_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                          spi::completion<std::vector<spi::renewal>> done) {
+  struct renewing {
+    std::vector<spi::renewal> answers;
+    std::atomic<std::size_t> missing{1};
+    spi::completion<std::vector<spi::renewal>> done;
+
+    void arrived() {
+      if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1) done(std::move(answers));
+    }
+  };
+  auto all = std::make_shared<renewing>();
+  all->answers.resize(claims.size());
+  all->done = std::move(done);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const spi::claim& claim = *claims[i];
+    const fields keys{claim.resource.name, format_.fence_key(claim.resource)};
+    const fields words{format_.owner(claim.id), milliseconds(claim.ttl), claim.renewed ? "1" : "0"};
+    const std::vector<std::string_view> key_words(keys.begin(), keys.end());
+    const std::vector<std::string_view> argument_words(words.begin(), words.end());
+    all->missing.fetch_add(1, std::memory_order_relaxed);
+    topology_->run(lane_of(claim.resource), (*scripts_).*format_.renew, key_words, argument_words,
+                   context.deadline, [all, i](const result<reply>& answer) {
+                     if (answer && !answer->elements.empty()) {
+                       const auto at = to_server_time(answer->elements[0].integer);
+                       all->answers[i] = renewal_of(answer->elements, 1, at);
+                     }
+                     all->arrived();
+                   });
+  }
+  all->arrived();
+}
+
+void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
+                           spi::completion<spi::granted> done) {
+  done(unsupported("other modes"));
+}
+
+// The owner is the key to the lock: it is never shown. A foreign holder has no fence of ours.
+void foreign_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                            spi::completion<spi::resource_state> done) {
+  ask<spi::resource_state>(
+      resource, (*scripts_).*format_.inspect, {resource.name, format_.fence_key(resource)}, {},
+      "inspect", context.deadline, std::move(done),
+      [dialect = format_.dialect](const script_answer& from) -> result<spi::resource_state> {
+        if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+        spi::resource_state state;
+        if (from.text(2).empty()) return state;
+        spi::holder holder;
+        holder.claim = dialect;
+        if (from.number(3) >= 0) holder.remaining = std::chrono::milliseconds(from.number(3));
+        state.holders.push_back(std::move(holder));
+        return state;
+      });
+}
+
+void foreign_store::list(const std::string&, const std::string&, const spi::op_context&,
+                         spi::completion<std::vector<spi::resource_summary>> done) {
+  done(unsupported("list: any string may be a lock"));
+}
+
+void foreign_store::revoke(const spi::resource_id&, spi::revocation, const std::string&,
+                           const spi::op_context&, spi::completion<std::vector<spi::holder>> done) {
+  done(unsupported("forced release: DEL the key"));
+}
+
+result<std::unique_ptr<spi::subscription>> foreign_store::observe(
+    const spi::resource_id&, spi::function<void(const spi::store_event&)>) {
+  return unsupported("events");
+}
+
+void foreign_store::change_latch(const spi::resource_id&, const spi::latch_change&,
+                                 const spi::op_context&, spi::completion<spi::latch_state> done) {
+  done(unsupported("latches"));
+}
+
+void foreign_store::read_latch(const spi::resource_id&, const spi::op_context&,
+                               spi::completion<spi::latch_state> done) {
+  done(unsupported("latches"));
+}
+
+result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(const spi::resource_id&,
+                                                                      spi::latch_watch) {
+  return unsupported("latches");
+}
+
+void foreign_store::probe(const spi::op_context& context,
+                          spi::completion<std::vector<spi::check>> done) {
+  doctor::start(runtime_, topology_, context.deadline, std::move(done));
+}
+
+}  // namespace holdfast::redis
