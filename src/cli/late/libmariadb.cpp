@@ -9,6 +9,7 @@ using holdfast::cli::late::libmariadb;
 extern "C" {
 
 HOLDFAST_LATE(libmariadb, my_bool, mariadb_connection, (MYSQL* link), (link))
+HOLDFAST_LATE(libmariadb, my_ulonglong, mysql_affected_rows, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, void, mysql_close, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, unsigned int, mysql_errno, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, const char*, mysql_error, (MYSQL* link), (link))
@@ -20,6 +21,7 @@ HOLDFAST_LATE(libmariadb, unsigned long, mysql_get_server_version, (MYSQL* link)
 HOLDFAST_LATE(libmariadb, my_socket, mysql_get_socket, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, const char*, mysql_get_ssl_cipher, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, MYSQL*, mysql_init, (MYSQL* link), (link))
+HOLDFAST_LATE(libmariadb, my_ulonglong, mysql_insert_id, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, my_bool, mysql_more_results, (MYSQL* link), (link))
 HOLDFAST_LATE(libmariadb, int, mysql_next_result_cont, (int* answer, MYSQL* link, int events),
               (answer, link, events))
