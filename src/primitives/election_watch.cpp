@@ -84,14 +84,15 @@ void election_watch::looked(const result<spi::resource_state>& answer) {
 }
 
 void election_watch::rest() {
-  const auto timer =
-      client_->runtime->at(client_->runtime->now() + recheck, [self = weak_from_this()] {
-        if (const auto watch = self.lock()) watch->look();
-      });
-  spi::runtime::timer_id old = timer;
+  const time_point when = client_->runtime->now() + recheck;
+  spi::runtime::timer_id old = 0;
   {
+    // Made under the lock, as in latch_wait: else the one that follows it could be cancelled in its place.
     const std::lock_guard lock(mutex_);
-    if (!ended_) old = std::exchange(timer_, timer);
+    if (ended_) return;
+    old = std::exchange(timer_, client_->runtime->at(when, [self = weak_from_this()] {
+      if (const auto watch = self.lock()) watch->look();
+    }));
   }
   if (old != 0) client_->runtime->cancel(old);
 }

@@ -129,13 +129,15 @@ void latch_wait::looked(result<spi::latch_state> state) {
 }
 
 void latch_wait::rest_until(time_point when) {
-  const auto timer = client_->runtime->at(when, [self = weak_from_this()] {
-    if (const auto waits = self.lock()) waits->look();
-  });
-  spi::runtime::timer_id old = timer;
+  spi::runtime::timer_id old = 0;
   {
+    // Made under the lock, or it could fire and be followed by another, which would be cancelled here in its
+    // place: nobody would look again. A runtime's at() calls nothing back.
     const std::lock_guard lock(mutex_);
-    if (done_) old = std::exchange(timer_, timer);
+    if (!done_) return;
+    old = std::exchange(timer_, client_->runtime->at(when, [self = weak_from_this()] {
+      if (const auto waits = self.lock()) waits->look();
+    }));
   }
   if (old != 0) client_->runtime->cancel(old);
 }
