@@ -3,8 +3,8 @@
 
 #include "stores/redis/client/server_error.hpp"
 #include "stores/redis/doctor.hpp"
+#include "stores/redis/renewing.hpp"
 
-#include <atomic>
 #include <utility>
 
 namespace holdfast::redis {
@@ -120,18 +120,7 @@ void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 
 void foreign_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                           spi::completion<std::vector<spi::renewal>> done) {
-  struct renewing {
-    std::vector<spi::renewal> answers;
-    std::atomic<std::size_t> missing{1};
-    spi::completion<std::vector<spi::renewal>> done;
-
-    void arrived() {
-      if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1) done(std::move(answers));
-    }
-  };
-  auto all = std::make_shared<renewing>();
-  all->answers.resize(claims.size());
-  all->done = std::move(done);
+  auto all = std::make_shared<renewing>(claims.size(), std::move(done));
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const spi::claim& claim = *claims[i];
     const fields keys{claim.resource.name, format_.fence_key(claim.resource)};
@@ -176,7 +165,7 @@ void foreign_store::inspect(const spi::resource_id& resource, const spi::op_cont
 
 void foreign_store::list(const std::string&, const std::string&, const spi::op_context&,
                          spi::completion<std::vector<spi::resource_summary>> done) {
-  done(unsupported("list: any string may be a lock"));
+  done(unsupported("list: any key may be a lock"));
 }
 
 void foreign_store::revoke(const spi::resource_id&, spi::revocation, const std::string&,

@@ -2,6 +2,7 @@
 #include "stores/redis/native_store.hpp"
 
 #include "stores/redis/native_ask.hpp"
+#include "stores/redis/renewing.hpp"
 
 #include <array>
 #include <utility>
@@ -130,26 +131,9 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                       });
 }
 
-namespace {
-
-// The parts of one renewal; the last one to be answered completes it.
-struct renewing {
-  std::vector<spi::renewal> answers;
-  std::atomic<std::size_t> missing{1};
-  spi::completion<std::vector<spi::renewal>> done;
-
-  void arrived() {
-    if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1) done(std::move(answers));
-  }
-};
-
-}  // namespace
-
 void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                          spi::completion<std::vector<spi::renewal>> done) {
-  auto all = std::make_shared<renewing>();
-  all->answers.resize(claims.size());
-  all->done = std::move(done);
+  auto all = std::make_shared<renewing>(claims.size(), std::move(done));
   std::array<std::vector<std::size_t>, lane_count> by_lane;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     by_lane[lane_of(claims[i]->resource)].push_back(i);

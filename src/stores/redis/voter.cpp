@@ -1,10 +1,10 @@
 #include "stores/redis/voter.hpp"
 
 #include "stores/redis/client/server_error.hpp"
+#include "stores/redis/renewing.hpp"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <functional>
 #include <map>
 #include <utility>
@@ -153,26 +153,9 @@ void voter::raise_all(raised those, time_point deadline,
                  });
 }
 
-namespace {
-
-// The parts of one renewal; the last one to be answered completes it.
-struct renewing {
-  std::vector<spi::renewal> answers;
-  std::atomic<std::size_t> missing{1};
-  spi::completion<std::vector<spi::renewal>> done;
-
-  void arrived() {
-    if (missing.fetch_sub(1, std::memory_order_acq_rel) == 1) done(std::move(answers));
-  }
-};
-
-}  // namespace
-
 void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                   spi::completion<std::vector<spi::renewal>> done) {
-  auto all = std::make_shared<renewing>();
-  all->answers.resize(claims.size());
-  all->done = std::move(done);
+  auto all = std::make_shared<renewing>(claims.size(), std::move(done));
   std::map<lane, std::vector<std::size_t>> lanes;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     lanes[lane_of(claims[i]->resource)].push_back(i);

@@ -9,7 +9,7 @@ if type(mine) == 'table' then
 end
 if tonumber(ARGV[2]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[2])) end
 if mine == 1 then
-  redis.call('PUBLISH', ARGV[3], '0')  -- first: where it is not allowed nothing has changed
+  redis.call('PUBLISH', ARGV[3], '0')  -- first: where it is not allowed the lock stays held
   redis.call('DEL', KEYS[1])
 end
 return { mine == 1 and 1 or 2, now }
