@@ -32,7 +32,7 @@ class mariadb_rules : public sql_rules {
     server_.ask("CALL " + prefix_ + "prepare_1()");
     // Who holds these locks is told something; it never sleeps, so it is never killed.
     for (std::uint64_t process = 1; process <= 3; ++process) {
-      ear_.ask("SELECT GET_LOCK('hf_" + process_name(process) + "', 0)");
+      ear_.ask("SELECT GET_LOCK('hf_" + sql_process_name(process) + "', 0)");
     }
   }
 

@@ -31,7 +31,7 @@ class postgresql_rules : public sql_rules {
                 ".clock() RETURNS bigint LANGUAGE sql VOLATILE AS "
                 "'SELECT current_setting(''holdfast.clock'')::bigint'");
     for (std::uint64_t process = 1; process <= 3; ++process) {
-      server_.run("LISTEN hf_" + process_name(process));
+      server_.run("LISTEN hf_" + sql_process_name(process));
     }
   }
 

@@ -72,7 +72,7 @@ std::string described(const memory::push& push) {
               : push.what == kind::freed  ? sql::push::kind::freed
               : push.what == kind::wanted ? sql::push::kind::wanted
                                           : sql::push::kind::gone;
-  return described(process_name(push.process), same);
+  return described(sql_process_name(push.process), same);
 }
 
 // Both ledgers, asked the same and compared.
@@ -85,7 +85,7 @@ class both {
   void attempt(const spi::claim_ptr& claim, std::uint64_t process) {
     memory::effects expected;
     const auto reference = reference_.attempt(time(), claim, process, std::nullopt, expected);
-    const auto answer = sql::to_outcome(rules_.attempt(now_, *claim, process_name(process)));
+    const auto answer = sql::to_outcome(rules_.attempt(now_, *claim, sql_process_name(process)));
     EXPECT_EQ(described(answer), described(reference)) << "attempt of " << name_of(*claim);
     compare(expected, "attempt of " + name_of(*claim));
   }
@@ -100,14 +100,14 @@ class both {
   void renew(const spi::claim_ptr& claim, std::uint64_t process) {
     memory::effects expected;
     const auto reference = reference_.renew(time(), *claim, process, expected);
-    const auto answer = sql::to_renewals(rules_.renew(now_, *claim, process_name(process)), 1);
+    const auto answer = sql::to_renewals(rules_.renew(now_, *claim, sql_process_name(process)), 1);
     EXPECT_EQ(described(answer->front()), described(reference)) << "renew of " << name_of(*claim);
     compare(expected, "renew of " + name_of(*claim));
   }
   void change(const spi::claim_ptr& claim, spi::mode to, std::uint64_t process) {
     memory::effects expected;
     const auto reference = reference_.change(time(), *claim, to, process, expected);
-    const auto answer = sql::to_granted(rules_.change(now_, *claim, to, process_name(process)));
+    const auto answer = sql::to_granted(rules_.change(now_, *claim, to, sql_process_name(process)));
     EXPECT_EQ(described(answer), described(reference)) << "change of " << name_of(*claim);
     compare(expected, "change of " + name_of(*claim));
   }

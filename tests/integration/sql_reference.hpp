@@ -34,7 +34,7 @@ class sql_rules {
   virtual std::vector<std::pair<std::string, std::string>> heard() = 0;
 };
 
-inline std::string process_name(std::uint64_t process) { return "p" + std::to_string(process); }
+inline std::string sql_process_name(std::uint64_t process) { return "p" + std::to_string(process); }
 
 // Plays 80 random verbs on both for each seed, up to the first difference, which is a failed expectation.
 void compare_with_reference(sql_rules& rules, unsigned seeds);
