@@ -6,9 +6,16 @@
 #include "stores/mariadb/ear.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/statement.hpp"
+#include "stores/sql/answers.hpp"
 
+#include <holdfast/result.hpp>
+#include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace holdfast::mariadb {
 
@@ -31,6 +38,15 @@ struct engine {
                                                   const options_ptr& options,
                                                   const std::string& whose,
                                                   connection::events tell);
+
+  // All in one transaction.
+  static constexpr std::size_t renewals_per_call = 256;
+  // `claims`: sorted by their keys.
+  static arguments renewal_arguments(const std::vector<spi::claim_ptr>& claims,
+                                     const std::string& process);
+  // In the order of the claims.
+  static result<std::vector<spi::renewal>> to_renewals(const sql::rows& said,
+                                                       const std::vector<spi::claim_ptr>& claims);
 };
 
 }  // namespace holdfast::mariadb

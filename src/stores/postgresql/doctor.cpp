@@ -1,7 +1,6 @@
 // See the header.
 #include "stores/postgresql/doctor.hpp"
 
-#include "stores/postgresql/postgresql_store.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "stores/sql/checks.hpp"
 
@@ -103,22 +102,6 @@ std::vector<spi::check> refused(const error& why, const server_options& options)
     check.remedy = "is the server up, and does this machine reach it?";
   }
   return {std::move(check)};
-}
-
-void postgresql_store::probe(const spi::op_context& context,
-                             spi::completion<std::vector<spi::check>> done) {
-  if (!usable()) return done(failure(errc::cancelled, "postgresql: closed or forked"));
-  // The deadline is the caller's; what is left after the wait for wake-ups is for the questions.
-  const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
-  hearing_->when_open(half, [self = shared_from_this(), deadline = context.deadline,
-                             done = std::move(done)](const result<void>& open) mutable {
-    self->connections_.front()->send(
-        statement::examine, {}, deadline,
-        [self, hears = open.has_value(), done = std::move(done)](result<sql::rows> rows) mutable {
-          if (!rows) return done(refused(rows.error(), *self->options_));
-          done(examined(*rows, *self->options_, hears));
-        });
-  });
 }
 
 }  // namespace holdfast::postgresql

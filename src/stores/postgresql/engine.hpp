@@ -6,9 +6,17 @@
 #include "stores/postgresql/ear.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
+#include "stores/sql/answers.hpp"
 
+#include <holdfast/result.hpp>
+#include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace holdfast::postgresql {
 
@@ -32,6 +40,14 @@ struct engine {
                                                   const options_ptr& options,
                                                   const std::string& whose,
                                                   connection::events tell);
+
+  static constexpr std::size_t renewals_per_call = std::numeric_limits<std::size_t>::max();
+  // `claims`: sorted by their keys.
+  static arguments renewal_arguments(const std::vector<spi::claim_ptr>& claims,
+                                     const std::string& process);
+  // In the order of the claims.
+  static result<std::vector<spi::renewal>> to_renewals(const sql::rows& said,
+                                                       const std::vector<spi::claim_ptr>& claims);
 };
 
 }  // namespace holdfast::postgresql

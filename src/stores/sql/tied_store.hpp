@@ -3,18 +3,15 @@
 // cannot have is refused.
 #pragma once
 
-#include "net/connector.hpp"
-#include "runtime/fork_guard.hpp"
-#include "stores/sql/hearing.hpp"
 #include "stores/sql/names.hpp"
 #include "stores/sql/run_out.hpp"
+#include "stores/sql/server_store.hpp"
 #include "stores/sql/strategy.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -24,27 +21,29 @@
 
 namespace holdfast::sql {
 
-// Thread-safe. `Engine`: what tells one server from another (engine.hpp of each); its namespace has
-// examined() and refused(), for `doctor`.
+// Thread-safe.
 //
 // Shutdown: verbs are refused; calls under way are answered; the connections end, and the holds with
 // them; nothing is heard any more.
 template <class Engine>
-class tied_store : public spi::store, public std::enable_shared_from_this<tied_store<Engine>> {
+class tied_store : public server_store<Engine> {
+ protected:
+  using base = server_store<Engine>;
+  using base::desk_;
+  using base::guard_;
+  using base::hearing_;
+  using base::net_;
+  using base::options_;
+  using base::reactor_;
+  using base::refusal;
+  using base::usable;
+
  public:
-  using connection = typename Engine::connection;
-  using arguments = typename Engine::arguments;
-  using statement = typename Engine::statement;
-  using server_options = typename Engine::server_options;
+  using typename base::arguments;
+  using typename base::connection;
+  using typename base::server_options;
+  using typename base::statement;
 
-  ~tied_store() override = default;
-  tied_store(const tied_store&) = delete;
-  tied_store& operator=(const tied_store&) = delete;
-
-  [[nodiscard]] const spi::caps& caps() const noexcept final { return caps_; }
-
-  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
-             spi::completion<spi::armed> done) final;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) final;
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
@@ -53,15 +52,12 @@ class tied_store : public spi::store, public std::enable_shared_from_this<tied_s
             spi::completion<std::vector<spi::resource_summary>> done) final;
   void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
               const spi::op_context& context, spi::completion<std::vector<spi::holder>> done) final;
-  result<std::unique_ptr<spi::subscription>> observe(
-      const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) final;
   void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
                     const spi::op_context& context, spi::completion<spi::latch_state> done) final;
   void read_latch(const spi::resource_id& resource, const spi::op_context& context,
                   spi::completion<spi::latch_state> done) final;
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change) final;
-  void probe(const spi::op_context& context, spi::completion<std::vector<spi::check>> done) final;
   void close() noexcept final;
 
  protected:
@@ -76,20 +72,11 @@ class tied_store : public spi::store, public std::enable_shared_from_this<tied_s
   // The connections that carry holds.
   virtual void close_carriers() noexcept = 0;
 
-  [[nodiscard]] bool usable() const noexcept;
   // The permits and orders that these locks do not have.
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
-  [[nodiscard]] static tl::unexpected<error> refusal();
   [[nodiscard]] std::int64_t strategy_number() const noexcept;
 
-  const runtime::fork_guard guard_;
-  const std::shared_ptr<spi::reactor> reactor_;
-  const std::shared_ptr<const server_options> options_;
-  const spi::caps caps_;
-  const net::network net_;
   // Set by set_up(), then constant.
-  std::shared_ptr<connection> desk_;
-  std::shared_ptr<sql::hearing<Engine>> hearing_;
   std::shared_ptr<sql::run_out> run_out_;
 
  private:
@@ -98,16 +85,16 @@ class tied_store : public spi::store, public std::enable_shared_from_this<tied_s
   static constexpr duration between_looks = std::chrono::milliseconds(20);
 
   static spi::caps capabilities();
+  std::shared_ptr<tied_store> own() {
+    return std::static_pointer_cast<tied_store>(this->shared_from_this());
+  }
 
   struct forcing;
   void await_forced(const std::shared_ptr<forcing>& what);
 
-  template <class T, class Convert>
-  void ask(statement which, arguments&& with, const spi::op_context& context,
-           spi::completion<T> done, Convert convert);
   [[nodiscard]] tl::unexpected<error> lacks(const char* what) const;
 
-  std::atomic<bool> closed_{false};
+  using base::ask;
 };
 
 template <class Engine>
@@ -124,36 +111,23 @@ spi::caps tied_store<Engine>::capabilities() {
 
 template <class Engine>
 tied_store<Engine>::tied_store(std::shared_ptr<spi::reactor> reactor, server_options options)
-    : reactor_(std::move(reactor)),
-      options_(std::make_shared<const server_options>(std::move(options))),
-      caps_(capabilities()),
-      net_(net::make_network(reactor_)) {}
+    : base(std::move(reactor), std::move(options), capabilities()) {}
 
 template <class Engine>
 void tied_store<Engine>::set_up() {
   const std::string process = fresh_process(*reactor_);
+  const std::weak_ptr<tied_store> weak = own();
   desk_ = Engine::make_desk(net_, options_, process);
-  hearing_ = hearing<Engine>::make(net_, options_, process, desk_,
-                                   [weak = this->weak_from_this()](const spi::claim_id& claim) {
-                                     const auto self = weak.lock();
-                                     if (self != nullptr && self->usable()) self->let_go(claim);
-                                   });
-  run_out_ = std::make_shared<run_out>(
-      reactor_, [weak = this->weak_from_this()](const spi::claim_ptr& claim) {
+  hearing_ =
+      hearing<Engine>::make(net_, options_, process, desk_, [weak](const spi::claim_id& claim) {
         const auto self = weak.lock();
-        if (self != nullptr && self->usable()) self->give_back(*claim, claim->lock_delay);
+        if (self != nullptr && self->usable()) self->let_go(claim);
       });
+  run_out_ = std::make_shared<run_out>(reactor_, [weak](const spi::claim_ptr& claim) {
+    const auto self = weak.lock();
+    if (self != nullptr && self->usable()) self->give_back(*claim, claim->lock_delay);
+  });
   hearing_->start();
-}
-
-template <class Engine>
-bool tied_store<Engine>::usable() const noexcept {
-  return !guard_.forked() && !closed_.load(std::memory_order_acquire);
-}
-
-template <class Engine>
-tl::unexpected<error> tied_store<Engine>::refusal() {
-  return failure(errc::cancelled, std::string(Engine::name) + ": closed or forked");
 }
 
 template <class Engine>
@@ -177,25 +151,6 @@ result<void> tied_store<Engine>::fits(const spi::claim& claim) const {
 }
 
 template <class Engine>
-template <class T, class Convert>
-void tied_store<Engine>::ask(statement which, arguments&& with, const spi::op_context& context,
-                             spi::completion<T> done, Convert convert) {
-  if (!usable()) return done(refusal());
-  desk_->send(which, std::move(with), context.deadline,
-              [done = std::move(done), convert](result<sql::rows> said) mutable {
-                if (!said) return done(tl::unexpected(std::move(said.error())));
-                done(convert(*said));
-              });
-}
-
-// Never asked for: whoever is blocked and wants to wait has a place in line.
-template <class Engine>
-void tied_store<Engine>::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
-                               spi::completion<spi::armed> done) {
-  done(spi::armed::recheck);
-}
-
-template <class Engine>
 void tied_store<Engine>::change(spi::claim_ptr, spi::mode, const spi::op_context&,
                                 spi::completion<spi::granted> done) {
   done(lacks("change of modes"));
@@ -206,7 +161,7 @@ void tied_store<Engine>::inspect(const spi::resource_id& resource, const spi::op
                                  spi::completion<spi::resource_state> done) {
   arguments with;
   with.bytes(key_of(resource)).number(strategy_number());
-  ask(statement::tied_inspect, std::move(with), context, std::move(done), to_state);
+  ask(*desk_, statement::tied_inspect, std::move(with), context, std::move(done), to_state);
 }
 
 template <class Engine>
@@ -217,7 +172,7 @@ void tied_store<Engine>::list(const std::string& space, const std::string& prefi
   arguments with;
   // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
   with.bytes(first).bytes(first + '\xff').number(strategy_number());
-  ask(statement::tied_list, std::move(with), context, std::move(done), to_summaries);
+  ask(*desk_, statement::tied_list, std::move(with), context, std::move(done), to_summaries);
 }
 
 // By force: answered when they have let go, or when their connections were ended.
@@ -242,8 +197,8 @@ void tied_store<Engine>::revoke(const spi::resource_id& resource, spi::revocatio
   with.bytes(what->key).number(strategy_number()).flag(force).text(claim);
   what->done = std::move(done);
   this->template ask<std::vector<spi::holder>>(
-      statement::tied_revoke, std::move(with), context,
-      [self = this->shared_from_this(), what, force](result<std::vector<spi::holder>> taken) {
+      *desk_, statement::tied_revoke, std::move(with), context,
+      [self = own(), what, force](result<std::vector<spi::holder>> taken) {
         if (!taken || taken->empty() || !force) return what->done(std::move(taken));
         what->taken = *std::move(taken);
         const time_point now = self->reactor_->now();
@@ -260,20 +215,13 @@ void tied_store<Engine>::await_forced(const std::shared_ptr<forcing>& what) {
   with.bytes(what->key).number(strategy_number()).flag(finish);
   if (!usable()) return what->done(refusal());
   desk_->send(statement::tied_forced, std::move(with), what->deadline,
-              [self = this->shared_from_this(), what, finish](const result<sql::rows>& said) {
+              [self = own(), what, finish](const result<sql::rows>& said) {
                 if (!said) return what->done(tl::unexpected(said.error()));
                 const bool gone = said->size() == 1 && said->front() == "0";
                 if (gone || finish) return what->done(std::move(what->taken));
                 self->reactor_->at(self->reactor_->now() + between_looks,
                                    [self, what] { self->await_forced(what); });
               });
-}
-
-template <class Engine>
-result<std::unique_ptr<spi::subscription>> tied_store<Engine>::observe(
-    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
-  if (!usable()) return refusal();
-  return hearing_->observe(resource, std::move(sink));
 }
 
 template <class Engine>
@@ -296,25 +244,8 @@ result<std::unique_ptr<spi::subscription>> tied_store<Engine>::watch_latch(const
 }
 
 template <class Engine>
-void tied_store<Engine>::probe(const spi::op_context& context,
-                               spi::completion<std::vector<spi::check>> done) {
-  if (!usable()) return done(refusal());
-  // The deadline is the caller's; what is left after the wait for wake-ups is for the questions.
-  const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
-  hearing_->when_open(half, [self = this->shared_from_this(), deadline = context.deadline,
-                             done = std::move(done)](const result<void>& open) mutable {
-    self->desk_->send(
-        statement::examine, {}, deadline,
-        [self, hears = open.has_value(), done = std::move(done)](result<sql::rows> said) mutable {
-          if (!said) return done(refused(said.error(), *self->options_));
-          done(examined(*said, *self->options_, hears));
-        });
-  });
-}
-
-template <class Engine>
 void tied_store<Engine>::close() noexcept {
-  if (guard_.forked() || closed_.exchange(true, std::memory_order_acq_rel)) return;
+  if (!this->begin_close()) return;
   run_out_->close();
   close_carriers();
   desk_->close();

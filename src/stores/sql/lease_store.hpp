@@ -1,0 +1,245 @@
+// The store behind strategy=lease: claims are rows, each verb is one call of what the schema has stored,
+// one round trip and one transaction, decided by the server's clock.
+#pragma once
+
+#include "stores/sql/names.hpp"
+#include "stores/sql/renewal_batch.hpp"
+#include "stores/sql/server_store.hpp"
+
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::sql {
+
+// Thread-safe. Connects in the background, from the beginning. All calls that concern one name go over
+// the same connection, so that they are executed in the order in which they were made. How a claim is
+// asked for and left is the engine's own.
+//
+// Shutdown: verbs are refused; calls under way are answered; nothing is heard any more.
+template <class Engine>
+class lease_store : public server_store<Engine> {
+ protected:
+  using base = server_store<Engine>;
+  using base::ask;
+  using base::guard_;
+  using base::hearing_;
+  using base::net_;
+  using base::options_;
+  using base::reactor_;
+  using base::refusal;
+  using base::usable;
+
+ public:
+  using typename base::arguments;
+  using typename base::connection;
+  using typename base::server_options;
+  using typename base::statement;
+
+  ~lease_store() override;
+  lease_store(const lease_store&) = delete;
+  lease_store& operator=(const lease_store&) = delete;
+
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+             spi::completion<std::vector<spi::renewal>> done) final;
+  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+              spi::completion<spi::granted> done) final;
+
+  void inspect(const spi::resource_id& resource, const spi::op_context& context,
+               spi::completion<spi::resource_state> done) final;
+  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
+            spi::completion<std::vector<spi::resource_summary>> done) final;
+  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
+              const spi::op_context& context, spi::completion<std::vector<spi::holder>> done) final;
+
+  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                    const spi::op_context& context, spi::completion<spi::latch_state> done) final;
+  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                  spi::completion<spi::latch_state> done) final;
+  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
+                                                         spi::latch_watch on_change) final;
+
+  void close() noexcept final;
+
+ protected:
+  lease_store(std::shared_ptr<spi::reactor> reactor, server_options options);
+  // Once, when the store is shared. `process`: by which the others know this client. The first of the
+  // roads is the desk, too.
+  void set_up(const std::string& process, std::vector<std::shared_ptr<connection>> roads);
+
+  [[nodiscard]] connection& road(const std::string& key) const;
+
+ private:
+  static constexpr duration default_latch_life = std::chrono::hours(24);
+
+  static spi::caps capabilities();
+  void renew_part(const std::shared_ptr<renewal_batch>& whole,
+                  const std::vector<spi::claim_ptr>& claims, std::vector<std::size_t> part,
+                  connection& over, const spi::op_context& context);
+
+  // Set by set_up(), then constant.
+  std::vector<std::shared_ptr<connection>> roads_;
+};
+
+template <class Engine>
+spi::caps lease_store<Engine>::capabilities() {
+  spi::caps caps;
+  caps.engine = Engine::name;
+  return caps;
+}
+
+template <class Engine>
+lease_store<Engine>::lease_store(std::shared_ptr<spi::reactor> reactor, server_options options)
+    : base(std::move(reactor), std::move(options), capabilities()) {}
+
+template <class Engine>
+void lease_store<Engine>::set_up(const std::string& process,
+                                 std::vector<std::shared_ptr<connection>> roads) {
+  roads_ = std::move(roads);
+  this->desk_ = roads_.front();
+  hearing_ = hearing<Engine>::make(net_, options_, process, this->desk_);
+  for (std::size_t i = 1; i < roads_.size(); ++i) hearing_->follow(*roads_[i]);
+  // The first lock must not wait for a handshake that could have been made before.
+  this->desk_->start();
+  hearing_->start();
+}
+
+template <class Engine>
+lease_store<Engine>::~lease_store() {
+  lease_store::close();
+}
+
+template <class Engine>
+void lease_store<Engine>::close() noexcept {
+  if (!this->begin_close()) return;
+  for (const auto& each : roads_) each->close();
+  hearing_->close();
+}
+
+template <class Engine>
+typename lease_store<Engine>::connection& lease_store<Engine>::road(const std::string& key) const {
+  return *roads_[std::hash<std::string>{}(key) % roads_.size()];
+}
+
+template <class Engine>
+void lease_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                                spi::completion<std::vector<spi::renewal>> done) {
+  if (!usable()) return done(refusal());
+  if (claims.empty()) return done(std::vector<spi::renewal>{});
+  // By connection, and there by key: two batches that wait for each other's rows would be a deadlock.
+  std::map<connection*, std::map<std::pair<std::string, std::size_t>, std::size_t>> sorted;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    std::string key = key_of(claims[i]->resource);
+    connection* over = &road(key);
+    sorted[over].emplace(std::pair(std::move(key), i), i);
+  }
+  std::vector<std::pair<connection*, std::vector<std::size_t>>> parts;
+  for (const auto& [over, indices] : sorted) {
+    parts.push_back({over, {}});
+    for (const auto& [key, index] : indices) {
+      if (parts.back().second.size() >= Engine::renewals_per_call) parts.push_back({over, {}});
+      parts.back().second.push_back(index);
+    }
+  }
+  const auto whole = std::make_shared<renewal_batch>(claims.size(), parts.size(), std::move(done));
+  for (auto& [over, part] : parts) renew_part(whole, claims, std::move(part), *over, context);
+}
+
+template <class Engine>
+void lease_store<Engine>::renew_part(const std::shared_ptr<renewal_batch>& whole,
+                                     const std::vector<spi::claim_ptr>& claims,
+                                     std::vector<std::size_t> part, connection& over,
+                                     const spi::op_context& context) {
+  std::vector<spi::claim_ptr> those;
+  those.reserve(part.size());
+  for (const std::size_t index : part) those.push_back(claims[index]);
+  arguments with = Engine::renewal_arguments(those, hearing_->process());
+  over.send(statement::renew, std::move(with), context.deadline,
+            [whole, part = std::move(part), those = std::move(those)](result<rows> said) {
+              if (!said) return whole->take(part, tl::unexpected(std::move(said.error())));
+              whole->take(part, Engine::to_renewals(*said, those));
+            });
+}
+
+template <class Engine>
+void lease_store<Engine>::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+                                 spi::completion<spi::granted> done) {
+  const std::string key = key_of(claim->resource);
+  arguments with;
+  with.bytes(key).bytes(bytes_of(claim->id)).text(hearing_->process());
+  with.number(static_cast<std::int64_t>(to));
+  ask(road(key), statement::change, std::move(with), context, std::move(done), to_granted);
+}
+
+template <class Engine>
+void lease_store<Engine>::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                                  spi::completion<spi::resource_state> done) {
+  const std::string key = key_of(resource);
+  arguments with;
+  with.bytes(key);
+  ask(road(key), statement::inspect, std::move(with), context, std::move(done), to_state);
+}
+
+template <class Engine>
+void lease_store<Engine>::list(const std::string& space, const std::string& prefix,
+                               const spi::op_context& context,
+                               spi::completion<std::vector<spi::resource_summary>> done) {
+  const std::string first = key_of({space, prefix});
+  arguments with;
+  // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
+  with.bytes(first).bytes(first + '\xff');
+  ask(road(first), statement::list, std::move(with), context, std::move(done), to_summaries);
+}
+
+template <class Engine>
+void lease_store<Engine>::revoke(const spi::resource_id& resource, spi::revocation how,
+                                 const std::string& claim, const spi::op_context& context,
+                                 spi::completion<std::vector<spi::holder>> done) {
+  const std::string key = key_of(resource);
+  arguments with;
+  with.bytes(key).flag(how == spi::revocation::force).text(claim);
+  ask(road(key), statement::revoke, std::move(with), context, std::move(done), to_holders);
+}
+
+template <class Engine>
+void lease_store<Engine>::change_latch(const spi::resource_id& resource,
+                                       const spi::latch_change& change,
+                                       const spi::op_context& context,
+                                       spi::completion<spi::latch_state> done) {
+  const std::string key = key_of(resource);
+  const duration life = change.life > duration{0} ? change.life : default_latch_life;
+  arguments with;
+  with.bytes(key).flag(change.what == spi::latch_change::kind::set);
+  with.number(static_cast<std::int32_t>(std::min<std::uint32_t>(change.count, INT32_MAX)));
+  with.bytes(bytes_of(change.id)).number(microseconds(life));
+  ask(road(key), statement::change_latch, std::move(with), context, std::move(done), to_latch);
+}
+
+template <class Engine>
+void lease_store<Engine>::read_latch(const spi::resource_id& resource,
+                                     const spi::op_context& context,
+                                     spi::completion<spi::latch_state> done) {
+  const std::string key = key_of(resource);
+  arguments with;
+  with.bytes(key);
+  ask(road(key), statement::read_latch, std::move(with), context, std::move(done), to_latch);
+}
+
+template <class Engine>
+result<std::unique_ptr<spi::subscription>> lease_store<Engine>::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  if (!usable()) return refusal();
+  return hearing_->watch_latch(resource, std::move(on_change));
+}
+
+}  // namespace holdfast::sql
