@@ -5,6 +5,7 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace holdfast::test {
 
@@ -16,12 +17,11 @@ std::string port_of(const redis_server& server) { return std::to_string(server.p
 
 }  // namespace
 
-redis_cluster::redis_cluster() {
-  const redis_options options{
-      .tls = false,
-      .arguments = {"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
-                    "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"},
-      .admin = {}};
+redis_cluster::redis_cluster(redis_options how) : options_(std::move(how)) {
+  redis_options options = options_;
+  options.arguments.insert(options.arguments.end(),
+                           {"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
+                            "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"});
   for (std::size_t i = 0; i < node_count; ++i) {
     nodes_.push_back(std::make_unique<redis_server>(options));
     ids_.push_back(nodes_[i]->cli({"CLUSTER", "MYID"}));
@@ -111,8 +111,10 @@ void redis_cluster::move_keys(int slot, std::size_t from, std::size_t to) const 
   for (;;) {
     std::istringstream keys(
         nodes_[from]->cli({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), "100"}));
-    std::vector<std::string> words{"MIGRATE", "127.0.0.1", port_of(*nodes_[to]), "", "0",
-                                   "5000",    "KEYS"};
+    std::vector<std::string> words{"MIGRATE", "127.0.0.1", port_of(*nodes_[to]), "", "0", "5000"};
+    // "-a", PASSWORD
+    if (options_.admin.size() == 2) words.insert(words.end(), {"AUTH", options_.admin[1]});
+    words.emplace_back("KEYS");
     const std::size_t before = words.size();
     for (std::string key; std::getline(keys, key);) {
       if (!key.empty()) words.push_back(key);

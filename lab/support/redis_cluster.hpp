@@ -18,7 +18,9 @@ class redis_cluster {
   static constexpr std::size_t master_count = 3;
   static constexpr std::size_t node_count = 6;
 
-  redis_cluster();
+  redis_cluster() : redis_cluster(redis_options{}) {}
+  // `options`: of each node; where they have an administrator, who may also move keys.
+  explicit redis_cluster(redis_options options);
 
   [[nodiscard]] std::string url() const;
   [[nodiscard]] redis_server& node(std::size_t which) const { return *nodes_[which]; }
@@ -42,6 +44,7 @@ class redis_cluster {
  private:
   void move_keys(int slot, std::size_t from, std::size_t to) const;
 
+  const redis_options options_;
   std::vector<std::unique_ptr<redis_server>> nodes_;
   std::vector<std::string> ids_;
 };

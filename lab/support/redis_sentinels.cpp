@@ -17,9 +17,16 @@ constexpr std::chrono::milliseconds gives_up_after{3000};  // a failover
 
 }  // namespace
 
-redis_sentinels::redis_sentinels(const std::vector<std::string>& arguments) {
+redis_sentinels::redis_sentinels(const std::vector<std::string>& arguments)
+    : redis_sentinels(
+          sentinels_options{.servers = {.tls = false, .arguments = arguments, .admin = {}},
+                            .tls = false,
+                            .lines = {},
+                            .admin = {}}) {}
+
+redis_sentinels::redis_sentinels(sentinels_options how) : options_(std::move(how)) {
   for (std::size_t i = 0; i < server_count; ++i) {
-    redis_options options{.tls = false, .arguments = arguments, .admin = {}};
+    redis_options options = options_.servers;
     // A full synchronisation at once, not after the default five seconds.
     options.arguments.insert(options.arguments.end(), {"--repl-diskless-sync-delay", "0"});
     servers_.push_back(std::make_unique<redis_server>(options));
@@ -43,23 +50,33 @@ void redis_sentinels::start_sentinel() {
   auto made = std::make_unique<watchman>();
   made->port = free_port();
   const auto file = made->folder.path() / "sentinel.conf";
-  std::ofstream(file) << "port " << made->port << "\nbind 127.0.0.1\ndir "
-                      << made->folder.path().string() << "\nsentinel monitor " << name
-                      << " 127.0.0.1 " << servers_[0]->port()
-                      << " 2\nsentinel down-after-milliseconds " << name
-                      << " 1000\nsentinel failover-timeout " << name << " "
-                      << gives_up_after.count() << "\nsentinel parallel-syncs " << name << " 2\n";
+  std::ofstream settings(file);
+  settings << (options_.tls ? "port 0\ntls-port " : "port ") << made->port
+           << "\nbind 127.0.0.1\ndir " << made->folder.path().string() << "\nsentinel monitor "
+           << name << " 127.0.0.1 " << servers_[0]->port()
+           << " 2\nsentinel down-after-milliseconds " << name << " 1000\nsentinel failover-timeout "
+           << name << " " << gives_up_after.count() << "\nsentinel parallel-syncs " << name
+           << " 2\n";
+  for (const std::string& line : options_.lines) settings << line << "\n";
+  settings.close();
   made->process = child_process({"redis-server", file, "--sentinel"}, made->folder.path() / "log");
-  const std::string port = std::to_string(made->port);
+  auto ping = cli_words(made->port);
+  ping.emplace_back("PING");
   const bool answers = eventually([&] {
     try {
-      return run_program({"redis-cli", "-p", port, "PING"}) == "PONG\n";
+      return run_program(ping) == "PONG\n";
     } catch (const std::runtime_error&) {
       return !made->process.alive();
     }
   });
   if (!answers || !made->process.alive()) throw std::runtime_error("a sentinel does not start");
   sentinels_.push_back(std::move(made));
+}
+
+std::vector<std::string> redis_sentinels::cli_words(std::uint16_t sentinel) const {
+  std::vector<std::string> words{"redis-cli", "-p", std::to_string(sentinel), "--no-auth-warning"};
+  words.insert(words.end(), options_.admin.begin(), options_.admin.end());
+  return words;
 }
 
 std::string redis_sentinels::url() const {
@@ -72,7 +89,7 @@ std::string redis_sentinels::url() const {
 
 std::string redis_sentinels::ask(std::size_t sentinel,
                                  const std::vector<std::string>& words) const {
-  std::vector<std::string> all{"redis-cli", "-p", std::to_string(sentinels_[sentinel]->port)};
+  std::vector<std::string> all = cli_words(sentinels_[sentinel]->port);
   all.insert(all.end(), words.begin(), words.end());
   return run_program(all);
 }

@@ -11,6 +11,13 @@
 
 namespace holdfast::test {
 
+struct sentinels_options {
+  redis_options servers;           // of each data server
+  bool tls = false;                // the sentinels' ports speak it
+  std::vector<std::string> lines;  // more of each sentinel's configuration; the master is "stock"
+  std::vector<std::string> admin;  // for redis-cli to a sentinel: "--user", "admin", "--pass", "x"
+};
+
 // Not thread-safe. Runs from its construction, which waits until all know each other, to its
 // destruction.
 class redis_sentinels {
@@ -20,6 +27,7 @@ class redis_sentinels {
 
   // `arguments`: of each server, as on the command line.
   explicit redis_sentinels(const std::vector<std::string>& arguments = {});
+  explicit redis_sentinels(sentinels_options options);
 
   [[nodiscard]] std::string url() const;
   // Who is the master now, by the word of the first sentinel; waits until it is one of the servers.
@@ -42,8 +50,10 @@ class redis_sentinels {
   };
 
   void start_sentinel();
+  [[nodiscard]] std::vector<std::string> cli_words(std::uint16_t sentinel) const;
   [[nodiscard]] std::uint16_t master_port(std::size_t sentinel) const;
 
+  const sentinels_options options_;
   std::vector<std::unique_ptr<redis_server>> servers_;
   std::vector<std::unique_ptr<watchman>> sentinels_;
 };

@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view url_variable = "HOLDFAST_URL=";
 constexpr std::string_view password_variable = "HOLDFAST_PASSWORD=";
 constexpr std::size_t longest_password = 4096;
-constexpr std::array<std::string_view, 2> secret_options{"password=", "sslpassword="};
+constexpr std::array<std::string_view, 3> secret_options{
+    "password=", "sslpassword=", "sentinel_password="};
 
 struct range {
   std::size_t begin = 0;

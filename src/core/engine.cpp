@@ -68,6 +68,7 @@ result<void> engine::check(const request& request) const {
   if (lock.fair && !caps.fair) return lacks("fair locks");
   if (request.mode == spi::mode::shared && !caps.shared) return lacks("shared locks");
   if (request.mode == spi::mode::permit && !caps.permits) return lacks("semaphores");
+  if (request.role == spi::role::leader && !caps.tells) return lacks("elections");
   return {};
 }
 

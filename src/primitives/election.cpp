@@ -22,6 +22,13 @@ std::string checked(const std::string& id) {
   return core::clean_payload(id);
 }
 
+// A leader that nobody can be told of is none.
+result<void> elects(const client& client) {
+  const spi::caps& caps = client.caps();
+  if (caps.tells) return {};
+  return failure(errc::unsupported, caps.engine + " has no elections");
+}
+
 class watching final : public spi::subscription {
  public:
   explicit watching(std::shared_ptr<election_watch> watch) : watch_(std::move(watch)) {}
@@ -56,6 +63,7 @@ void election::async_campaign(const acquire_options& options, std::stop_token to
 }
 
 result<std::optional<leader_info>> election::leader() const {
+  if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
   const auto state = client_.inspect(name());
   if (!state) return tl::unexpected(state.error());
   return leader_of(*state);
@@ -63,6 +71,7 @@ result<std::optional<leader_info>> election::leader() const {
 
 result<std::unique_ptr<spi::subscription>> election::observe(
     std::function<void(const std::optional<leader_info>&)> on_change) const {
+  if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
   const auto& state = client_.inside();
   if (state->engine->inert()) return failure(errc::cancelled, "the client is closed or forked");
   auto watch = std::make_shared<election_watch>(state, seeker_.in().resource, std::move(on_change));

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <future>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,9 @@ class engine_fixture {
     return *std::move(opened);
   }
   [[nodiscard]] const std::string& url() const noexcept { return engine_.url; }
+
+  // From whoever holds it, at once: by force, or behind the store's back where it has no such verb.
+  void take_away(client by, const std::string& name) const;
 
  private:
   fresh_engine engine_;
@@ -114,6 +118,28 @@ std::string thrown_by(Call&& call) {
     return std::string(describe(static_cast<errc>(thrown.code().value())));
   }
   return "nothing";
+}
+
+inline void engine_fixture::take_away(client by, const std::string& name) const {
+  const auto taken = by.revoke(name, spi::revocation::force);
+  if (by.caps().revokes) {
+    EXPECT_THAT(taken, succeeds());
+    return;
+  }
+  EXPECT_THAT(taken, fails_with(errc::unsupported));
+  EXPECT_THAT(by.revoke(name, spi::revocation::safe), fails_with(errc::unsupported));
+  engine_.take_away(name);
+}
+
+// Where the store does not tell who holds, an election is refused; the test then ends.
+[[nodiscard]] inline bool elects(const client& from) {
+  if (from.caps().tells) return true;
+  election scheduler(from, "scheduler", "host");
+  EXPECT_THAT(scheduler.campaign({.wait = 0s}), fails_with(errc::unsupported));
+  EXPECT_THAT(scheduler.leader(), fails_with(errc::unsupported));
+  EXPECT_THAT(scheduler.observe([](const std::optional<leader_info>&) {}),
+              fails_with(errc::unsupported));
+  return false;
 }
 
 // A callback form's answer as a future.

@@ -69,7 +69,7 @@ TEST_P(events, a_loss_is_told_with_its_cause) {
   client a = observed();
   const auto held = mutex(a, "stock", told_soon(a)).acquire();
   ASSERT_THAT(held, succeeds());
-  ASSERT_THAT(a.revoke("stock", spi::revocation::force), succeeds());
+  take_away(a, "stock");
   ASSERT_TRUE(seen().sees(event_kind::lost));
   EXPECT_EQ(seen().all(event_kind::lost).front().name, "stock");
   EXPECT_NE(seen().all(event_kind::lost).front().cause, "");

@@ -68,11 +68,27 @@ fresh_engine mariadb_row_engine() {
 
 #ifdef HOLDFAST_WITH_REDIS
 // One server for all tests of the program, emptied for each.
-fresh_engine redis_engine() {
+std::shared_ptr<const redis_server> emptied_redis() {
   static const auto server = std::make_shared<const redis_server>();
   server->cli({"FLUSHALL"});
+  return server;
+}
+
+fresh_engine redis_engine() {
+  const auto server = emptied_redis();
   return {"redis://127.0.0.1:" + std::to_string(server->port()), server};
 }
+
+fresh_engine redis_dialect(const std::string& dialect) {
+  const auto server = emptied_redis();
+  return {"redis://127.0.0.1:" + std::to_string(server->port()) + "?dialect=" + dialect, server,
+          [server](const std::string& name) {
+            server->cli({"DEL", name});
+          }};
+}
+
+fresh_engine redis_simple_engine() { return redis_dialect("simple"); }
+fresh_engine redis_redisson_engine() { return redis_dialect("redisson"); }
 
 fresh_engine redis_sentinel_engine() {
   static const auto servers = std::make_shared<const redis_sentinels>();
@@ -125,6 +141,8 @@ const std::vector<store_setup>& store_setups() {
 #endif
 #ifdef HOLDFAST_WITH_REDIS
       {"redis", redis_engine},
+      {"redis_simple", redis_simple_engine},
+      {"redis_redisson", redis_redisson_engine},
       {"redis_sentinel", redis_sentinel_engine},
       {"redis_cluster", redis_cluster_engine},
       {"redlock", redlock_engine},

@@ -57,6 +57,29 @@ TEST_F(redis_simple, fences_grow_and_leases_are_renewed) {
   EXPECT_EQ(told(mutex(b, "stock").acquire({.wait = 0s})), std::string(describe(errc::busy)));
 }
 
+TEST_F(redis_simple, a_fence_that_was_handed_on_in_a_process_is_given_to_nobody_else) {
+  // Broken: after the server's clock was set back, two holders have the same fence.
+  mutex lock(a, "stock");
+  ASSERT_TRUE(lock.acquire());  // given back at once
+  const std::string beside = server.cli({"KEYS", "holdfast:*f:stock"});
+  server.cli({"SET", beside, "5000000000000000"});
+  auto held = lock.acquire();
+  ASSERT_TRUE(held);
+  ASSERT_GT(held->fence().value(), 5'000'000'000'000'000U);
+  for (int i = 0; i < 10; ++i) {
+    auto next = in_thread([&] { return lock.acquire({.wait = patience}); });
+    ASSERT_FALSE(arrives(next, 200us));
+    EXPECT_EQ(told(held->release()), "ok");
+    held = next.get();
+    ASSERT_TRUE(held);
+  }
+  const fence_token last = held->fence();
+  EXPECT_EQ(told(held->release()), "ok");
+  const auto others = mutex(b, "stock").acquire();
+  ASSERT_TRUE(others);
+  EXPECT_GT(others->fence(), last);
+}
+
 TEST_F(redis_simple, many_threads_of_two_clients_never_meet) {
   // Broken: exclusion.
   std::atomic<int> inside{0};

@@ -122,6 +122,10 @@ struct caps {
   bool change = true;  // upgrade, downgrade
   bool latches = true;
   bool lists = true;               // ls, and events for watch
+  bool tells = true;               // who holds: claim, fence and payload; no election without it
+  bool revokes = true;             // what another holds can be taken away
+  bool delays = true;              // lock_delay
+  bool spaces = true;              // namespaces
   bool excludes_processes = true;  // false: memory
   bool votes = false;              // may be a member of a quorum: proposed fences, raise()
 };
@@ -131,7 +135,8 @@ struct holder {
   spi::mode mode = spi::mode::exclusive;
   std::uint32_t permits = 1;
   std::optional<fence_token> fence;   // none: a foreign holder
-  std::optional<duration> remaining;  // none: does not end by time
+  std::optional<duration> remaining;  // none: does not end by time, or nobody can say when
+  bool by_session = false;            // none, because it ends with a session of the engine's
   std::optional<duration> held_for;
   std::string payload;
 };

@@ -5,15 +5,16 @@
 #include "stores/redis/doctor.hpp"
 #include "stores/redis/renewing.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::redis {
 
 namespace {
 
-spi::caps capabilities() {
+spi::caps capabilities(const foreign_format& format) {
   spi::caps caps;
-  caps.engine = "redis";
+  caps.engine = std::string("redis, dialect=") + format.dialect;
   caps.pushes = false;
   caps.fair = false;
   caps.shared = false;
@@ -21,6 +22,10 @@ spi::caps capabilities() {
   caps.change = false;
   caps.latches = false;
   caps.lists = false;
+  caps.tells = false;
+  caps.revokes = false;
+  caps.delays = false;
+  caps.spaces = false;
   return caps;
 }
 
@@ -30,6 +35,12 @@ std::string tombstone_key(const spi::claim& claim) {
 
 std::string milliseconds(duration time) {
   return std::to_string(time / std::chrono::milliseconds(1));
+}
+
+// How many a grant takes: those after the first are for hand-overs inside this process, and nobody
+// else may be given one of them.
+std::string fences(const spi::claim& claim) {
+  return std::to_string(std::max(claim.fence_block, 1U));
 }
 
 constexpr duration tombstone_extra = std::chrono::seconds(60);
@@ -42,15 +53,14 @@ foreign_store::foreign_store(std::shared_ptr<spi::runtime> runtime,
       topology_(std::move(servers)),
       format_(format),
       scripts_(scripts::make(topology_->flavour())),
-      caps_(capabilities()) {}
+      caps_(capabilities(format)) {}
 
 foreign_store::~foreign_store() {
   if (!runtime_->forked()) close();
 }
 
 tl::unexpected<error> foreign_store::unsupported(const char* what) const {
-  return failure(errc::unsupported,
-                 std::string("redis, dialect=") + format_.dialect + " has no " + what);
+  return failure(errc::unsupported, caps_.engine + " has no " + what);
 }
 
 // The raw name is the key: there is no place for a namespace.
@@ -71,20 +81,21 @@ void foreign_store::ask(const spi::resource_id& resource, const script& what, co
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> words(arguments.begin(), arguments.end());
   const time_point sent = runtime_->now();
-  topology_->run(lane_of(resource), what, key_words, words, deadline,
-                 [self = shared_from_this(), verb, sent, name = resource.name,
-                  done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
-                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
-                   if (answer->is_error()) {
-                     return done(tl::unexpected(to_error(
-                         *answer, verb, self->topology_->where(),
-                         {"~" + name + " " + self->format_.keys, self->format_.channels})));
-                   }
-                   const auto found = answer_of(*answer);
-                   if (!found) return done(tl::unexpected(found.error()));
-                   self->times_.learn(sent, self->runtime_->now(), found->at);
-                   done(read(*found));
-                 });
+  topology_->run(
+      lane_of(resource), what, key_words, words, deadline,
+      [self = shared_from_this(), verb, sent, at = lane_of(resource), name = resource.name,
+       done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
+        if (!answer) return done(tl::unexpected(std::move(answer.error())));
+        if (answer->is_error()) {
+          return done(tl::unexpected(
+              to_error(*answer, verb, self->topology_->where(at),
+                       {"~" + name + " " + self->format_.keys, self->format_.channels})));
+        }
+        const auto found = answer_of(*answer);
+        if (!found) return done(tl::unexpected(found.error()));
+        self->times_.learn(sent, self->runtime_->now(), found->at);
+        done(read(*found));
+      });
 }
 
 void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
@@ -96,7 +107,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
       claim->resource, (*scripts_).*format_.attempt,
       {claim->resource.name, format_.fence_key(claim->resource), tombstone_key(*claim)},
       {format_.owner(claim->id), milliseconds(claim->ttl),
-       std::to_string(since / std::chrono::microseconds(1))},
+       std::to_string(since / std::chrono::microseconds(1)), fences(*claim)},
       "attempt", context.deadline, std::move(done),
       [claim](const script_answer& from) { return outcome_of(from, *claim); });
 }
@@ -124,7 +135,8 @@ void foreign_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_cont
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const spi::claim& claim = *claims[i];
     const fields keys{claim.resource.name, format_.fence_key(claim.resource)};
-    const fields words{format_.owner(claim.id), milliseconds(claim.ttl), claim.renewed ? "1" : "0"};
+    const fields words{format_.owner(claim.id), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
+                       fences(claim)};
     const std::vector<std::string_view> key_words(keys.begin(), keys.end());
     const std::vector<std::string_view> argument_words(words.begin(), words.end());
     all->missing.fetch_add(1, std::memory_order_relaxed);
@@ -148,6 +160,7 @@ void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 // The owner is the key to the lock: it is never shown. A foreign holder has no fence of ours.
 void foreign_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                             spi::completion<spi::resource_state> done) {
+  if (!resource.space.empty()) return done(unsupported("namespaces"));
   ask<spi::resource_state>(
       resource, (*scripts_).*format_.inspect, {resource.name, format_.fence_key(resource)}, {},
       "inspect", context.deadline, std::move(done),

@@ -16,11 +16,11 @@ void native_store::ask(const place& where, const script& what, const fields& arg
   const std::array<std::string_view, 2> keys{where.state, mark};
   const time_point sent = runtime_->now();
   topology_->run(where.lane, what, keys, arguments, deadline,
-                 [self = shared_from_this(), verb, sent, done = std::move(done),
+                 [self = shared_from_this(), verb, sent, at = where.lane, done = std::move(done),
                   read = std::move(read)](result<reply> answer) mutable {
                    if (!answer) return done(tl::unexpected(std::move(answer.error())));
                    if (answer->is_error()) {
-                     return done(tl::unexpected(self->refused(*answer, verb)));
+                     return done(tl::unexpected(self->refused(*answer, verb, at)));
                    }
                    const auto found = answer_of(*answer);
                    if (!found) return done(tl::unexpected(found.error()));

@@ -50,8 +50,8 @@ void native_store::close() noexcept {
   topology_->close();
 }
 
-error native_store::refused(const reply& answer, const char* verb) const {
-  return to_error(answer, verb, topology_->where(), {"~holdfast:*", "&holdfast:*"});
+error native_store::refused(const reply& answer, const char* verb, lane at) const {
+  return to_error(answer, verb, topology_->where(at), {"~holdfast:*", "&holdfast:*"});
 }
 
 void native_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,

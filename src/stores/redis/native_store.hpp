@@ -75,7 +75,7 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
   template <class T, class Read>
   void ask(const place& where, const script& what, const fields& arguments, const char* verb,
            time_point deadline, spi::completion<T> done, Read read);
-  [[nodiscard]] error refused(const reply& answer, const char* verb) const;
+  [[nodiscard]] error refused(const reply& answer, const char* verb, lane at) const;
   void send_attempt(const spi::claim_ptr& claim, queueing how, time_point deadline,
                     spi::completion<spi::outcome> done);
   void queue_when_open(const spi::claim_ptr& claim, time_point deadline,

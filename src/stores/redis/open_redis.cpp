@@ -108,7 +108,9 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host,
                    "URL: a user without a password; give it in the URL, in "
                    "$HOLDFAST_PASSWORD or by --password-file");
   }
-  auto tls = tls_of(url, url.scheme == "rediss" || option(url, "tls") == "yes");
+  const std::string secured = option(url, "tls").value_or("no");
+  if (secured != "yes" && secured != "no") return failure(errc::invalid, "URL: tls is yes or no");
+  auto tls = tls_of(url, url.scheme == "rediss" || secured == "yes");
   if (!tls) return tl::unexpected(std::move(tls.error()));
   options.tls = *std::move(tls);
   options.name = "holdfast";
@@ -146,8 +148,10 @@ result<std::shared_ptr<topology>> servers_of(const spi::url& url,
 
 result<void> check_known(const spi::url& url) {
   if (url.scheme == "redis+sentinel") {
-    return spi::check_options(url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert",
-                                    "key", "sni", "verify", "sentinel_auth", "wait_replicas"});
+    return spi::check_options(
+        url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert", "key", "sni", "verify",
+              "sentinel_auth", "sentinel_user", "sentinel_password", "sentinel_password_file",
+              "wait_replicas"});
   }
   if (url.scheme == "redis+cluster") {
     return spi::check_options(url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert",

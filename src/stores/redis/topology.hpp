@@ -47,6 +47,8 @@ class topology {
   [[nodiscard]] virtual std::vector<std::shared_ptr<node>> nodes() = 0;
   // For messages: "redis db.example:6379".
   [[nodiscard]] virtual std::string where() const = 0;
+  // The same, with the node that has the lane now.
+  [[nodiscard]] virtual std::string where(lane) const { return where(); }
 
   // Every command has been answered and no listener is called afterwards.
   virtual void close() noexcept = 0;
@@ -73,6 +75,7 @@ class single_server final : public topology {
     return channel_id::flavour::classic;
   }
   [[nodiscard]] std::vector<std::shared_ptr<node>> nodes() override { return {node_}; }
+  using topology::where;
   [[nodiscard]] std::string where() const override { return node_->where(); }
   void close() noexcept override { node_->close(); }
 

@@ -7,9 +7,10 @@ if type(mine) == 'table' then
   if not string.find(mine.err, 'WRONGTYPE', 1, true) then return mine end
   mine = 0
 end
-if tonumber(ARGV[2]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[2])) end
 if mine == 1 then
   redis.call('PUBLISH', ARGV[3], '0')  -- first: where it is not allowed the lock stays held
   redis.call('DEL', KEYS[1])
 end
+-- After a deletion it is allowed without memory, too.
+if tonumber(ARGV[2]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[2])) end
 return { mine == 1 and 1 or 2, now }

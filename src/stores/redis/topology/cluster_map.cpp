@@ -55,7 +55,8 @@ command cluster_question() {
 }
 
 std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked) {
-  if (answer.elements.size() != 2 || answer.elements[1].kind != reply::type::array) {
+  if (answer.elements.size() != 2 || answer.elements[0].is_error() ||
+      answer.elements[1].kind != reply::type::array) {
     return std::nullopt;
   }
   cluster_map made;

@@ -126,11 +126,13 @@ void cluster_topology::heard(std::uint64_t number, const std::shared_ptr<node>& 
     if (!answer) {
       round_.failure = answer.error();
     } else if (!map) {
-      const reply& said = answer->elements.size() == 2 ? answer->elements[1] : *answer;
+      const bool both = answer->elements.size() == 2;
+      const bool no_info = both && answer->elements[0].is_error();
+      const reply& said = both ? answer->elements[no_info ? 0 : 1] : *answer;
       round_.failure =
           said.text.find("cluster support disabled") != std::string::npos
               ? error{errc::invalid, from->where() + ": is not in a cluster; write redis://"}
-          : said.is_error() ? to_error(said, "CLUSTER SLOTS", from->where())
+          : said.is_error() ? to_error(said, "CLUSTER", from->where())
                             : error{errc::unavailable, from->where() + ": serves no slots"};
     } else if (map->epoch >= epoch_) {
       use = true;

@@ -38,6 +38,7 @@ class cluster_topology final : public moving_topology {
   cluster_topology(const cluster_topology&) = delete;
   cluster_topology& operator=(const cluster_topology&) = delete;
 
+  using moving_topology::where;
   [[nodiscard]] std::string where() const override {
     return "redis cluster " + seeds_.front().text();
   }

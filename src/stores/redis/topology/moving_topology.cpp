@@ -120,6 +120,15 @@ moving_topology::homes moving_topology::current() const {
   return all;
 }
 
+std::string moving_topology::where(lane which) const {
+  std::shared_ptr<node> home;
+  {
+    const std::lock_guard lock(mutex_);
+    home = lanes_[which].home;
+  }
+  return home == nullptr ? where() : where() + " (" + home->options().where.text() + ")";
+}
+
 std::vector<std::shared_ptr<node>> moving_topology::nodes() {
   std::vector<std::shared_ptr<node>> all;
   for (const auto& each : current()) {

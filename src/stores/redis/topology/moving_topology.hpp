@@ -44,6 +44,8 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   void ready(time_point deadline, spi::completion<void> done) override;
   [[nodiscard]] channel_id::flavour flavour() const noexcept override { return flavour_; }
   [[nodiscard]] std::vector<std::shared_ptr<node>> nodes() override;
+  using topology::where;
+  [[nodiscard]] std::string where(lane which) const override;
   void close() noexcept override;
 
  protected:

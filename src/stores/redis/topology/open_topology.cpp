@@ -6,6 +6,8 @@
 #include "stores/redis/topology/sentinel_topology.hpp"
 
 #include <charconv>
+#include <fstream>
+#include <string>
 #include <utility>
 
 namespace holdfast::redis {
@@ -13,6 +15,49 @@ namespace holdfast::redis {
 namespace {
 
 constexpr std::uint16_t sentinel_port = 26'379;
+
+std::string option(const spi::url& url, const std::string& name) {
+  const auto found = url.options.find(name);
+  return found == url.options.end() ? std::string{} : found->second;
+}
+
+result<std::string> first_line_of(const std::string& file) {
+  std::ifstream input(file);
+  std::string line;
+  if (!input || !std::getline(input, line)) {
+    return failure(errc::invalid, "URL: sentinel_password_file=" + file + " cannot be read");
+  }
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+// Who we are to the sentinels: they have users of their own.
+result<void> introduce(const spi::url& url, server_options& sentinel) {
+  const std::string how = option(url, "sentinel_auth");
+  if (!how.empty() && how != "same" && how != "none") {
+    return failure(errc::invalid, "URL: sentinel_auth is none or same");
+  }
+  std::string user = option(url, "sentinel_user");
+  std::string password = option(url, "sentinel_password");
+  if (const std::string file = option(url, "sentinel_password_file"); !file.empty()) {
+    if (!password.empty()) {
+      return failure(errc::invalid, "URL: sentinel_password and sentinel_password_file");
+    }
+    auto read = first_line_of(file);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    password = *std::move(read);
+  }
+  if (!user.empty() && password.empty()) {
+    return failure(errc::invalid, "URL: a sentinel_user without a password");
+  }
+  if (how == "same") {
+    if (password.empty()) return {};
+    return failure(errc::invalid, "URL: sentinel_auth=same, and a password for sentinels");
+  }
+  sentinel.user = std::move(user);
+  sentinel.password = spi::secret(std::move(password));
+  return {};
+}
 
 result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
                                                 const std::shared_ptr<spi::reactor>& reactor,
@@ -36,22 +81,16 @@ result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
                      "URL: the database is a number, as in redis+sentinel://host/NAME/0");
     }
   }
-  const auto same = url.options.find("sentinel_auth");
-  if (same != url.options.end() && same->second != "same" && same->second != "none") {
-    return failure(errc::invalid, "URL: sentinel_auth is none or same");
-  }
+  server_options common = *server;
+  if (auto fine = introduce(url, common); !fine) return tl::unexpected(std::move(fine.error()));
   for (std::size_t i = 0; i < url.hosts.size(); ++i) {
-    server_options sentinel = *server;
+    server_options sentinel = common;
     sentinel.where = {url.hosts[i].host, url.hosts[i].port, {}};
     if (sentinel.where.port == 0) sentinel.where.port = sentinel_port;
     sentinel.wanted = server_options::role::any;
     sentinel.database = 0;
     sentinel.wait_replicas = 0;
     sentinel.name.clear();
-    if (same == url.options.end() || same->second == "none") {
-      sentinel.user.clear();
-      sentinel.password = spi::secret();
-    }
     how.sentinels.push_back(std::move(sentinel));
   }
   how.server = *std::move(server);

@@ -8,6 +8,30 @@
 
 namespace holdfast::redis {
 
+namespace {
+
+// What we may not ask of it.
+std::optional<error> refusal_in(const reply& answer, const node& from) {
+  for (const reply& each : answer.elements) {
+    if (each.is_error() && classify(each) == trouble::denied) {
+      return to_error(each, "SENTINEL", from.where());
+    }
+  }
+  return std::nullopt;
+}
+
+// Its users are its own, and so is where they stand in the URL.
+error of_sentinel(error why) {
+  why.detail = "sentinel: " + why.detail;
+  const bool unknown_to_it = why.detail.find("AUTH") != std::string::npos;
+  if (why == errc::denied && unknown_to_it) {
+    why.detail += "; for sentinels: sentinel_user and sentinel_password, or sentinel_auth=same";
+  }
+  return why;
+}
+
+}  // namespace
+
 // Hears one sentinel's announcements. Confirmed: some may have been missed before.
 class sentinel_topology::ear final : public channel_listener {
  public:
@@ -72,10 +96,11 @@ void sentinel_topology::look_around() {
   const time_point deadline = net().reactor->now() + round_limit;
   const command question = sentinel_question(name_);
   for (const auto& each : sentinels_) {
-    each->send(question, deadline, [weak = weak_from_this(), number](const result<reply>& answer) {
-      const auto self = std::static_pointer_cast<sentinel_topology>(weak.lock());
-      if (self != nullptr) self->heard(number, answer);
-    });
+    each->send(question, deadline,
+               [weak = weak_from_this(), number, from = each](const result<reply>& answer) {
+                 const auto self = std::static_pointer_cast<sentinel_topology>(weak.lock());
+                 if (self != nullptr) self->heard(number, *from, answer);
+               });
   }
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     auto made = sentinels_[i]->listen({channel_id::flavour::classic, "+switch-master"}, fresh[i]);
@@ -84,16 +109,17 @@ void sentinel_topology::look_around() {
   }
 }
 
-void sentinel_topology::heard(std::uint64_t number, const result<reply>& answer) {
+void sentinel_topology::heard(std::uint64_t number, const node& from, const result<reply>& answer) {
   std::optional<sentinel_answer> chosen;
   bool over = false;
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || number != round_.number || round_.missing == 0) return;
-    if (answer) {
-      round_.answers.push_back(read_sentinel(*answer));
+    auto told = answer ? refusal_in(*answer, from) : std::optional<error>(answer.error());
+    if (told) {
+      round_.failure = of_sentinel(*std::move(told));
     } else {
-      round_.failure = answer.error();
+      round_.answers.push_back(read_sentinel(*answer));
     }
     chosen = choose();
     over = --round_.missing == 0;

@@ -36,6 +36,7 @@ class sentinel_topology final : public moving_topology {
   sentinel_topology(const sentinel_topology&) = delete;
   sentinel_topology& operator=(const sentinel_topology&) = delete;
 
+  using moving_topology::where;
   [[nodiscard]] std::string where() const override { return "redis master " + name_; }
 
  protected:
@@ -54,7 +55,7 @@ class sentinel_topology final : public moving_topology {
     std::optional<error> failure;  // of one that was not reached
   };
 
-  void heard(std::uint64_t round, const result<reply>& answer);
+  void heard(std::uint64_t round, const node& from, const result<reply>& answer);
   [[nodiscard]] std::optional<sentinel_answer> choose() const;
   void adopt(const sentinel_answer& found);
   void round_over();
