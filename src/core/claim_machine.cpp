@@ -187,7 +187,6 @@ void claim_machine::send_leave(orders& todo) {
   todo.leave = true;
   todo.unanswered = may_reappear();
   leave_in_flight_ = true;
-  ++leaves_;
   leave_at_ = time_point::max();
 }
 
@@ -207,10 +206,10 @@ claim_machine::orders claim_machine::departed(time_point now,
   if (answer) {
     phase_ = phase::ended;
     if (std::exchange(releasing_, false)) {
-      // "Gone" after a leave that was not answered is that leave's own work.
-      const bool was_ours = *answer == spi::departure::was_holder || leaves_ > 1;
-      todo.released =
-          was_ours ? result<void>{} : failure(errc::lost, "the engine no longer had this claim");
+      // The answer to the first leave: whoever releases is told of that one's, or that it has none.
+      todo.released = *answer == spi::departure::was_holder
+                          ? result<void>{}
+                          : failure(errc::lost, "the engine no longer had this claim");
     }
     return todo;
   }

@@ -56,15 +56,15 @@ class claim_machine {
 
   // What to do now, in the order of the members. At most one of each.
   struct orders {
-    std::optional<result<fence_token>> settle;  // answer the requester
-    std::optional<error> lose;                  // tell the holder
+    std::optional<error> lose;  // tell the holder
     bool attempt = false;
     bool watch = false;
     bool renew = false;
     bool leave = false;
-    bool unanswered = false;               // with leave: keep a tombstone
-    std::optional<result<void>> released;  // answer who released
-    bool release_pending = false;          // events
+    bool unanswered = false;                    // with leave: keep a tombstone
+    std::optional<result<fence_token>> settle;  // answer the requester
+    std::optional<result<void>> released;       // answer who released
+    bool release_pending = false;               // events
     bool release_abandoned = false;
     bool renewal_failed = false;
     bool renewed = false;
@@ -164,7 +164,6 @@ class claim_machine {
   // Leaving.
   bool releasing_ = false;  // somebody waits for the answer of release
   bool was_held_ = false;
-  std::uint32_t leaves_ = 0;
   bool leave_in_flight_ = false;
   time_point leave_at_ = time_point::max();
 };

@@ -75,7 +75,6 @@ void claim_runner::publish() noexcept {
 
 void claim_runner::carry_out(claim_machine::orders todo) {
   if (todo.wanted) tell_wanted();  // before anybody can pass it on
-  if (todo.settle) settle(std::move(*todo.settle));
   if (todo.lose) tell_lost(*todo.lose);
   if (todo.attempt) send_attempt();
   if (todo.watch) {
@@ -88,6 +87,8 @@ void claim_runner::carry_out(claim_machine::orders todo) {
   }
   if (todo.renew) engine_->dog().collect(shared_from_this());
   if (todo.leave) send_leave(todo.unanswered);
+  // After the leave: what the requester asks for next must not meet its own claim that gave up.
+  if (todo.settle) settle(std::move(*todo.settle));
   if (todo.released) {
     spi::completion<void> done;
     {

@@ -183,6 +183,43 @@ TEST_F(engine_release, who_tries_after_a_release_does_not_overtake_it) {
   }
 }
 
+TEST_F(engine_release, who_tries_after_a_wait_does_not_meet_its_own_place_in_line) {
+  // Broken: a fair try straight after a wait that timed out, or was cancelled, is told that the lock
+  // is busy, by the claim that gave up: nobody else waits, and it may be free.
+  for (const bool cancelled : {false, true}) {
+    core::request waits = request_for("stock", 1s);
+    waits.lock.fair = true;
+    core::request tries = request_for("stock", 0s);
+    tries.lock.fair = true;
+    question_ptr tried;
+    const auto waiting =
+        bench.engine->acquire(waits, [&](const result<std::shared_ptr<core::hold>>& answer) {
+          EXPECT_FALSE(answer);
+          tried = bench.ask(tries);
+        });
+    bench.store->answer_attempt(blocked_in_line(0s));
+    log();
+    if (cancelled) {
+      waiting->cancel();
+    } else {
+      bench.runtime->run_for(1s);
+      while (bench.store->answer_renewal(std::vector<spi::renewal>(1))) {
+      }
+      bench.store->answer_attempt(blocked_in_line(1s));
+    }
+    const std::string seen = log();
+    const std::string last = cancelled ? "leave c, attempt d" : "leave a, attempt b";
+    EXPECT_TRUE(seen.ends_with(last)) << seen;
+    ASSERT_TRUE(tried != nullptr);
+    bench.store->answer_leave(spi::departure::was_waiting);
+    bench.grant(++last_fence);
+    EXPECT_TRUE(tried->granted != nullptr);
+    bench.release(*tried);
+    bench.store->answer_leave(spi::departure::was_holder);
+    EXPECT_EQ(bench.engine->live_claims(), 0U);
+  }
+}
+
 TEST_F(engine_release, after_a_release_the_loss_is_never_told) {
   // Broken: a stop callback fires for a lease that was given back long ago.
   const auto holder = held();
