@@ -1,6 +1,7 @@
 // See the header. fork and exec by hand, since posix_spawn knows no PR_SET_PDEATHSIG.
 #include "support/child_process.hpp"
 
+#include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -31,6 +33,27 @@ namespace {
   ::dup2(output, STDERR_FILENO);
   ::execvp(arguments[0], arguments);
   ::_exit(127);
+}
+
+struct process_state {
+  char state = 'X';  // as ps(1) has it; X: gone
+  pid_t parent = 0;
+};
+
+process_state look_at(pid_t id) {
+  std::ifstream file("/proc/" + std::to_string(id) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  process_state found;
+  const auto end = line.rfind(')');  // of the program's name, which may contain anything
+  if (end != std::string::npos)
+    std::istringstream(line.substr(end + 1)) >> found.state >> found.parent;
+  return found;
+}
+
+bool stands(pid_t id) {
+  const char state = look_at(id).state;
+  return state == 'T' || state == 'Z' || state == 'X';
 }
 
 }  // namespace
@@ -84,6 +107,36 @@ void child_process::pause() const noexcept {
   while (::waitid(P_PID, static_cast<id_t>(id_), &how, WSTOPPED | WEXITED | WNOWAIT) == -1 &&
          errno == EINTR) {
   }
+}
+
+std::vector<pid_t> child_process::children() const {
+  std::vector<pid_t> found;
+  for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = each.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto id = static_cast<pid_t>(std::stoi(name));
+    if (look_at(id).parent == id_) found.push_back(id);
+  }
+  return found;
+}
+
+// Once the parent stands, there are no new children.
+void child_process::pause_all() const {
+  if (id_ <= 0) return;
+  pause();
+  const auto all = children();
+  for (const pid_t each : all) ::kill(each, SIGSTOP);
+  for (const pid_t each : all) {
+    if (!eventually([each] { return stands(each); })) {
+      throw std::runtime_error("a process does not stop");
+    }
+  }
+}
+
+void child_process::resume_all() const {
+  if (id_ <= 0) return;
+  for (const pid_t each : children()) ::kill(each, SIGCONT);
+  signal(SIGCONT);
 }
 
 void child_process::end(int number) noexcept {

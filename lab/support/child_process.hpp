@@ -30,12 +30,17 @@ class child_process {
   void signal(int number) const noexcept;
   // SIGSTOP, and waits until it has stopped: it takes effect later than kill() returns.
   void pause() const noexcept;
+  // The same to it and then to those that it started, and SIGCONT to all of them.
+  void pause_all() const;
+  void resume_all() const;
   // Sends the signal and waits for the end.
   void end(int number) noexcept;
   // Waits for the end; the exit status, or -1 if a signal ended it.
   int wait() noexcept;
 
  private:
+  [[nodiscard]] std::vector<pid_t> children() const;
+
   pid_t id_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
 
-#include <dirent.h>
 #include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
@@ -131,6 +130,7 @@ std::string postgresql_server::url(const std::string& schema, const std::string&
 }
 
 void postgresql_server::stop(shutdown how) {
+  resume();  // who stands still does not end
   switch (how) {
     case shutdown::smart:
       return process_.end(SIGTERM);
@@ -141,7 +141,10 @@ void postgresql_server::stop(shutdown how) {
   }
 }
 
-void postgresql_server::kill() { process_.end(SIGKILL); }
+void postgresql_server::kill() {
+  resume();
+  process_.end(SIGKILL);
+}
 
 void postgresql_server::await_start() {
   if (!eventually([this] { return answers() || !process_.alive(); }) || !process_.alive()) {
@@ -159,8 +162,15 @@ void postgresql_server::restart(shutdown how) {
   start();
 }
 
-void postgresql_server::pause() { process_.signal(SIGSTOP); }
-void postgresql_server::resume() { process_.signal(SIGCONT); }
+// Every connection is a process of its own.
+void postgresql_server::pause() {
+  process_.pause_all();
+  paused_ = true;
+}
+
+void postgresql_server::resume() {
+  if (std::exchange(paused_, false)) process_.resume_all();
+}
 
 void postgresql_server::promote() {
   if (sql("SELECT pg_promote()") != "t") throw std::runtime_error("not promoted: " + log());

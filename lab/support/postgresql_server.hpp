@@ -43,7 +43,7 @@ class postgresql_server {
   void kill();   // SIGKILL to all of it
   void start();  // again, on the same port and with the same folder
   void restart(shutdown how);
-  void pause();    // SIGSTOP: connections stay, nothing is answered
+  void pause();    // SIGSTOP to all of it: connections stay, nothing is answered
   void resume();   // SIGCONT
   void promote();  // of a standby: it takes writes when this returns
 
@@ -61,6 +61,7 @@ class postgresql_server {
   const postgresql_options options_;
   const temporary_folder folder_;
   std::uint16_t port_ = 0;
+  bool paused_ = false;
   child_process process_;
 };
 

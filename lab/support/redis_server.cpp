@@ -50,7 +50,7 @@ bool redis_server::answers() const {
 
 void redis_server::kill() { process_.end(SIGKILL); }
 void redis_server::stop() { process_.end(SIGTERM); }
-void redis_server::pause() { process_.signal(SIGSTOP); }
+void redis_server::pause() { process_.pause(); }
 void redis_server::resume() { process_.signal(SIGCONT); }
 
 void redis_server::start() {

@@ -88,7 +88,7 @@ std::string zookeeper_server::log() const {
 }
 
 void zookeeper_server::kill() { process_.end(SIGKILL); }
-void zookeeper_server::pause() { process_.signal(SIGSTOP); }
+void zookeeper_server::pause() { process_.pause(); }
 void zookeeper_server::resume() { process_.signal(SIGCONT); }
 
 std::string zookeeper_server::mode() const {

@@ -14,6 +14,11 @@ std::string mode_text(spi::mode mode, std::uint32_t permits) {
   return text;
 }
 
+std::string ttl_text(const spi::holder& one) {
+  if (one.remaining) return to_text(*one.remaining);
+  return one.by_session ? "session" : "none";
+}
+
 }  // namespace
 
 std::string holder_table(const std::vector<spi::holder>& holders,
@@ -23,12 +28,11 @@ std::string holder_table(const std::vector<spi::holder>& holders,
       {"HOLDER", "MODE", "SINCE", "TTL", "FENCE", "PAYLOAD"}};
   for (const spi::holder& one : holders) {
     using wall = std::chrono::system_clock;
-    rows.push_back({one.claim, mode_text(one.mode, one.permits),
-                    one.held_for
-                        ? rfc3339(now - std::chrono::duration_cast<wall::duration>(*one.held_for))
-                        : "?",
-                    one.remaining ? to_text(*one.remaining) : "none",
-                    one.fence ? std::to_string(one.fence->value()) : "?", plain(one.payload)});
+    rows.push_back(
+        {one.claim, mode_text(one.mode, one.permits),
+         one.held_for ? rfc3339(now - std::chrono::duration_cast<wall::duration>(*one.held_for))
+                      : "?",
+         ttl_text(one), one.fence ? std::to_string(one.fence->value()) : "?", plain(one.payload)});
   }
   return columns(rows, {4});
 }

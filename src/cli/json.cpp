@@ -83,13 +83,15 @@ std::string line(const value& document) {
 std::string resource(const std::string& name, const spi::resource_state& state, wall_time now) {
   value holders = value::array();
   for (const spi::holder& one : state.holders) {
-    holders.push_back({{"claim", one.claim},
-                       {"mode", name_of(one.mode)},
-                       {"permits", one.permits},
-                       {"fence", fence(one.fence)},
-                       {"ttl_ms", milliseconds(one.remaining)},
-                       {"payload", one.payload},
-                       {"since", since(one.held_for, now)}});
+    value holder{{"claim", one.claim},
+                 {"mode", name_of(one.mode)},
+                 {"permits", one.permits},
+                 {"fence", fence(one.fence)},
+                 {"ttl_ms", milliseconds(one.remaining)},
+                 {"payload", one.payload},
+                 {"since", since(one.held_for, now)}};
+    if (one.by_session) holder["by_session"] = true;
+    holders.push_back(std::move(holder));
   }
   value waiters = value::array();
   for (const spi::waiting& one : state.waiters) {

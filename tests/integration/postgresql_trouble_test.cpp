@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <vector>
 
 namespace holdfast::test {
@@ -119,17 +118,9 @@ TEST_F(postgresql_trouble, a_stopped_server_answers_nobody_and_goes_on) {
   // Broken: a call without an end, or a client that needs to be restarted after it.
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "stock").acquire(), succeeds());
-  auto admin = admin_of(troubled_server());
-  // All backends of ours, not the postmaster.
-  for (const auto& pid : admin.ask("SELECT pid FROM pg_stat_activity WHERE "
-                                   "application_name = 'holdfast'")) {
-    ::kill(std::stoi(pid), SIGSTOP);
-  }
+  troubled_server().pause();
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
-  for (const auto& pid : admin.ask("SELECT pid FROM pg_stat_activity WHERE "
-                                   "application_name = 'holdfast'")) {
-    ::kill(std::stoi(pid), SIGCONT);
-  }
+  troubled_server().resume();
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 

@@ -56,6 +56,18 @@ TEST_F(zookeeper_session, a_disconnection_is_not_a_loss) {
   EXPECT_FALSE(held->lost().stop_requested());
 }
 
+TEST_F(zookeeper_session, a_holder_is_shown_to_end_with_its_session) {
+  // Broken: an operator is told that a lock never ends by itself, and takes it away by force.
+  const client one = open();
+  const auto held = mutex(one, "stock").acquire({.wait = patience});
+  ASSERT_TRUE(held);
+  const auto state = open().inspect("stock");
+  ASSERT_TRUE(state);
+  ASSERT_EQ(state->holders.size(), 1U);
+  EXPECT_TRUE(state->holders[0].by_session);
+  EXPECT_FALSE(state->holders[0].remaining);
+}
+
 TEST_F(zookeeper_session, a_waiter_finds_its_turn_although_the_event_came_while_it_was_cut_off) {
   // Broken: a watch is lost with its connection, and the waiter waits for ever (H64, H65).
   const client cut = through_gate();

@@ -161,7 +161,13 @@ void tied_store<Engine>::inspect(const spi::resource_id& resource, const spi::op
                                  spi::completion<spi::resource_state> done) {
   arguments with;
   with.bytes(key_of(resource)).number(strategy_number());
-  ask(*desk_, statement::tied_inspect, std::move(with), context, std::move(done), to_state);
+  ask(*desk_, statement::tied_inspect, std::move(with), context, std::move(done),
+      [](const rows& said) {
+        auto state = to_state(said);
+        if (!state) return state;
+        for (spi::holder& each : state->holders) each.by_session = !each.remaining;
+        return state;
+      });
 }
 
 template <class Engine>

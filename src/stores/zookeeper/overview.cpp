@@ -121,6 +121,7 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
     one.mode = mode;
     one.permits = static_cast<std::uint32_t>(each.paths.size());
     if (known.stat.created != 0) one.fence = fence_of(known.stat.created);
+    one.by_session = known.stat.owner != 0;
     one.payload = payload_in(known.data);
     seen.state.holders.push_back(std::move(one));
     seen.paths.push_back(each.paths);

@@ -1,0 +1,186 @@
+// The checkers of those who wait, leave and are answered, by histories written by hand.
+#include "sim/checkers_harness.hpp"
+
+namespace holdfast::sim {
+
+TEST_F(checkers_test, a_free_lock_with_a_waiter_is_seen) {
+  hold(1, 0, 1);
+  say(what::acquire_invoked, 2, 0, 1);
+  say(what::server_left, 1, 0, static_cast<int>(spi::departure::was_holder));
+  say(what::acquire_failed, 2, 0, static_cast<int>(errc::timed_out), 11ms);
+  EXPECT_NE(broken("no lost wake-up"), "");
+}
+
+TEST_F(checkers_test, a_lock_that_is_taken_over_in_time_is_fine) {
+  hold(1, 0, 1);
+  say(what::acquire_invoked, 2, 0, 1);
+  say(what::server_left, 1, 0, static_cast<int>(spi::departure::was_holder));
+  say(what::trouble_ended, 9, 0, 0, 9ms);
+  grant(2, 0, 2);
+  EXPECT_EQ(broken("no lost wake-up"), "");
+}
+
+TEST_F(checkers_test, who_is_granted_and_does_not_learn_it_is_seen) {
+  say(what::acquire_invoked, 1, 0, 1);
+  grant(1, 0, 1);
+  say(what::acquire_granted, 1, 0, 1, 9ms);
+  EXPECT_EQ(broken("no lost wake-up"), "");
+  say(what::acquire_invoked, 2, 1, 1);
+  grant(2, 1, 1);
+  say(what::acquire_granted, 2, 1, 1, 11ms);
+  EXPECT_NE(broken("no lost wake-up"), "");
+}
+
+TEST_F(checkers_test, who_waits_for_its_own_client_which_the_server_forgot_is_not_kept_waiting) {
+  hold(1, 0, 1);
+  record line = about(1, 0);
+  line.kind = what::acquire_invoked;
+  line.acquisition = 5;  // of the same client
+  line.number = 1;
+  add(1ms, line);
+  say(what::state_lost, nobody, nobody);
+  grant(2, 0, 2);
+  say(what::server_left, 2, 0, static_cast<int>(spi::departure::was_holder));
+  say(what::trouble_ended, 9, 0, 0, 5s);
+  EXPECT_EQ(broken("no lost wake-up"), "");
+  say(what::trouble_ended, 9, 0, 0, 10s);
+  EXPECT_NE(broken("no lost wake-up"), "");
+}
+
+TEST_F(checkers_test, who_overtakes_in_a_fair_line_is_seen) {
+  say(what::server_queued, 1, 0);
+  say(what::server_queued, 2, 0);
+  grant(1, 0, 1);
+  EXPECT_EQ(broken("FIFO"), "");
+  say(what::server_queued, 3, 0);
+  grant(3, 0, 2);
+  EXPECT_NE(broken("FIFO"), "");
+}
+
+TEST_F(checkers_test, who_cannot_be_reached_may_be_passed_over) {
+  say(what::server_queued, 1, 0);
+  say(what::server_queued, 2, 0);
+  say(what::unreachable, 1, nobody);
+  grant(2, 0, 1);
+  EXPECT_EQ(broken("FIFO"), "");
+}
+
+TEST_F(checkers_test, a_live_waiter_that_was_thrown_out_keeps_its_right) {
+  say(what::server_queued, 1, 0);
+  say(what::server_queued, 2, 0);
+  say(what::server_forgot, 1, 0);
+  grant(2, 0, 1);
+  EXPECT_NE(broken("FIFO"), "");
+}
+
+TEST_F(checkers_test, a_latch_that_opens_too_early_is_seen) {
+  say(what::latch_set, 1, 3, 2);
+  say(what::latch_down, 2, 3);
+  say(what::latch_read, 2, 3, 1);
+  EXPECT_EQ(broken("latch"), "");
+  say(what::latch_told, 3, 3);
+  EXPECT_NE(broken("latch"), "");
+}
+
+TEST_F(checkers_test, a_latch_that_counts_too_much_is_seen) {
+  say(what::latch_set, 1, 3, 3);
+  say(what::latch_down, 2, 3);
+  say(what::latch_read, 2, 3, 1);
+  EXPECT_NE(broken("latch"), "");
+}
+
+TEST_F(checkers_test, a_claim_that_comes_back_after_it_was_left_is_seen) {
+  say(what::attempt_sent, 1, 0);
+  say(what::leave_sent, 1, 0);
+  say(what::left, 1, 0, static_cast<int>(spi::departure::gone));
+  EXPECT_EQ(broken("no leak"), "");
+  grant(1, 0, 1);
+  EXPECT_NE(broken("no leak"), "");
+}
+
+TEST_F(checkers_test, a_renewal_after_the_leave_is_seen) {
+  say(what::attempt_sent, 1, 0);
+  say(what::leave_sent, 1, 0);
+  say(what::renewal_sent, 1, 0);
+  EXPECT_NE(broken("no leak"), "");
+}
+
+TEST_F(checkers_test, a_claim_that_nobody_left_is_seen) {
+  say(what::attempt_sent, 1, 0);
+  say(what::attempt_answered, 1, 0, static_cast<int>(answer::queued));
+  say(what::acquire_failed, 1, 0, static_cast<int>(errc::cancelled));
+  EXPECT_NE(broken("no leak"), "");
+}
+
+TEST_F(checkers_test, a_hold_that_ran_out_and_was_not_left_is_seen) {
+  say(what::attempt_sent, 1, 0, 0, 10s);
+  hold(1, 0, 1);
+  say(what::belief_ended, 1, 0);
+  say(what::lost_told, 1, 0);
+  EXPECT_NE(broken("no leak"), "");
+}
+
+TEST_F(checkers_test, a_hold_with_a_lock_delay_that_was_lost_with_its_notice_runs_out_by_itself) {
+  say(what::attempt_sent, 1, 0, 0, 10s);
+  record line = about(1, 0);
+  line.kind = what::acquire_granted;
+  line.shut = 5s;
+  add(1ms, line);
+  line.kind = what::belief_ended;
+  line.until = loop.now() + 3s;  // the notice
+  add(1ms, line);
+  say(what::release_invoked, 1, 0);  // before it was told
+  EXPECT_EQ(broken("no leak"), "");
+}
+
+TEST_F(checkers_test, who_waits_for_itself_is_seen) {
+  record line = about(1, 0);
+  line.kind = what::server_granted;
+  line.until = 1min;
+  add(1ms, line);
+  line.kind = what::server_queued;
+  line.claim = 2;
+  add(1ms, line);
+  EXPECT_NE(broken("no self-block"), "");
+}
+
+TEST_F(checkers_test, a_call_without_an_answer_is_seen) {
+  say(what::acquire_invoked, 1, 0, 1);
+  EXPECT_NE(broken("liveness"), "");
+}
+
+TEST_F(checkers_test, the_dead_need_no_answer) {
+  say(what::acquire_invoked, 1, 0, 1);
+  say(what::killed, 1, 0);
+  EXPECT_EQ(broken("liveness"), "");
+}
+
+TEST_F(checkers_test, a_hold_that_the_server_did_not_give_is_seen) {
+  record line = about(1, 0);
+  line.kind = what::acquire_granted;
+  line.fence = 7;
+  add(1ms, line);
+  EXPECT_NE(broken("outcome honesty"), "");
+}
+
+TEST_F(checkers_test, busy_without_the_servers_word_is_seen) {
+  say(what::acquire_invoked, 1, 0);
+  say(what::attempt_answered, 1, 0, static_cast<int>(answer::unanswered));
+  say(what::acquire_failed, 1, 0, static_cast<int>(errc::busy));
+  EXPECT_NE(broken("outcome honesty"), "");
+}
+
+TEST_F(checkers_test, an_early_loss_that_the_server_denies_is_seen) {
+  hold(1, 0, 1);
+  say(what::lost_told, 1, 0, 1);
+  EXPECT_NE(broken("outcome honesty"), "");
+}
+
+TEST_F(checkers_test, a_release_that_was_answered_and_did_not_happen_is_seen) {
+  hold(1, 0, 1);
+  say(what::release_invoked, 1, 0);
+  say(what::release_answered, 1, 0);
+  EXPECT_NE(broken("outcome honesty"), "");
+}
+
+}  // namespace holdfast::sim
