@@ -1,4 +1,4 @@
-// What a release leaves behind for an attempt that was not answered and may come late.
+// What a release leaves behind: for an attempt that was not answered and may come late, and for the next.
 #include "redis_scripts_harness.hpp"
 
 namespace holdfast::test {
@@ -11,8 +11,9 @@ class redis_leave : public testing::Test {
   const redis::place place = redis::place_of({"", "stock"});
   const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
 
-  static std::string bytes(std::uint8_t number) {
+  static std::string bytes(std::uint8_t number, const std::string& payload = "") {
     spi::claim made;
+    made.payload = payload;
     made.id.bytes[0] = number;
     made.resource = {"", "stock"};
     made.ttl = 60s;
@@ -22,6 +23,9 @@ class redis_leave : public testing::Test {
   // 1 granted, 0 blocked, -1 refused.
   std::int64_t attempt(std::uint8_t number) {
     return redis::answer_of(caller.run(caller.scripts().attempt, keys, {bytes(number)}))->kind;
+  }
+  [[nodiscard]] long long number_of(const std::string& verb) const {
+    return std::stoll(server.cli({verb, place.state}));
   }
   // 0 was waiting, 1 was the holder, 2 gone.
   std::int64_t leave(std::uint8_t number, const std::string& remember) {
@@ -50,6 +54,20 @@ TEST_F(redis_leave, a_claim_that_is_not_there_must_not_come_afterwards) {
   EXPECT_EQ(attempt(2), 1);
   EXPECT_EQ(leave(3, "2"), 2);
   EXPECT_EQ(attempt(3), -1);
+}
+
+TEST_F(redis_leave, the_next_to_take_the_name_keeps_its_life_and_leaves_nothing_of_the_last) {
+  // Broken: a state would have no end, or the rest of another claim in it.
+  constexpr std::size_t before_the_claim = 50;
+  std::uint8_t number = 0;
+  for (const char* const payload : {"a", "b", "longer", "c"}) {
+    const std::string mine = bytes(++number, payload);
+    EXPECT_EQ(redis::answer_of(caller.run(caller.scripts().attempt, keys, {mine}))->kind, 1);
+    EXPECT_EQ(number_of("STRLEN"), static_cast<long long>(before_the_claim + mine.size()));
+    EXPECT_TRUE(server.cli({"GET", place.state}).ends_with(payload));
+    EXPECT_GE(number_of("PTTL"), 86'400'000 + 60'000);
+    EXPECT_EQ(leave(number, "0"), 1);
+  }
 }
 
 TEST_F(redis_leave, where_several_requests_are_unanswered_there_is_always_a_tombstone) {

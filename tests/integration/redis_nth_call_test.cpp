@@ -142,6 +142,9 @@ INSTANTIATE_TEST_SUITE_P(with, redis_nth_call, testing::Values("OOM", "NOPERM", 
 TEST_P(redis_nth_call, of_an_attempt_that_takes) {
   sweep({}, caller.scripts().attempt, {bytes(claim(1)), ""});
   EXPECT_GT(met, 1);
+  met = 0;
+  sweep({claim(1)}, caller.scripts().attempt, {bytes(claim(2)), ""}, {claim(1)});  // used before
+  EXPECT_GT(met, 1);
 }
 
 TEST_P(redis_nth_call, of_an_attempt_that_queues) {
