@@ -2,6 +2,7 @@
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/sql_reference.hpp"
+#include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/names.hpp"
@@ -10,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -50,15 +52,17 @@ class mariadb_rules : public sql_rules {
     with.flag(remember).number(sql::microseconds(claim.ttl));
     return call(now, statement::leave, with);
   }
-  sql::rows renew(time now, const spi::claim& claim, const std::string& process) override {
-    std::string packed;
-    mariadb::pack(packed, sql::key_of(claim.resource));
-    packed += sql::bytes_of(claim.id);
-    arguments with;
-    with.bytes(packed).bytes(process);
-    sql::rows lines = call(now, statement::renew, with);
-    for (std::string& line : lines) line.erase(0, line.find(' ') + 1);  // whose it is
-    return lines;
+  sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
+                  const std::string& process) override {
+    std::map<std::string, std::string> lines;  // by whose it is
+    for (const std::string& line :
+         call(now, statement::renew, mariadb::engine::renewal_arguments(claims, process))) {
+      const std::size_t space = line.find(' ');
+      lines[line.substr(0, space)] = line.substr(space + 1);
+    }
+    sql::rows sorted;
+    for (const auto& each : claims) sorted.push_back(lines[sql::to_hex(sql::bytes_of(each->id))]);
+    return sorted;
   }
   sql::rows change(time now, const spi::claim& claim, spi::mode to,
                    const std::string& process) override {

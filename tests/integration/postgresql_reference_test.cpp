@@ -50,9 +50,17 @@ class postgresql_rules : public sql_rules {
         now, "leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)",
         {hex(sql::key_of(claim.resource)), hex(claim.id), flag(remember), micros(claim.ttl)});
   }
-  sql::rows renew(time now, const spi::claim& claim, const std::string& process) override {
-    return call(now, "renew_1(ARRAY[$1::bytea], ARRAY[$2::bytea], $3)",
-                {hex(sql::key_of(claim.resource)), hex(claim.id), process});
+  sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
+                  const std::string& process) override {
+    std::string keys;
+    std::string ids;
+    for (const auto& each : claims) {
+      const char* comma = keys.empty() ? "" : ",";
+      keys += comma + ("\"\\" + hex(sql::key_of(each->resource)) + "\"");
+      ids += comma + ("\"\\" + hex(each->id) + "\"");
+    }
+    return call(now, "renew_1($1::bytea[], $2::bytea[], $3)",
+                {"{" + keys + "}", "{" + ids + "}", process});
   }
   sql::rows change(time now, const spi::claim& claim, spi::mode to,
                    const std::string& process) override {

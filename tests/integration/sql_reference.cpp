@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 
@@ -97,12 +98,21 @@ class both {
     EXPECT_EQ(answer.value(), reference) << "leave of " << name_of(*claim);
     compare(expected, "leave of " + name_of(*claim));
   }
-  void renew(const spi::claim_ptr& claim, std::uint64_t process) {
+  // Together, and one after the other.
+  void renew(const std::vector<spi::claim_ptr>& claims, std::uint64_t process) {
     memory::effects expected;
-    const auto reference = reference_.renew(time(), *claim, process, expected);
-    const auto answer = sql::to_renewals(rules_.renew(now_, *claim, sql_process_name(process)), 1);
-    EXPECT_EQ(described(answer->front()), described(reference)) << "renew of " << name_of(*claim);
-    compare(expected, "renew of " + name_of(*claim));
+    std::vector<spi::renewal> reference;
+    for (const auto& each : claims) {
+      reference.push_back(reference_.renew(time(), *each, process, expected));
+    }
+    const auto answer =
+        sql::to_renewals(rules_.renew(now_, claims, sql_process_name(process)), claims.size());
+    ASSERT_TRUE(answer) << answer.error().message();
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      EXPECT_EQ(described((*answer)[i]), described(reference[i]))
+          << "renew of " << name_of(*claims[i]);
+    }
+    compare(expected, "renew of " + std::to_string(claims.size()));
   }
   void change(const spi::claim_ptr& claim, spi::mode to, std::uint64_t process) {
     memory::effects expected;
@@ -200,7 +210,7 @@ class world {
     if (pick(12) != 0) return ledgers_.pass(std::chrono::microseconds(pick(1500)));
     // Offers that run out are looked at elsewhere: silence is each store's own affair.
     for (const wish& each : wishes_) {
-      if (ledgers_.offers.contains(each.claim->id)) ledgers_.renew(each.claim, each.process);
+      if (ledgers_.offers.contains(each.claim->id)) ledgers_.renew({each.claim}, each.process);
     }
     ledgers_.offers.clear();
     ledgers_.pass(std::chrono::milliseconds(pick(1900)));
@@ -216,7 +226,8 @@ class world {
     const std::size_t index = pick(static_cast<std::uint32_t>(wishes_.size()));
     const wish chosen = wishes_[index];
     if (choice < 48) return ledgers_.attempt(chosen.claim, chosen.process);
-    if (choice < 62) return ledgers_.renew(chosen.claim, chosen.process);
+    if (choice < 55) return ledgers_.renew({chosen.claim}, chosen.process);
+    if (choice < 62) return ledgers_.renew(all_of(chosen.process), chosen.process);
     if (choice < 88) {
       ledgers_.leave(chosen.claim, chosen.process, pick(4) == 0);
       // Left claims are attempted again now and then: late duplicates.
@@ -228,6 +239,16 @@ class world {
       const auto how = pick(2) == 0 ? spi::revocation::force : spi::revocation::safe;
       ledgers_.revoke(chosen.claim->resource, how);
     }
+  }
+
+  std::vector<spi::claim_ptr> all_of(std::uint64_t process) const {
+    std::vector<spi::claim_ptr> all;
+    for (const wish& each : wishes_) {
+      if (each.process == process) all.push_back(each.claim);
+    }
+    const auto name = [](const spi::claim_ptr& each) { return each->resource.name; };
+    std::ranges::stable_sort(all, {}, name);
+    return all;
   }
 
   void act_on_latch() {

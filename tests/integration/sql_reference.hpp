@@ -22,7 +22,9 @@ class sql_rules {
   virtual ~sql_rules() = default;
   virtual sql::rows attempt(time now, const spi::claim& claim, const std::string& process) = 0;
   virtual sql::rows leave(time now, const spi::claim& claim, bool remember) = 0;
-  virtual sql::rows renew(time now, const spi::claim& claim, const std::string& process) = 0;
+  // An answer for each, in the same order. They are sorted by their keys.
+  virtual sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
+                          const std::string& process) = 0;
   virtual sql::rows change(time now, const spi::claim& claim, spi::mode to,
                            const std::string& process) = 0;
   virtual sql::rows revoke(time now, const spi::resource_id& resource, bool force) = 0;

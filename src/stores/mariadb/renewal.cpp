@@ -4,18 +4,25 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace holdfast::mariadb {
 
 arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
                                     const std::string& process) {
   std::string packed;
+  std::vector<std::string> keys;
+  std::vector<std::string> ids;
   for (const spi::claim_ptr& each : claims) {
-    pack(packed, sql::key_of(each->resource));
-    packed += sql::bytes_of(each->id);
+    std::string key = sql::key_of(each->resource);
+    pack(packed, key);
+    ids.emplace_back(sql::bytes_of(each->id));
+    packed += ids.back();
+    if (keys.empty() || keys.back() != key) keys.push_back(std::move(key));
   }
   arguments with;
-  with.bytes(packed).bytes(process);
+  with.bytes(packed).number(static_cast<std::int64_t>(claims.size()));
+  with.numbers(keys).numbers(ids).bytes(process);
   return with;
 }
 

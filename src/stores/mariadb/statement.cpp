@@ -66,6 +66,17 @@ arguments& arguments::number(std::int64_t value) {
   return *this;
 }
 
+arguments& arguments::numbers(const std::vector<std::string>& values) {
+  separate();
+  text_ += '\'';
+  for (const std::string& each : values) {
+    if (text_.back() != '\'') text_ += ',';
+    text_ += "0x" + sql::to_hex(each);
+  }
+  text_ += '\'';
+  return *this;
+}
+
 void pack(std::string& into, std::string_view value) {
   into += static_cast<char>(value.size() >> 8U & 0xffU);
   into += static_cast<char>(value.size() & 0xffU);

@@ -58,6 +58,8 @@ class arguments {
   arguments& text(std::string_view value) { return bytes(value); }
   arguments& number(std::int64_t value);
   arguments& flag(bool value) { return number(value ? 1 : 0); }
+  // As text that can stand in a statement: '0xff00,0xaa'.
+  arguments& numbers(const std::vector<std::string>& values);
   // Each with two bytes of length before it.
   arguments& list(const std::vector<std::string>& values);
   arguments& home();  // the connection that sends it: filled in by its link

@@ -16,6 +16,9 @@ constexpr std::string_view promote =
 constexpr std::string_view claims =
 #include "stores/postgresql/claims.sql.inc"
     ;
+constexpr std::string_view renewal =
+#include "stores/postgresql/renewal.sql.inc"
+    ;
 constexpr std::string_view overview =
 #include "stores/postgresql/overview.sql.inc"
     ;
@@ -42,7 +45,7 @@ std::string joined(std::string_view schema, std::initializer_list<std::string_vi
 }
 
 std::string of_leases(std::string_view schema) {
-  return joined(schema, {tables, promote, claims, overview, transaction});
+  return joined(schema, {tables, promote, claims, renewal, overview, transaction});
 }
 
 // Came later, and is added to tables that have only the former.

@@ -1,0 +1,47 @@
+// What a long line costs the server.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "stores/postgresql/schema.hpp"
+#include "support/postgresql_server.hpp"
+#include "support/postgresql_session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace holdfast::test {
+namespace {
+
+TEST(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) {
+  // Broken: each re-check passes the row's versions that those before it left, and a line of thousands
+  // keeps the server busy by itself.
+  const std::string url = shared_postgresql().url("x");
+  postgresql_session server(url.substr(0, url.find('?')));
+  const std::string schema = fresh_schema();
+  server.run(postgresql::installation(schema));
+  const std::string id = "decode(lpad(to_hex(i), 32, '0'), 'hex')";
+  server.ask("SELECT " + schema + ".attempt_1('/x', " + id +
+             ", 'a' || i, 'p1', 0::int2, 1, 0, true, true, true, 30000000, 0, 1, '') "
+             "FROM generate_series(1, 100) i");
+  const auto written = [&] {
+    return std::stol(
+        server.ask("SELECT pg_stat_get_xact_tuples_updated('" + schema + ".resources'::regclass)")
+            .front());
+  };
+  server.run("BEGIN");  // so that the numbers are of one transaction
+  const long before = written();
+  const auto answers =
+      server.ask("SELECT " + schema + ".renew_1(array_agg('/x'::bytea), array_agg(" + id +
+                 "), 'p1') FROM generate_series(1, 100) i");
+  const long after = written();
+  server.run("COMMIT");
+  ASSERT_EQ(answers.size(), 100U);
+  EXPECT_EQ(answers.front().substr(0, 4), "r g ");
+  EXPECT_EQ(answers.back().substr(0, 2), "w ");
+  EXPECT_EQ(after - before, 1);
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
