@@ -92,6 +92,28 @@ def postgresql(folder):
 
 
 @contextlib.contextmanager
+def mariadb(folder):
+    """Durable commits. Not as root, which it refuses."""
+    as_user = {}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("mysql")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    data = folder / "data"
+    subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db",
+                    "--auth-root-authentication-method=normal"], check=True, capture_output=True,
+                   cwd=folder, **as_user)
+    first = folder / "init.sql"
+    first.write_text("CREATE USER tester@'%';\nGRANT ALL ON *.* TO tester@'%';\nCREATE DATABASE locks;\n")
+    port = free_port()
+    command = [shutil.which("mariadbd") or "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={data}",
+               f"--tmpdir={folder}", f"--socket={folder}/socket", f"--port={port}",
+               "--bind-address=127.0.0.1", "--skip-name-resolve", f"--init-file={first}"]
+    with running(command, port, cwd=folder, **as_user) as process:
+        yield f"127.0.0.1:{port}", f"mariadb://tester@127.0.0.1:{port}/locks", process.pid
+
+
+@contextlib.contextmanager
 def etcd(folder):
     """Without disk syncs, as ZooKeeper here."""
     port, peers = free_port(), free_port()
@@ -110,8 +132,8 @@ def embedded(folder):
     yield str(folder), f"sqlite:{folder}/locks.db", None
 
 
-ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "etcd": etcd,
-           "embedded": embedded}
+ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "mariadb": mariadb,
+           "etcd": etcd, "embedded": embedded}
 
 
 @contextlib.contextmanager
