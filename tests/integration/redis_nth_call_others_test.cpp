@@ -95,7 +95,7 @@ class redis_nth_call_foreign : public redis_nth_call_others {
   const redis::script& use(redis::script redis::scripts::*which) { return (*all).*which; }
 
   reply attempt(const std::string& who) {
-    return caller.run(use(format->attempt), taking, {who, "60000", "0"});
+    return caller.run(use(format->attempt), taking, {who, "60000", "0", "1"});
   }
   std::int64_t leave(const std::string& who) {
     return caller.run(use(format->leave), leaving, {who, "0", "channel"}).elements.at(0).integer;
@@ -115,7 +115,7 @@ TEST_P(redis_nth_call_foreign, of_an_attempt) {
   in_every_format([&] {
     std::int64_t last = 0;
     sweep(
-        use(format->attempt), taking, {"me", "60000", "0"}, [] {},
+        use(format->attempt), taking, {"me", "60000", "0", "1"}, [] {},
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           EXPECT_TRUE(ends());
@@ -150,11 +150,11 @@ TEST_P(redis_nth_call_foreign, of_a_renewal) {
   in_every_format([&] {
     std::int64_t fence = 0;
     sweep(
-        use(format->renew), renewing, {"me", "60000", "1"},
+        use(format->renew), renewing, {"me", "60000", "1", "1"},
         [&] { fence = attempt("me").elements.at(2).integer; },
         [&] {
           EXPECT_EQ(holder(), "me");
-          const reply renewed = caller.run(use(format->renew), renewing, {"me", "60000", "1"});
+          const reply renewed = caller.run(use(format->renew), renewing, {"me", "60000", "1", "1"});
           EXPECT_EQ(renewed.elements.at(1).integer, 0);
           EXPECT_EQ(renewed.elements.at(2).integer, fence);
         });
