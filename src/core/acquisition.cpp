@@ -97,14 +97,13 @@ void acquisition::pursue() {
   engine_->departing().follow(request_.resource, [runner] { runner->start(); });
 }
 
-void acquisition::settled(const std::shared_ptr<claim_runner>& runner,
-                          result<fence_token> outcome) {
+void acquisition::settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
+                          time_point now) {
   if (!outcome) {
     answer(tl::unexpected<error>(std::move(outcome.error())));
     if (gate_) gate_->leave();
     return;
   }
-  const time_point now = engine_->runtime().now();
   if (gate_) {
     // A stand-in reserves no fences: nothing is passed on.
     const std::uint32_t block = runner->degraded() ? 1 : runner->claim().fence_block;

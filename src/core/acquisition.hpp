@@ -42,7 +42,8 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
   // From the gate, when the client is closed.
   void give_up(error why);
   // From the runner of its claim.
-  void settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome);
+  void settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
+               time_point now);
 
   std::uint64_t ticket = 0;  // the gate's
 

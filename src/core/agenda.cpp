@@ -16,7 +16,13 @@ void agenda::schedule(const std::shared_ptr<agenda_item>& item, time_point when)
   } else {
     if (when == time_point::max()) return;
     item->key_ = {when, next_ticket_++};
-    items_.emplace(item->key_, item);
+    if (spare_.empty()) {
+      items_.emplace(item->key_, item);
+    } else {
+      spare_.key() = item->key_;
+      spare_.mapped() = item;
+      items_.insert(std::move(spare_));
+    }
   }
   if (when < armed_) arm(lock);
 }
@@ -29,7 +35,7 @@ void agenda::drop(agenda_item& item) noexcept {
   item.key_.second = 0;
   if (found == items_.end()) return;
   dropped = std::move(found->second);
-  items_.erase(found);
+  spare_ = items_.extract(found);
   // The timer stays: firing for nothing once is cheaper than a system call per release.
 }
 
@@ -89,7 +95,7 @@ void agenda::gather(time_point now, time_point horizon) {
 }
 
 void agenda::stop() noexcept {
-  std::map<std::pair<time_point, std::uint64_t>, std::shared_ptr<agenda_item>> dropped;
+  list dropped;
   spi::runtime::timer_id timer = 0;
   {
     const std::lock_guard lock(mutex_);

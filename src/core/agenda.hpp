@@ -53,6 +53,8 @@ class agenda : public std::enable_shared_from_this<agenda> {
   [[nodiscard]] std::size_t size() const;
 
  private:
+  using list = std::map<std::pair<time_point, std::uint64_t>, std::shared_ptr<agenda_item>>;
+
   void sweep(std::uint64_t round);
   void arm(std::unique_lock<std::mutex>& lock);
   std::vector<std::shared_ptr<agenda_item>> take_until(time_point moment);
@@ -61,12 +63,13 @@ class agenda : public std::enable_shared_from_this<agenda> {
   spi::task swept_;
 
   mutable std::mutex mutex_;
-  std::map<std::pair<time_point, std::uint64_t>, std::shared_ptr<agenda_item>> items_;  // guarded
-  std::uint64_t next_ticket_ = 1;                                                       // guarded
-  time_point armed_ = time_point::max();                                                // guarded
-  spi::runtime::timer_id timer_ = 0;                                                    // guarded
-  std::uint64_t round_ = 0;  // guarded; which timer was armed last
-  bool stopped_ = false;     // guarded
+  list items_;                            // guarded
+  list::node_type spare_;                 // guarded; of the last that was dropped, for the next
+  std::uint64_t next_ticket_ = 1;         // guarded
+  time_point armed_ = time_point::max();  // guarded
+  spi::runtime::timer_id timer_ = 0;      // guarded
+  std::uint64_t round_ = 0;               // guarded; which timer was armed last
+  bool stopped_ = false;                  // guarded
 };
 
 }  // namespace holdfast::core

@@ -24,7 +24,7 @@ void claim_runner::feed(Step&& step) {
   const auto self = shared_from_this();     // the engine's list may drop us at the end
   std::unique_lock lock(mutex_);
   if (running_) {
-    inputs_.emplace_back(std::forward<Step>(step));
+    inputs_.add(std::forward<Step>(step));
     return;
   }
   run(lock, step);
@@ -35,16 +35,20 @@ template <class Step>
 void claim_runner::run(std::unique_lock<std::mutex>& lock, Step& step) {
   running_ = true;
   lock.unlock();
-  after_step(step(engine_->runtime().now()));
+  const time_point now = engine_->runtime().now();
+  after_step(step(now), now);
   lock.lock();
   drain(lock);
 }
 
 void claim_runner::drain(std::unique_lock<std::mutex>& lock) {
   while (!inputs_.empty()) {
-    std::vector<input> inputs = std::exchange(inputs_, {});
-    lock.unlock();
-    for (input& step : inputs) after_step(step(engine_->runtime().now()));
+    {
+      inbox::input step = inputs_.take();
+      lock.unlock();
+      const time_point now = engine_->runtime().now();
+      after_step(step(now), now);
+    }
     lock.lock();
   }
   const bool ended = machine_.where() == claim_machine::phase::ended;
@@ -53,9 +57,9 @@ void claim_runner::drain(std::unique_lock<std::mutex>& lock) {
   if (ended) engine_->discharge(*this);
 }
 
-void claim_runner::after_step(claim_machine::orders todo) {
+void claim_runner::after_step(claim_machine::orders todo, time_point now) {
   publish();
-  carry_out(std::move(todo));
+  carry_out(std::move(todo), now);
   if (std::exchange(announced_, false)) engine_->departing().sent(claim_->resource);
   const time_point wake = machine_.wake_at();
   if (wake != time_point::max()) engine_->schedule().schedule(shared_from_this(), wake);
@@ -73,12 +77,13 @@ void claim_runner::publish() noexcept {
   ttl_.store(machine_.granted_ttl().count(), std::memory_order_release);
 }
 
-void claim_runner::carry_out(claim_machine::orders todo) {
+// `begun`: when the step began, so before whatever is sent here.
+void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
   if (todo.wanted) tell_wanted();  // before anybody can pass it on
   if (todo.lose) tell_lost(*todo.lose);
-  if (todo.attempt) send_attempt();
+  if (todo.attempt) send_attempt(begun);
   if (todo.watch) {
-    engine_->store().watch(claim_, seen_, context(),
+    engine_->store().watch(claim_, seen_, context(begun),
                            [self = shared_from_this()](result<spi::armed> answer) {
                              self->feed([self = self.get(), answer](time_point now) {
                                return self->machine_.watched(now, answer);
@@ -86,9 +91,9 @@ void claim_runner::carry_out(claim_machine::orders todo) {
                            });
   }
   if (todo.renew) engine_->dog().collect(shared_from_this());
-  if (todo.leave) send_leave(todo.unanswered);
+  if (todo.leave) send_leave(begun, todo.unanswered);
   // After the leave: what the requester asks for next must not meet its own claim that gave up.
-  if (todo.settle) settle(std::move(*todo.settle));
+  if (todo.settle) settle(std::move(*todo.settle), begun);
   if (todo.released) {
     spi::completion<void> done;
     {
@@ -105,34 +110,33 @@ void claim_runner::carry_out(claim_machine::orders todo) {
   }
 }
 
-spi::op_context claim_runner::context(bool unanswered) const {
-  const time_point now = engine_->runtime().now();
+spi::op_context claim_runner::context(time_point now, bool unanswered) const {
   return {.deadline = now + command_limit(engine_->settings().limit, claim_->ttl),
           .unanswered = unanswered};
 }
 
-void claim_runner::send_attempt() {
+void claim_runner::send_attempt(time_point sent_at) {
   if (mutated(mutant::new_id_on_retry) && attempts_ > 0) {
     auto other = std::make_shared<spi::claim>(*claim_);
     other->id = engine_->new_claim_id();
     claim_ = std::move(other);
   }
   ++attempts_;
-  const time_point sent_at = engine_->runtime().now();
-  engine_->store().attempt(
-      claim_, shared_from_this(), context(),
-      [self = shared_from_this(), sent_at](result<spi::outcome> answer) {
-        self->feed([self = self.get(), sent_at, answer = std::move(answer)](time_point now) {
-          if (answer && std::holds_alternative<spi::blocked>(*answer)) {
-            self->seen_ = std::get<spi::blocked>(*answer);
-          }
-          return self->machine_.attempted(now, sent_at, answer);
-        });
-      });
+  engine_->store().attempt(claim_, shared_from_this(), context(sent_at),
+                           [self = shared_from_this(), sent_at](result<spi::outcome> answer) {
+                             self->attempt_answer_ = std::move(answer);
+                             self->feed([self = self.get(), sent_at](time_point now) {
+                               const result<spi::outcome> given = std::move(self->attempt_answer_);
+                               if (given && std::holds_alternative<spi::blocked>(*given)) {
+                                 self->seen_ = std::get<spi::blocked>(*given);
+                               }
+                               return self->machine_.attempted(now, sent_at, given);
+                             });
+                           });
 }
 
-void claim_runner::send_leave(bool unanswered) {
-  engine_->store().leave(claim_, context(unanswered),
+void claim_runner::send_leave(time_point begun, bool unanswered) {
+  engine_->store().leave(claim_, context(begun, unanswered),
                          [self = shared_from_this()](result<spi::departure> answer) {
                            self->feed([self = self.get(), answer](time_point now) {
                              return self->machine_.departed(now, answer);
@@ -140,14 +144,14 @@ void claim_runner::send_leave(bool unanswered) {
                          });
 }
 
-void claim_runner::settle(result<fence_token> answer) {
+void claim_runner::settle(result<fence_token> answer, time_point now) {
   std::shared_ptr<acquisition> requester;
   {
     const std::lock_guard lock(mutex_);
     requester = std::move(requester_);
   }
   if (!requester) return;
-  requester->settled(shared_from_this(), std::move(answer));
+  requester->settled(shared_from_this(), std::move(answer), now);
 }
 
 void claim_runner::tell_lost(const error& why) {
@@ -204,7 +208,7 @@ void claim_runner::release(spi::completion<void> done) noexcept {
   if (!running_) return run(lock, step);
   // Whoever feeds the machine sends it, later: what the caller asks for next must not overtake it.
   engine_->departing().announce(claim_->resource);
-  inputs_.emplace_back([this, step](time_point now) {
+  inputs_.add([this, step](time_point now) {
     announced_ = true;
     return step(now);
   });
@@ -239,7 +243,7 @@ void claim_runner::refreshed(time_point sent_at, const spi::renewal& answer) {
 
 void claim_runner::change(spi::mode to, spi::completion<fence_token> done) {
   engine_->store().change(
-      claim_, to, context(),
+      claim_, to, context(engine_->runtime().now()),
       [self = shared_from_this(), done = std::move(done)](result<spi::granted> answer) mutable {
         if (!answer) return done(tl::unexpected<error>(std::move(answer.error())));
         self->feed([self = self.get(), fence = answer->fence](time_point) {

@@ -7,6 +7,7 @@
 #include "core/agenda.hpp"
 #include "core/claim_machine.hpp"
 #include "core/engine.hpp"
+#include "core/inbox.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -15,7 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 namespace holdfast::core {
 
@@ -74,32 +74,32 @@ class claim_runner final : public agenda_item,
   }
 
  private:
-  using input = spi::function<claim_machine::orders(time_point now)>;
-
   template <class Step>
   void feed(Step&& step);
   template <class Step>
   void run(std::unique_lock<std::mutex>& lock, Step& step);
   void drain(std::unique_lock<std::mutex>& lock);
-  void after_step(claim_machine::orders todo);
-  void carry_out(claim_machine::orders todo);
-  void settle(result<fence_token> answer);
+  void after_step(claim_machine::orders todo, time_point now);
+  void carry_out(claim_machine::orders todo, time_point begun);
+  void settle(result<fence_token> answer, time_point now);
   void tell_lost(const error& why);
   void tell_wanted();
-  void send_attempt();
-  void send_leave(bool unanswered);
+  void send_attempt(time_point sent_at);
+  void send_leave(time_point begun, bool unanswered);
   void publish() noexcept;
-  [[nodiscard]] spi::op_context context(bool unanswered = false) const;
+  [[nodiscard]] spi::op_context context(time_point now, bool unanswered = false) const;
 
   const std::shared_ptr<engine> engine_;
   spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
   std::uint32_t attempts_ = 0;  // used while running_
   spi::blocked seen_;           // used while running_: the last such answer, for watch()
-  bool announced_ = false;      // used while running_: this step is a release others wait for
+  // Of the one attempt that is in flight: set by its completion, taken by the step that this feeds.
+  result<spi::outcome> attempt_answer_;
+  bool announced_ = false;  // used while running_: this step is a release others wait for
 
   std::mutex mutex_;
   bool running_ = false;                    // guarded by mutex_: somebody feeds the machine
-  std::vector<input> inputs_;               // guarded by mutex_
+  inbox inputs_;                            // guarded by mutex_
   std::shared_ptr<acquisition> requester_;  // guarded by mutex_; until settled
   std::weak_ptr<hold> holder_;              // guarded by mutex_
   bool lost_ = false;                       // guarded by mutex_

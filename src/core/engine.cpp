@@ -141,7 +141,13 @@ void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, 
 void engine::enlist(const std::shared_ptr<claim_runner>& runner) {
   const std::lock_guard lock(mutex_);
   runner->ticket = next_ticket_++;
-  runners_.emplace(runner->ticket, runner);
+  if (spare_.empty()) {
+    runners_.emplace(runner->ticket, runner);
+    return;
+  }
+  spare_.key() = runner->ticket;
+  spare_.mapped() = runner;
+  runners_.insert(runners_.end(), std::move(spare_));
 }
 
 void engine::discharge(claim_runner& runner) noexcept {
@@ -153,7 +159,7 @@ void engine::discharge(claim_runner& runner) noexcept {
     const auto found = runners_.find(runner.ticket);
     if (found == runners_.end()) return;
     dropped = std::move(found->second);
-    runners_.erase(found);
+    spare_ = runners_.extract(found);
     finished = runners_.empty() && on_closed_;
   }
   if (finished) finish_close();
@@ -191,7 +197,7 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
 
 void engine::finish_close() {
   spi::function<void(abandoned)> done;
-  std::map<std::uint64_t, std::shared_ptr<claim_runner>> left;
+  runner_list left;
   {
     const std::lock_guard lock(mutex_);
     done = std::move(on_closed_);

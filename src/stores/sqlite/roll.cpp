@@ -4,21 +4,29 @@
 
 namespace holdfast::sqlite {
 
-void roll::enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
+std::int64_t roll::enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
   const std::lock_guard lock(mutex_);
-  entry& of = entries_[claim->id];
-  of.claim = claim;
-  of.wake = std::move(wakeup);
+  auto found = entries_.find(claim->id);
+  if (found == entries_.end() && !spare_.empty()) {
+    spare_.key() = claim->id;
+    found = entries_.insert(std::move(spare_)).position;
+  } else if (found == entries_.end()) {
+    found = entries_.emplace(claim->id, entry{}).first;
+  }
+  found->second.claim = claim;
+  found->second.wake = std::move(wakeup);
+  return found->second.place;
 }
 
 void roll::strike(const spi::claim_id& id) {
-  entries::node_type ended;  // destroyed under no lock
+  entry ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
-  owed_.erase(id);
+  if (!owed_.empty()) owed_.erase(id);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   unwatch(id, found->second);
-  ended = entries_.extract(found);
+  ended = std::exchange(found->second, {});
+  spare_ = entries_.extract(found);
 }
 
 bool roll::empty() const {
@@ -44,6 +52,14 @@ void roll::set_place(const spi::claim_id& id, std::int64_t place) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (found != entries_.end()) found->second.place = place;
+}
+
+void roll::set_seat(const spi::claim_id& id, std::int64_t place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  found->second.place = place;
+  unwatch(id, found->second);
 }
 
 roll::wakeup_ptr roll::wakeup(const spi::claim_id& id) const {
@@ -83,17 +99,21 @@ std::vector<roll::wakeup_ptr> roll::watchers(std::int64_t client) const {
 void roll::add_pending(const spi::claim_id& id) {
   const std::lock_guard lock(mutex_);
   ++pending_[id];
+  pending_claims_.store(pending_.size(), std::memory_order_release);
 }
 
 void roll::end_pending(const spi::claim_id& id) {
   const std::lock_guard lock(mutex_);
   const auto found = pending_.find(id);
   if (found != pending_.end() && --found->second == 0) pending_.erase(found);
+  pending_claims_.store(pending_.size(), std::memory_order_release);
 }
 
+// Verbs of one claim come one after the other, so who asks for one sees what the last left.
 bool roll::pending(const spi::claim_id& id) const {
+  if (pending_claims_.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(mutex_);
-  return !pending_.empty() && pending_.contains(id);
+  return pending_.contains(id);
 }
 
 void roll::owe(const spi::claim_id& id) {

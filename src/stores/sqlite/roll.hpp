@@ -4,6 +4,8 @@
 
 #include <holdfast/spi/store.hpp>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -19,8 +21,8 @@ class roll {
  public:
   using wakeup_ptr = std::shared_ptr<spi::wakeup>;
 
-  // Known from here on; a claim that is known already keeps its place.
-  void enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup);
+  // Known from here on; a claim that is known already keeps its place, which is the answer.
+  std::int64_t enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup);
   void strike(const spi::claim_id& id);
   [[nodiscard]] bool empty() const;
   [[nodiscard]] std::vector<spi::claim_ptr> claims() const;
@@ -28,6 +30,8 @@ class roll {
   // 0: nowhere, as far as this client knows.
   [[nodiscard]] std::int64_t place(const spi::claim_id& id) const;
   void set_place(const spi::claim_id& id, std::int64_t place);
+  // It holds there, and waits for nobody's end any more.
+  void set_seat(const spi::claim_id& id, std::int64_t place);
   [[nodiscard]] wakeup_ptr wakeup(const spi::claim_id& id) const;
 
   // Whose end this claim wants to know of, instead of those before.
@@ -66,9 +70,11 @@ class roll {
   void unwatch(const spi::claim_id& id, entry& of);
 
   mutable std::mutex mutex_;
-  entries entries_;                                             // guarded by mutex_
+  entries entries_;           // guarded by mutex_
+  entries::node_type spare_;  // guarded by mutex_; of the last that was struck, for the next
   std::unordered_map<std::int64_t, ids> watched_;               // guarded by mutex_; by client
   std::unordered_map<spi::claim_id, int, part_of_id> pending_;  // guarded by mutex_
+  std::atomic<std::size_t> pending_claims_{0};                  // as many as are in pending_
   ids owed_;                                                    // guarded by mutex_
 };
 

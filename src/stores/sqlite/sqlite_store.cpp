@@ -159,8 +159,8 @@ void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   const spi::claim_id& id = claim->id;
   perform(&id, context, std::move(done),
           [claim, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
-            self.roll_->enlist(claim, wakeup);
-            return self.do_attempt(*claim, deadline);
+            const std::int64_t place = self.roll_->enlist(claim, wakeup);
+            return self.do_attempt(*claim, place, deadline);
           });
 }
 

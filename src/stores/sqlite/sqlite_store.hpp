@@ -109,7 +109,8 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   result<void> write(time_point deadline, effects& out, const spi::claim_id* claim,
                      AtOnce&& at_once, Work&& work);
   void settle(const std::string& key, time_point deadline);
-  result<spi::outcome> do_attempt(const spi::claim& claim, time_point deadline);
+  // `place`: where the claim stands, as far as this client knows.
+  result<spi::outcome> do_attempt(const spi::claim& claim, std::int64_t place, time_point deadline);
   result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
   result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
                                              time_point deadline);

@@ -49,12 +49,12 @@ void sqlite_store::settle(const std::string& key, time_point deadline) {
   }
 }
 
-result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, time_point deadline) {
+result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int64_t place,
+                                              time_point deadline) {
   schedule_upkeep();
   result<spi::outcome> answer;
   for (int round = 0; round < burial_rounds; ++round) {
     effects out;
-    std::int64_t place = roll_->place(claim.id);
     auto done = write(
         deadline, out, &claim.id,
         [&](ledger& book, const moment& step) {
@@ -64,15 +64,18 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, time_poin
         },
         [&](ledger& book, const moment& step) { answer = book.attempt(step, claim, place); });
     if (!done) return tl::unexpected(std::move(done.error()));
-    roll_->set_place(claim.id, place);
+    const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
+    if (answer && blocked == nullptr) {
+      roll_->set_seat(claim.id, place);
+    } else {
+      roll_->set_place(claim.id, place);
+    }
     const bool found_dead = courier_->deliver(out, deadline);
     if (!answer) {
       roll_->strike(claim.id);
       return answer;
     }
-    const auto* blocked = std::get_if<spi::blocked>(&*answer);
     if (blocked == nullptr) {
-      roll_->watch(claim.id, {});
       if (found_dead) settle(key_of(claim.resource), deadline);
       return answer;
     }
@@ -138,7 +141,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
     if (each.state == spi::hold_state::lost) roll_->strike(claims[i]->id);
     if (each.state != spi::hold_state::waiting) continue;
     if (behind[i] && !courier_->watch(claims[i]->id, {*behind[i]}, deadline)) continue;
-    const auto asked = do_attempt(*claims[i], deadline);
+    const auto asked = do_attempt(*claims[i], roll_->place(claims[i]->id), deadline);
     if (!asked) {
       each.state = spi::hold_state::unknown;
     } else if (const auto* grant = std::get_if<spi::granted>(&*asked)) {
