@@ -1,6 +1,7 @@
 #include "stores/sqlite/database.hpp"
 
 #include "stores/sqlite/inheritance.hpp"
+#include "stores/sqlite/log_files.hpp"
 
 #include <sqlite3.h>
 
@@ -117,7 +118,7 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
   std::unique_ptr<database> made = std::move(*prepared);
   // No mutex: the session's turn keeps threads apart.
   const int opened = sqlite3_open_v2(path.c_str(), &made->handle_,
-                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, log_files::vfs());
   if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
   sqlite3_extended_result_codes(made->handle_, 1);
   sqlite3_busy_handler(made->handle_, &database::wait_for_foreigner, made.get());
