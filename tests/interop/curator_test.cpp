@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,7 +108,9 @@ TEST_F(curator, a_reader_shares_with_readers_and_waits_for_writers) {
   child_process writer = peer("write", 200, 1);
   ASSERT_TRUE(eventually([&] { return read() > 0 || !writer.alive(); }, patience * 2)) << log();
   const client mine = open();
-  while (read() >= 0 && writer.alive()) {
+  // Until it ends, not until the number says so: without the lock that is seen half written.
+  std::optional<int> status;
+  while (!(status = writer.ended())) {
     const auto held = shared_mutex(mine, "stock").acquire_shared({.wait = patience});
     ASSERT_TRUE(held) << held.error().message();
     const long before = read();
@@ -115,6 +118,7 @@ TEST_F(curator, a_reader_shares_with_readers_and_waits_for_writers) {
     EXPECT_EQ(read(), before);
     EXPECT_GE(before, 0);
   }
+  EXPECT_EQ(status, 0) << log();
   EXPECT_EQ(read(), 200);
 }
 

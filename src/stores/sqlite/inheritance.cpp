@@ -17,9 +17,9 @@ constexpr auto fork_patience = std::chrono::seconds(2);
 constinit std::mutex door;             // held over a fork, and for a moment by who comes in
 constinit std::atomic<int> inside{0};  // threads
 constinit std::atomic<bool> forking{false};
-constinit std::mutex calm_mutex;
-std::condition_variable calm;  // nobody is inside; only who forks waits
-constinit bool clean = true;   // guarded by door: nobody was inside at the fork
+constinit std::mutex calm_mutex;  // held over a fork: who leaves takes it, and is not in the child
+std::condition_variable calm;     // nobody is inside; only who forks waits
+constinit bool clean = true;      // guarded by door: nobody was inside at the fork
 constinit std::atomic<bool> torn{false};
 constinit thread_local int depth = 0;
 
@@ -44,10 +44,12 @@ void inheritance::before_fork() noexcept {
   std::unique_lock lock(calm_mutex);
   // A thread that forks inside SQLite would wait for itself.
   clean = depth == 0 && calm.wait_for(lock, fork_patience, [] { return inside.load() == 0; });
+  lock.release();
 }
 
 void inheritance::after_fork_in_parent() noexcept {
   forking.store(false);
+  calm_mutex.unlock();
   door.unlock();
 }
 
@@ -55,6 +57,7 @@ void inheritance::after_fork_in_child() noexcept {
   inside.store(depth > 0 ? 1 : 0);  // the others' threads are not here
   forking.store(false);
   if (!clean) torn.store(true);
+  calm_mutex.unlock();
   door.unlock();
 }
 
