@@ -91,7 +91,7 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
                            });
   }
   if (todo.renew) engine_->dog().collect(shared_from_this());
-  if (todo.leave) send_leave(begun, todo.unanswered);
+  if (todo.leave) send_leave(begun, todo.unanswered, todo.settle.has_value());
   // After the leave: what the requester asks for next must not meet its own claim that gave up.
   if (todo.settle) settle(std::move(*todo.settle), begun);
   if (todo.released) {
@@ -135,13 +135,14 @@ void claim_runner::send_attempt(time_point sent_at) {
                            });
 }
 
-void claim_runner::send_leave(time_point begun, bool unanswered) {
-  engine_->store().leave(claim_, context(begun, unanswered),
-                         [self = shared_from_this()](result<spi::departure> answer) {
-                           self->feed([self = self.get(), answer](time_point now) {
-                             return self->machine_.departed(now, answer);
-                           });
-                         });
+void claim_runner::send_leave(time_point begun, bool unanswered, bool in_passing) {
+  spi::op_context how = context(begun, unanswered);
+  how.in_passing = in_passing;
+  engine_->store().leave(claim_, how, [self = shared_from_this()](result<spi::departure> answer) {
+    self->feed([self = self.get(), answer](time_point now) {
+      return self->machine_.departed(now, answer);
+    });
+  });
 }
 
 void claim_runner::settle(result<fence_token> answer, time_point now) {

@@ -85,7 +85,7 @@ class claim_runner final : public agenda_item,
   void tell_lost(const error& why);
   void tell_wanted();
   void send_attempt(time_point sent_at);
-  void send_leave(time_point begun, bool unanswered);
+  void send_leave(time_point begun, bool unanswered, bool in_passing);
   void publish() noexcept;
   [[nodiscard]] spi::op_context context(time_point now, bool unanswered = false) const;
 

@@ -1,8 +1,11 @@
 // What happens to the file and to the machine: reboot, other clocks, deletion, replacement, foreign
 // programs, a process that is stopped at the worst moment.
 #include "integration/sqlite_harness.hpp"
+#include "support/eventually.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
+
+#include <holdfast/holdfast.hpp>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,6 +16,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <stop_token>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
@@ -288,6 +294,55 @@ TEST(sqlite_gate, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
     others.push_back(std::make_unique<embedded_client>(file.path()));
   }
   stays.acquire(stays.claim());
+}
+
+TEST(sqlite_gate, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
+  // Broken: a service that is to end hangs in request_stop() while another process is stopped inside.
+  const embedded_file file;
+  const client holder = client::open("sqlite:" + file.path()).value();
+  const client other = client::open("sqlite:" + file.path()).value();
+  const auto held = mutex(holder, "stock").acquire({.wait = 0s});
+  ASSERT_TRUE(held);
+  std::stop_source stop;
+  auto waits = std::async(std::launch::async, [&] {
+    return mutex(other, "stock").acquire({.wait = patience * 4}, stop.get_token()).error();
+  });
+  ASSERT_TRUE(eventually([&] {
+    const auto seen = holder.inspect("stock");
+    return seen && seen->waiters.size() == 1;
+  }));
+  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(gate, 0);
+  ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+  const auto stops = std::async(std::launch::async, [&] { stop.request_stop(); });
+  EXPECT_EQ(stops.wait_for(2s), std::future_status::ready);
+  EXPECT_EQ(waits.wait_for(2s), std::future_status::ready);
+  ::close(gate);
+  EXPECT_EQ(waits.get(), errc::cancelled);
+}
+
+TEST(sqlite_gate, lets_who_tries_after_a_wait_not_meet_its_own_place_in_line) {
+  // Broken: the withdrawal waits for another thread, and the try that follows it is faster.
+  const embedded_file file;
+  const client holder = client::open("sqlite:" + file.path()).value();
+  const client other = client::open("sqlite:" + file.path()).value();
+  for (int round = 0; round < 100; ++round) {
+    auto held = mutex(holder, "stock").acquire({.wait = patience});
+    ASSERT_TRUE(held) << round;
+    mutex fair(other, "stock", {.fair = true});
+    std::stop_source stop;
+    auto waits = std::async(std::launch::async, [&] {
+      const errc told = fair.acquire({.wait = patience}, stop.get_token()).error().code;
+      static_cast<void>(held->release());
+      return std::pair(told, fair.acquire({.wait = 0s}).has_value());
+    });
+    ASSERT_TRUE(eventually([&] {
+      const auto seen = holder.inspect("stock");
+      return seen && seen->waiters.size() == 1;
+    }));
+    stop.request_stop();
+    EXPECT_EQ(waits.get(), std::pair(errc::cancelled, true)) << round;
+  }
 }
 
 TEST(sqlite_paths, that_lead_to_one_file_meet) {

@@ -106,6 +106,8 @@ struct op_context {
   time_point deadline{};  // answer by then, with unavailable if need be
   // Some request of this claim was never answered and may still arrive: leave() keeps a tombstone.
   bool unanswered = false;
+  // Nobody waits for the answer, but somebody for the call to return: leave() does not block.
+  bool in_passing = false;
 };
 
 template <class T>

@@ -96,24 +96,24 @@ std::vector<roll::wakeup_ptr> roll::watchers(std::int64_t client) const {
   return all;
 }
 
-void roll::add_pending(const spi::claim_id& id) {
+void roll::add_pending(const spi::resource_id& on) {
   const std::lock_guard lock(mutex_);
-  ++pending_[id];
-  pending_claims_.store(pending_.size(), std::memory_order_release);
+  ++pending_[on];
+  pending_names_.store(pending_.size(), std::memory_order_release);
 }
 
-void roll::end_pending(const spi::claim_id& id) {
+void roll::end_pending(const spi::resource_id& on) {
   const std::lock_guard lock(mutex_);
-  const auto found = pending_.find(id);
+  const auto found = pending_.find(on);
   if (found != pending_.end() && --found->second == 0) pending_.erase(found);
-  pending_claims_.store(pending_.size(), std::memory_order_release);
+  pending_names_.store(pending_.size(), std::memory_order_release);
 }
 
-// Verbs of one claim come one after the other, so who asks for one sees what the last left.
-bool roll::pending(const spi::claim_id& id) const {
-  if (pending_claims_.load(std::memory_order_acquire) == 0) return false;
+// Who asks for one verb after another sees what the one before left here.
+bool roll::pending(const spi::resource_id& on) const {
+  if (pending_names_.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(mutex_);
-  return pending_.contains(id);
+  return pending_.contains(on);
 }
 
 void roll::owe(const spi::claim_id& id) {

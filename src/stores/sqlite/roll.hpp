@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -38,10 +39,10 @@ class roll {
   void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients);
   [[nodiscard]] std::vector<wakeup_ptr> watchers(std::int64_t client) const;
 
-  // Verbs of this claim that wait for the worker: later ones must go behind them.
-  void add_pending(const spi::claim_id& id);
-  void end_pending(const spi::claim_id& id);
-  [[nodiscard]] bool pending(const spi::claim_id& id) const;
+  // Verbs on this resource that wait for the worker: later ones must go behind them.
+  void add_pending(const spi::resource_id& on);
+  void end_pending(const spi::resource_id& on);
+  [[nodiscard]] bool pending(const spi::resource_id& on) const;
 
   // A leave that found no answer is owed: it is repeated until it is answered, since a hold does
   // not end by time here.
@@ -72,10 +73,10 @@ class roll {
   mutable std::mutex mutex_;
   entries entries_;           // guarded by mutex_
   entries::node_type spare_;  // guarded by mutex_; of the last that was struck, for the next
-  std::unordered_map<std::int64_t, ids> watched_;               // guarded by mutex_; by client
-  std::unordered_map<spi::claim_id, int, part_of_id> pending_;  // guarded by mutex_
-  std::atomic<std::size_t> pending_claims_{0};                  // as many as are in pending_
-  ids owed_;                                                    // guarded by mutex_
+  std::unordered_map<std::int64_t, ids> watched_;  // guarded by mutex_; by client
+  std::map<spi::resource_id, int> pending_;        // guarded by mutex_
+  std::atomic<std::size_t> pending_names_{0};      // as many as are in pending_
+  ids owed_;                                       // guarded by mutex_
 };
 
 }  // namespace holdfast::sqlite

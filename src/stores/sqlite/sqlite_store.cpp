@@ -115,13 +115,15 @@ void sqlite_store::end_verb() const noexcept {
   if (--verbs_ == 0 && closed_) idle_.notify_all();
 }
 
-// Here, or where this thread must not block, on the worker. A claim's verbs keep their order.
+// Here, or where this call must not block, on the worker. The verbs on one resource that
+// follow each other keep their order: who tries after a wait does not meet its own place in line.
 template <class T, class Verb>
-void sqlite_store::perform(const spi::claim_id* id, const spi::op_context& context,
+void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
                            spi::completion<T> done, Verb verb) {
   if (auto begun = begin_verb(); !begun) return done(tl::unexpected(std::move(begun.error())));
-  if (reactor_->on_own_thread() || (id != nullptr && roll_->pending(*id))) {
-    return hop<T>(id, context, std::move(done), std::move(verb));
+  if (context.in_passing || reactor_->on_own_thread() ||
+      (of != nullptr && roll_->pending(of->resource))) {
+    return hop<T>(of, context, std::move(done), std::move(verb));
   }
   result<T> answer = verb(*this, context.deadline);
   end_verb();
@@ -129,25 +131,25 @@ void sqlite_store::perform(const spi::claim_id* id, const spi::op_context& conte
 }
 
 template <class T, class Verb>
-void sqlite_store::hop(const spi::claim_id* id, const spi::op_context& context,
+void sqlite_store::hop(const spi::claim* of, const spi::op_context& context,
                        spi::completion<T> done, Verb verb) {
   struct errand {
     std::shared_ptr<sqlite_store> store;
-    std::optional<spi::claim_id> id;
+    std::optional<spi::resource_id> on;
     time_point deadline;
     spi::completion<T> done;
     Verb verb;
 
     void finish(result<T> answer) {
-      if (id) store->roll_->end_pending(*id);
+      if (on) store->roll_->end_pending(*on);
       store->end_verb();
       done(std::move(answer));
     }
   };
   const auto work = std::make_shared<errand>(
-      errand{shared_from_this(), id != nullptr ? std::optional(*id) : std::nullopt,
+      errand{shared_from_this(), of != nullptr ? std::optional(of->resource) : std::nullopt,
              context.deadline, std::move(done), std::move(verb)});
-  if (id != nullptr) roll_->add_pending(*id);
+  if (of != nullptr) roll_->add_pending(of->resource);
   const bool posted = worker_->post(
       context.deadline, [work] { work->finish(work->verb(*work->store, work->deadline)); },
       [work] { work->finish(failure(errc::unavailable, "sqlite, not begun in time")); });
@@ -156,8 +158,8 @@ void sqlite_store::hop(const spi::claim_id* id, const spi::op_context& context,
 
 void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
-  const spi::claim_id& id = claim->id;
-  perform(&id, context, std::move(done),
+  const spi::claim& of = *claim;
+  perform(&of, context, std::move(done),
           [claim, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
             const std::int64_t place = self.roll_->enlist(claim, wakeup);
             return self.do_attempt(*claim, place, deadline);
@@ -172,8 +174,8 @@ void sqlite_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_cont
 
 void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                          spi::completion<spi::departure> done) {
-  const spi::claim_id& id = claim->id;
-  perform(&id, context, std::move(done), [claim](sqlite_store& self, time_point deadline) {
+  const spi::claim& of = *claim;
+  perform(&of, context, std::move(done), [claim](sqlite_store& self, time_point deadline) {
     return self.do_leave(*claim, deadline);
   });
 }
@@ -188,8 +190,8 @@ void sqlite_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
 
 void sqlite_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
                           spi::completion<spi::granted> done) {
-  const spi::claim_id& id = claim->id;
-  perform(&id, context, std::move(done), [claim, to](sqlite_store& self, time_point deadline) {
+  const spi::claim& of = *claim;
+  perform(&of, context, std::move(done), [claim, to](sqlite_store& self, time_point deadline) {
     return self.do_change(*claim, to, deadline);
   });
 }

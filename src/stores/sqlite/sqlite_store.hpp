@@ -92,10 +92,10 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   // sqlite_store.cpp
   result<void> start(const open_options& options);
   template <class T, class Verb>
-  void perform(const spi::claim_id* id, const spi::op_context& context, spi::completion<T> done,
+  void perform(const spi::claim* of, const spi::op_context& context, spi::completion<T> done,
                Verb verb);
   template <class T, class Verb>
-  void hop(const spi::claim_id* id, const spi::op_context& context, spi::completion<T> done,
+  void hop(const spi::claim* of, const spi::op_context& context, spi::completion<T> done,
            Verb verb);
   result<void> begin_verb() const;
   void end_verb() const noexcept;
