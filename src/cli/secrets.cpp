@@ -1,12 +1,12 @@
 #include "cli/secrets.hpp"
 
+#include "core/password_file.hpp"
+
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 namespace holdfast::cli {
@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::string_view url_variable = "HOLDFAST_URL=";
 constexpr std::string_view password_variable = "HOLDFAST_PASSWORD=";
-constexpr std::size_t longest_password = 4096;
 constexpr std::array<std::string_view, 3> secret_options{
     "password=", "sslpassword=", "sentinel_password="};
 
@@ -114,17 +113,9 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
 }
 
 outcome<std::string> read_password(const std::string& file) {
-  errno = 0;
-  std::ifstream input(file);
-  std::string line;
-  if (!input || !std::getline(input, line)) {
-    const std::string why = errno != 0 ? std::strerror(errno) : "it is empty";
-    return usage("--password-file cannot be read: " + why);
-  }
-  if (line.ends_with('\r')) line.pop_back();
-  if (line.empty()) return usage("--password-file has an empty first line");
-  if (line.size() > longest_password) return usage("--password-file has too long a first line");
-  return line;
+  auto read = core::read_password_file(file);
+  if (!read) return usage("--password-file: " + read.error().detail);
+  return *std::move(read);
 }
 
 }  // namespace holdfast::cli

@@ -66,6 +66,10 @@ TEST_F(secrets, a_password_file_must_have_a_password) {
   write_file(home_ / "empty", "");
   EXPECT_EQ(type({"--password-file", home_ / "empty", "ls"}).code, 2);
   EXPECT_EQ(type({"--password-file", home_.path(), "ls"}).code, 2);
+  EXPECT_EQ(type({"--password-file", "/dev/zero", "ls"}).code, 2);  // and it ends
+  write_file(home_ / "long", std::string(4097, 'x'));
+  EXPECT_NE(type({"--password-file", home_ / "long", "ls"}).err.find("too long"),
+            std::string::npos);
   write_file(home_ / "fine", "secret\nmore\n");
   EXPECT_EQ(type({"--password-file", home_ / "fine", "ls"}).code, 0);
 }

@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::uint16_t default_port = 6379;
 
-std::optional<std::string> option(const spi::url& url, const std::string& name) {
-  const auto found = url.options.find(name);
-  if (found == url.options.end()) return std::nullopt;
-  return found->second;
-}
-
 // "250ms", "2s".
 result<duration> time_option(const spi::url& url, const std::string& name, duration otherwise,
                              duration least, duration most) {
@@ -93,6 +87,12 @@ result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool
 }
 
 }  // namespace
+
+std::optional<std::string> option(const spi::url& url, const std::string& name) {
+  const auto found = url.options.find(name);
+  if (found == url.options.end()) return std::nullopt;
+  return found->second;
+}
 
 result<server_options> server_options_of(const spi::url& url, std::size_t host,
                                          const net::backoff_limits& pauses) {

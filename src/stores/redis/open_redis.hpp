@@ -9,8 +9,12 @@
 #include <holdfast/spi/url.hpp>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace holdfast::redis {
+
+std::optional<std::string> option(const spi::url& url, const std::string& name);
 
 // What a URL says of servers, users and TLS, for its i-th host; `pauses`: between two attempts to
 // connect. For topologies too.

@@ -1,12 +1,12 @@
 // See the header.
 #include "stores/redis/topology/open_topology.hpp"
 
+#include "core/password_file.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
 #include "stores/redis/topology/sentinel_topology.hpp"
 
 #include <charconv>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -16,35 +16,24 @@ namespace {
 
 constexpr std::uint16_t sentinel_port = 26'379;
 
-std::string option(const spi::url& url, const std::string& name) {
-  const auto found = url.options.find(name);
-  return found == url.options.end() ? std::string{} : found->second;
-}
-
-result<std::string> first_line_of(const std::string& file) {
-  std::ifstream input(file);
-  std::string line;
-  if (!input || !std::getline(input, line)) {
-    return failure(errc::invalid, "URL: sentinel_password_file=" + file + " cannot be read");
-  }
-  if (line.ends_with('\r')) line.pop_back();
-  return line;
-}
-
 // Who we are to the sentinels: they have users of their own.
 result<void> introduce(const spi::url& url, server_options& sentinel) {
-  const std::string how = option(url, "sentinel_auth");
+  const std::string how = option(url, "sentinel_auth").value_or("");
   if (!how.empty() && how != "same" && how != "none") {
     return failure(errc::invalid, "URL: sentinel_auth is none or same");
   }
-  std::string user = option(url, "sentinel_user");
-  std::string password = option(url, "sentinel_password");
-  if (const std::string file = option(url, "sentinel_password_file"); !file.empty()) {
+  std::string user = option(url, "sentinel_user").value_or("");
+  std::string password = option(url, "sentinel_password").value_or("");
+  if (const auto named = option(url, "sentinel_password_file")) {
+    const std::string& file = *named;
     if (!password.empty()) {
       return failure(errc::invalid, "URL: sentinel_password and sentinel_password_file");
     }
-    auto read = first_line_of(file);
-    if (!read) return tl::unexpected(std::move(read.error()));
+    auto read = core::read_password_file(file);
+    if (!read) {
+      return failure(errc::invalid,
+                     "URL: sentinel_password_file=" + file + ": " + read.error().detail);
+    }
     password = *std::move(read);
   }
   if (!user.empty() && password.empty()) {
