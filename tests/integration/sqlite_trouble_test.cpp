@@ -315,8 +315,8 @@ TEST(sqlite_gate, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
   ASSERT_GE(gate, 0);
   ASSERT_EQ(::flock(gate, LOCK_EX), 0);
   const auto stops = std::async(std::launch::async, [&] { stop.request_stop(); });
-  EXPECT_EQ(stops.wait_for(2s), std::future_status::ready);
-  EXPECT_EQ(waits.wait_for(2s), std::future_status::ready);
+  EXPECT_EQ(stops.wait_for(4s), std::future_status::ready);
+  EXPECT_EQ(waits.wait_for(4s), std::future_status::ready);
   ::close(gate);
   EXPECT_EQ(waits.get(), errc::cancelled);
 }
