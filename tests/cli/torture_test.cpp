@@ -70,10 +70,10 @@ INSTANTIATE_TEST_SUITE_P(
         trial{"redis-cluster", "4s", "pause-client,kill-client,failover,script-flush"},
         trial{"redlock", "4s", "pause-client,kill-client,pause-server,kill-server,partition,cut"},
         trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"},
-        trial{"postgresql", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
+        trial{"postgresql", "7s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
         trial{"postgresql-session", "4s", "pause-client,kill-client,kill-server,delay,cut"},
         trial{"postgresql-row", "4s", "pause-client,kill-client,kill-server,delay,cut"},
-        trial{"mariadb", "5s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
+        trial{"mariadb", "9s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
         trial{"mariadb-session", "4s", "pause-client,kill-client,kill-server,delay,cut"},
         trial{"mariadb-row", "4s", "pause-client,kill-client,kill-server,delay,cut"}),
     trial_name);

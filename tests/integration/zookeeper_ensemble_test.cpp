@@ -67,6 +67,46 @@ TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_keeps_nobody_believing)
   expect_one_believer(ensemble, follow, lead, [&] { ensemble.cut(follow, lead); });
 }
 
+TEST(zookeeper_ensemble, a_try_at_another_server_sees_what_was_released_before_it) {
+  // Broken: a follower that is a moment behind says that the lock is held, when nobody holds it.
+  zookeeper_ensemble ensemble;
+  const std::string root = fresh_chroot();
+  const std::size_t lead = ensemble.number_of(ensemble.leader());
+  const client holds = open(ensemble.servers()[lead]->host(), root);
+  const client tries = open(ensemble.servers()[(lead + 1) % 3]->host(), root);
+  for (int round = 0; round < 60; ++round) {
+    auto held = mutex(holds, "stock").acquire({.wait = patience});
+    ASSERT_TRUE(held) << held.error().message();
+    ASSERT_TRUE(held->release());
+    const auto next = mutex(tries, "stock").acquire({.wait = 0s});
+    ASSERT_TRUE(next) << round << ": " << next.error().message();
+    auto permit = semaphore(holds, "pool", {.max = 1}).acquire({.wait = patience});
+    ASSERT_TRUE(permit) << permit.error().message();
+    ASSERT_TRUE(permit->release());
+    const auto other = semaphore(tries, "pool", {.max = 1}).acquire({.wait = 0s});
+    ASSERT_TRUE(other) << round << ": " << other.error().message();
+  }
+}
+
+TEST(zookeeper_ensemble, an_upgrade_at_another_server_sees_who_has_gone) {
+  // Broken: the only reader is told that there are others, by a follower that is a moment behind.
+  zookeeper_ensemble ensemble;
+  const std::string root = fresh_chroot();
+  const std::size_t lead = ensemble.number_of(ensemble.leader());
+  const client goes = open(ensemble.servers()[lead]->host(), root);
+  const client stays = open(ensemble.servers()[(lead + 1) % 3]->host(), root);
+  for (int round = 0; round < 50; ++round) {
+    auto reads = shared_mutex(stays, "price").acquire_shared({.wait = patience});
+    ASSERT_TRUE(reads) << reads.error().message();
+    auto other = shared_mutex(goes, "price").acquire_shared({.wait = patience});
+    ASSERT_TRUE(other) << other.error().message();
+    ASSERT_TRUE(other->release());
+    const auto upgraded = shared_mutex(stays, "price").try_upgrade(*reads);
+    ASSERT_TRUE(upgraded) << round << ": " << upgraded.error().message();
+    ASSERT_TRUE(reads->release());
+  }
+}
+
 TEST(zookeeper_ensemble, a_leader_that_lost_its_followers_keeps_nobody_believing) {
   // Broken: the same with a leader that has not noticed yet that it leads nobody (H85).
   zookeeper_ensemble ensemble;

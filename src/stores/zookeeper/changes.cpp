@@ -77,7 +77,8 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
     // Readers that hold are readers with no writer before them; ours would be such a writer to all
     // that come from now on. Those who came just before are seen afterwards.
     for (const bool changed : {false, true}) {
-      const result<children> around = co_await list_children(which->life, which->path, deadline);
+      const result<children> around =
+          co_await list_children(which->life, which->path, freshness::of_now, deadline);
       if (!around) co_return tl::unexpected(around.error());
       const line order(*around);
       std::size_t others = 0;

@@ -150,7 +150,7 @@ task<result<void>> zookeeper_store::clear_latch(self_ptr self, std::string path,
                                                 time_point deadline) {
   const auto life = self->any_session();
   const std::string node = node_of(path);
-  const result<children> marks = co_await list_children(life, node, deadline);
+  const result<children> marks = co_await list_children(life, node, freshness::any, deadline);
   if (!marks) co_return tl::unexpected(marks.error());
   for (std::size_t from = 0; from < marks->size(); from += clear_batch) {
     std::vector<question> batch;

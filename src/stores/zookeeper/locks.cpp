@@ -21,9 +21,13 @@ spi::blocked blocked_by(std::string who, bool queued) {
 }  // namespace
 
 task<result<zookeeper_store::children>> zookeeper_store::list_children(
-    std::shared_ptr<session> whom, std::string path, time_point deadline) {
-  question list{make_get_children(path, false), nullptr, {}};
-  const result<reply> answer = co_await ask_one(std::move(whom), std::move(list), deadline);
+    std::shared_ptr<session> whom, std::string path, freshness how, time_point deadline) {
+  std::vector<question> batch;
+  if (how == freshness::of_now) batch.push_back({make_sync(path), nullptr, {}});
+  batch.push_back({make_get_children(path, false), nullptr, {}});
+  const replies answers = co_await asking(std::move(whom), std::move(batch), deadline);
+  const result<reply>& answer = answers.back();
+  if (!answers.front()) co_return tl::unexpected(answers.front().error());
   if (!answer) co_return tl::unexpected(answer.error());
   if (answer->code == code::no_node) co_return children{};
   if (answer->code != code::ok) co_return tl::unexpected(refusal("list", path, answer->code));
@@ -71,7 +75,7 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
       }
       const result<reply>& listed = answers[1];
       if (listed && listed->code == code::ok) co_return read_children(listed->body);
-      co_return co_await list_children(which->life, which->parent, deadline);
+      co_return co_await list_children(which->life, which->parent, freshness::any, deadline);
     }
     if (made && made->code == code::ok) {
       co_return failure(errc::unavailable, "zookeeper: a node of another session's");
@@ -101,7 +105,8 @@ task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, c
   } else if (order.has_semaphore()) {
     for (const std::string_view folder : {locks_folder, leases_folder}) {
       std::string path = which->path + "/" + std::string(folder);
-      const result<children> inside = co_await list_children(which->life, path, deadline);
+      const result<children> inside =
+          co_await list_children(which->life, path, freshness::any, deadline);
       if (!inside) co_return tl::unexpected(inside.error());
       if (!inside->empty()) {
         co_return failure(errc::name_conflict, "the name is in use as a semaphore");
@@ -158,21 +163,25 @@ task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr
 
 task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr which,
                                                        time_point deadline) {
+  auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {
     result<children> around = children{};
-    std::string node;
     if (which->uncertain) {
       const result<void> known = co_await recover(self, which, deadline);
       if (!known) co_return tl::unexpected(known.error());
     }
     if (which->node.empty()) {
       if (!which->claim->queued) {  // a try writes only where it may succeed
-        around = co_await list_children(which->life, which->path, deadline);
+        around = co_await list_children(which->life, which->path, how, deadline);
         if (!around) co_return tl::unexpected(around.error());
         const result<void> fits = co_await check_kind(self, which, *around, deadline);
-        if (!fits) co_return tl::unexpected(fits.error());
         const line before(*around);
         const std::size_t at = before.blocker_of_next(which->claim->mode != spi::mode::shared);
+        if ((!fits || at != line::none) && how == freshness::any) {
+          how = freshness::of_now;  // to refuse somebody it must be so
+          continue;
+        }
+        if (!fits) co_return tl::unexpected(fits.error());
         if (at != line::none) {
           const std::string path = which->path + "/" + before.nodes()[at].name;
           co_return blocked_by(co_await payload_at(which->life, path, deadline), false);
@@ -180,7 +189,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
       }
       around = co_await join(self, which, which->claim->payload, deadline);
     } else {
-      around = co_await list_children(which->life, which->parent, deadline);
+      around = co_await list_children(which->life, which->parent, freshness::any, deadline);
     }
     if (!around) co_return tl::unexpected(around.error());
     const line order(*around);

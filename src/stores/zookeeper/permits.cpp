@@ -111,8 +111,9 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
 
 // The children around the name, of the folder of locks and of that of leases.
 task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_around(
-    entry_ptr which, time_point deadline) {
+    entry_ptr which, freshness how, time_point deadline) {
   std::vector<question> batch;
+  if (how == freshness::of_now) batch.push_back({make_sync(which->path), nullptr, {}});
   for (const std::string& each :
        {which->path, which->parent, which->path + "/" + std::string(leases_folder)}) {
     batch.push_back({make_get_children(each, false), nullptr, {}});
@@ -121,6 +122,7 @@ task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_aroun
   std::vector<children> lists;
   for (const result<reply>& each : answers) {
     if (!each) co_return tl::unexpected(each.error());
+    if (how == freshness::of_now && &each == &answers.front()) continue;
     auto names = each->code == code::ok ? read_children(each->body) : result<children>(children{});
     if (!names) co_return tl::unexpected(names.error());
     lists.push_back(std::move(*names));
@@ -143,6 +145,7 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
   const spi::claim& claim = *which->claim;
   const std::string data = data_of(claim.payload, {claim.permits, claim.max});
   if (const auto fits = check_size(*which); !fits) co_return tl::unexpected(fits.error());
+  auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {
     if (which->uncertain) {
       const result<void> known = co_await recover(self, which, deadline);
@@ -161,18 +164,23 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       locks = co_await join(self, which, data, deadline);
       if (!locks) co_return tl::unexpected(locks.error());
     }
-    result<std::vector<children>> looked = co_await look_around(which, deadline);
+    result<std::vector<children>> looked = co_await look_around(which, how, deadline);
     if (!looked) co_return tl::unexpected(looked.error());
     std::vector<children>& lists = *looked;
     result<void> fits = co_await check_kind(self, which, lists[0], deadline);
     if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], deadline);
+    const line order(lists[1]);
+    const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
+    const bool tries = which->node.empty();  // writes only where it may succeed
+    if (tries && (!fits || !order.nodes().empty() || !room) && how == freshness::any) {
+      how = freshness::of_now;  // to refuse somebody it must be so
+      continue;
+    }
     if (!fits) {
       const result<spi::departure> left = co_await depart(self, which, deadline);
       co_return tl::unexpected(left ? fits.error() : left.error());
     }
-    const line order(lists[1]);
-    const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
-    if (which->node.empty()) {  // a try: writes only where it may succeed
+    if (tries) {
       const std::string other = in_the_way(*which, lists);
       if (!order.nodes().empty() || !room) {
         co_return blocked_by(co_await payload_at(which->life, other, deadline), false);

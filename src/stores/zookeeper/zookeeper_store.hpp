@@ -118,7 +118,10 @@ class zookeeper_store final : public spi::store,
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
                                                 bool shortcut, time_point deadline);
   static result<void> check_size(const entry& which);
-  static task<result<std::vector<children>>> look_around(entry_ptr which, time_point deadline);
+  // A server may be behind the others. What is of now: with all that was answered to anybody before.
+  enum class freshness : std::uint8_t { any, of_now };
+  static task<result<std::vector<children>>> look_around(entry_ptr which, freshness how,
+                                                         time_point deadline);
   static task<result<bool>> await_leases(self_ptr self, entry_ptr which, time_point deadline);
   static task<result<bool>> take_leases(self_ptr self, entry_ptr which, time_point deadline);
   static task<result<void>> check_max(self_ptr self, entry_ptr which, children locks,
@@ -126,7 +129,7 @@ class zookeeper_store final : public spi::store,
   static task<result<void>> check_kind(self_ptr self, entry_ptr which, children around,
                                        time_point deadline);
   static task<result<children>> list_children(std::shared_ptr<session> whom, std::string path,
-                                              time_point deadline);
+                                              freshness how, time_point deadline);
   static task<std::string> payload_at(std::shared_ptr<session> whom, std::string path,
                                       time_point deadline);
 
