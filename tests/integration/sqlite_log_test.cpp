@@ -1,6 +1,7 @@
 // The write-ahead log of the embedded store, whose pages are written by one call instead of two. If a
 // test here fails, a process that is killed takes transactions with it that others have seen, or the
 // saving is not there.
+#include "integration/sqlite_connection.hpp"
 #include "stores/sqlite/log_files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -12,53 +13,10 @@
 #include <atomic>
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 namespace holdfast::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-class connection {
- public:
-  connection(const fs::path& file, const char* vfs) {
-    const int opened =
-        sqlite3_open_v2(file.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs);
-    if (opened != SQLITE_OK) throw std::runtime_error("cannot open");
-  }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
-  ~connection() { sqlite3_close(handle_); }
-
-  void execute(const std::string& sql) {
-    EXPECT_EQ(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sql << ": " << sqlite3_errmsg(handle_);
-  }
-  std::string text(const std::string& sql) {
-    sqlite3_stmt* asked = nullptr;
-    sqlite3_prepare_v2(handle_, sql.c_str(), -1, &asked, nullptr);
-    std::string answer;
-    const bool found = sqlite3_step(asked) == SQLITE_ROW;
-    if (const auto* text = found ? sqlite3_column_text(asked, 0) : nullptr) {
-      answer = reinterpret_cast<const char*>(text);
-    }
-    sqlite3_finalize(asked);
-    return answer;
-  }
-  void set_up(int page_size) {
-    execute("PRAGMA page_size = " + std::to_string(page_size) +
-            "; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-            "PRAGMA wal_autocheckpoint = 0;"
-            "CREATE TABLE lines (id INTEGER PRIMARY KEY, text TEXT NOT NULL)");
-  }
-
- private:
-  sqlite3* handle_ = nullptr;
-};
-
-const std::string all_lines =
-    "SELECT group_concat(id || text) FROM (SELECT * FROM lines ORDER BY id)";
 
 // What somebody finds who comes after all users were killed at this moment: the file and its log, from
 // which the log's index is made anew.

@@ -121,6 +121,7 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, log_files::vfs());
   if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
   sqlite3_extended_result_codes(made->handle_, 1);
+  made->marks_ = read_marks::find(made->handle_);
   sqlite3_busy_handler(made->handle_, &database::wait_for_foreigner, made.get());
   // Whoever closes last would else pay for a checkpoint and two syncs, at the end of every `run`.
   sqlite3_db_config(made->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

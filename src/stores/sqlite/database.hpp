@@ -6,6 +6,7 @@
 #pragma once
 
 #include "stores/sqlite/descriptor.hpp"
+#include "stores/sqlite/read_marks.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -63,6 +64,8 @@ class database {
   // Rows that the last statement that writes has changed.
   [[nodiscard]] std::int64_t changed_rows() const noexcept;
   [[nodiscard]] sqlite3* get() const noexcept { return handle_; }
+  // nullptr: SQLite sets its marks as ever.
+  [[nodiscard]] read_marks::file* marks() const noexcept { return marks_; }
   [[nodiscard]] bool inherited() const noexcept { return born_ != fork_generation(); }
 
   // What the last failure was.
@@ -77,6 +80,7 @@ class database {
 
   const std::string path_;
   sqlite3* handle_ = nullptr;
+  read_marks::file* marks_ = nullptr;  // the connection's
   time_point deadline_{};
   const std::uint64_t born_ = fork_generation();
   database* next_ = nullptr;  // of all in this process

@@ -7,8 +7,11 @@
 // So nothing is ever kept back when a transaction ends.
 #include "stores/sqlite/log_files.hpp"
 
+#include "stores/sqlite/read_marks.hpp"
+
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -148,7 +151,11 @@ struct file_system : sqlite3_vfs {
 
 int open(sqlite3_vfs* self, const char* name, sqlite3_file* file, int flags, int* got) {
   sqlite3_vfs* const system = static_cast<file_system*>(self)->system;
-  if ((flags & SQLITE_OPEN_WAL) == 0) return system->xOpen(system, name, file, flags, got);
+  if ((flags & SQLITE_OPEN_WAL) == 0) {
+    const int opened = system->xOpen(system, name, file, flags, got);
+    if ((flags & SQLITE_OPEN_MAIN_DB) != 0) read_marks::look_after(file, *system);
+    return opened;
+  }
   log_file& log = *::new (static_cast<void*>(file)) log_file{};
   const int opened = system->xOpen(system, name, inner(file), flags, got);
   if (inner(file)->pMethods != nullptr) log.base.pMethods = &methods;
@@ -168,7 +175,8 @@ const char* vfs() noexcept {
     made.system = system;
     made.pNext = nullptr;
     made.zName = "holdfast";
-    made.szOsFile = static_cast<int>(inner_at) + system->szOsFile;
+    made.szOsFile =
+        std::max(static_cast<int>(inner_at) + system->szOsFile, read_marks::size_of_file(*system));
     made.xOpen = open;
     made.known = sqlite3_vfs_register(&made, 0) == SQLITE_OK;
     return made.known;
