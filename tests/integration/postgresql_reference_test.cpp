@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,11 @@ class postgresql_rules : public sql_rules {
                  std::to_string(claim.fence_block), hex(claim.payload)});
   }
   sql::rows leave(time now, const spi::claim& claim, bool remember) override {
-    return call(
-        now, "leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)",
-        {hex(sql::key_of(claim.resource)), hex(claim.id), flag(remember), micros(claim.ttl)});
+    // Every other time as a client that was pushed to: it must make no difference.
+    const bool pushed = !remember && ++leaves_ % 2 == 0;
+    return call(now, "leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)",
+                {hex(sql::key_of(claim.resource)), hex(claim.id), flag(remember),
+                 pushed ? "0" : micros(claim.ttl)});
   }
   sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
                   const std::string& process) override {
@@ -100,6 +103,7 @@ class postgresql_rules : public sql_rules {
 
   const std::string schema_;
   postgresql_session server_;
+  std::size_t leaves_ = 0;
 };
 
 TEST(postgresql_reference, the_same_verbs_get_the_same_answers) {

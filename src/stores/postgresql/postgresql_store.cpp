@@ -47,7 +47,9 @@ void postgresql_store::leave(spi::claim_ptr claim, const spi::op_context& contex
   const std::string key = sql::key_of(claim->resource);
   arguments with;
   with.bytes(key).bytes(sql::bytes_of(claim->id));
-  with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
+  // Whoever was pushed to is beyond the seat: looking there first would only cost the next one time.
+  const bool alone = context.unanswered || hearing_->bells().undisturbed(claim->id);
+  with.flag(context.unanswered).number(alone ? sql::microseconds(claim->ttl) : 0);
   ask<spi::departure>(
       road(key), statement::leave, std::move(with), context,
       [bells = hearing_->shared_bells(), id = claim->id,
