@@ -95,6 +95,25 @@ class generator {
   std::mt19937_64 source_;
 };
 
+// A number that comes whole goes past the parser; byte by byte, none does.
+TEST(redis_reply_reader, reads_a_number_alike_whether_it_comes_whole_or_not) {
+  for (const std::string line :
+       {":0", ":1", ":10", ":-1", ":-0", ":+5", ":007", ":123456789012345678",
+        ":1234567890123456789", ":9223372036854775807", ":9223372036854775808", ":", ": 1", ":1a",
+        ":1\r", ":1\n", ":12\r\r"}) {
+    for (const std::string before : {"", ":7\r\n", "+OK\r\n", "*2\r\n:3\r\n"}) {
+      const std::string bytes = before + line + "\r\n:5\r\n:";
+      EXPECT_EQ(read(bytes), read(bytes, 1)) << before << line;
+      EXPECT_EQ(read(bytes, {.bytes = 8}), read(bytes, 1, {.bytes = 8})) << before << line;
+    }
+  }
+  const outcome got = read(":1794797432223182\r\n:5\r\n");
+  ASSERT_EQ(got.replies.size(), 2U);
+  EXPECT_EQ(got.replies[0].kind, reply::type::integer);
+  EXPECT_EQ(got.replies[0].integer, 1'794'797'432'223'182);
+  EXPECT_EQ(got.replies[1].integer, 5);
+}
+
 TEST(redis_reply_reader, each_kind_of_value_is_read) {
   // Broken: answers would be misread.
   const auto got =

@@ -38,12 +38,16 @@ void encode(std::string_view text, std::string& into) {
 }
 
 // No '/' in a namespace: the first one separates.
+void encode(const std::string& space, const std::string& name, std::string& into) {
+  into.reserve(into.size() + space.size() + 3 + name.size() + 16);
+  encode(space, into);
+  into += "%2f";
+  encode(name, into);
+}
+
 std::string encoded(const std::string& space, const std::string& name) {
   std::string text;
-  text.reserve(space.size() + 3 + name.size() + 16);
-  encode(space, text);
-  text += "%2f";
-  encode(name, text);
+  encode(space, name, text);
   return text;
 }
 
@@ -82,11 +86,6 @@ std::string digest_of(std::string_view text) {
   return hex;
 }
 
-std::string tail_of(const std::string& full) {
-  if (full.size() <= readable) return full;
-  return full.substr(0, readable) + hash_mark + digest_of(full);
-}
-
 }  // namespace
 
 // FNV-1a: the same in every version of holdfast, since it decides where a lock is looked for.
@@ -109,13 +108,33 @@ std::string lane_prefix(lane which) { return "holdfast:{" + std::to_string(which
 place place_of(const spi::resource_id& resource) {
   place found;
   found.lane = lane_of(resource);
-  const std::string full = encoded(resource.space, resource.name);
-  found.state = lane_prefix(found.lane) + "s:" + tail_of(full);
-  if (full.size() > readable) found.written = resource.space + "/" + resource.name;
+  // "holdfast:{17}:s:" and the name, written in place: every request begins here.
+  const std::string_view mark = observed_key(found.lane);
+  found.state.reserve(mark.size() + 1 + resource.space.size() + 3 + resource.name.size() + 16);
+  found.state.append(mark.substr(0, mark.size() - 1)).append("s:");
+  const std::size_t start = found.state.size();
+  encode(resource.space, resource.name, found.state);
+  if (found.state.size() - start > readable) {
+    const std::string digest = digest_of(std::string_view(found.state).substr(start));
+    found.state.resize(start + readable);
+    found.state += hash_mark;
+    found.state += digest;
+    found.written = resource.space + "/" + resource.name;
+  }
   return found;
 }
 
-std::string observed_key(lane which) { return lane_prefix(which) + "o"; }
+const std::string& observed_key(lane which) {
+  // Never destroyed: a client that is a static object may end after this would have.
+  static const auto& keys = *[] {
+    auto* made = new std::array<std::string, lane_count>;
+    for (std::size_t i = 0; i < lane_count; ++i) {
+      (*made)[i] = lane_prefix(static_cast<lane>(i)) + "o";
+    }
+    return made;
+  }();
+  return keys[which];
+}
 
 std::string born_key() { return "holdfast:born"; }
 

@@ -30,8 +30,8 @@ place place_of(const spi::resource_id& resource);
 
 // "holdfast:{17}:"
 std::string lane_prefix(lane which);
-// Is there while somebody watches the lane's events.
-std::string observed_key(lane which);
+// Is there while somebody watches the lane's events. Every script of the lane gets it: made once.
+const std::string& observed_key(lane which);
 // Since when the server keeps its state; for quorums.
 std::string born_key();
 // Where one process hears of its claims.

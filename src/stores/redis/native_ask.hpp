@@ -10,10 +10,10 @@
 namespace holdfast::redis {
 
 template <class T, class Read>
-void native_store::ask(const place& where, const script& what, const fields& arguments,
-                       const char* verb, time_point deadline, spi::completion<T> done, Read read) {
-  const std::string mark = observed_key(where.lane);
-  const std::array<std::string_view, 2> keys{where.state, mark};
+void native_store::ask(const place& where, const script& what,
+                       std::span<const std::string_view> arguments, const char* verb,
+                       time_point deadline, spi::completion<T> done, Read read) {
+  const std::array<std::string_view, 2> keys{where.state, observed_key(where.lane)};
   const time_point sent = runtime_->now();
   topology_->run(where.lane, what, keys, arguments, deadline,
                  [self = shared_from_this(), verb, sent, at = where.lane, done = std::move(done),

@@ -5,6 +5,7 @@
 #include "stores/redis/renewing.hpp"
 
 #include <array>
+#include <span>
 #include <utility>
 
 namespace holdfast::redis {
@@ -69,9 +70,10 @@ void native_store::send_attempt(const spi::claim_ptr& claim, queueing how, time_
                                 spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
   const std::string bytes = claim_bytes(*claim, sender_, how, times_.latest(deadline));
+  const std::array<std::string_view, 2> arguments{bytes, where.written};
   ask<spi::outcome>(
-      where, scripts_->attempt,
-      where.written.empty() ? fields{bytes} : fields{bytes, where.written}, "attempt", deadline,
+      where, scripts_->attempt, std::span(arguments).first(where.written.empty() ? 1 : 2),
+      "attempt", deadline,
       [self = shared_from_this(), claim, how, deadline,
        done = std::move(done)](result<spi::outcome> answer) mutable {
         const bool unknown =
@@ -119,11 +121,10 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                                                                              : "1";
   board_->disconnect(where.lane, claim->id);
   const std::string bytes = claim_bytes(*claim, sender_, queueing::allowed, std::nullopt);
-  ask<spi::departure>(where, scripts_->leave,
-                      context.unanswered || !where.written.empty()
-                          ? fields{bytes, remember, where.written}
-                          : fields{bytes},
-                      "leave", context.deadline, std::move(done),
+  const std::array<std::string_view, 3> arguments{bytes, remember, where.written};
+  const bool in_full = context.unanswered || !where.written.empty();
+  ask<spi::departure>(where, scripts_->leave, std::span(arguments).first(in_full ? 3 : 1), "leave",
+                      context.deadline, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {
                         // A foreign value: whatever was there of ours is not any more.
                         if (from.kind < 0) return spi::departure::gone;
@@ -185,7 +186,7 @@ void native_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
   const place where = place_of(claim->resource);
   const std::string bytes = claim_bytes(*claim, sender_, queueing::allowed, std::nullopt);
   const std::string mode = std::to_string(static_cast<int>(to));
-  ask<spi::granted>(where, scripts_->change, {bytes, mode}, "change", context.deadline,
+  ask<spi::granted>(where, scripts_->change, fields{bytes, mode}, "change", context.deadline,
                     std::move(done), [claim](const script_answer& from) -> result<spi::granted> {
                       if (from.kind < 0) return tl::unexpected(refusal_of(from, claim.get()));
                       return granted_of(from, 2);

@@ -14,7 +14,9 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::redis {
@@ -73,8 +75,8 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
 
   // Runs a script of the resource and completes with what `read` makes of its answer.
   template <class T, class Read>
-  void ask(const place& where, const script& what, const fields& arguments, const char* verb,
-           time_point deadline, spi::completion<T> done, Read read);
+  void ask(const place& where, const script& what, std::span<const std::string_view> arguments,
+           const char* verb, time_point deadline, spi::completion<T> done, Read read);
   [[nodiscard]] error refused(const reply& answer, const char* verb, lane at) const;
   void send_attempt(const spi::claim_ptr& claim, queueing how, time_point deadline,
                     spi::completion<spi::outcome> done);

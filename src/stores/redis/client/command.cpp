@@ -1,26 +1,41 @@
 // See the header.
 #include "stores/redis/client/command.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <limits>
 
 namespace holdfast::redis {
 
 namespace {
 
-void append_count(std::string& to, char sign, std::size_t count) {
-  std::array<char, 24> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), count).ptr;
-  to += sign;
-  to.append(digits.data(), end);
-  to += "\r\n";
+// The most that a number takes, and the sign and the two line ends around a word.
+constexpr std::size_t count_size = std::numeric_limits<std::size_t>::digits10 + 1;
+constexpr std::size_t frame_size = count_size + 5;
+
+char* put_line_end(char* to) {
+  *to++ = '\r';
+  *to++ = '\n';
+  return to;
+}
+
+char* put_count(char* to, char sign, std::size_t count) {
+  *to++ = sign;
+  return put_line_end(std::to_chars(to, to + count_size, count).ptr);
+}
+
+char* put_word(char* to, std::string_view word) {
+  to = put_count(to, '$', word.size());
+  return put_line_end(std::ranges::copy(word, to).out);
 }
 
 void append_word(std::string& to, std::string_view word) {
-  append_count(to, '$', word.size());
-  to += word;
-  to += "\r\n";
+  const std::size_t before = to.size();
+  to.resize(before + frame_size + word.size());
+  char* const begin = to.data();
+  to.resize(static_cast<std::size_t>(put_word(begin + before, word) - begin));
 }
 
 // Behind the line that begins at `at`.
@@ -28,14 +43,22 @@ std::size_t next_line(std::string_view bytes, std::size_t at) { return bytes.fin
 
 }  // namespace
 
-command::command(std::span<const std::string_view> words)
-    : verb_(words.empty() ? std::string_view() : words.front()) {
-  constexpr std::size_t frame = 16;  // around each word, at most about this
-  std::size_t size = frame;
-  for (const std::string_view word : words) size += word.size() + frame;
-  bytes_.reserve(size);
-  append_count(bytes_, '*', words.size());
-  for (const std::string_view word : words) append_word(bytes_, word);
+command::command(std::span<const std::string_view> start, std::span<const std::string_view> keys,
+                 std::span<const std::string_view> arguments)
+    : verb_(start.empty() ? std::string_view() : start.front()) {
+  const std::array parts{start, keys, arguments};
+  std::size_t count = 0;
+  std::size_t size = frame_size;
+  for (const auto part : parts) {
+    count += part.size();
+    for (const std::string_view word : part) size += word.size() + frame_size;
+  }
+  bytes_.resize(size);
+  char* to = put_count(bytes_.data(), '*', count);
+  for (const auto part : parts) {
+    for (const std::string_view word : part) to = put_word(to, word);
+  }
+  bytes_.resize(static_cast<std::size_t>(to - bytes_.data()));
 }
 
 command command::with_start(std::initializer_list<std::string_view> words) const {

@@ -12,7 +12,10 @@ namespace holdfast::redis {
 class command {
  public:
   // The words: verb and arguments, any bytes.
-  explicit command(std::span<const std::string_view> words);
+  explicit command(std::span<const std::string_view> words) : command(words, {}, {}) {}
+  // The same in three parts, which nobody then has to put together.
+  command(std::span<const std::string_view> start, std::span<const std::string_view> keys,
+          std::span<const std::string_view> arguments);
   command(std::initializer_list<std::string_view> words)
       : command(std::span(words.begin(), words.size())) {}
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace holdfast::redis {
 
@@ -35,12 +34,8 @@ script::script(std::string text, gives what)
 command script::by_hash(std::span<const std::string_view> keys,
                         std::span<const std::string_view> arguments) const {
   const std::string count = std::to_string(keys.size());
-  std::vector<std::string_view> words;
-  words.reserve(3 + keys.size() + arguments.size());
-  words.insert(words.end(), {"EVALSHA", hash_, count});
-  words.insert(words.end(), keys.begin(), keys.end());
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  return command(words);
+  const std::array<std::string_view, 3> start{"EVALSHA", hash_, count};
+  return command(start, keys, arguments);
 }
 
 command script::in_full(const command& made) const { return made.with_start({"EVAL", text_}); }
