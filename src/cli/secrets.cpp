@@ -1,6 +1,6 @@
 #include "cli/secrets.hpp"
 
-#include "core/password_file.hpp"
+#include "runtime/password_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -113,7 +113,7 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
 }
 
 outcome<std::string> read_password(const std::string& file) {
-  auto read = core::read_password_file(file);
+  auto read = runtime::read_password_file(file);
   if (!read) return usage("--password-file: " + read.error().detail);
   return *std::move(read);
 }

@@ -1,7 +1,7 @@
 // See the header.
 #include "stores/redis/topology/open_topology.hpp"
 
-#include "core/password_file.hpp"
+#include "runtime/password_file.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
 #include "stores/redis/topology/sentinel_topology.hpp"
@@ -29,7 +29,7 @@ result<void> introduce(const spi::url& url, server_options& sentinel) {
     if (!password.empty()) {
       return failure(errc::invalid, "URL: sentinel_password and sentinel_password_file");
     }
-    auto read = core::read_password_file(file);
+    auto read = runtime::read_password_file(file);
     if (!read) {
       return failure(errc::invalid,
                      "URL: sentinel_password_file=" + file + ": " + read.error().detail);

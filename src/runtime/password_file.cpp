@@ -1,4 +1,4 @@
-#include "core/password_file.hpp"
+#include "runtime/password_file.hpp"
 
 #include <array>
 #include <cerrno>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-namespace holdfast::core {
+namespace holdfast::runtime {
 
 namespace {
 
@@ -32,4 +32,4 @@ result<std::string> read_password_file(const std::string& path) {
   return line;
 }
 
-}  // namespace holdfast::core
+}  // namespace holdfast::runtime
