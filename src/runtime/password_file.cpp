@@ -1,3 +1,4 @@
+// See the header.
 #include "runtime/password_file.hpp"
 
 #include <array>
@@ -19,8 +20,9 @@ result<std::string> read_password_file(const std::string& path) {
   std::ifstream input(path);
   std::array<char, longest_password + 2> buffer{};  // a '\r' and the end
   input.getline(buffer.data(), buffer.size());
-  std::string line(buffer.data());
-  const bool too_long = input.fail() && !line.empty();
+  const auto taken = static_cast<std::size_t>(input.gcount());
+  const bool too_long = input.fail() && taken > 0;
+  std::string line(buffer.data(), input.good() ? taken - 1 : taken);  // good: with the line's end
   if (line.ends_with('\r')) line.pop_back();
   if (too_long || line.size() > longest_password) {
     return failure(errc::invalid, "its first line is too long");

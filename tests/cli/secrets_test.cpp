@@ -67,6 +67,8 @@ TEST_F(secrets, a_password_file_must_have_a_password) {
   EXPECT_EQ(type({"--password-file", home_ / "empty", "ls"}).code, 2);
   EXPECT_EQ(type({"--password-file", home_.path(), "ls"}).code, 2);
   EXPECT_EQ(type({"--password-file", "/dev/zero", "ls"}).code, 2);  // and it ends
+  write_file(home_ / "longest", std::string(4096, 'x') + "\r\n");
+  EXPECT_EQ(type({"--password-file", home_ / "longest", "ls"}).code, 0);
   write_file(home_ / "long", std::string(4097, 'x'));
   EXPECT_NE(type({"--password-file", home_ / "long", "ls"}).err.find("too long"),
             std::string::npos);

@@ -176,7 +176,7 @@ TEST(redis_sentinel_url, what_is_wrong_with_the_sentinels_credentials_is_said) {
   EXPECT_THAT(refused("sentinel_password=x&sentinel_password_file=/dev/null"),
               HasSubstr("sentinel_password_file"));
   EXPECT_THAT(refused("sentinel_password_file=/dev/null"), HasSubstr("empty"));
-  EXPECT_THAT(refused("sentinel_password_file=/dev/zero"), HasSubstr("empty"));
+  EXPECT_THAT(refused("sentinel_password_file=/dev/zero"), HasSubstr("too long"));
   EXPECT_THAT(refused("sentinel_password=x"), "opened");
 }
 

@@ -14,6 +14,7 @@
 
 namespace holdfast::redis {
 
+// nullopt: the URL does not say.
 std::optional<std::string> option(const spi::url& url, const std::string& name);
 
 // What a URL says of servers, users and TLS, for its i-th host; `pauses`: between two attempts to
