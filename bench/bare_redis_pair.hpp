@@ -23,15 +23,16 @@ class bare_pair {
     claim.ttl = std::chrono::seconds(30);
     claim.fence_block = 32;
     claim.payload = "host:1234:bench";
+    const redis::sender from{"0123456789abcdef", std::chrono::seconds(2)};
     const std::string bytes =
-        redis::claim_bytes(claim, {"0123456789abcdef", std::chrono::seconds(2)},
-                           redis::queueing::allowed, std::nullopt);
+        redis::claim_bytes(claim, from, redis::queueing::allowed, std::nullopt);
     const std::string mark = redis::observed_key(place.lane);
     for (const auto* each : {&all->attempt, &all->leave})
       line_.call({"SCRIPT", "LOAD", each->text()});
     attempt_ =
         bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes});
-    leave_ = bare_redis::formatted({"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes});
+    leave_ = bare_redis::formatted(
+        {"EVALSHA", all->leave.hash(), "2", place.state, mark, redis::leaving_bytes(claim, from)});
   }
   void take() const { line_.call(attempt_); }
   void give() const { line_.call(leave_); }

@@ -257,8 +257,8 @@ void hand_over_time(const test::redis_server& server, int claims) {
     claim.payload = "host:1234:bench";
     const std::string bytes =
         redis::claim_bytes(claim, {process, 2s}, redis::queueing::allowed, std::nullopt);
-    round.push_back(
-        bare_redis::formatted({"EVALSHA", all->leave.hash(), "2", place.state, mark, bytes}));
+    round.push_back(bare_redis::formatted({"EVALSHA", all->leave.hash(), "2", place.state, mark,
+                                           redis::leaving_bytes(claim, {process, 2s})}));
     round.push_back(
         bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes}));
     line.call(round.back());

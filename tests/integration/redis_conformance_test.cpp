@@ -183,7 +183,8 @@ class world {
   void leave(const known_claim& one) {
     const bool remember = pick(mutex_ ? 10 : 3) == 0;
     const reply raw = caller_.run(caller_.scripts().leave, keys(),
-                                  {bytes(one), remember ? "1" : "0", place_.written});
+                                  {redis::leaving_bytes(*one.claim, from(one.process)),
+                                   remember ? "1" : "0", place_.written});
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     last_ = answer->at;

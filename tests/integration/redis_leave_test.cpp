@@ -11,12 +11,16 @@ class redis_leave : public testing::Test {
   const redis::place place = redis::place_of({"", "stock"});
   const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
 
-  static std::string bytes(std::uint8_t number, const std::string& payload = "") {
+  static spi::claim claim(std::uint8_t number) {
     spi::claim made;
-    made.payload = payload;
     made.id.bytes[0] = number;
     made.resource = {"", "stock"};
     made.ttl = 60s;
+    return made;
+  }
+  static std::string bytes(std::uint8_t number, const std::string& payload = "") {
+    spi::claim made = claim(number);
+    made.payload = payload;
     return redis::claim_bytes(made, {process_name(number), 2s}, redis::queueing::allowed,
                               std::nullopt);
   }
@@ -29,8 +33,8 @@ class redis_leave : public testing::Test {
   }
   // 0 was waiting, 1 was the holder, 2 gone.
   std::int64_t leave(std::uint8_t number, const std::string& remember) {
-    return redis::answer_of(caller.run(caller.scripts().leave, keys, {bytes(number), remember, ""}))
-        ->kind;
+    const std::string who = redis::leaving_bytes(claim(number), {process_name(number), 2s});
+    return redis::answer_of(caller.run(caller.scripts().leave, keys, {who, remember, ""}))->kind;
   }
   [[nodiscard]] std::string tombstones() const { return server.cli({"KEYS", "*:t:*"}); }
 };
@@ -58,6 +62,7 @@ TEST_F(redis_leave, a_claim_that_is_not_there_must_not_come_afterwards) {
 
 TEST_F(redis_leave, the_next_to_take_the_name_keeps_its_life_and_leaves_nothing_of_the_last) {
   // Broken: a state would have no end, or the rest of another claim in it.
+  constexpr long long idle = 22;
   constexpr std::size_t before_the_claim = 50;
   std::uint8_t number = 0;
   for (const char* const payload : {"a", "b", "longer", "c"}) {
@@ -67,6 +72,8 @@ TEST_F(redis_leave, the_next_to_take_the_name_keeps_its_life_and_leaves_nothing_
     EXPECT_TRUE(server.cli({"GET", place.state}).ends_with(payload));
     EXPECT_GE(number_of("PTTL"), 86'400'000 + 60'000);
     EXPECT_EQ(leave(number, "0"), 1);
+    EXPECT_EQ(number_of("STRLEN"), idle);
+    EXPECT_GE(number_of("PTTL"), 86'400'000);
   }
 }
 

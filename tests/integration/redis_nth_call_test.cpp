@@ -64,8 +64,11 @@ class redis_nth_call : public testing::TestWithParam<const char*> {
   reply attempt(const spi::claim& what) {
     return caller.run(caller.scripts().attempt, keys, {bytes(what), ""});
   }
+  [[nodiscard]] static std::string leaving(const spi::claim& from) {
+    return redis::leaving_bytes(from, {process_name(from.id.bytes[0]), 2s});
+  }
   reply leave(const spi::claim& what) {
-    return caller.run(caller.scripts().leave, keys, {bytes(what), "0", ""});
+    return caller.run(caller.scripts().leave, keys, {leaving(what), "0", ""});
   }
   seen look() {
     const reply raw = caller.run(caller.scripts().inspect, keys, {});
@@ -189,35 +192,35 @@ TEST_P(redis_nth_call, of_a_reader_that_joins_readers) {
 }
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over) {
-  sweep(crowd(3), caller.scripts().leave, {bytes(claim(1)), "0", ""});
+  sweep(crowd(3), caller.scripts().leave, {leaving(claim(1)), "0", ""});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(7), caller.scripts().leave, {bytes(claim(1)), "0", ""});
+  sweep(crowd(7), caller.scripts().leave, {leaving(claim(1)), "0", ""});
   EXPECT_GT(met, 3);
 }
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over_to_the_only_waiter) {
-  sweep({claim(1), fair(2)}, caller.scripts().leave, {bytes(claim(1)), "0", ""});
+  sweep({claim(1), fair(2)}, caller.scripts().leave, {leaving(claim(1)), "0", ""});
   EXPECT_GT(met, 2);
 }
 
 TEST_P(redis_nth_call, of_a_release_that_must_not_come_back) {
-  sweep({claim(1)}, caller.scripts().leave, {bytes(claim(1)), "1", ""});
-  sweep({claim(1), fair(2)}, caller.scripts().leave, {bytes(claim(1)), "1", ""});
+  sweep({claim(1)}, caller.scripts().leave, {leaving(claim(1)), "1", ""});
+  sweep({claim(1), fair(2)}, caller.scripts().leave, {leaving(claim(1)), "1", ""});
   EXPECT_GT(met, 3);
 }
 
 TEST_P(redis_nth_call, of_a_release_that_lets_readers_in) {
   const auto mode = spi::mode::shared;
   sweep({claim(1), claim(2, mode), claim(3, mode), claim(4)}, caller.scripts().leave,
-        {bytes(claim(1)), "1", ""});
+        {leaving(claim(1)), "1", ""});
   EXPECT_GT(met, 3);
 }
 
 TEST_P(redis_nth_call, of_a_permit_that_comes_back) {
   const auto mode = spi::mode::permit;
   sweep({claim(1, mode), claim(2, mode), claim(3, mode)}, caller.scripts().leave,
-        {bytes(claim(1, mode)), "0", ""});
+        {leaving(claim(1, mode)), "0", ""});
   EXPECT_GT(met, 3);
 }
 

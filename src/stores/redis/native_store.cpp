@@ -120,7 +120,7 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                                : board_->only_attempt(where.lane, claim->id) ? "2"
                                                                              : "1";
   board_->disconnect(where.lane, claim->id);
-  const std::string bytes = claim_bytes(*claim, sender_, queueing::allowed, std::nullopt);
+  const std::string bytes = leaving_bytes(*claim, sender_);
   const std::array<std::string_view, 3> arguments{bytes, remember, where.written};
   const bool in_full = context.unanswered || !where.written.empty();
   ask<spi::departure>(where, scripts_->leave, std::span(arguments).first(in_full ? 3 : 1), "leave",

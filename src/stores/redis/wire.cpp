@@ -77,6 +77,11 @@ std::string claim_bytes(const spi::claim& claim, const sender& from, queueing ho
   return to.take();
 }
 
+std::string leaving_bytes(const spi::claim& claim, const sender& from) {
+  byte_writer to(40);
+  return to.text(bytes_of(claim.id)).text(from.process).real(to_microseconds(claim.ttl)).take();
+}
+
 std::int64_t script_answer::number(std::size_t index) const noexcept {
   return fields != nullptr && index < fields->size() ? (*fields)[index].integer : 0;
 }

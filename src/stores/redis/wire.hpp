@@ -26,6 +26,8 @@ struct sender {
 enum class queueing : std::uint8_t { allowed, forbidden };
 std::string claim_bytes(const spi::claim& claim, const sender& from, queueing how,
                         std::optional<spi::server_time> not_after);
+// Of one that leaves. The server's Lua takes a nanosecond or two for each byte that it is given.
+std::string leaving_bytes(const spi::claim& claim, const sender& from);
 
 // What a script answers begins with a number, mostly followed by the server's time. A number alone is that
 // time: it went as it mostly does.

@@ -1,6 +1,7 @@
 -- Release and withdrawal, one verb, since a waiter may have become the holder meanwhile.
--- KEYS: state, observed marker. ARGV: claim, remember ('1': keep a tombstone; '2': unless the claim is here,
--- since its only request came before; absent: no), name (absent or empty where the key tells it).
+-- KEYS: state, observed marker. ARGV: of the claim its id, process and ttl; remember ('1': keep a tombstone;
+-- '2': unless the claim is here, since its only request came before; absent: no); name (absent or empty where
+-- the key tells it).
 -- {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the holder, it is now;
 -- {-1, now, why}: refused.
 local t = redis.call('TIME')
@@ -11,17 +12,17 @@ local raw = ARGV[1]
 
 local remember, if_absent = ARGV[2] == '1', ARGV[2] == '2'
 
--- The common case: it holds, nobody waits, nobody watches. Only the kind of state changes: what follows the
--- name is then a hold that is over. Its life reaches a day beyond the hold's end.
+-- The common case: it holds, nobody waits, nobody watches. Its life reaches a day beyond the hold's end.
 if state and not observed and not remember and string.sub(state, 1, 4) == 'hf2x' then
-  local _, kept, _, _, fin, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
+  local _, kept, name, _, fin, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
   if fin > now and id == string.sub(raw, 1, 16) then
-    local done = redis.pcall('SETRANGE', KEYS[1], 3, 'i')
-    if type(done) == 'table' and done.err then
+    local bytes = 'hf2i' .. string.sub(state, 5, 22 + #name)
+    local done = redis.pcall('SET', KEYS[1], bytes, 'KEEPTTL')
+    if done.err then
       if not string.find(done.err, 'OOM', 1, true) then return done end
       -- Out of memory: once a script has written, the server lets it write on.
       redis.call('PEXPIRE', KEYS[1], 86400000 + math.max(0, math.ceil((kept - now) / 1000)))
-      redis.call('SETRANGE', KEYS[1], 3, 'i')
+      redis.call('SET', KEYS[1], bytes, 'KEEPTTL')
     end
     return now
   end
@@ -52,7 +53,7 @@ do
     end
     if heir or waiting == 0 then
       if remember then
-        buried = now + unpack_bytes('>d', raw, 41) + tombstone_extra
+        buried = now + unpack_bytes('>d', raw, 33) + tombstone_extra
         tomb = math.max(tomb, buried)
       end
       changed, holder, fin = true, '', nil
@@ -78,13 +79,13 @@ end
 if not state and not remember and not if_absent then return { 2, now } end
 local why = R.load(KEYS[1], state, ARGV[3] or '')
 if why then return R.refusal(why) end
-local claim = R.claim_of(raw)
-R.heard(claim.process)
+local id, process, ttl = unpack_bytes('>c16c16d', raw)
+R.heard(process)
 -- Not promoted yet: who leaves must not be granted on its way out.
 R.drop_ended()
 local left = 2
-local h = R.find_holder(claim.id)
-local w = R.find_waiter(claim.id)
+local h = R.find_holder(id)
+local w = R.find_waiter(id)
 if w then R.cut_waiter(w) end -- beside a hold: what a failure left there
 if h then
   R.remove_holder(h)
@@ -95,9 +96,9 @@ elseif w then
   left = 0
 end
 if remember or if_absent and left == 2 then
-  local till = now + claim.ttl + tombstone_extra
+  local till = now + ttl + tombstone_extra
   S.tomb = math.max(S.tomb, till)
-  R.tombstone = { claim.id, till }
+  R.tombstone = { id, till }
 end
 R.promote()
 why = R.commit()

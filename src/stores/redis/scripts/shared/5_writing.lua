@@ -44,7 +44,7 @@ function R.spill(grows)
   end
   if #tickets == 0 then return end
   -- Changes nothing, but is refused where memory is out.
-  local done = grows and redis.pcall('SETRANGE', R.key, 0, 'hf2')
+  local done = grows and redis.pcall('SETRANGE', R.key, '0', 'hf2')
   if type(done) == 'table' and done.err then return done end
   R.spilled = true
   done = R.drop_line() -- what a failure may have left there; takes no memory, so that the rest is let through
