@@ -1,4 +1,4 @@
-// What a long line costs the server.
+// What a long line costs the server, and a batch of renewals.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "stores/postgresql/schema.hpp"
@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 
 namespace holdfast::test {
@@ -39,6 +40,39 @@ TEST(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) {
   EXPECT_EQ(answers.front().substr(0, 4), "r g ");
   EXPECT_EQ(answers.back().substr(0, 2), "w ");
   EXPECT_EQ(after - before, 1);
+}
+
+TEST(postgresql_line, a_batch_of_renewals_answers_each_claim_in_its_place) {
+  // Broken: one statement renews all who are alone on their name, and their answers are told to others.
+  const std::string url = shared_postgresql().url("x");
+  postgresql_session server(url.substr(0, url.find('?')));
+  const std::string schema = fresh_schema();
+  server.run(postgresql::installation(schema));
+  const auto attempt = [&](const std::string& name, int number) {
+    return server
+        .ask("SELECT " + schema + ".attempt_1('" + name + "', '\\x" + std::to_string(number) +
+             "', 'a', 'p1', 0::int2, 1, 0, true, true, true, 30000000, 0, 1, '')")
+        .front();
+  };
+  const auto fence = [](const std::string& grant) {
+    const auto at = grant.find("g ") + 2;
+    return grant.substr(at, grant.find(' ', at) - at);
+  };
+  const std::string first = attempt("/a", 10);
+  const std::string other = attempt("/c", 11);
+  attempt("/c", 12);
+  const std::string last = attempt("/d", 13);
+  const auto answers =
+      server.ask("SELECT " + schema +
+                 ".renew_1(ARRAY['/a', '/b', '/c', '/c', '/d']::bytea[], "
+                 "ARRAY['\\x10', '\\x20', '\\x11', '\\x12', '\\x13']::bytea[], 'p1')");
+  ASSERT_EQ(answers.size(), 5U);
+  EXPECT_EQ(fence(answers[0]), fence(first));
+  EXPECT_EQ(answers[1].substr(0, 2), "l ");
+  EXPECT_EQ(fence(answers[2]), fence(other));
+  EXPECT_EQ(answers[3].substr(0, 2), "w ");
+  EXPECT_EQ(fence(answers[4]), fence(last));
+  for (const std::size_t i : {0U, 2U, 4U}) EXPECT_EQ(answers[i].substr(0, 4), "r g ");
 }
 
 }  // namespace
