@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   }
 
   if (auto lease = stock.acquire({.wait = 1s})) {  // throws nothing
-    std::cout << "sold; valid for " << lease->valid_for() / 1s << " s, renewed meanwhile\n";
+    if (lease->valid()) std::cout << "sold with fence " << lease->fence().value() << '\n';
   } else if (lease.error() == holdfast::errc::timed_out) {
     std::cout << "too busy\n";
   }
