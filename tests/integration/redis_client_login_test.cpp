@@ -111,7 +111,7 @@ TEST(redis_login, a_user_that_is_removed_is_denied_and_one_that_comes_back_is_le
 TEST(redis_login, a_replica_is_not_taken_for_a_master) {
   // Broken: locks would be asked of a server that forgets them.
   const redis_server server(
-      {.tls = false, .arguments = {"--replicaof", "127.0.0.1 1"}, .admin = {}});
+      {.tls = false, .arguments = {"--replicaof", "127.0.0.1", "1"}, .admin = {}});
   client_side client;
   const auto answer = client.call(client.connect(server.port()), {"PING"}, 300ms);
   ASSERT_EQ(code(answer), errc::unavailable);

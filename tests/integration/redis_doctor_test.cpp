@@ -71,14 +71,14 @@ TEST_F(redis_doctor, persistence_that_is_off_or_failing_is_told) {
 TEST_F(redis_doctor, replicas_are_told) {
   // Broken (H44): that a failover may forget locks would be learned in one.
   const redis_server replica(
-      {false, {"--replicaof", "127.0.0.1 " + std::to_string(server.port())}, {}});
+      {false, {"--replicaof", "127.0.0.1", std::to_string(server.port())}, {}});
   EXPECT_TRUE(eventually([&] { return check("replicas").state == status::warn; }));
 }
 
 TEST_F(redis_doctor, permissions_that_are_missing_are_named) {
   // Broken: the first writer in line would find out.
   server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish", "-setrange",
-              "~holdfast:*", "&holdfast:*"});
+              "~holdfast:*", "resetchannels", "&holdfast:*"});
   const spi::check commands = check("permissions", "shop:secret@");
   EXPECT_EQ(commands.state, status::fail);
   EXPECT_THAT(commands.remedy, testing::HasSubstr("ACL SETUSER shop"));

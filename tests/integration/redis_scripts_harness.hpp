@@ -93,16 +93,18 @@ class short_scripts {
   const redis::script attempt, leave, renew, change, revoke, inspect;
 };
 
-// The script with a server that fails once. As the server does, call() raises and pcall() answers.
+// The script with a server that fails once. As the server does, call() raises (before
+// Redis 7 a text) and pcall() answers.
 inline redis::script failing(const redis::script& what, std::size_t nth, const std::string& how) {
   return redis::script(
       "local real, calls = redis, 0\n"
       "local function fails() calls = calls + 1 return calls == " +
       std::to_string(nth) + " end\n" +
       "local redis = {\n"
-      "  call = function(...) if fails() then error({err = '" +
-      how +
-      " injected'}) end\n"
+      "  call = function(...) if fails() then\n"
+      "      error(real.REDIS_VERSION_NUM and {err = '" +
+      how + " injected'} or '" + how +
+      " injected') end\n"
       "    return real.call(...) end,\n"
       "  pcall = function(...) if fails() then return {err = '" +
       how +
