@@ -185,10 +185,57 @@ TEST_P(redis_nth_call, of_an_attempt_by_one_whose_turn_it_is) {
   EXPECT_GT(met, 1);
 }
 
+TEST_P(redis_nth_call, of_a_reader_or_a_permit_that_comes_first) {
+  for (const auto mode : {spi::mode::shared, spi::mode::permit}) {
+    met = 0;
+    sweep({}, caller.scripts().attempt, {bytes(claim(1, mode)), ""});
+    EXPECT_GT(met, 3);
+    met = 0;
+    sweep({claim(1)}, caller.scripts().attempt, {bytes(claim(2, mode)), ""}, {claim(1)});
+    EXPECT_GT(met, 3);
+  }
+}
+
 TEST_P(redis_nth_call, of_a_reader_that_joins_readers) {
   const auto mode = spi::mode::shared;
   sweep({claim(1, mode), claim(2, mode)}, caller.scripts().attempt, {bytes(claim(3, mode)), ""});
   EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_a_permit_that_is_taken_beside_another) {
+  const auto mode = spi::mode::permit;
+  sweep({claim(1, mode)}, caller.scripts().attempt, {bytes(claim(2, mode)), ""});
+  EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_an_attempt_that_queues_for_a_permit) {
+  const auto mode = spi::mode::permit;
+  const std::vector<spi::claim> full{claim(1, mode), claim(2, mode)};
+  sweep(full, caller.scripts().attempt, {bytes(claim(3, mode)), ""});
+  EXPECT_GT(met, 6);
+  met = 0;
+  std::vector<spi::claim> all = full;
+  all.push_back(claim(3, mode));
+  sweep(all, caller.scripts().attempt, {bytes(claim(4, mode)), ""});
+  EXPECT_GT(met, 6);
+  met = 0;
+  all.push_back(claim(3, mode));  // it looks again, and tells the others that it waits
+  sweep(all, caller.scripts().attempt, {bytes(claim(3, mode)), ""});
+  EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_an_attempt_that_queues_behind_readers) {
+  const auto mode = spi::mode::shared;
+  const std::vector<spi::claim> readers{claim(1, mode), claim(2, mode)};
+  sweep(readers, caller.scripts().attempt, {bytes(claim(3)), ""});
+  EXPECT_GT(met, 6);
+  std::vector<spi::claim> all = readers;
+  all.push_back(claim(3));
+  for (const auto wish : {mode, spi::mode::exclusive}) {
+    met = 0;
+    sweep(all, caller.scripts().attempt, {bytes(claim(4, wish)), ""});
+    EXPECT_GT(met, 6);
+  }
 }
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over) {
@@ -217,11 +264,35 @@ TEST_P(redis_nth_call, of_a_release_that_lets_readers_in) {
   EXPECT_GT(met, 3);
 }
 
+TEST_P(redis_nth_call, of_a_reader_that_leaves) {
+  const auto mode = spi::mode::shared;
+  const std::vector<spi::claim> readers{claim(1, mode), claim(2, mode)};
+  const std::string one = leaving(claim(1, mode));
+  for (const char* const remember : {"0", "1"}) {
+    for (const auto& before : {readers, {claim(1, mode)}}) {
+      std::vector<spi::claim> all = before;
+      for (std::uint8_t next = 3; next <= 5; ++next) {  // nobody waits, one writer, two
+        met = 0;
+        sweep(all, caller.scripts().leave, {one, remember, ""});
+        EXPECT_GT(met, 3);
+        all.push_back(claim(next));
+      }
+    }
+  }
+}
+
 TEST_P(redis_nth_call, of_a_permit_that_comes_back) {
   const auto mode = spi::mode::permit;
-  sweep({claim(1, mode), claim(2, mode), claim(3, mode)}, caller.scripts().leave,
-        {leaving(claim(1, mode)), "0", ""});
-  EXPECT_GT(met, 3);
+  const std::string one = leaving(claim(1, mode));
+  for (const char* const remember : {"0", "1"}) {
+    std::vector<spi::claim> all{claim(1, mode)};
+    for (std::uint8_t next = 2; next <= 5; ++next) {  // the last, one of two, others in line
+      met = 0;
+      sweep(all, caller.scripts().leave, {one, remember, ""});
+      EXPECT_GT(met, 3);
+      all.push_back(claim(next, mode));
+    }
+  }
 }
 
 TEST_P(redis_nth_call, of_a_downgrade) {

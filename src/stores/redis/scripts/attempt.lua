@@ -46,10 +46,11 @@ end
 do
 --@part mutex
   local id = sub(raw, 1, 16)
-  local not_after, ttl, _, _, block, _, _, wish, fair, queued = unpack_bytes('>ddddI4I4I4BBB', raw, 33)
+  local not_after, ttl, _, _, block, amount, most, wish, _, queued =
+    unpack_bytes('>ddddI4I4I4BBB', raw, 33)
+  local answer
   if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after)
     and (tomb <= now or tonumber(call('ZSCORE', base .. 't' .. tail, id) or 0) <= now) then
-    local answer
     if holder ~= '' then
       local place
       if brief then
@@ -127,10 +128,13 @@ do
         answer = { 1, now, fence, ttl, others and 2 or 0 }
       end
     end
-    if answer then
---@part mutex_write
-      return answer
-    end
+  end
+
+--@part crowd
+--@part crowd_attempt
+  if answer then
+--@part write
+    return answer
   end
 end
 

@@ -32,6 +32,7 @@ end
 -- Nearly as common: a mutex that others wait for, or one left by somebody who must not come back.
 do
 --@part mutex
+  local decided = false
   if ordinary and holder_id == sub(raw, 1, 16) then
     local heir, rest -- the claim that is next; where the line goes on behind it
     if brief and waiting > 0 then
@@ -52,11 +53,7 @@ do
       if string.byte(heir, 77) ~= EXCLUSIVE or call('PUBSUB', numsub, channel)[2] == 0 then heir = nil end
     end
     if heir or waiting == 0 then
-      if remember then
-        buried = now + unpack_bytes('>d', raw, 33) + tombstone_extra
-        tomb = math.max(tomb, buried)
-      end
-      changed, holder, fin = true, '', nil
+      decided, changed, holder, fin = true, true, '', nil
       if heir then
         local ttl, _, reserved, block = unpack_bytes('>dddI4', heir, 41)
         waiting = waiting - 1
@@ -68,9 +65,18 @@ do
         holder = pack('>dddBBBBc0', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0, heir)
         letter = pack('>c1c16dddB', 'g', heir, fence, ttl, now, others and 3 or 1)
       end
---@part mutex_write
-      return now
     end
+  end
+
+--@part crowd
+--@part crowd_leave
+  if decided then
+    if remember then
+      buried = now + unpack_bytes('>d', raw, 33) + tombstone_extra
+      tomb = math.max(tomb, buried)
+    end
+--@part write
+    return now
   end
 end
 

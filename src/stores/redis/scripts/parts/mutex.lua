@@ -36,9 +36,11 @@ end
 local brace = string.find(KEYS[1], '}:s:', 1, true)
 local base, tail = sub(KEYS[1], 1, brace + 1), sub(KEYS[1], brace + 3)
 local line, deaths, records
-if not brief then line, deaths, records = base .. 'w' .. tail, base .. 'd' .. tail, base .. 'q' .. tail end
+if ordinary and not brief then
+  line, deaths, records = base .. 'w' .. tail, base .. 'd' .. tail, base .. 'q' .. tail
+end
 local numsub = sharded and 'SHARDNUMSUB' or 'NUMSUB'
--- What is to be done, by parts/mutex_write: a new state; grows: not where memory is out; of a line that is
+-- What is to be done, by parts/write: a new state; grows: not where memory is out; of a line that is
 -- not brief, a waiter more, one less, one heard of again, and until when its keys live, as text; one that
 -- must not come back, and until when; what is told, and by which channel.
 local changed, grows, joined, cut, beat, till, buried, letter, channel = false, false

@@ -175,13 +175,18 @@ function R.life_beside(known, fresh, longest)
 end
 
 function R.holders_end()
-  local longest = 0
+  local longest, cut = 0, 0
   for _, h in pairs(R.holder_writes) do
-    if h then longest = math.max(longest, h.claim.ttl) end
+    if h then
+      longest = math.max(longest, h.claim.ttl)
+    else
+      cut = cut + 1
+    end
   end
   if longest == 0 then return end
   local till
-  S.side, till = R.life_beside(S.side, R.held_before == 0, longest)
+  -- A key that is emptied and filled again is a new one.
+  S.side, till = R.life_beside(S.side, R.held_before <= cut, longest)
   return till
 end
 

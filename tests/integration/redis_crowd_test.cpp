@@ -1,0 +1,123 @@
+// Readers and permits, who are in keys beside the state: what the short ways of the scripts leave there.
+#include "redis_scripts_harness.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class redis_crowd : public testing::Test {
+ protected:
+  redis_server server;
+  script_caller caller{server.port(), {}};
+  const redis::place place = redis::place_of({"", "stock"});
+  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
+  std::vector<std::shared_ptr<ear>> ears;
+  std::vector<std::unique_ptr<spi::subscription>> subscriptions;
+
+  void SetUp() override {
+    for (std::uint64_t who = 0; who < 6; ++who) {
+      ears.push_back(std::make_shared<ear>());
+      subscriptions.push_back(caller.listen(place.lane, process_name(who), ears.back()));
+    }
+  }
+
+  static spi::claim permit(std::uint8_t number, std::uint32_t max) {
+    spi::claim made;
+    made.id.bytes[0] = number;
+    made.resource = {"", "stock"};
+    made.mode = spi::mode::permit;
+    made.max = max;
+    made.ttl = 60s;
+    return made;
+  }
+  static redis::sender from(const spi::claim& one) { return {process_name(one.id.bytes[0]), 2s}; }
+  reply attempt(const spi::claim& one) {
+    const auto bytes = redis::claim_bytes(one, from(one), redis::queueing::allowed, std::nullopt);
+    return caller.run(caller.scripts().attempt, keys, {bytes});
+  }
+  // 1 granted, 0 blocked, -1 refused.
+  std::int64_t kind_of(const reply& answer) { return redis::answer_of(answer)->kind; }
+  // 0 was waiting, 1 was the holder, 2 gone.
+  std::int64_t leave(const spi::claim& one) {
+    return kind_of(
+        caller.run(caller.scripts().leave, keys, {redis::leaving_bytes(one, from(one))}));
+  }
+  [[nodiscard]] long long number_of(const std::string& verb, const std::string& key) const {
+    return std::stoll(server.cli({verb, key}));
+  }
+  bool hears(std::uint8_t who, redis::push::kind what) {
+    return eventually([&] {
+      return std::ranges::any_of(ears[who]->take(),
+                                 [&](const redis::push& each) { return each.what == what; });
+    });
+  }
+};
+
+TEST_F(redis_crowd, keys_that_were_emptied_and_filled_again_have_an_end_of_life) {
+  // Broken: what a dead process holds would stay for ever, once the state is gone.
+  const std::string tail = place.state.substr(redis::lane_prefix(place.lane).size() + 2);
+  for (const bool watched : {false, true}) {  // the general way is taken while somebody watches
+    server.cli({"FLUSHALL"});
+    if (watched) server.cli({"SET", keys[1], "1"});
+    EXPECT_EQ(kind_of(attempt(permit(1, 1))), 1);
+    EXPECT_EQ(kind_of(attempt(permit(2, 1))), 0);
+    EXPECT_EQ(leave(permit(1, 1)), 1);
+    for (const char what : {'h', 'e'}) {
+      const std::string key = redis::lane_prefix(place.lane) + what + ":" + tail;
+      EXPECT_EQ(server.cli({"EXISTS", key}), "1") << key;
+      EXPECT_GT(number_of("PTTL", key), 60'000) << key;
+    }
+    EXPECT_EQ(leave(permit(2, 1)), 1);
+    EXPECT_EQ(server.cli({"KEYS", "*:[hewdq]:*"}), "");
+  }
+}
+
+TEST_F(redis_crowd, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_again) {
+  // Broken: holders of permits would never hear that somebody waits, or each of them at once, in vain.
+  EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
+  EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
+  for (const std::uint8_t late : {std::uint8_t{3}, std::uint8_t{4}}) {
+    const reply answer = attempt(permit(late, 2));
+    EXPECT_EQ(kind_of(answer), 0);
+    EXPECT_LE(answer.elements.at(3).integer, 5'000);  // to look again
+  }
+  attempt(permit(4, 2));
+  EXPECT_TRUE(hears(1, redis::push::kind::wanted));
+  EXPECT_TRUE(hears(2, redis::push::kind::wanted));
+  EXPECT_GT(attempt(permit(3, 2)).elements.at(3).integer, 1'000'000);
+}
+
+TEST_F(redis_crowd, without_memory_permits_come_back_and_are_handed_over_but_none_is_taken) {
+  // Broken: a server without memory would keep what its holders give back.
+  for (std::uint8_t number = 1; number <= 4; ++number) attempt(permit(number, 2));
+  server.cli({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_TRUE(attempt(permit(5, 2)).is_error());
+  EXPECT_EQ(leave(permit(1, 2)), 1);
+  EXPECT_TRUE(hears(3, redis::push::kind::granted));
+  EXPECT_EQ(leave(permit(2, 2)), 1);
+  EXPECT_TRUE(hears(4, redis::push::kind::granted));
+  EXPECT_EQ(leave(permit(3, 2)), 1);
+  EXPECT_TRUE(attempt(permit(5, 2)).is_error());
+  EXPECT_EQ(leave(permit(4, 2)), 1);
+  server.cli({"CONFIG", "SET", "maxmemory", "0"});
+  EXPECT_EQ(server.cli({"KEYS", "*:[hewdqt]:*"}), "");
+  EXPECT_EQ(kind_of(attempt(permit(5, 2))), 1);
+}
+
+TEST_F(redis_crowd, an_attempt_and_a_release_that_come_twice_count_once) {
+  // Broken: an answer that was lost would cost a permit, or give one back that another holds.
+  EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
+  EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
+  EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
+  EXPECT_EQ(kind_of(attempt(permit(3, 2))), 0);
+  EXPECT_EQ(kind_of(attempt(permit(3, 2))), 0);
+  EXPECT_EQ(leave(permit(1, 2)), 1);  // to the third
+  EXPECT_EQ(leave(permit(1, 2)), 2);
+  EXPECT_EQ(kind_of(attempt(permit(4, 2))), 0);
+  EXPECT_EQ(leave(permit(4, 2)), 0);
+  EXPECT_EQ(leave(permit(2, 2)), 1);
+  EXPECT_EQ(leave(permit(3, 2)), 1);
+  EXPECT_EQ(server.cli({"KEYS", "*:[hewdqt]:*"}), "");
+}
+
+}  // namespace
+}  // namespace holdfast::test
