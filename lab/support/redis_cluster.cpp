@@ -31,7 +31,9 @@ redis_cluster::redis_cluster(redis_options how) : options_(std::move(how)) {
   for (std::size_t i = 0; i < master_count; ++i) {
     const int first = static_cast<int>(i) * share;
     const int last = std::min(first + share, slot_count) - 1;
-    nodes_[i]->cli({"CLUSTER", "ADDSLOTSRANGE", std::to_string(first), std::to_string(last)});
+    std::vector<std::string> words{"CLUSTER", "ADDSLOTS"};  // by ranges only from Redis 7 on
+    for (int slot = first; slot <= last; ++slot) words.push_back(std::to_string(slot));
+    nodes_[i]->cli(words);
   }
   for (std::size_t i = 0; i < node_count; ++i) {
     for (std::size_t j = 0; j < i; ++j) {
