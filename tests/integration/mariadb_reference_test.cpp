@@ -5,6 +5,7 @@
 #include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/mariadb/statement.hpp"
+#include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/mariadb_session.hpp"
@@ -43,7 +44,7 @@ class mariadb_rules : public sql_rules {
     if (shortly(now, mariadb::short_attempt(key, claim, process))) {
       return {mariadb::short_grant(mysql_insert_id(server_.get()), claim)};
     }
-    return call(now, statement::attempt, mariadb::attempt_arguments(key, claim, process));
+    return call(now, statement::attempt, sql::attempt_arguments<arguments>(key, claim, process));
   }
   sql::rows leave(time now, const spi::claim& claim, bool remember) override {
     const std::string shorter = mariadb::short_leave(sql::key_of(claim.resource), claim);

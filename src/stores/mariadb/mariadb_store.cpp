@@ -3,6 +3,7 @@
 
 #include "stores/mariadb/doctor.hpp"
 #include "stores/mariadb/tied.hpp"
+#include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
 
 #include <utility>
@@ -56,17 +57,17 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   std::string shorter = hearing_->bells().undisturbed(claim->id)
                             ? short_attempt(key, *claim, hearing_->process())
                             : std::string();
-  road(key).send(std::move(shorter), statement::attempt,
-                 attempt_arguments(key, *claim, hearing_->process()), context.deadline,
-                 [bells = hearing_->shared_bells(), claim,
-                  done = std::move(done)](result<sql::rows> rows) mutable {
-                   auto answer =
-                       rows ? outcome_of(*rows, *claim)
-                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-                   if (sql::is_turned_away(answer)) bells->remove(claim->id);
-                   if (!is_alone(answer)) bells->disturb(claim->id);
-                   done(std::move(answer));
-                 });
+  road(key).send(
+      std::move(shorter), statement::attempt,
+      sql::attempt_arguments<arguments>(key, *claim, hearing_->process()), context.deadline,
+      [bells = hearing_->shared_bells(), claim,
+       done = std::move(done)](result<sql::rows> rows) mutable {
+        auto answer = rows ? outcome_of(*rows, *claim)
+                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+        if (sql::is_turned_away(answer)) bells->remove(claim->id);
+        if (!is_alone(answer)) bells->disturb(claim->id);
+        done(std::move(answer));
+      });
 }
 
 void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,

@@ -2,15 +2,17 @@
 #include "stores/mariadb/statement.hpp"
 
 #include "stores/sql/answers.hpp"
+#include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
 
 #include <algorithm>
 #include <array>
-#include <climits>
 
 namespace holdfast::mariadb {
 
 namespace {
+
+using sql::limited;
 
 // In the order of the enumeration.
 constexpr std::array names{
@@ -24,8 +26,6 @@ constexpr std::array names{
 constexpr const char* examine =
 #include "stores/mariadb/examine.sql.inc"
     ;
-
-std::int64_t limited(std::uint32_t number) { return std::min<std::uint32_t>(number, INT_MAX); }
 
 }  // namespace
 
@@ -127,18 +127,6 @@ std::string short_leave(const std::string& key, const spi::claim& claim) {
 std::string short_grant(std::uint64_t last_fence, const spi::claim& claim) {
   const std::string first = std::to_string(last_fence - std::max(claim.fence_block, 1U) + 1);
   return "g " + first + " " + std::to_string(sql::microseconds(claim.ttl)) + " " + first + " 0 0";
-}
-
-arguments attempt_arguments(const std::string& key, const spi::claim& claim,
-                            const std::string& process) {
-  arguments with;
-  with.bytes(key).bytes(sql::bytes_of(claim.id)).bytes(spi::public_id(claim.id)).bytes(process);
-  with.number(static_cast<std::int64_t>(claim.mode));
-  with.number(limited(claim.permits)).number(limited(claim.max));
-  with.flag(claim.fair).flag(claim.queued).flag(claim.renewed);
-  with.number(sql::microseconds(claim.ttl)).number(sql::microseconds(claim.lock_delay));
-  with.number(limited(std::max(claim.fence_block, 1U))).bytes(claim.payload);
-  return with;
 }
 
 }  // namespace holdfast::mariadb

@@ -89,7 +89,4 @@ std::string short_leave(const std::string& key, const spi::claim& claim);
 // What the whole call would have answered.
 std::string short_grant(std::uint64_t last_fence, const spi::claim& claim);
 
-arguments attempt_arguments(const std::string& key, const spi::claim& claim,
-                            const std::string& process);
-
 }  // namespace holdfast::mariadb

@@ -1,9 +1,9 @@
 // How a store is made, and how a claim is asked for and left.
 #include "stores/postgresql/postgresql_store.hpp"
 
-#include "stores/postgresql/calls.hpp"
 #include "stores/postgresql/doctor.hpp"
 #include "stores/postgresql/tied.hpp"
+#include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
 
 #include <utility>
@@ -32,7 +32,8 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
   const std::string key = sql::key_of(claim->resource);
   hearing_->bells().hang(claim->id, std::move(wakeup));
   road(key).send(
-      statement::attempt, attempt_arguments(key, *claim, hearing_->process()), context.deadline,
+      statement::attempt, sql::attempt_arguments<arguments>(key, *claim, hearing_->process()),
+      context.deadline,
       [bells = hearing_->shared_bells(), id = claim->id,
        done = std::move(done)](result<sql::rows> rows) mutable {
         auto answer = rows ? sql::to_outcome(*rows)
