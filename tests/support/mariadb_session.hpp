@@ -26,7 +26,9 @@ class mariadb_session {
   std::vector<std::string> ask(const std::string& statement) {
     if (mysql_real_query(connection_.get(), statement.data(), statement.size()) != 0) fail();
     std::vector<std::string> first;
-    for (int next = 0; next == 0; next = mysql_next_result(connection_.get())) {
+    // Where there are no more results, asking for the next would forget how many rows were changed.
+    for (int next = 0; next == 0;
+         next = mysql_more_results(get()) ? mysql_next_result(get()) : -1) {
       const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> result(
           mysql_store_result(connection_.get()), mysql_free_result);
       if (result == nullptr && mysql_field_count(connection_.get()) > 0) fail();
