@@ -75,6 +75,52 @@ TEST(postgresql_line, a_batch_of_renewals_answers_each_claim_in_its_place) {
   for (const std::size_t i : {0U, 2U, 4U}) EXPECT_EQ(answers[i].substr(0, 4), "r g ");
 }
 
+TEST(postgresql_line, the_next_one_takes_the_seat_and_the_line_leaves_it_there) {
+  // Broken: each hand-over and each wait moves the holder between two tables, the long way.
+  const std::string url = shared_postgresql().url("x");
+  postgresql_session server(url.substr(0, url.find('?')));
+  const std::string schema = fresh_schema();
+  server.run(postgresql::installation(schema));
+  const auto attempt = [&](const std::string& id) {
+    return server
+        .ask("SELECT " + schema + ".attempt_1('/x', '\\x" + id +
+             "', 'public', 'p1', 0::int2, 1, 0, true, true, true, 30000000, 0, 1, '')")
+        .front()
+        .substr(0, 3);
+  };
+  const auto leave = [&](const std::string& id, const std::string& ttl) {
+    return server.ask("SELECT " + schema + ".leave_1('/x', '\\x" + id + "', false, " + ttl + ")")
+        .front();
+  };
+  // Who sits, how many wait, and how many are in the other table.
+  const auto look = [&] {
+    return server
+        .ask("SELECT concat_ws(' ', encode((seat).id, 'hex'), waiting, (SELECT count(*) FROM " +
+             schema + ".claims)) FROM " + schema + ".resources")
+        .front();
+  };
+  attempt("01");  // the name's first time makes its row, the long way
+  EXPECT_EQ(leave("01", "30000000"), "h");
+  attempt("01");
+  EXPECT_EQ(attempt("02"), "b 1");
+  EXPECT_EQ(attempt("03"), "b 1");
+  EXPECT_EQ(look(), "01 2 2");
+  server.ask("SELECT " + schema + R"(.renew_1('{"/x"}', '{"\\x03"}', 'p1'))");
+  EXPECT_EQ(look(), "01 2 2");
+  EXPECT_EQ(leave("01", "30000000"), "h");  // it has not heard of them
+  EXPECT_EQ(look(), "02 1 1");
+  const auto renewed = server.ask("SELECT " + schema + R"(.renew_1('{"/x"}', '{"\\x02"}', 'p1'))");
+  EXPECT_EQ(renewed.front().substr(0, 4), "r g ");
+  EXPECT_TRUE(renewed.front().ends_with(" 0 1")) << "a lease now, and somebody waits";
+  EXPECT_EQ(look(), "1 2");  // with somebody waiting it is renewed the long way
+  EXPECT_EQ(leave("02", "0"), "h");
+  EXPECT_EQ(look(), "03 0 0");
+  EXPECT_EQ(leave("03", "0"), "h");
+  EXPECT_EQ(look(), "0 0");
+  attempt("04");
+  EXPECT_EQ(look(), "04 0 0");
+}
+
 }  // namespace
 }  // namespace holdfast::test
 
