@@ -36,7 +36,7 @@ client connect(const std::string& url, const std::string& password, const std::s
     opened = client::open(url, std::move(options));
     return *opened || opened->error() != errc::unavailable;
   };
-  if (test::eventually(answers, to_answer) && *opened) return std::move(**opened);
+  if (test::eventually(answers, to_answer) && *opened) return **opened;
   throw trouble("cannot use the engine (" + opened->error().message() + ")");
 }
 
