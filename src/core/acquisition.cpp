@@ -89,21 +89,13 @@ void acquisition::pursue() {
     }
   }
   engine_->schedule().drop(*this);  // the claim's own machine keeps the deadline from here on
-  if (!runner) {
-    answer(failure(errc::cancelled, "cancelled while waiting"));
-    if (gate_) gate_->leave();
-    return;
-  }
+  if (!runner) return fail({errc::cancelled, "cancelled while waiting"});
   engine_->departing().follow(request_.resource, [runner] { runner->start(); });
 }
 
 void acquisition::settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
                           time_point now) {
-  if (!outcome) {
-    answer(tl::unexpected<error>(std::move(outcome.error())));
-    if (gate_) gate_->leave();
-    return;
-  }
+  if (!outcome) return fail(std::move(outcome.error()));
   if (gate_) {
     // A stand-in reserves no fences: nothing is passed on.
     const std::uint32_t block = runner->degraded() ? 1 : runner->claim().fence_block;
@@ -113,6 +105,13 @@ void acquisition::settled(const std::shared_ptr<claim_runner>& runner, result<fe
   auto holder = std::make_shared<hold>(runner, gate_, *outcome, now);
   runner->attach(holder);
   answer(std::move(holder));
+}
+
+// From inside the gate.
+void acquisition::fail(error why) {
+  if (gate_) gate_->vacate();
+  answer(tl::unexpected<error>(std::move(why)));
+  if (gate_) gate_->admit_next();
 }
 
 bool acquisition::take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence) {

@@ -96,6 +96,17 @@ void gate::leave() {
   admit(lock);
 }
 
+void gate::vacate() noexcept {
+  const std::lock_guard lock(mutex_);
+  occupied_ = false;
+  thread_ = 0;
+}
+
+void gate::admit_next() {
+  std::unique_lock lock(mutex_);
+  admit(lock);
+}
+
 // One at a time, in a loop instead of by recursion: each that is admitted may fail at once and
 // leave again, ten thousand in a row when the engine is gone.
 void gate::admit(std::unique_lock<std::mutex>& lock) {

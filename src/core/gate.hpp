@@ -46,6 +46,10 @@ class gate : public std::enable_shared_from_this<gate> {
   bool pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now);
   // The one inside is out: the next may pursue a claim of its own.
   void leave();
+  // The same in two steps, for one that is told in between: it may come again at once, and must not
+  // find itself still inside.
+  void vacate() noexcept;
+  void admit_next();
 
   // The thread that holds through this gate, 0 if unknown.
   [[nodiscard]] std::uint64_t holding_thread() const;

@@ -131,6 +131,22 @@ TEST_F(gate, who_fails_inside_lets_the_next_one_try) {
   EXPECT_EQ(second->state(), "granted 1");
 }
 
+TEST_F(gate, who_was_refused_may_try_again_at_once) {
+  // Broken: the second try is told "busy" by the first, which has its answer but is still inside.
+  question_ptr second;
+  auto wish = request_for("stock");
+  wish.wait = 0s;
+  bench.engine->acquire(wish, [&](const result<std::shared_ptr<core::hold>>& answer) {
+    EXPECT_FALSE(answer);
+    second = bench.ask("stock", 0s);
+  });
+  bench.store->answer_attempt(failure(errc::denied, "no"));
+  EXPECT_EQ(log(), "attempt a, attempt b");
+  bench.grant(1);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->state(), "granted 1");
+}
+
 TEST_F(gate, who_is_cancelled_inside_lets_the_next_one_try) {
   // Broken: the same after a cancellation.
   const auto first = bench.ask();
