@@ -1,4 +1,4 @@
-// What a long line costs the server, and a batch of renewals.
+// The stored functions called one by one: what a line costs, who sits where, what a batch is answered.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "stores/postgresql/schema.hpp"
@@ -13,13 +13,22 @@
 namespace holdfast::test {
 namespace {
 
-TEST(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) {
+class postgresql_line : public testing::Test {
+ protected:
+  postgresql_line() { server.run(postgresql::installation(schema)); }
+
+  static std::string url() {
+    const std::string whole = shared_postgresql().url("x");
+    return whole.substr(0, whole.find('?'));
+  }
+
+  postgresql_session server{url()};
+  const std::string schema = fresh_schema();
+};
+
+TEST_F(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) {
   // Broken: each re-check passes the row's versions that those before it left, and a line of thousands
   // keeps the server busy by itself.
-  const std::string url = shared_postgresql().url("x");
-  postgresql_session server(url.substr(0, url.find('?')));
-  const std::string schema = fresh_schema();
-  server.run(postgresql::installation(schema));
   const std::string id = "decode(lpad(to_hex(i), 32, '0'), 'hex')";
   server.ask("SELECT " + schema + ".attempt_1('/x', " + id +
              ", 'a' || i, 'p1', 0::int2, 1, 0, true, true, true, 30000000, 0, 1, '') "
@@ -42,12 +51,8 @@ TEST(postgresql_line, a_batch_of_re_checks_writes_the_name_not_once_for_each) {
   EXPECT_EQ(after - before, 1);
 }
 
-TEST(postgresql_line, a_batch_of_renewals_answers_each_claim_in_its_place) {
+TEST_F(postgresql_line, a_batch_of_renewals_answers_each_claim_in_its_place) {
   // Broken: one statement renews all who are alone on their name, and their answers are told to others.
-  const std::string url = shared_postgresql().url("x");
-  postgresql_session server(url.substr(0, url.find('?')));
-  const std::string schema = fresh_schema();
-  server.run(postgresql::installation(schema));
   const auto attempt = [&](const std::string& name, int number) {
     return server
         .ask("SELECT " + schema + ".attempt_1('" + name + "', '\\x" + std::to_string(number) +
@@ -75,12 +80,8 @@ TEST(postgresql_line, a_batch_of_renewals_answers_each_claim_in_its_place) {
   for (const std::size_t i : {0U, 2U, 4U}) EXPECT_EQ(answers[i].substr(0, 4), "r g ");
 }
 
-TEST(postgresql_line, the_next_one_takes_the_seat_and_the_line_leaves_it_there) {
+TEST_F(postgresql_line, the_next_one_takes_the_seat_and_the_line_leaves_it_there) {
   // Broken: each hand-over and each wait moves the holder between two tables, the long way.
-  const std::string url = shared_postgresql().url("x");
-  postgresql_session server(url.substr(0, url.find('?')));
-  const std::string schema = fresh_schema();
-  server.run(postgresql::installation(schema));
   const auto attempt = [&](const std::string& id) {
     return server
         .ask("SELECT " + schema + ".attempt_1('/x', '\\x" + id +

@@ -4,21 +4,9 @@
 namespace holdfast::test {
 namespace {
 
-class redis_crowd : public testing::Test {
+class redis_crowd : public testing::Test, protected one_name {
  protected:
-  redis_server server;
-  script_caller caller{server.port(), {}};
-  const redis::place place = redis::place_of({"", "stock"});
-  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
-  std::vector<std::shared_ptr<ear>> ears;
-  std::vector<std::unique_ptr<spi::subscription>> subscriptions;
-
-  void SetUp() override {
-    for (std::uint64_t who = 0; who < 6; ++who) {
-      ears.push_back(std::make_shared<ear>());
-      subscriptions.push_back(caller.listen(place.lane, process_name(who), ears.back()));
-    }
-  }
+  void SetUp() override { listen(6); }
 
   static spi::claim permit(std::uint8_t number, std::uint32_t max) {
     spi::claim made;

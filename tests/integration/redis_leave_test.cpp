@@ -4,13 +4,8 @@
 namespace holdfast::test {
 namespace {
 
-class redis_leave : public testing::Test {
+class redis_leave : public testing::Test, protected one_name {
  protected:
-  redis_server server;
-  script_caller caller{server.port(), {}};
-  const redis::place place = redis::place_of({"", "stock"});
-  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
-
   static spi::claim claim(std::uint8_t number) {
     spi::claim made;
     made.id.bytes[0] = number;

@@ -16,25 +16,14 @@ struct seen {
   friend bool operator==(const seen&, const seen&) = default;
 };
 
-class redis_nth_call : public testing::TestWithParam<const char*> {
+class redis_nth_call : public testing::TestWithParam<const char*>, protected one_name {
  protected:
   // The number of a claim whose process has no subscription; those below have.
   static constexpr std::uint8_t deaf = 8;
 
-  redis_server server;
-  script_caller caller{server.port(), {}};
-  const redis::place place = redis::place_of({"", "stock"});
-  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
-  std::vector<std::shared_ptr<ear>> ears;
-  std::vector<std::unique_ptr<spi::subscription>> subscriptions;
   int met = 0;  // failures
 
-  void SetUp() override {
-    for (std::uint64_t who = 0; who < deaf; ++who) {
-      ears.push_back(std::make_shared<ear>());
-      subscriptions.push_back(caller.listen(place.lane, process_name(who), ears.back()));
-    }
-  }
+  void SetUp() override { listen(deaf); }
 
   // Handed the lock however short it has waited.
   static spi::claim fair(std::uint8_t number) {

@@ -168,4 +168,21 @@ class script_caller {
   const short_scripts scripts_;
 };
 
+// A server, one name at it, and processes that hear of it.
+struct one_name {
+  redis_server server;
+  script_caller caller{server.port(), {}};
+  const redis::place place = redis::place_of({"", "stock"});
+  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
+  std::vector<std::shared_ptr<ear>> ears;  // by process
+  std::vector<std::unique_ptr<spi::subscription>> subscriptions;
+
+  void listen(std::uint64_t processes) {
+    for (std::uint64_t who = 0; who < processes; ++who) {
+      ears.push_back(std::make_shared<ear>());
+      subscriptions.push_back(caller.listen(place.lane, process_name(who), ears.back()));
+    }
+  }
+};
+
 }  // namespace holdfast::test
