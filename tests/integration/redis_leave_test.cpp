@@ -66,7 +66,7 @@ TEST_F(redis_leave, the_next_to_take_the_name_keeps_its_life_and_leaves_nothing_
     EXPECT_EQ(number_of("STRLEN"), static_cast<long long>(before_the_claim + mine.size()));
     EXPECT_TRUE(server.cli({"GET", place.state}).ends_with(payload));
     EXPECT_GE(number_of("PTTL"), 86'400'000 + 60'000);
-    EXPECT_EQ(leave(number, "0"), 1);
+    EXPECT_EQ(leave(number, ""), 1);
     EXPECT_EQ(number_of("STRLEN"), idle);
     EXPECT_GE(number_of("PTTL"), 86'400'000);
   }
@@ -83,10 +83,50 @@ TEST_F(redis_leave, without_memory_does_not_shorten_the_life_of_the_state) {
   // Broken: the next holder would trust what the state says of its life, and lose the lock with its key.
   EXPECT_EQ(attempt(1), 1);
   server.cli({"CONFIG", "SET", "maxmemory", "1"});
-  EXPECT_EQ(leave(1, "0"), 1);
+  EXPECT_EQ(leave(1, ""), 1);
   server.cli({"CONFIG", "SET", "maxmemory", "0"});
   EXPECT_EQ(attempt(2), 1);
   EXPECT_GE(std::chrono::milliseconds(std::stoll(server.cli({"PTTL", place.state}))), 24h + 59s);
+}
+
+// A hold of 5 ms, and its end by the server's clock.
+class redis_leave_after_the_end : public redis_leave {
+ protected:
+  void hold_until_it_ends(duration lock_delay) {
+    brief.ttl = 5ms;
+    brief.lock_delay = lock_delay;
+    const std::string mine =
+        redis::claim_bytes(brief, {process_name(1), 2s}, redis::queueing::allowed, std::nullopt);
+    const reply granted = caller.run(caller.scripts().attempt, keys, {mine});
+    ASSERT_EQ(redis::answer_of(granted)->kind, 1);
+    const auto end = redis::answer_of(granted)->at + brief.ttl;
+    // Not by a script of ours: that would take the ended hold out.
+    ASSERT_TRUE(eventually([&] {
+      const reply time = caller.send(command{"TIME"});
+      return spi::server_time(std::chrono::seconds(std::stoll(time.elements.at(0).text))) +
+                 std::chrono::microseconds(std::stoll(time.elements.at(1).text)) >
+             end;
+    }));
+  }
+  spi::claim brief = claim(1);
+};
+
+TEST_F(redis_leave_after_the_end, who_was_followed_by_nobody_was_the_holder) {
+  // Broken: an owner whom nobody has followed would be told that it had lost the lock, or the next one
+  // that it is held.
+  hold_until_it_ends(duration{0});
+  EXPECT_EQ(leave(1, ""), 1);
+  EXPECT_EQ(leave(1, ""), 2);
+  EXPECT_EQ(attempt(2), 1);
+  EXPECT_EQ(leave(1, ""), 2);
+  EXPECT_EQ(attempt(3), 0);
+}
+
+TEST_F(redis_leave_after_the_end, a_delay_counts_from_that_end) {
+  // Broken: the next one would come while the late one may still be at work.
+  hold_until_it_ends(1h);
+  EXPECT_EQ(leave(1, "0"), 2);
+  EXPECT_EQ(attempt(2), 0);
 }
 
 }  // namespace

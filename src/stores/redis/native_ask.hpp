@@ -24,7 +24,7 @@ void native_store::ask(const place& where, const script& what,
                    }
                    const auto found = answer_of(*answer);
                    if (!found) return done(tl::unexpected(found.error()));
-                   self->times_.learn(sent, self->runtime_->now(), found->at);
+                   if (found->dated()) self->times_.learn(sent, self->runtime_->now(), found->at);
                    done(read(*found));
                  });
 }

@@ -115,14 +115,13 @@ void native_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_cont
 void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                          spi::completion<spi::departure> done) {
   const place where = place_of(claim->resource);
+  const char* remember = claim->lock_delay > duration{0} ? "0" : "";
   // Where its only request is on its way still, but the claim is there, it has arrived.
-  const char* const remember = !context.unanswered                           ? "0"
-                               : board_->only_attempt(where.lane, claim->id) ? "2"
-                                                                             : "1";
+  if (context.unanswered) remember = board_->only_attempt(where.lane, claim->id) ? "2" : "1";
   board_->disconnect(where.lane, claim->id);
   const std::string bytes = leaving_bytes(*claim, sender_);
   const std::array<std::string_view, 3> arguments{bytes, remember, where.written};
-  const bool in_full = context.unanswered || !where.written.empty();
+  const bool in_full = *remember != '\0' || !where.written.empty();
   ask<spi::departure>(where, scripts_->leave, std::span(arguments).first(in_full ? 3 : 1), "leave",
                       context.deadline, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {

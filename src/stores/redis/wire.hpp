@@ -30,12 +30,13 @@ std::string claim_bytes(const spi::claim& claim, const sender& from, queueing ho
 std::string leaving_bytes(const spi::claim& claim, const sender& from);
 
 // What a script answers begins with a number, mostly followed by the server's time. A number alone is that
-// time: it went as it mostly does.
+// time, or 0 where the script did not look at the clock: it went as it mostly does.
 struct script_answer {
   std::int64_t kind = 0;  // negative: refused
   spi::server_time at{};
   const std::vector<reply>* fields = nullptr;  // null: a number alone, kind 1
 
+  [[nodiscard]] bool dated() const noexcept { return at != spi::server_time{}; }
   [[nodiscard]] std::int64_t number(std::size_t index) const noexcept;
   [[nodiscard]] std::string_view text(std::size_t index) const noexcept;
 };
