@@ -46,11 +46,11 @@ class mariadb_rules : public sql_rules {
     }
     return call(now, statement::attempt, sql::attempt_arguments<arguments>(key, claim, process));
   }
-  sql::rows leave(time now, const spi::claim& claim, bool remember) override {
+  sql::rows leave(time now, const spi::claim& claim, remember how) override {
     const std::string shorter = mariadb::short_leave(sql::key_of(claim.resource), claim);
-    if (!remember && shortly(now, shorter)) return {"h"};
+    if (how == remember::no && shortly(now, shorter)) return {"h"};
     arguments with = named(claim);
-    with.flag(remember).number(sql::microseconds(claim.ttl));
+    with.flag(how != remember::no).number(sql::microseconds(claim.ttl));
     return call(now, statement::leave, with);
   }
   sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,

@@ -90,7 +90,7 @@ TEST_F(postgresql_line, the_next_one_takes_the_seat_and_the_line_leaves_it_there
         .substr(0, 3);
   };
   const auto leave = [&](const std::string& id, const std::string& ttl) {
-    return server.ask("SELECT " + schema + ".leave_1('/x', '\\x" + id + "', false, " + ttl + ")")
+    return server.ask("SELECT " + schema + ".leave_1('/x', '\\x" + id + "', 0::int2, " + ttl + ")")
         .front();
   };
   // Who sits, how many wait, and how many are in the other table.

@@ -46,13 +46,14 @@ class postgresql_rules : public sql_rules {
                  flag(claim.renewed), micros(claim.ttl), micros(claim.lock_delay),
                  std::to_string(claim.fence_block), hex(claim.payload)});
   }
-  sql::rows leave(time now, const spi::claim& claim, bool remember) override {
+  sql::rows leave(time now, const spi::claim& claim, remember how) override {
     // Every other time as a client that was pushed to: it must make no difference.
-    const bool pushed = !remember && ++leaves_ % 2 == 0;
-    return call(now, "leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)",
-                {hex(sql::key_of(claim.resource)), hex(claim.id), flag(remember),
-                 pushed ? "0" : micros(claim.ttl)});
+    const bool pushed = how == remember::no && ++leaves_ % 2 == 0;
+    return call(now, "leave_1($1::bytea, $2::bytea, $3::int2, $4::int8)",
+                {hex(sql::key_of(claim.resource)), hex(claim.id),
+                 std::to_string(static_cast<int>(how)), pushed ? "0" : micros(claim.ttl)});
   }
+  [[nodiscard]] bool knows_unless_here() const override { return true; }
   sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,
                   const std::string& process) override {
     std::string keys;

@@ -143,19 +143,21 @@ TEST(postgresql_schema, who_observes_is_told_of_all_and_the_dead_slow_nobody_dow
               "false, true, true, 1000000, 0, 1, '')");
     const bool found =
         admin.ask("SELECT (seat).id IS NOT NULL FROM " + schema + ".resources").front() == "t";
-    EXPECT_EQ(admin.ask("SELECT " + schema + ".leave_1('/stock', '\\x01', false, 1000000)").front(),
-              "h");
+    EXPECT_EQ(
+        admin.ask("SELECT " + schema + ".leave_1('/stock', '\\x01', 0::int2, 1000000)").front(),
+        "h");
     return found;
   };
   later("0");
-  seated();  // the name's first time makes its row, the long way
+  seated();  // the name's first time makes its row
+  later("1");
   EXPECT_TRUE(seated());
   listen("p2", "30");
   listen("p3", "1");  // must not end what the other has asked for
   EXPECT_FALSE(seated());
   later("29");
   EXPECT_FALSE(seated());
-  later("30");
+  later("31");
   EXPECT_TRUE(seated());
   EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".observers").front(), "2");
   listen("p4", "30");

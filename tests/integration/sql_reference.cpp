@@ -86,15 +86,21 @@ class both {
   void attempt(const spi::claim_ptr& claim, std::uint64_t process) {
     memory::effects expected;
     const auto reference = reference_.attempt(time(), claim, process, std::nullopt, expected);
-    const auto answer = sql::to_outcome(rules_.attempt(now_, *claim, sql_process_name(process)));
+    const auto answer =
+        sql::to_outcome(rules_.attempt(now_, *claim, sql_process_name(process)), claim->ttl);
     EXPECT_EQ(described(answer), described(reference)) << "attempt of " << name_of(*claim);
     compare(expected, "attempt of " + name_of(*claim));
   }
-  void leave(const spi::claim_ptr& claim, std::uint64_t process, bool remember) {
+  void leave(const spi::claim_ptr& claim, std::uint64_t process, sql_rules::remember how) {
+    using remember = sql_rules::remember;
+    if (how == remember::unless_here && !rules_.knows_unless_here()) how = remember::yes;
     memory::effects expected;
-    const auto then = remember ? memory::on_leave::remember : memory::on_leave::forget;
+    const auto then = how == remember::yes ? memory::on_leave::remember : memory::on_leave::forget;
     const auto reference = reference_.leave(time(), *claim, process, then, expected);
-    const auto answer = sql::to_departure(rules_.leave(now_, *claim, remember));
+    if (how == remember::unless_here && reference == spi::departure::gone) {
+      reference_.leave(time(), *claim, process, memory::on_leave::remember, expected);
+    }
+    const auto answer = sql::to_departure(rules_.leave(now_, *claim, how));
     EXPECT_EQ(answer.value(), reference) << "leave of " << name_of(*claim);
     compare(expected, "leave of " + name_of(*claim));
   }
@@ -231,7 +237,12 @@ class world {
     if (choice < 55) return ledgers_.renew({chosen.claim}, chosen.process);
     if (choice < 62) return ledgers_.renew(all_of(chosen.process), chosen.process);
     if (choice < 88) {
-      ledgers_.leave(chosen.claim, chosen.process, pick(4) == 0);
+      using remember = sql_rules::remember;
+      const auto how = pick(4);
+      ledgers_.leave(chosen.claim, chosen.process,
+                     how == 0   ? remember::yes
+                     : how == 1 ? remember::unless_here
+                                : remember::no);
       // Left claims are attempted again now and then: late duplicates.
       if (pick(4) != 0) wishes_.erase(wishes_.begin() + static_cast<std::ptrdiff_t>(index));
     } else if (choice < 97) {

@@ -21,7 +21,7 @@ bool is_short(const sql::rows& said) {
 
 result<spi::outcome> outcome_of(const sql::rows& said, const spi::claim& claim) {
   if (!is_short(said)) return sql::to_outcome(said);
-  return sql::to_outcome({short_grant(std::stoull(said.front()), claim)});
+  return sql::to_outcome({short_grant(std::stoull(said.front()), claim)}, claim.ttl);
 }
 
 // Granted, and nobody waits for it.

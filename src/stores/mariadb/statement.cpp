@@ -125,8 +125,7 @@ std::string short_leave(const std::string& key, const spi::claim& claim) {
 
 // The first fence is the time of the grant, or a little more.
 std::string short_grant(std::uint64_t last_fence, const spi::claim& claim) {
-  const std::string first = std::to_string(last_fence - std::max(claim.fence_block, 1U) + 1);
-  return "g " + first + " " + std::to_string(sql::microseconds(claim.ttl)) + " " + first + " 0 0";
+  return "g " + std::to_string(last_fence - std::max(claim.fence_block, 1U) + 1);
 }
 
 }  // namespace holdfast::mariadb

@@ -86,7 +86,7 @@ std::string text_of(statement which, const arguments& with, std::string_view pre
 std::string short_attempt(const std::string& key, const spi::claim& claim,
                           const std::string& process);
 std::string short_leave(const std::string& key, const spi::claim& claim);
-// What the whole call would have answered.
+// What it answers: a grant's fence alone.
 std::string short_grant(std::uint64_t last_fence, const spi::claim& claim);
 
 }  // namespace holdfast::mariadb

@@ -34,9 +34,9 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
   road(key).send(
       statement::attempt, sql::attempt_arguments<arguments>(key, *claim, hearing_->process()),
       context.deadline,
-      [bells = hearing_->shared_bells(), id = claim->id,
+      [bells = hearing_->shared_bells(), id = claim->id, ttl = claim->ttl,
        done = std::move(done)](result<sql::rows> rows) mutable {
-        auto answer = rows ? sql::to_outcome(*rows)
+        auto answer = rows ? sql::to_outcome(*rows, ttl)
                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
         if (sql::is_turned_away(answer)) bells->remove(id);
         done(std::move(answer));
@@ -48,9 +48,12 @@ void postgresql_store::leave(spi::claim_ptr claim, const spi::op_context& contex
   const std::string key = sql::key_of(claim->resource);
   arguments with;
   with.bytes(key).bytes(sql::bytes_of(claim->id));
+  // A connection sends nothing twice: where its only attempt is unanswered, but the claim is there, it has
+  // arrived, and cannot come late.
+  const int remember = !context.unanswered ? 0 : hearing_->bells().only_attempt(claim->id) ? 2 : 1;
   // Whoever was pushed to is beyond the seat: looking there first would only cost the next one time.
   const bool alone = context.unanswered || hearing_->bells().undisturbed(claim->id);
-  with.flag(context.unanswered).number(alone ? sql::microseconds(claim->ttl) : 0);
+  with.number(remember).number(alone ? sql::microseconds(claim->ttl) : 0);
   ask<spi::departure>(
       road(key), statement::leave, std::move(with), context,
       [bells = hearing_->shared_bells(), id = claim->id,

@@ -24,7 +24,7 @@ constexpr std::array<entry, statement_count> entries{{
     {"attempt", of_lease,
      "SELECT @.attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int4, $7::int4, "
      "$8::bool, $9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea)"},
-    {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::bytea, $3::bool, $4::int8)"},
+    {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::bytea, $3::int2, $4::int8)"},
     {"renew", of_lease, "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
     {"change", of_lease, "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
     {"inspect", of_lease, "SELECT @.inspect_1($1::bytea)"},
@@ -127,6 +127,9 @@ arguments& arguments::home() {
 arguments::view arguments::all() const {
   view made;
   made.home = home_;
+  made.values.reserve(values_.size());
+  made.lengths.reserve(values_.size());
+  made.formats.reserve(values_.size());
   for (const one& each : values_) {
     made.values.push_back(each.value.c_str());
     made.lengths.push_back(static_cast<int>(each.value.size()));

@@ -66,9 +66,15 @@ std::string bytes_of(words& line) {
   return bytes.value_or(std::string());
 }
 
-spi::granted grant_of(words& line) {
+spi::granted grant_of(words& line, std::optional<duration> asked = std::nullopt) {
   spi::granted grant;
   grant.fence = fence_token(line.number<std::uint64_t>());
+  if (asked && line.rest().empty()) {
+    grant.ttl = *asked;
+    grant.at =
+        spi::server_time(std::chrono::microseconds(static_cast<std::int64_t>(grant.fence.value())));
+    return grant;
+  }
   grant.ttl = time_of(line);
   grant.at = instant_of(line);
   grant.offer = line.number() != 0;
@@ -134,14 +140,14 @@ std::int64_t microseconds(duration time) noexcept {
   return std::chrono::ceil<std::chrono::microseconds>(time).count();
 }
 
-result<spi::outcome> to_outcome(const rows& answer) {
+result<spi::outcome> to_outcome(const rows& answer, std::optional<duration> asked) {
   if (answer.size() != 1) return puzzled();
   words line(answer.front());
   const std::string_view kind = line.word();
   if (kind == "e") return tl::unexpected(refusal(line));
   spi::outcome outcome;
   if (kind == "g") {
-    outcome = grant_of(line);
+    outcome = grant_of(line, asked);
   } else if (kind == "b") {
     spi::blocked blocked;
     blocked.queued = line.number() != 0;

@@ -21,7 +21,9 @@ using rows = std::vector<std::string>;
 std::int64_t microseconds(duration time) noexcept;
 
 // Each: unavailable where the words are not what was expected (another version, a foreign function).
-result<spi::outcome> to_outcome(const rows& answer);
+// `asked`: the ttl that was asked for. A grant that says its fence alone is for that long, and the fence is
+// the time of the grant.
+result<spi::outcome> to_outcome(const rows& answer, std::optional<duration> asked = std::nullopt);
 result<spi::granted> to_granted(const rows& answer);
 result<spi::departure> to_departure(const rows& answer);
 result<std::vector<spi::renewal>> to_renewals(const rows& answer, std::size_t count);

@@ -8,13 +8,21 @@ namespace holdfast::sql {
 
 void bells::hang(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup) {
   const std::lock_guard lock(mutex_);
-  bells_[claim].wakeup.swap(wakeup);  // the old one ends with the argument, under no lock
+  bell& its = bells_[claim];
+  its.wakeup.swap(wakeup);  // the old one ends with the argument, under no lock
+  ++its.attempts;
 }
 
 void bells::remove(const spi::claim_id& claim) noexcept {
   std::map<spi::claim_id, bell>::node_type ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   ended = bells_.extract(claim);
+}
+
+bool bells::only_attempt(const spi::claim_id& claim) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = bells_.find(claim);
+  return found != bells_.end() && found->second.attempts == 1;
 }
 
 void bells::clear() noexcept {

@@ -5,6 +5,7 @@
 
 #include <holdfast/spi/store.hpp>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,8 @@ class bells {
   // Before the attempt is sent: the push may overtake its answer.
   void hang(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup);
   void remove(const spi::claim_id& claim) noexcept;
+  // It was hung once: no other attempt of the claim went out. No bell: no.
+  [[nodiscard]] bool only_attempt(const spi::claim_id& claim) const;
   void clear() noexcept;
 
   // Others are concerned: it waits, or somebody waits for it. Every push says so too.
@@ -33,6 +36,7 @@ class bells {
   struct bell {
     std::shared_ptr<spi::wakeup> wakeup;
     bool disturbed = false;
+    std::uint32_t attempts = 0;
   };
 
   mutable std::mutex mutex_;
