@@ -93,6 +93,14 @@ outcome<client> connect(const context& context, const address& to,
   return std::move(*opened);
 }
 
+std::optional<complaint> first_contact(const client& client, const address& to,
+                                       const std::string& name) {
+  if (to.engine == "sqlite") return std::nullopt;  // it was opened already
+  const auto seen = client.inspect(name);
+  if (seen || seen.error() != errc::unavailable) return std::nullopt;
+  return from_engine("the engine cannot be reached", to.engine, "inspect", seen.error());
+}
+
 std::string host_and_pid() {
   char host[HOST_NAME_MAX + 1] = {};
   if (::gethostname(host, sizeof host - 1) != 0) host[0] = '?';

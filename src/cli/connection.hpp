@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace holdfast::cli {
@@ -45,6 +46,11 @@ enum class hand_over : std::uint8_t { never, within_process };
 outcome<client> connect(const context& context, const address& to,
                         std::shared_ptr<observer> observer = {}, std::string payload = {},
                         hand_over locally = hand_over::never);
+
+// For whoever is about to wait, or to watch, without an end: an outage is sat out, but an engine that was
+// never reached is something else. The URL may be wrong, and nobody would be told. At most 5 s.
+std::optional<complaint> first_contact(const client& client, const address& to,
+                                       const std::string& name);
 
 // "host:pid:program", for people who look at holders.
 std::string payload_of(const std::string& program);

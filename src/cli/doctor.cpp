@@ -12,6 +12,12 @@ namespace holdfast::cli {
 
 namespace {
 
+std::string remedy_of(const error& why) {
+  if (why == errc::denied) return "check the user, the password and what the user may do";
+  if (why == errc::unavailable) return "is it running, and does this machine reach it?";
+  return "see the engine's page in the documentation";
+}
+
 // An engine that cannot be opened is a check that failed, not an end of the examination.
 outcome<std::vector<spi::check>> examine(const context& context, const address& to) {
   const auto client = connect(context, to);
@@ -27,7 +33,7 @@ outcome<std::vector<spi::check>> examine(const context& context, const address& 
     return std::vector<spi::check>{{.name = "probe",
                                     .state = spi::check::status::fail,
                                     .detail = provenance(to.engine, "probe", checks.error()),
-                                    .remedy = "is the engine stopped, or overloaded?"}};
+                                    .remedy = remedy_of(checks.error())}};
   }
   return std::move(*checks);
 }

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <utility>
 
 namespace holdfast::cli {
@@ -108,16 +107,6 @@ int not_granted(const hold_arguments& how, const std::string& what, const std::s
   return tell(said);
 }
 
-// An outage is sat out by who waits. An engine that was never reached is something else: the URL may
-// be wrong, and nobody would be told. The embedded file was opened already; a try says it by itself.
-std::optional<complaint> first_contact(const client& client, const hold_arguments& how,
-                                       const std::string& engine) {
-  if (engine == "sqlite" || how.acquire.wait == duration{0}) return std::nullopt;
-  const auto seen = client.inspect(how.names.front());
-  if (seen || seen.error() != errc::unavailable) return std::nullopt;
-  return from_engine("the engine cannot be reached", engine, "inspect", seen.error());
-}
-
 }  // namespace
 
 int run_holding(const context& context, const hold_arguments& how, const std::string& what,
@@ -132,7 +121,9 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
   const auto log = std::make_shared<cli::log>(context.global.level);
   auto client = connect(context, *to, log, payload_of(how.command.front()));
   if (!client) return tell(client.error());
-  if (const auto problem = first_contact(*client, how, to->engine)) return tell(*problem);
+  if (how.acquire.wait > duration{0}) {  // a try says it by itself
+    if (const auto problem = first_contact(*client, *to, how.names.front())) return tell(*problem);
+  }
   auto granted = take(*client, interruption.waiting());
   const auto ended_by = interruption.over();
   if (!granted && !ended_by) return not_granted(how, what, to->engine, granted.error());

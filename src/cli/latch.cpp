@@ -47,6 +47,9 @@ int wait(const context& context, const latch_arguments& what, const address& to)
   interruption interruption(inbox);
   const auto client = connect(context, to, std::make_shared<log>(context.global.level));
   if (!client) return tell(client.error());
+  if (what.wait.wait > duration{0}) {  // a single look says it by itself
+    if (const auto problem = first_contact(*client, to, what.name)) return tell(*problem);
+  }
   const holdfast::latch latch(*client, what.name);
   const auto done = latch.wait(what.wait, interruption.waiting());
   const auto ended_by = interruption.over();

@@ -45,6 +45,9 @@ int watch(const context& context, const look_arguments& what) {
   signal_inbox inbox;  // before any thread exists
   const auto client = connect(context, *to);
   if (!client) return tell(client.error());
+  // Any name shows whether it answers.
+  const std::string name = what.name.empty() ? "holdfast" : what.name;
+  if (const auto problem = first_contact(*client, *to, name)) return tell(*problem);
   const auto subscription =
       client->observe(what.name, [json = what.json, all = what.all](const spi::store_event& event) {
         if (event.kind == spi::event_kind::renewed && !all) return;

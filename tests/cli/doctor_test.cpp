@@ -1,6 +1,10 @@
 // holdfast doctor: for each broken set-up exactly that line fails, and says what to do.
 #include "cli/fixture.hpp"
 
+#ifdef HOLDFAST_WITH_REDIS
+#include "support/redis_server.hpp"
+#endif
+
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -198,6 +202,20 @@ TEST_F(doctor, the_default_file_is_private) {
   ASSERT_EQ(type({"run", "x", "--", "true"}).code, 0);
   EXPECT_EQ(shell_.run({"test", "-e", home_ / "elsewhere/holdfast/holdfast.db"}).code, 0);
 }
+
+#ifdef HOLDFAST_WITH_REDIS
+TEST_F(doctor, a_login_that_is_refused_is_not_taken_for_a_server_that_is_down) {
+  // Broken: the operator restarts a server that is well, because the remedy says so.
+  const test::redis_server server(
+      {.arguments = {"--requirepass", "right"}, .admin = {"-a", "right"}});
+  const answer got = type(
+      {"--url", "redis://:wrong@127.0.0.1:" + std::to_string(server.port()), "doctor", "--json"});
+  EXPECT_EQ(got.code, 1);
+  const json check = json::parse(got.out).at(0);
+  EXPECT_EQ(check["status"], "fail");
+  EXPECT_NE(check["remedy"].get<std::string>().find("password"), std::string::npos) << check;
+}
+#endif
 
 }  // namespace
 }  // namespace holdfast::cli_test

@@ -171,6 +171,22 @@ TEST_F(redis_store_server, what_is_not_allowed_says_what_to_grant) {
   EXPECT_EQ(told(waiting.get()), "ok");
 }
 
+TEST_F(redis_store_server, who_may_not_listen_is_told_so_instead_of_hearing_nothing) {
+  // Broken: `watch` is silent for ever, and its silence is taken for peace.
+  server.cli({"ACL", "SETUSER", "keyless", "on", ">secret", "+@all", "~other:*", "&*"});
+  server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});
+  for (const std::string user : {"keyless:secret", "deaf:secret", "deaf:wrong"}) {
+    const client one =
+        open_client("redis://" + user + "@127.0.0.1:" + std::to_string(server.port()));
+    for (const std::string name : {"stock", ""}) {
+      const auto watching = one.observe(name, [](const spi::store_event&) {});
+      ASSERT_FALSE(watching) << user << " " << name;
+      EXPECT_EQ(told(watching), std::string(describe(errc::denied)));
+      EXPECT_THAT(watching.error().message(), testing::Not(testing::HasSubstr("secret")));
+    }
+  }
+}
+
 TEST_F(redis_store_server, a_busy_server_is_waited_for) {
   // Broken (H36): a script of somebody else that runs long would end waiting acquisitions.
   mutex lock(past, "stock");

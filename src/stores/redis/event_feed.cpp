@@ -1,12 +1,14 @@
 // See the header.
 #include "stores/redis/event_feed.hpp"
 
+#include "stores/redis/client/server_error.hpp"
 #include "stores/redis/wire.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -72,13 +74,17 @@ class observing final : public channel_listener, public std::enable_shared_from_
     return {};
   }
 
-  // The marks are set and the channels confirmed, or it took too long.
-  void wait(duration at_most) {
+  // The marks are set and the channels confirmed, or it took too long: an outage is sat out. What the
+  // server refuses it refuses again, and no event would ever come.
+  result<void> wait(duration at_most) {
     const auto timer = runtime_->at(runtime_->now() + at_most, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->wake();
     });
     runtime_->wait(ready_);
     runtime_->cancel(timer);
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return tl::unexpected(*refusal_);
+    return {};
   }
 
   void end() noexcept {
@@ -89,7 +95,9 @@ class observing final : public channel_listener, public std::enable_shared_from_
   }
 
   void confirmed() override { arrived(); }
-  void interrupted(const error&) override {}
+  void interrupted(const error& why) override {
+    if (why == errc::denied) refused(why);
+  }
   void message(std::string_view payload) override {
     const auto found = events_of(payload);
     if (!found || found->resource.space != resource_.space) return;
@@ -109,7 +117,11 @@ class observing final : public channel_listener, public std::enable_shared_from_
       topology_->send(each, command{"SET", key, "1", "PX", text}, now + event_feed::mark_again,
                       [weak = weak_from_this()](const result<reply>& answer) {
                         const auto self = weak.lock();
-                        if (self != nullptr && answer && !answer->is_error()) self->arrived();
+                        if (self == nullptr) return;
+                        if (answer && !answer->is_error()) return self->arrived();
+                        const error why =
+                            answer ? to_error(*answer, "SET", "redis") : answer.error();
+                        if (why == errc::denied) self->refused(why);
                       });
     }
     const std::lock_guard lock(mutex_);
@@ -121,6 +133,13 @@ class observing final : public channel_listener, public std::enable_shared_from_
 
   void arrived() {
     if (missing_.load() > 0 && missing_.fetch_sub(1) == 1) wake();
+  }
+  void refused(const error& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      refusal_ = why;
+    }
+    wake();
   }
   void wake() {
     ready_.store(true, std::memory_order_release);
@@ -140,6 +159,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
   std::mutex mutex_;
   bool ended_ = false;                // guarded by mutex_
   spi::runtime::timer_id timer_ = 0;  // guarded by mutex_
+  std::optional<error> refusal_;      // guarded by mutex_
 };
 
 // Who waits for a latch: told of changes, and of every time at which one may have been missed.
@@ -191,7 +211,12 @@ result<std::unique_ptr<spi::subscription>> event_feed::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
   auto made = std::make_shared<observing>(runtime_, topology_, resource, std::move(sink));
   if (auto started = made->start(); !started) return tl::unexpected(std::move(started.error()));
-  if (!runtime_->on_own_thread()) made->wait(patience);
+  if (!runtime_->on_own_thread()) {
+    if (auto told = made->wait(patience); !told) {
+      made->end();
+      return tl::unexpected(std::move(told.error()));
+    }
+  }
   return std::make_unique<ending<observing>>(runtime_, std::move(made));
 }
 

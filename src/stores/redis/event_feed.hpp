@@ -24,7 +24,8 @@ class event_feed : public std::enable_shared_from_this<event_feed> {
 
   event_feed(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers);
 
-  // Returns once events come, or after `patience`; at once where the caller must not block.
+  // Returns once events come, or after `patience`; at once where the caller must not block. denied: the
+  // server forbids the channels, or the marks.
   result<std::unique_ptr<spi::subscription>> observe(
       const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink);
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
