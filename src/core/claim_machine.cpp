@@ -40,6 +40,7 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
     case spi::hold_state::held:
       backoff_.reset();
       prove(sent_at, answer.grant);
+      if (answer.state == spi::hold_state::held && settings_.renewed) return revoked(now);
       todo.renewed = true;
       todo.wanted = answer.grant.wanted;
       return todo;
@@ -132,6 +133,14 @@ bool claim_machine::expired(time_point now) const noexcept {
 claim_machine::orders claim_machine::expire(time_point now) {
   const bool stays_shut = settings_.lock_delay > duration{0};
   return lose(now, {errc::lost, "no proof of the lease in time"},
+              stays_shut ? time_point::max() : valid_until_);
+}
+
+// Asked to prolong it the engine did not: no further renewal, and the lease is kept from others until
+// it ends. As expire(), but told while there is time left to stop.
+claim_machine::orders claim_machine::revoked(time_point now) {
+  const bool stays_shut = settings_.lock_delay > duration{0};
+  return lose(now, {errc::lost, "revoked: not renewed any more"},
               stays_shut ? time_point::max() : valid_until_);
 }
 

@@ -194,6 +194,22 @@ TEST(claim_machine_held, a_revoked_claim_is_not_left_before_its_lease_has_ended)
   EXPECT_EQ(said(machine.tick(end_of_thirty)), "leave+tombstone");
 }
 
+TEST(claim_machine_held, an_engine_that_prolongs_no_more_has_revoked_it) {
+  // Broken: where no message tells it, the holder of a revoked lock goes on until the last moment,
+  // and has no time left to stop.
+  claim_machine machine = held_claim();
+  machine.tick(at(10s));
+  auto answer = renewed(7, 20s);
+  answer.state = spi::hold_state::held;
+  const auto todo = machine.refreshed(at(10s + 5ms), at(10s), answer);
+  EXPECT_EQ(said(todo), "lose:lost");
+  ASSERT_TRUE(todo.lose);
+  EXPECT_EQ(todo.lose->detail, "revoked: not renewed any more");
+  const time_point end = core::validity_end(at(10s), 20s);
+  EXPECT_EQ(machine.wake_at(), end);  // nobody else before that
+  EXPECT_EQ(said(machine.tick(end)), "leave");
+}
+
 TEST(claim_machine_held, notice_comes_before_the_end_and_the_lock_is_kept_until_then) {
   // Broken: who asked for time to stop is told and robbed in the same moment.
   auto settings = usual_settings();

@@ -113,7 +113,9 @@ void renewal_round::count(std::size_t which, const spi::renewal& answer) {
   }
   const std::size_t members = council_->members.size();
   if (at.yes >= majority_of(members)) {
-    at.verdict.state = at.prolonged ? spi::hold_state::renewed : spi::hold_state::held;
+    // One member that prolongs no more proves nothing: the core would take it for a revocation.
+    const bool anew = at.prolonged || claims_[which]->at_members()->renewed;
+    at.verdict.state = anew ? spi::hold_state::renewed : spi::hold_state::held;
     at.verdict.grant.fence = claims_[which]->fence();
     at.verdict.grant.ttl = at.ttl;
     at.verdict.grant.at = at.verdict.at;

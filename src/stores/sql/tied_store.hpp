@@ -205,7 +205,9 @@ void tied_store<Engine>::revoke(const spi::resource_id& resource, spi::revocatio
   this->template ask<std::vector<spi::holder>>(
       *desk_, statement::tied_revoke, std::move(with), context,
       [self = own(), what, force](result<std::vector<spi::holder>> taken) {
-        if (!taken || taken->empty() || !force) return what->done(std::move(taken));
+        if (!taken) return what->done(std::move(taken));
+        for (spi::holder& each : *taken) each.by_session = !each.remaining;
+        if (taken->empty() || !force) return what->done(std::move(taken));
         what->taken = *std::move(taken);
         const time_point now = self->reactor_->now();
         what->patience = now + std::min(letting_go, (what->deadline - now) / 2);
