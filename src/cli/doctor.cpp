@@ -13,7 +13,9 @@ namespace holdfast::cli {
 namespace {
 
 std::string remedy_of(const error& why) {
-  if (why == errc::denied) return "check the user, the password and what the user may do";
+  if (why == errc::denied) {
+    return "it refuses us: check the certificate, the user, the password and what the user may do";
+  }
   if (why == errc::unavailable) return "is it running, and does this machine reach it?";
   return "see the engine's page in the documentation";
 }

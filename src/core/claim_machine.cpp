@@ -132,8 +132,9 @@ bool claim_machine::expired(time_point now) const noexcept {
 // answered moves that end, so no moment is safe for a leave: the claim is let run out.
 claim_machine::orders claim_machine::expire(time_point now) {
   const bool stays_shut = settings_.lock_delay > duration{0};
-  return lose(now, {errc::lost, "no proof of the lease in time"},
-              stays_shut ? time_point::max() : valid_until_);
+  const char* why =
+      settings_.renewed ? "no proof of the lease in time" : "not renewed, and its ttl is over";
+  return lose(now, {errc::lost, why}, stays_shut ? time_point::max() : valid_until_);
 }
 
 // Asked to prolong it the engine did not: no further renewal, and the lease is kept from others until

@@ -85,6 +85,7 @@ TEST_F(lost, a_lease_that_is_not_renewed_ends_its_command_in_time) {
   const auto took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(got.code, 123) << got.err;
   EXPECT_EQ(got.out, "told\n");
+  EXPECT_NE(got.err.find("not renewed"), std::string::npos) << got.err;
   EXPECT_GE(took, std::chrono::seconds(1));
 }
 

@@ -1,6 +1,7 @@
 // The Redis store while its server forgets, restarts, is full, busy, paused, or says no.
 #include "integration/redis_store_harness.hpp"
 
+#include <atomic>
 #include <filesystem>
 
 namespace holdfast::test {
@@ -185,6 +186,23 @@ TEST_F(redis_store_server, who_may_not_listen_is_told_so_instead_of_hearing_noth
       EXPECT_THAT(watching.error().message(), testing::Not(testing::HasSubstr("secret")));
     }
   }
+}
+
+TEST_F(redis_store_server, who_watches_hears_again_once_a_server_that_forgot_everything_is_back) {
+  // Broken: events are published only while a mark says that somebody listens; the mark is gone with
+  // the server, and until it is renewed `watch` shows nothing of what happens.
+  constexpr duration renewed_after = 10s;
+  std::atomic<int> heard = 0;
+  const time_point marked = clock::now();
+  const auto watching = past.observe("stock", [&](const spi::store_event&) { ++heard; });
+  ASSERT_TRUE(watching);
+  server.kill();
+  server.start();
+  mutex lock(past, "stock");
+  while (heard == 0 && clock::now() < marked + renewed_after) {
+    (void)lock.acquire({.wait = 1s});
+  }
+  EXPECT_GT(heard, 0);
 }
 
 TEST_F(redis_store_server, a_busy_server_is_waited_for) {

@@ -94,7 +94,11 @@ class observing final : public channel_listener, public std::enable_shared_from_
     runtime_->cancel(timer_);
   }
 
-  void confirmed() override { arrived(); }
+  // Again: there was an outage, and the server may have forgotten the marks.
+  void confirmed() override {
+    if (ready_.load(std::memory_order_acquire)) mark_anew();
+    arrived();
+  }
   void interrupted(const error& why) override {
     if (why == errc::denied) refused(why);
   }
@@ -108,7 +112,20 @@ class observing final : public channel_listener, public std::enable_shared_from_
   }
 
  private:
+  // Once for all lanes that are confirmed together.
+  void mark_anew() {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || std::exchange(marking_, true)) return;
+    runtime_->cancel(timer_);
+    timer_ = runtime_->at(runtime_->now(), [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->mark();
+    });
+  }
   void mark() {
+    {
+      const std::lock_guard lock(mutex_);
+      marking_ = false;
+    }
     const time_point now = runtime_->now();
     const auto life = std::chrono::duration_cast<std::chrono::milliseconds>(event_feed::mark_life);
     const std::string text = std::to_string(life.count());
@@ -125,7 +142,8 @@ class observing final : public channel_listener, public std::enable_shared_from_
                       });
     }
     const std::lock_guard lock(mutex_);
-    if (ended_) return;
+    if (ended_ || marking_) return;  // the next one is on its way
+    runtime_->cancel(timer_);        // of a mark() that ran beside this one
     timer_ = runtime_->at(now + event_feed::mark_again, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->mark();
     });
@@ -158,6 +176,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
 
   std::mutex mutex_;
   bool ended_ = false;                // guarded by mutex_
+  bool marking_ = false;              // guarded by mutex_; mark() is about to run
   spi::runtime::timer_id timer_ = 0;  // guarded by mutex_
   std::optional<error> refusal_;      // guarded by mutex_
 };
