@@ -2,12 +2,14 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "stores/postgresql/schema.hpp"
+#include "support/eventually.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/postgresql_session.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <future>
 #include <string>
 
 namespace holdfast::test {
@@ -120,6 +122,38 @@ TEST_F(postgresql_line, the_next_one_takes_the_seat_and_the_line_leaves_it_there
   EXPECT_EQ(look(), "0 0");
   attempt("04");
   EXPECT_EQ(look(), "04 0 0");
+}
+
+TEST_F(postgresql_line, a_hand_over_that_waited_for_the_name_finds_its_row_where_it_is_now) {
+  // Broken: the row has moved meanwhile, and who is handed the lock is in no table any more.
+  const auto attempt = [&](const std::string& id) {
+    server.ask("SELECT " + schema + ".attempt_1('/x', '\\x" + id +
+               "', 'public', 'p1', 0::int2, 1, 0, true, true, true, 30000000, 0, 1, '')");
+  };
+  attempt("01");
+  server.run("BEGIN");  // has the row's lock, and moves it three times
+  for (const char* id : {"02", "03", "04"}) attempt(id);
+  auto left = std::async(std::launch::async, [&] {
+    postgresql_session other{url()};
+    return other.ask("SELECT " + schema + ".leave_1('/x', '\\x01', 0::int2, 0)").front();
+  });
+  postgresql_session witness{url()};
+  EXPECT_TRUE(eventually([&] {
+    return witness
+               .ask(
+                   "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query "
+                   "LIKE '%" +
+                   schema + ".leave_1%'")
+               .front() == "1";
+  }));
+  server.run("COMMIT");
+  EXPECT_EQ(left.get(), "h");
+  EXPECT_EQ(
+      server
+          .ask("SELECT concat_ws(' ', encode((seat).id, 'hex'), waiting, (SELECT count(*) FROM " +
+               schema + ".claims)) FROM " + schema + ".resources")
+          .front(),
+      "02 2 2");
 }
 
 }  // namespace
