@@ -28,6 +28,7 @@ std::vector<std::vector<std::string>> commands_needed() {
   return {{"SET", s, "1", "PX", "1000"},
           {"SETRANGE", s, "0", "1"},
           {"GET", s},
+          {"GETRANGE", s, "0", "0"},
           {"MGET", s},
           {"EXISTS", s},
           {"TYPE", s},

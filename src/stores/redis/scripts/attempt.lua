@@ -51,23 +51,28 @@ do
   local answer
   if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after)
     and (tomb <= now or tonumber(call('ZSCORE', base .. 't' .. tail, id) or 0) <= now) then
-    if holder ~= '' then
-      local place
+    if holds then
+      local place, known
       if brief then
-        local at_one = 1
-        for i = 1, waiting do
-          local record, after = unpack_bytes('>I2c0', line_bytes, at_one)
-          if sub(record, 17, 32) == id then
-            place, changed = i - 1, true
-            line_bytes = sub(line_bytes, 1, at_one + 9) .. pack('>d', now + waiter_lease)
-              .. sub(line_bytes, at_one + 18)
-            break
-          end
-          at_one = after
+        known = waiting > 0 and string.find(state, id, line_at, true)
+        -- Bytes of the line that are here, and of the rest.
+        local here, there, rest_end = waiting > 0 and #state + 1 - line_at or 0, 0, 0
+        if packed and rest_at > 0 then
+          rest_end = unpack_bytes('>I4', state, #state - 3)
+          here, there = rest_at - line_at, rest_end - rest_from
         end
-        if not place and queued == 1 and waiting < limit.brief and wish == EXCLUSIVE then
-          place, changed, grows = waiting, true, true
-          line_bytes = line_bytes .. pack('>I2ddc0', #raw + 16, now, now + waiter_lease, raw)
+        if known and (rest_at == 0 or known < rest_at) then
+          local from, count = line_at, 0
+          while from + 18 < known do from, count = from + 2 + unpack_bytes('>I2', state, from), count + 1 end
+          if from + 18 == known then place, life_at, headed, changed = count, from + 9, false, true end
+        elseif not known and queued == 1 and wish == EXCLUSIVE and here + there + #raw + 18 <= limit.packed then
+          added = pack('>I2ddc0', #raw + 16, now, now + waiter_lease, raw)
+          place, changed, grows, headed = math.ceil((here + there) / #added), true, true, false -- about
+          if there > 0 or here > 0 and here + #added > limit.head then
+            if there == 0 then rest_at, rest_from, headed = #state + 1, 0, true end
+            resting, resting_at = added, rest_end
+            added = pack('>c16I4', id, rest_end + #added)
+          end
         end
       elseif call('HEXISTS', records, id) == 1 then
         beat, place = id, call('ZRANK', line, id) or 0
@@ -77,7 +82,8 @@ do
         seq = seq + 1
       end
       if grows then
-        if waiting == 0 or now + waiter_lease < dead then dead = now + waiter_lease end
+        -- In an empty line what is left of the one before it will do: nobody is dead before that.
+        if dead <= now or now + waiter_lease < dead then dead, headed = now + waiter_lease, true end
         waiting = waiting + 1
       end
       if place then
@@ -89,8 +95,7 @@ do
           -- Mostly it comes back before that. If not, the first in line tells it then.
           if place == 0 then recheck = math.min(recheck, soon) end
         elseif wanted == 0 and call('PUBSUB', numsub, channel)[2] > 0 then
-          changed = true
-          holder = pack('>dddBBBB', fence, fin, since, mode, offer, 1, revoked) .. sub(holder, 29)
+          wanted, headed, changed = 1, true, true
           letter = pack('>c1c16', 'w', holder_id)
         end
         local need = waiter_lease + 60000000
@@ -98,17 +103,16 @@ do
           line_side, changed = math.max(line_side, now + 2 * need), true
           till = string.format('%.0f', math.floor(line_side / 1000))
         end
-        answer = { 0, now, 1, recheck, sub(holder, 111) }
-      elseif queued == 0 then
-        answer = { 0, now, 0, fin - now, sub(holder, 111) }
+        answer = { 0, now, 1, recheck, (unpack_bytes('>I2c0', state, claim_at + 80)) }
+      elseif queued == 0 and not known then
+        answer = { 0, now, 0, fin - now, (unpack_bytes('>I2c0', state, claim_at + 80)) }
       end
     elseif wish == EXCLUSIVE then
-      local mine, after
+      local mine
       if waiting == 0 then
-        grows = true
-      elseif brief then
-        mine, after = unpack_bytes('>I2c0', line_bytes)
-        mine = sub(mine, 17, 32) == id and sub(mine, 17)
+        grows, packed = true, false
+      elseif packed then
+        mine = at ~= rest_at and sub(state, at + 18, at + 33) == id and sub(state, at + 18, at + 1 + unpack_bytes('>I2', state, at))
       else
         local first = call('ZRANGE', line, 0, 1)
         mine = first[1] == id and #first == math.min(waiting, 2) and call('HGET', records, id)
@@ -117,15 +121,14 @@ do
       -- The one whose turn it is; granted as it came into the line.
       if mine then
         raw, waiting = mine, waiting - 1
-        if brief then line_bytes = sub(line_bytes, after) end
+        if packed then waiting = at + 18 + #mine <= #state and 1 or 0 end
         _, ttl, _, _, block = unpack_bytes('>ddddI4', raw, 33)
       end
       if mine or grows then
         fence = math.max(last + 1, now)
         last, fin, changed = fence + math.max(block, 1) - 1, now + ttl, true
-        local others = waiting > 0
-        holder = pack('>dddBBBBc0', fence, fin, now, EXCLUSIVE, 0, others and 1 or 0, 0, raw)
-        answer = { 1, now, fence, ttl, others and 2 or 0 }
+        holds, whose, since, offer, wanted = true, raw, now, 0, waiting > 0 and 1 or 0
+        answer = { 1, now, fence, ttl, 2 * wanted }
       end
     end
   end

@@ -38,38 +38,58 @@ do
 --@part mutex
   local decided = false
   if ordinary and holder_id == sub(raw, 1, 16) then
-    local heir, rest -- the claim that is next; where the line goes on behind it
-    if brief and waiting > 0 then
-      local record, after = unpack_bytes('>I2c0', line_bytes)
-      heir, rest = sub(record, 17), after
-    elseif waiting > 0 then
+    local heir, ttl, reserved, block -- the claim that is next, or its id; of it
+    local as_stored = state
+    if packed and line_at == rest_at then
+      -- The next four of the rest come into the state; now and then all, since its key grows until then.
+      local last_id = rest_from > limit.rest and #state or math.min(#state, rest_at + 79)
+      local rest_end = unpack_bytes('>I4', state, last_id - 3)
+      local found_there = call('GETRANGE', base .. 'r' .. tail, rest_from, rest_end - 1)
+      if #found_there == rest_end - rest_from then
+        state = sub(state, 1, rest_at - 1) .. found_there .. sub(state, last_id + 1)
+        rest_at, rest_from, refilled = rest_at + #found_there, rest_end, true
+        if rest_at > #state then rest_at = 0 end
+      end
+    end
+    if packed and waiting > 0 and line_at ~= rest_at then
+      local process
+      _, _, _, heir, process, _, ttl, _, reserved, block = unpack_bytes('>I2ddc16c16ddddI4', state, line_at)
+      channel = base .. 'c:' .. process
+    elseif waiting > 0 and not packed then
       -- What is stored twice must agree.
       local first = call('ZRANGE', line, 0, 1)
       if #first == math.min(waiting, 2) and first[1] ~= holder_id then
         local found_there = call('HMGET', records, first[1], holder_id)
         heir = found_there[1] and not found_there[2] and sub(found_there[1], 9)
-        cut = first[1]
+        -- Of the kind that is handed over one at a time.
+        if heir and string.byte(heir, 77) ~= EXCLUSIVE then heir = nil end
+        if heir then
+          ttl, _, reserved, block = unpack_bytes('>dddI4', heir, 41)
+          channel = base .. 'c:' .. sub(heir, 17, 32)
+          cut = first[1]
+        end
       end
     end
-    if heir then
-      -- Of the kind that is handed over one at a time, to somebody who hears of it.
-      channel = base .. 'c:' .. sub(heir, 17, 32)
-      if string.byte(heir, 77) ~= EXCLUSIVE or call('PUBSUB', numsub, channel)[2] == 0 then heir = nil end
-    end
+    -- To somebody who hears of it.
+    if heir and call('PUBSUB', numsub, channel)[2] == 0 then heir = nil end
     if heir or waiting == 0 then
-      decided, changed, holder, fin = true, true, '', nil
+      decided, changed, holds, fin = true, true, false, nil
+      if packed then at = line_at end
       if heir then
-        local ttl, _, reserved, block = unpack_bytes('>dddI4', heir, 41)
-        waiting = waiting - 1
-        if brief then line_bytes = sub(line_bytes, rest) end
+        if packed then
+          line_at = at + 2 + unpack_bytes('>I2', state, at)
+          waiting = line_at <= #state and 1 or 0
+        else
+          waiting, whose = waiting - 1, heir
+        end
         ttl = math.min(ttl, reserved)
         fence = math.max(last + 1, now)
         last, fin = fence + math.max(block, 1) - 1, now + ttl
-        local others = waiting > 0
-        holder = pack('>dddBBBBc0', fence, fin, now, EXCLUSIVE, 1, others and 1 or 0, 0, heir)
-        letter = pack('>c1c16dddB', 'g', heir, fence, ttl, now, others and 3 or 1)
+        holds, since, offer, wanted = true, now, 1, waiting > 0 and 1 or 0
+        letter = pack('>c1c16dddB', 'g', heir, fence, ttl, now, 1 + 2 * wanted)
       end
     end
+    if not decided then state = as_stored end
   end
 
 --@part crowd

@@ -4,9 +4,9 @@
 local idle = false
 if wish ~= EXCLUSIVE and not observed and not answer then
   if held then
-    idle = held == 0 and waiting == 0 and holder == '' and shut <= now and latch <= now
+    idle = held == 0 and waiting == 0 and not holds and shut <= now and latch <= now
   elseif waiting then
-    idle = waiting == 0 and holder == ''
+    idle = waiting == 0 and not holds
   else
     last, kept, name, tomb = 0, 0, ARGV[2] or '', 0
     idle = not state or sub(state, 1, 4) == 'hf2i'

@@ -44,9 +44,9 @@ if crowd then
         fence = math.max(last + 1, now)
         last, fin = fence + math.max(block, 1) - 1, now + ttl
         local others = waiting > 0 and 1 or 0
-        hold = pack('>dddBBBBc0', fence, fin, now, string.byte(heir, 77), 1, others, 0, heir)
         if max > 0 then
           taken = cut
+          hold = pack('>dddBBBBc0', fence, fin, now, PERMIT, 1, others, 0, heir)
           local need = whole + 60000000
           if held == 0 or side < now + need then
             side = math.max(side, now + 2 * need)
@@ -55,7 +55,7 @@ if crowd then
           held, permits, untold = held + 1, permits + 1, untold + 1 - others
           if held == 1 or fin < ends then ends = fin end
         else
-          holder = hold
+          holds, whose, since, offer, wanted = true, heir, now, 1, others
         end
         letter = pack('>c1c16dddB', 'g', heir, fence, ttl, now, 1 + 2 * others)
       end

@@ -5,32 +5,44 @@ local call, pack, unpack_bytes, sub = redis.call, struct.pack, struct.unpack, st
 local last, kept, shut, tomb, latch, side, line_side, held, permits, untold, ends, waiting, dead, seq, silent,
   max, name, at, _
 local ordinary = false
-local holder = '' -- as it is stored
-local line_bytes = '' -- the line, where it is short and in the state: brief
+-- Somebody holds: its claim, where it is to be written anew; where it begins in the state.
+local holds, whose, claim_at = false
+local fence, fin, since, mode, offer, wanted, revoked, holder_id, holder_process
+-- The state has a line, and can be changed in place: where the line begins (`waiting` then only says whether
+-- anybody is in it); where the ids of the rest are, whose records are in a key of their own (0: there is none), and
+-- where in that key the first of these is.
+local packed, line_at, rest_at, rest_from = false
 if state and not observed then
   local kind = sub(state, 1, 4)
-  if kind == 'hf2w' then
-    last, kept, tomb, dead, waiting, name, holder, at = unpack_bytes('>ddddBI2c0I2c0', state, 5)
-    line_bytes = sub(state, at)
+  if kind == 'hf2l' then
+    last, at, fence, fin, since, mode, offer, wanted, revoked, kept, tomb, dead, rest_at, rest_from, name =
+      unpack_bytes('>dI4dddBBBBdddI4I4I2c0', state, 5)
+    packed, holds, line_at = true, fin > 0, at
+    if holds then claim_at, line_at = at + 18, at + 2 + unpack_bytes('>I2', state, at) end
+    waiting = line_at <= #state and 1 or 0
     ordinary = waiting == 0 or dead > now
   elseif kind == 'hf2x' then
     last, kept, name, at = unpack_bytes('>ddI2c0', state, 5)
-    holder = sub(state, at)
+    holds = true
     tomb, waiting, dead = 0, 0, 0
     ordinary = true
   elseif kind == 'hf2f' then
     last, kept, shut, tomb, latch, side, line_side, held, permits, untold, ends, waiting, dead, seq, silent,
       max, name, at = unpack_bytes('>dddddddI4dI4dI4ddI4I4I2c0', state, 5)
-    holder = sub(state, at)
+    holds = at <= #state
     ordinary = (waiting == 0 or dead > now) and held == 0 and silent == 0 and max == 0 and shut <= now
       and latch <= now
   end
 end
 local brief = ordinary and (not seq or waiting == 0)
-local fence, fin, since, mode, offer, wanted, revoked, holder_id, holder_process
-if ordinary and holder ~= '' then
-  fence, fin, since, mode, offer, wanted, revoked, holder_id, holder_process =
-    unpack_bytes('>dddBBBBc16c16', holder)
+if ordinary and holds then
+  if packed then
+    holder_id, holder_process = unpack_bytes('c16c16', state, claim_at)
+  else
+    claim_at = at + 28
+    fence, fin, since, mode, offer, wanted, revoked, holder_id, holder_process =
+      unpack_bytes('>dddBBBBc16c16', state, at)
+  end
   ordinary = mode == EXCLUSIVE and revoked == 0 and fin > now
 end
 local brace = string.find(KEYS[1], '}:s:', 1, true)
@@ -40,7 +52,8 @@ if ordinary and not brief then
   line, deaths, records = base .. 'w' .. tail, base .. 'd' .. tail, base .. 'q' .. tail
 end
 local numsub = sharded and 'SHARDNUMSUB' or 'NUMSUB'
--- What is to be done, by parts/write: a new state; grows: not where memory is out; of a line that is
--- not brief, a waiter more, one less, one heard of again, and until when its keys live, as text; one that
+-- What is to be done, by parts/write: a new state; grows: not where memory is out; of a line in the state,
+-- a waiter more, as it is stored, where the life of one is that was heard of again, and whether what is before
+-- the line changes as well, a record for the rest and where it goes, and whether some came from there; of a line that is not brief, a waiter more, one less, one heard of again, and until when its keys live, as text; one that
 -- must not come back, and until when; what is told, and by which channel.
-local changed, grows, joined, cut, beat, till, buried, letter, channel = false, false
+local changed, grows, headed, added, life_at, resting, resting_at, refilled, joined, cut, beat, till, buried, letter, channel = false, false, true

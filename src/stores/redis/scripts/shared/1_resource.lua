@@ -16,7 +16,10 @@
 --@is limit.promote 64 -- grants, and ended claims taken out, in one step
 --@is limit.line 1024 -- waiters looked at in one step
 --@is limit.tell 256 -- holders told that somebody waits
---@is limit.brief 4 -- waiters that a state has room for: docs/formats/redis.md
+--@is limit.packed 4096 -- bytes of a line that is not in the three keys: docs/formats/redis.md
+--@is limit.head 768 -- bytes of it in the state, what comes behind is in the rest
+--@is limit.rest 16384 -- bytes of the key of the rest, about
+--@is limit.waste 512 -- bytes of a state before its line
 --@is limit.claims 1000000 -- holders, and waiters, of one resource
 --@is stagger_step 20000
 --@is stagger_limit 1000000
@@ -63,6 +66,7 @@ local R = {
   waiters = nil, line = nil, line_read = 0, line_done = false, joined = nil, -- by id; in order
   brief = false, spilled = false, -- there are no keys of the line: nobody waits, or the state has the line;
   -- they were made
+  rested = false, -- some of the line were in the key of its rest
   hush = nil, -- by process: passed over until heard again?
   reach = nil, -- by process: has it a subscription?
   dirty = false, put_waiters = nil, cut_waiters = nil, beats = nil, put_hush = nil, cut_hush = nil,
@@ -112,23 +116,39 @@ function R.load(which, bytes, name)
   }
   H = nil
   R.holders, R.holder_writes, R.waiters, R.line, R.hush, R.reach = {}, {}, {}, {}, {}, {}
-  R.line_read, R.joined, R.brief, R.spilled = 0, nil, true, false
+  R.line_read, R.joined, R.brief, R.spilled, R.rested = 0, nil, true, false, false
   R.dirty, R.put_waiters, R.cut_waiters, R.beats, R.put_hush, R.cut_hush = false, {}, {}, {}, {}, {}
   R.tombstone, R.moved = nil, nil
   R.letters, R.letters_order, R.events = {}, {}, {}
   R.speaker, R.speaker_process = nil, nil
   if bytes then
     local kind = sub(bytes, 1, 4)
-    local at = #bytes + 1
+    local at, _ = #bytes + 1
     local holder = ''
     if kind == 'hf2f' then
       S.last, S.kept, S.shut, S.tomb, S.latch, S.side, S.line_side, S.held, S.permits, S.untold, S.ends,
         S.waiting, S.dead, S.seq, S.silent, S.max, S.name, at =
         unpack_bytes('>dddddddI4dI4dI4ddI4I4I2c0', bytes, 5)
       holder = sub(bytes, at)
-    elseif kind == 'hf2w' then
-      S.last, S.kept, S.tomb, S.dead, S.waiting, S.name, holder, at =
-        unpack_bytes('>ddddBI2c0I2c0', bytes, 5)
+    elseif kind == 'hf2l' then
+      local fin, rest_at, rest_from
+      S.last, at, _, fin = unpack_bytes('>dI4dd', bytes, 5)
+      S.kept, S.tomb, S.dead, rest_at, rest_from, S.name = unpack_bytes('>dddI4I4I2c0', bytes, 45)
+      if fin > 0 then
+        local record
+        record, at = unpack_bytes('>I2c0', bytes, at)
+        holder = sub(bytes, 17, 44) .. sub(record, 17)
+      end
+      -- Where the records of the rest are lost, so are those who wait there.
+      if rest_at > 0 then
+        local rest_end = unpack_bytes('>I4', bytes, #bytes - 3)
+        local there = call('GETRANGE', R.side('r'), rest_from, rest_end - 1)
+        R.rested = true
+        if #there ~= rest_end - rest_from then there, R.dirty = '', true end
+        bytes = sub(bytes, 1, rest_at - 1) .. there
+      end
+    elseif kind == 'hf2w' then -- as older versions wrote it
+      S.last, S.kept, S.tomb, S.dead, _, S.name, holder, at = unpack_bytes('>ddddBI2c0I2c0', bytes, 5)
     elseif kind == 'hf2x' or kind == 'hf2i' then
       S.last, S.kept, S.name, at = unpack_bytes('>ddI2c0', bytes, 5)
       if kind == 'hf2x' then holder = sub(bytes, at) end
@@ -138,7 +158,7 @@ function R.load(which, bytes, name)
       return FOREIGN
     end
     if holder ~= '' then H = R.holder_of(holder) end
-    if kind == 'hf2w' then R.read_brief(bytes, at) end
+    if kind == 'hf2l' or kind == 'hf2w' then R.read_brief(bytes, at) end
     R.brief = kind ~= 'hf2f' or S.waiting == 0
   end
   R.line_done = R.brief

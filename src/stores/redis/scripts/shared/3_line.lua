@@ -29,19 +29,20 @@ end
 
 -- The line that is in the state.
 function R.read_brief(bytes, at)
-  for i = 1, S.waiting do
+  while at <= #bytes do
+    local i = S.waiting + 1
     local record
     record, at = unpack_bytes('>I2c0', bytes, at)
     local since, dead = unpack_bytes('>dd', record)
     local claim = R.claim_of(sub(record, 17))
     R.line[i] = { since = since, dead = dead, seq = i, claim = claim, id = claim.id }
-    R.waiters[claim.id] = R.line[i]
+    R.waiters[claim.id], S.waiting = R.line[i], i
   end
   S.seq = S.waiting
 end
 
 function R.brief_bytes()
-  local all = {}
+  local all = { H and pack('>I2ddc0', #H.claim.raw + 16, 0, 0, H.claim.raw) }
   for _, w in ipairs(R.line) do
     if not w.gone then
       all[#all + 1] = pack('>I2ddc0', #w.claim.raw + 16, w.since, w.dead, w.claim.raw)

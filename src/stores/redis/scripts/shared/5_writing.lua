@@ -3,12 +3,16 @@
 -- The line goes into the state: it is short, and the lock has nothing that is rare. Not those who would be
 -- granted into the hash: between the two writes they would be nowhere.
 function R.fits()
-  if not R.brief or S.waiting > limit.brief or S.held > 0 or S.silent > 0 or S.max > 0 or S.shut > now
+  if not R.brief or S.held > 0 or S.silent > 0 or S.max > 0 or S.shut > now
     or S.latch > now then
     return false
   end
+  local size = 0
   for _, w in ipairs(R.line) do
-    if not w.gone and w.claim.mode ~= EXCLUSIVE then return false end
+    if not w.gone then
+      size = size + #w.claim.raw + 18
+      if w.claim.mode ~= EXCLUSIVE or size > limit.packed then return false end
+    end
   end
   return true
 end
@@ -19,8 +23,8 @@ function R.shape()
     return pack('>c4ddI2c0c0', H and 'hf2x' or 'hf2i', S.last, S.kept, #S.name, S.name, holder)
   end
   if R.fits() then
-    return pack('>c4ddddBI2c0I2c0c0', 'hf2w', S.last, S.kept, S.tomb, S.dead, S.waiting, #S.name, S.name,
-      #holder, holder, R.brief_bytes())
+    return pack('>c4dI4c28dddI4I4I2c0c0', 'hf2l', S.last, 79 + #S.name, H and holder or string.rep('\0', 28),
+      S.kept, S.tomb, S.dead, 0, 0, #S.name, S.name, R.brief_bytes())
   end
   return pack('>c4dddddddI4dI4dI4ddI4I4I2c0c0', 'hf2f', S.last, S.kept, S.shut, S.tomb, S.latch,
     S.side, S.line_side, S.held, S.permits, math.max(S.untold, 0), S.ends, S.waiting, S.dead, S.seq,
@@ -230,6 +234,7 @@ function R.commit(grows)
       return problem
     end
   end
+  if R.rested and R.dirty then redis.pcall('DEL', R.side('r')) end
   R.cut_moved()
   R.write_holders(gone, holders_till)
   if not brief and (R.dirty or #R.beats > 0) then R.write_line(line_till) end
