@@ -3,7 +3,9 @@
 
 #include "net/socket.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <cerrno>
 #include <system_error>
@@ -16,7 +18,14 @@ socket_stream::socket_stream(std::shared_ptr<spi::reactor> reactor, runtime::des
     : reactor_(std::move(reactor)),
       where_(std::move(where)),
       incoming_(read_size),
-      socket_(std::move(socket)) {}
+      socket_(std::move(socket)) {
+  // Every call says itself that it does not block, but for the read of an awaited answer. Where a
+  // limit cannot be set no read waits.
+  const timeval limit{0, read_patience.count()};
+  const int flags = ::fcntl(socket_.get(), F_GETFL);
+  patient_ = ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
+             flags >= 0 && ::fcntl(socket_.get(), F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
 
 socket_stream::~socket_stream() { close(); }
 
@@ -51,7 +60,9 @@ void socket_stream::queue(std::string_view bytes) {
 void socket_stream::flush() noexcept {
   if (unsent() == 0 || guard_.forked()) return;
   mutex_lock lock(mutex_);
-  if (!blocked_) write(lock);
+  if (blocked_) return;
+  write(lock);
+  if (watch_ != 0) reactor_->expect(watch_);
 }
 
 std::size_t socket_stream::unsent() const noexcept {
@@ -87,13 +98,14 @@ void socket_stream::ready(spi::readiness what) {
     write(lock);
     if (!blocked_) await_writable(false);
   }
-  if (what.readable || what.hung_up) receive(*user);
+  if (what.readable || what.hung_up) receive(*user, what.awaited && patient_);
 }
 
-void socket_stream::receive(stream_user& user) {
+void socket_stream::receive(stream_user& user, bool awaited) {
   for (int left = reads_per_turn; left > 0; --left) {
     // No other thread closes the socket now: close() waits for this callback.
-    const ssize_t got = ::recv(socket_.get(), incoming_.data(), incoming_.size(), 0);
+    const int flags = std::exchange(awaited, false) ? 0 : MSG_DONTWAIT;
+    const ssize_t got = ::recv(socket_.get(), incoming_.data(), incoming_.size(), flags);
     if (got > 0) {
       user.received({incoming_.data(), static_cast<std::size_t>(got)});
       if (static_cast<std::size_t>(got) < incoming_.size()) return;
@@ -148,7 +160,7 @@ bool socket_stream::write_once(mutex_lock& lock) noexcept {
   const std::size_t size = sending_.size() - sent_;
   const int socket = socket_.get();
   lock.unlock();
-  const ssize_t written = ::send(socket, from, size, MSG_NOSIGNAL);
+  const ssize_t written = ::send(socket, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   const int problem = errno;
   lock.lock();
   if (written >= 0) {

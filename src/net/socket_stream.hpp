@@ -8,6 +8,7 @@
 #include <holdfast/spi/reactor.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,7 +23,7 @@ namespace holdfast::net {
 // its number must not be given to another connection under their feet.
 class socket_stream final : public stream, public std::enable_shared_from_this<socket_stream> {
  public:
-  // The socket is connected and non-blocking. `where`: the peer, for messages.
+  // The socket is connected. `where`: the peer, for messages.
   socket_stream(std::shared_ptr<spi::reactor> reactor, runtime::descriptor socket,
                 std::string where);
   ~socket_stream() override;
@@ -37,6 +38,8 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
 
  private:
   static constexpr std::size_t read_size = 16'384;
+  // Where the reactor lets a read sleep for its answer (the kernel's ticks make it some more).
+  static constexpr std::chrono::microseconds read_patience{1'000};
   static constexpr int reads_per_turn = 16;    // then other descriptors have theirs
   static constexpr int writes_per_thread = 8;  // then the reactor writes on: a sender has own work
   static constexpr std::size_t kept_capacity = 65'536;  // of a buffer between uses
@@ -44,7 +47,7 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
   using mutex_lock = std::unique_lock<std::mutex>;
 
   void ready(spi::readiness what);
-  void receive(stream_user& user);
+  void receive(stream_user& user, bool awaited);
   void end(stream_user* user, error why);
   void write(mutex_lock& lock) noexcept;
   bool write_once(mutex_lock& lock) noexcept;
@@ -57,6 +60,7 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
   const std::string where_;
   std::weak_ptr<stream_user> user_;     // set by start(), before the watch
   std::vector<char> incoming_;          // only within ready()
+  bool patient_ = false;                // a read may sleep; set when made
   std::atomic<std::size_t> unsent_{0};  // bytes queued and not sent; changed under the mutex
 
   mutable std::mutex mutex_;

@@ -79,7 +79,10 @@ void event_loop::unwatch(watch_id id) noexcept {
 }
 
 void event_loop::wait(const std::atomic<bool>& flag) {
-  if (flag.load(std::memory_order_acquire)) return;
+  if (flag.load(std::memory_order_acquire)) {
+    expected_ = {};
+    return;
+  }
   if (own_thread::dispatching(this)) {
     std::fputs("holdfast: a task of the event loop waits for the event loop\n", stderr);
     std::abort();

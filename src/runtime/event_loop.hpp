@@ -65,6 +65,7 @@ class event_loop {
                  spi::function<void(spi::readiness)> on_ready);
   void rewatch(watch_id id, bool readable, bool writable);
   void unwatch(watch_id id) noexcept;
+  void expect(watch_id id) noexcept { expected_ = {this, id}; }
 
   // Must not be called from within a callback of this loop: aborts.
   void wait(const std::atomic<bool>& flag);
@@ -95,7 +96,18 @@ class event_loop {
   // Then descriptors have their turn.
   static constexpr std::size_t timers_per_round = 1'024;
 
+  // A leader sleeps in the read of what it expects only if all descriptors were looked at within the
+  // first, and no timer is due within the second, which is longer than any such sleep.
+  static constexpr duration unseen_limit = std::chrono::milliseconds(1);
+  static constexpr duration undisturbed = std::chrono::milliseconds(20);
+
   enum class bell : std::uint8_t { none, leader, engine };
+
+  // What a thread said that it expects.
+  struct expectation {
+    const event_loop* where;
+    watch_id what;
+  };
 
   // Leading. Those that answer bool: false if a callback forked and this is the child; the lock is
   // then not held and nothing may be touched.
@@ -103,6 +115,7 @@ class event_loop {
   bool lead_as_engine(mutex_lock& lock, bool stay);
   bool run_round(mutex_lock& lock);
   bool run_task(mutex_lock& lock, spi::task work);
+  [[nodiscard]] std::shared_ptr<runtime::watch> take_expected() noexcept;
   bool dispatch(mutex_lock& lock, const ready_batch& batch);
   bool call(mutex_lock& lock, std::shared_ptr<runtime::watch> watch, spi::readiness readiness);
   bool collect(mutex_lock& lock, poller::patience patience, ready_batch& batch);
@@ -118,6 +131,8 @@ class event_loop {
   // Who must be roused for new work; marks it as roused. Ring after unlocking.
   [[nodiscard]] bell rouse() noexcept;
   void ring(bell which) noexcept;
+
+  static inline thread_local expectation expected_{};
 
   const fork_guard guard_;
   poller poller_;
@@ -141,6 +156,7 @@ class event_loop {
   time_point engine_up_at_ = time_point::max();  // standing by: when it looks again
   std::uint64_t drives_ = 0;                     // how often callers took or left the lead
   std::uint64_t wakeups_ = 0;
+  time_point looked_at_{};  // when a leader last asked the kernel about all descriptors
   bool stopping_ = false;
 };
 

@@ -15,6 +15,11 @@ bool event_loop::drive(mutex_lock& lock, const waiter& self, const void* flag) {
   while (true) {
     if (!run_round(lock)) return false;
     if (!self.unserved() || stopping_) return true;
+    if (std::shared_ptr<runtime::watch> answer = take_expected(); answer != nullptr) {
+      ++wakeups_;
+      if (!call(lock, std::move(answer), {.readable = true, .awaited = true})) return false;
+      continue;
+    }
     set_alarm();
     leader_asleep_ = posted_.empty();
     const auto patience = posted_.empty() ? poller::patience::unlimited : poller::patience::none;
@@ -22,6 +27,16 @@ bool event_loop::drive(mutex_lock& lock, const waiter& self, const void* flag) {
     // rest may be what somebody else waits for.
     if (!collect(lock, patience, batch) || !dispatch(lock, batch)) return false;
   }
+}
+
+// Where the leader is alone and nothing else is to be done, the read itself can wait for the answer:
+// one system call instead of two. Null: it must ask the kernel about everything.
+std::shared_ptr<runtime::watch> event_loop::take_expected() noexcept {
+  const auto [where, what] = std::exchange(expected_, {});
+  if (where != this || line_.size() > 1 || !posted_.empty()) return nullptr;
+  const time_point now = clock::now();
+  if (now - looked_at_ > unseen_limit || timers_.earliest() < now + undisturbed) return nullptr;
+  return watches_.find(what);
 }
 
 // `stay`: wait for descriptors and timers afterwards, until the lead goes to a caller. Otherwise
@@ -113,6 +128,7 @@ bool event_loop::collect(mutex_lock& lock, poller::patience patience, ready_batc
   if (guard_.forked()) return false;  // a signal handler did
   lock.lock();
   ++wakeups_;
+  looked_at_ = clock::now();
   leader_asleep_ = false;
   if (batch.alarm) alarm_at_ = time_point::max();
   return true;
@@ -136,6 +152,7 @@ void event_loop::hand_to(mutex_lock& lock, waiter& next) noexcept {
 // The end of every wait(): out of the line, and the lead, if it is ours, to the next.
 void event_loop::leave(mutex_lock& lock, waiter& self, const void* flag) noexcept {
   line_.leave(self);
+  expected_ = {};
   // Others with the same flag: if it was set by a task that we ran, wake() left it to us.
   for (waiter* who = line_.find(flag); who != nullptr; who = wait_line::find_next(*who)) {
     who->wake();

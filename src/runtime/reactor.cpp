@@ -47,6 +47,10 @@ void epoll_reactor::notify(spi::task work) {
   if (!guard_.forked()) notifier_.notify(std::move(work));
 }
 
+void epoll_reactor::expect(watch_id id) noexcept {
+  if (!guard_.forked()) loop_->expect(id);
+}
+
 bool epoll_reactor::on_own_thread() const noexcept { return own_thread::inside(loop_.get()); }
 
 void epoll_reactor::wait(const std::atomic<bool>& done) {

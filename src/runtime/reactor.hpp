@@ -46,6 +46,7 @@ class epoll_reactor final : public spi::reactor {
                  spi::function<void(spi::readiness)> on_ready) override;
   void rewatch(watch_id id, bool readable, bool writable) override;
   void unwatch(watch_id id) noexcept override;
+  void expect(watch_id id) noexcept override;
 
   // For tests and metrics.
   [[nodiscard]] const event_loop& loop() const noexcept { return *loop_; }
