@@ -251,7 +251,8 @@ void hand_over_time(const test::redis_server& server, int claims) {
   std::vector<std::string> round;
   for (int i = 0; i < claims; ++i) {
     spi::claim claim;
-    claim.id.bytes[0] = static_cast<std::uint8_t>(i);
+    claim.id.bytes.fill(
+        static_cast<std::uint8_t>(i + 1));  // one of zeros is found everywhere in a state
     claim.ttl = 30s;
     claim.fair = true;
     claim.payload = "host:1234:bench";
