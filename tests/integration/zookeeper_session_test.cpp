@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <string>
 
 namespace holdfast::test {
@@ -142,6 +143,26 @@ TEST_F(zookeeper_session, a_lost_answer_leaves_no_orphan) {
   }
   EXPECT_TRUE(becomes_free(other, "stock"));
   EXPECT_TRUE(mutex(cut, "stock").acquire({.wait = patience}));
+}
+
+TEST_F(zookeeper_session, a_server_that_leaves_a_request_lying_is_sent_another) {
+  // Broken: a server of 3.8.0 that is busy leaves a request lying until another one comes; a lone client
+  // would wait for it until its time is up.
+  using way = tcp_gate::way;
+  const client asked = through_gate();
+  ASSERT_TRUE(asked.inspect("stock"));
+  gate_.hold(way::to_client);
+  const std::size_t before = gate_.pieces(way::to_server);
+  std::future<bool> answer =
+      std::async(std::launch::async, [&] { return asked.inspect("stock").has_value(); });
+  ASSERT_TRUE(eventually([&] { return gate_.pieces(way::to_server) > before; }));
+  const std::size_t request = gate_.bytes(way::to_server);
+  ASSERT_TRUE(eventually([&] { return gate_.bytes(way::to_server) > request; }));
+  constexpr std::size_t ping = 12;
+  EXPECT_EQ(gate_.bytes(way::to_server) - request, ping);
+  EXPECT_EQ(gate_.accepted(), 1U) << "it gave up instead";
+  gate_.pass();
+  EXPECT_TRUE(answer.get());
 }
 
 TEST_F(zookeeper_session, giving_up_at_any_moment_leaves_nothing) {

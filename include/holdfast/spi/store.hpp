@@ -70,7 +70,7 @@ using outcome = std::variant<granted, blocked>;
 
 enum class hold_state : std::uint8_t {
   renewed,  // held; ttl counts anew
-  held,     // held, not prolonged (a lease that is not renewed)
+  held,     // held, not prolonged: a lease that is not renewed, or one that was revoked
   waiting,  // in line still, its place kept
   lost,     // neither holder nor in line
   unknown,  // no answer for this claim

@@ -90,7 +90,7 @@ void session::ask(std::vector<question> batch, std::int64_t only_in, time_point 
       waiting_.push_back(std::move(one));
     }
   }
-  watch_deadline(sends ? std::min(deadline, now + stall_limit()) : deadline);
+  watch_deadline(sends ? std::min(deadline, now + nudge_after()) : deadline);
   if (state_ == state::idle) return connect(lock);
   if (!sends || delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   const std::shared_ptr<link> out = link_;
@@ -120,7 +120,7 @@ void session::send_waiting(std::vector<answered_one>& refused, time_point now) {
       send(std::move(one), now);
     }
   }
-  if (!in_flight_.empty()) watch_deadline(now + stall_limit());
+  if (!in_flight_.empty()) watch_deadline(now + nudge_after());
 }
 
 // Called with the mutex held, which it releases.

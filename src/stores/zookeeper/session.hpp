@@ -144,8 +144,10 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   void watch_deadline(time_point deadline);
   void on_alarm();
   [[nodiscard]] duration stall_limit() const noexcept;
+  [[nodiscard]] duration nudge_after() const noexcept;
   [[nodiscard]] duration beat_interval() const noexcept;
   void beat(std::uint64_t turn);
+  void ping(time_point now);
   void schedule_beat(time_point when);
   static flow prove(std::shared_ptr<session> self, std::int64_t id, bool made, time_point deadline);
   static void tell(std::vector<answered_one>& those);

@@ -50,13 +50,18 @@ void session::beat(std::uint64_t turn) {
     return;
   }
   if (ping_sent_ || now - last_sent_ < timeout_ / 3) return;
-  ping_sent_ = now;
-  last_sent_ = now;
-  link_->queue(framed(ping_xid, request{opcode::ping, {}}));
+  ping(now);
   watch_deadline(now + stall_limit());
   const std::shared_ptr<link> out = link_;
   lock.unlock();
   out->flush();
+}
+
+// Called with the mutex held, while open. Goes out with the next flush.
+void session::ping(time_point now) {
+  ping_sent_ = now;
+  last_sent_ = now;
+  link_->queue(framed(ping_xid, request{opcode::ping, {}}));
 }
 
 // Static, and keeps the session: a flow may outlive who began it.

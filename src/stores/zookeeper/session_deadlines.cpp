@@ -48,6 +48,15 @@ void session::on_alarm() {
   if (ping_sent_) stalled_at = std::min(stalled_at, *ping_sent_ + stall_limit());
   next = std::min(next, stalled_at);
   const bool stalled = state_ == state::open && stalled_at <= now;
+  std::shared_ptr<link> nudged;
+  if (state_ == state::open && !stalled && !in_flight_.empty()) {
+    const time_point nudge_at = in_flight_.front().sent + nudge_after();
+    if (nudge_at <= now && !ping_sent_) {
+      ping(now);
+      nudged = link_;
+    }
+    next = std::min(next, std::max(nudge_at, now + nudge_after()));
+  }
   if (!stalled && next != time_point::max()) watch_deadline(next);
   if (stalled) {
     drop_link(lock, {errc::unavailable, "zookeeper " + link_->where().text() + ": no answer"}, now);
@@ -55,7 +64,14 @@ void session::on_alarm() {
     for (const pending& one : waiting_) watch_deadline(one.deadline);
   }
   if (lock.owns_lock()) lock.unlock();
+  if (nudged != nullptr) nudged->flush();
   tell(expired);
+}
+
+// ZooKeeper 3.8.0 under load may leave a request lying until another one comes (`cons` shows it as received
+// and not answered): after this time one comes.
+duration session::nudge_after() const noexcept {
+  return std::min<duration>(stall_limit() / 2, std::chrono::milliseconds(50));
 }
 
 duration session::stall_limit() const noexcept {
