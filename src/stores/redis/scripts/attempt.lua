@@ -112,7 +112,8 @@ do
       if waiting == 0 then
         grows, packed = true, false
       elseif packed then
-        mine = at ~= rest_at and sub(state, at + 18, at + 33) == id and sub(state, at + 18, at + 1 + unpack_bytes('>I2', state, at))
+        mine = at ~= rest_at and sub(state, at + 18, at + 33) == id
+          and sub(state, at + 18, at + 1 + unpack_bytes('>I2', state, at))
       else
         local first = call('ZRANGE', line, 0, 1)
         mine = first[1] == id and #first == math.min(waiting, 2) and call('HGET', records, id)

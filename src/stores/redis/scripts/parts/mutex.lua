@@ -52,8 +52,12 @@ if ordinary and not brief then
   line, deaths, records = base .. 'w' .. tail, base .. 'd' .. tail, base .. 'q' .. tail
 end
 local numsub = sharded and 'SHARDNUMSUB' or 'NUMSUB'
--- What is to be done, by parts/write: a new state; grows: not where memory is out; of a line in the state,
--- a waiter more, as it is stored, where the life of one is that was heard of again, and whether what is before
--- the line changes as well, a record for the rest and where it goes, and whether some came from there; of a line that is not brief, a waiter more, one less, one heard of again, and until when its keys live, as text; one that
--- must not come back, and until when; what is told, and by which channel.
-local changed, grows, headed, added, life_at, resting, resting_at, refilled, joined, cut, beat, till, buried, letter, channel = false, false, true
+-- What is to be done, by parts/write.
+local changed, grows = false, false -- a new state; not where memory is out
+-- Of a line in the state: what is before it changes as well; a waiter more, as it is stored; where the life of
+-- one is that was heard of again; a record for the rest, and where it goes; some came from there.
+local headed, added, life_at, resting, resting_at, refilled = true
+-- Of a line in its keys: a waiter more, one less, one heard of again; until when the keys live, as text.
+local joined, cut, beat, till
+-- One that must not come back, and until when; what is told, and by which channel.
+local buried, letter, channel

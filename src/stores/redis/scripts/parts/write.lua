@@ -40,7 +40,8 @@ if changed then
       if not in_place then
         place = nil
         bytes = 'hf2l' .. bytes
-          .. pack('>dddI4I4I2c0', kept, tomb, dead, rest_at or 0, rest_from or 0, #name, name) .. body .. (added or '')
+          .. pack('>dddI4I4I2c0', kept, tomb, dead, rest_at or 0, rest_from or 0, #name, name) .. body
+          .. (added or '')
       end
     end
     holds = false -- it is in it
