@@ -73,6 +73,26 @@ TEST(sqlite_refusal, of_a_text_file_leaves_it_as_it_is) {
   }
 }
 
+TEST(sqlite_refusal, is_not_for_a_file_that_another_process_is_making) {
+  // Broken: of two processes that come first, one is told that the file is no database: SQLite enlarges it,
+  // and then writes its first page.
+  const embedded_file file;
+  std::ofstream(file.path()).close();
+  EXPECT_TRUE(sqlite::format::look(file.path()));
+  fs::resize_file(file.path(), sqlite::database::growth);
+  EXPECT_TRUE(sqlite::format::look(file.path()));
+}
+
+TEST(sqlite_refusal, of_a_file_of_zeros_leaves_it_as_it_is) {
+  // Broken: what another program has set aside is written over.
+  const embedded_file file;
+  std::ofstream(file.path()).close();
+  fs::resize_file(file.path(), sqlite::database::growth);
+  EXPECT_EQ(opening(file.path()), errc::name_conflict);
+  EXPECT_EQ(content(file.path()), std::string(sqlite::database::growth, '\0'));
+  EXPECT_EQ(files_in(file.folder()), 1);
+}
+
 TEST(sqlite_refusal, of_another_programs_database_leaves_it_as_it_is) {
   // Broken: our tables appear in somebody's data, or our files beside it.
   for (const char* journal : {"PRAGMA journal_mode = DELETE", "PRAGMA journal_mode = WAL"}) {

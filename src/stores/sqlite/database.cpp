@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <thread>
 
@@ -183,6 +184,20 @@ void database::roll_back() noexcept {
 std::int64_t database::last_row() const noexcept { return sqlite3_last_insert_rowid(handle_); }
 
 std::int64_t database::changed_rows() const noexcept { return sqlite3_changes(handle_); }
+
+// By SQLite's own descriptor: see open_to_look().
+bool database::begins_blank() const noexcept {
+  const inside_sqlite inside;
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(handle_, nullptr, SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      file == nullptr || file->pMethods == nullptr) {
+    return false;
+  }
+  std::array<char, 16> start{};
+  const int read = file->pMethods->xRead(file, start.data(), static_cast<int>(start.size()), 0);
+  return (read == SQLITE_OK || read == SQLITE_IOERR_SHORT_READ) &&
+         std::ranges::all_of(start, [](char each) { return each == '\0'; });
+}
 
 error database::last_error() const {
   const int result = sqlite3_extended_errcode(handle_);

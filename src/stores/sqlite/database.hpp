@@ -68,6 +68,9 @@ class database {
   [[nodiscard]] read_marks::file* marks() const noexcept { return marks_; }
   [[nodiscard]] bool inherited() const noexcept { return born_ != fork_generation(); }
 
+  // The file's first bytes are zeros, or missing: somebody may be about to make a database of it.
+  [[nodiscard]] bool begins_blank() const noexcept;
+
   // What the last failure was.
   [[nodiscard]] error last_error() const;
 

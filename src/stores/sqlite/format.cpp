@@ -33,6 +33,8 @@ result<void> format::look(const std::string& path) {
   const inside_sqlite inside;
   auto opened = database::open_to_look(path);
   if (!opened) return {};  // who opens it in earnest says why
+  // A new file is enlarged before its first page is written: who opens it in earnest waits for that.
+  if ((*opened)->begins_blank()) return {};
   try {
     check(**opened, path);
   } catch (const failed& failure) {
