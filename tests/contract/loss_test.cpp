@@ -85,7 +85,8 @@ TEST_P(loss, a_lease_is_renewed_while_it_lives) {
   const auto held = make(a, "stock/42", {.ttl = 1s})->acquire();
   ASSERT_THAT(held, succeeds());
   const fence_token before = held->fence();
-  EXPECT_THAT(b.inspect("stock/42"), succeeds());  // its connections are made before the time counts
+  // Its connections are made before the time counts.
+  EXPECT_THAT(b.inspect("stock/42"), succeeds());
   EXPECT_THAT(make(b)->acquire({.wait = 1200ms}), fails_with(errc::timed_out));
   if (a.caps().expires) {
     EXPECT_TRUE(seen->sees(event_kind::renewed, 4));
