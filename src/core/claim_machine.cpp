@@ -40,7 +40,10 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
     case spi::hold_state::held:
       backoff_.reset();
       prove(sent_at, answer.grant);
-      if (answer.state == spi::hold_state::held && settings_.renewed) return revoked(now);
+      // Asked to prolong it the engine did not: told while there is time left to stop.
+      if (answer.state == spi::hold_state::held && settings_.renewed) {
+        return let_run_out(now, "revoked: not renewed any more");
+      }
       todo.renewed = true;
       todo.wanted = answer.grant.wanted;
       return todo;
@@ -130,19 +133,14 @@ bool claim_machine::expired(time_point now) const noexcept {
 // notice is protected until validity ends; and where the lock stays shut after an abnormal end, the
 // engine must see one: a leave would be a release to it. A renewal that was carried out and not
 // answered moves that end, so no moment is safe for a leave: the claim is let run out.
-claim_machine::orders claim_machine::expire(time_point now) {
+claim_machine::orders claim_machine::let_run_out(time_point now, const char* why) {
   const bool stays_shut = settings_.lock_delay > duration{0};
-  const char* why =
-      settings_.renewed ? "no proof of the lease in time" : "not renewed, and its ttl is over";
   return lose(now, {errc::lost, why}, stays_shut ? time_point::max() : valid_until_);
 }
 
-// Asked to prolong it the engine did not: no further renewal, and the lease is kept from others until
-// it ends. As expire(), but told while there is time left to stop.
-claim_machine::orders claim_machine::revoked(time_point now) {
-  const bool stays_shut = settings_.lock_delay > duration{0};
-  return lose(now, {errc::lost, "revoked: not renewed any more"},
-              stays_shut ? time_point::max() : valid_until_);
+claim_machine::orders claim_machine::expire(time_point now) {
+  return let_run_out(now, settings_.renewed ? "no proof of the lease in time"
+                                            : "not renewed, and its ttl is over");
 }
 
 // An attempt that was never answered may still arrive and place the claim anew.

@@ -109,7 +109,7 @@ class claim_machine {
   orders give_up(time_point now, error why);
   orders lose(time_point now, error why, time_point leave_from);
   orders expire(time_point now);
-  orders revoked(time_point now);
+  orders let_run_out(time_point now, const char* why);
   void begin_leaving(time_point now);
   void send_leave(orders& todo);
   void prove(time_point proven_at, const spi::granted& grant);

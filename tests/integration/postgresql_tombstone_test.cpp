@@ -4,6 +4,7 @@
 #include "integration/postgresql_harness.hpp"
 #include "stores/postgresql/postgresql_store.hpp"
 #include "stores/postgresql/schema.hpp"
+#include "support/silent_bell.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -16,13 +17,6 @@
 
 namespace holdfast::test {
 namespace {
-
-class silent_bell final : public spi::wakeup {
- public:
-  void notify(std::optional<spi::granted>) noexcept override {}
-  void wanted() noexcept override {}
-  void gone(const error&) noexcept override {}
-};
 
 class postgresql_tombstones : public testing::Test {
  protected:

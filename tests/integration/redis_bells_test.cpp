@@ -2,6 +2,7 @@
 #include "redis_client_harness.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "support/redis_server.hpp"
+#include "support/silent_bell.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -10,13 +11,6 @@
 
 namespace holdfast::test {
 namespace {
-
-class silent_bell final : public spi::wakeup {
- public:
-  void notify(std::optional<spi::granted>) noexcept override {}
-  void wanted() noexcept override {}
-  void gone(const error&) noexcept override {}
-};
 
 class redis_bells : public testing::Test {
  protected:

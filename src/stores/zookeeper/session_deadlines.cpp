@@ -55,7 +55,7 @@ void session::on_alarm() {
       ping(now);
       nudged = link_;
     }
-    next = std::min(next, std::max(nudge_at, now + nudge_after()));
+    next = std::min(next, nudge_at > now ? nudge_at : now + nudge_after());
   }
   if (!stalled && next != time_point::max()) watch_deadline(next);
   if (stalled) {
