@@ -22,8 +22,8 @@ demo: packages build/build.ninja ## show what holdfast does; builds the program 
 	scripts/demo
 
 test: packages-test build ## build everything and run all tests
-	rm -rf build/tests.inside
-	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml
+	rm -rf build/tests.inside build/tests.xml
+	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml || scripts/show-failures build/tests.xml
 	@scripts/check-coverage build/tests.xml
 
 check: packages-tools build ## format, clang-tidy and the project's own rules
@@ -42,9 +42,11 @@ servers := /redis|zookeeper|sentinel|cluster|postgresql|mariadb
 
 sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core and contract tests with ASan + UBSan; core tests with TSan
 	cmake --build build/asan -j $(JOBS) --target test_unit test_contract test_fault
-	ctest --preset asan -j $(TEST_JOBS) -L '^(unit|contract|fault)$$' -E '$(servers)'
+	ctest --preset asan -j $(TEST_JOBS) -L '^(unit|contract|fault)$$' -E '$(servers)' --output-junit tests.xml \
+	  || scripts/show-failures build/asan/tests.xml
 	cmake --build build/tsan -j $(JOBS) --target test_unit test_fault
-	ctest --preset tsan -j $(TEST_JOBS) -L '^(unit|fault)$$'
+	ctest --preset tsan -j $(TEST_JOBS) -L '^(unit|fault)$$' --output-junit tests.xml \
+	  || scripts/show-failures build/tsan/tests.xml
 
 sim: build ## run the simulator: SEEDS=1000000; then search for every mutant from seed 1 on
 	build/sim --seeds $(SEEDS) --jobs $(JOBS)

@@ -204,6 +204,29 @@ TEST_F(mariadb_session_locks, a_connection_that_is_not_its_own_is_refused) {
   EXPECT_TRUE(is_free(admin, "other"));
 }
 
+TEST_F(mariadb_session_locks, the_connection_of_a_holder_is_not_taken_for_a_new_one) {
+  // Broken: a proxy lends it to a second client, which takes the hold for that of one who has gone; the
+  // server gives a connection what it has already, and two have the lock (H77).
+  const client a = open_client(url_);
+  ASSERT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+  auto lent = admin_of(troubled_mariadb());
+  const std::string home = std::to_string(lent.id());
+  lent.ask("CALL " + prefix_ + "begin_1('first')");
+  const auto attempt = [&](const std::string& id) {
+    return lent
+        .ask("CALL " + prefix_ + "session_attempt_1('/stock', UNHEX(MD5('" + id + "')), '" + id +
+             "', 'first', 0, 0, 30000000, 0, 1, '', " + home + ")")
+        .front()
+        .front();
+  };
+  ASSERT_EQ(attempt("one"), 'g');
+  EXPECT_THROW(lent.ask("CALL " + prefix_ + "begin_1('second')"), std::runtime_error);
+  EXPECT_EQ(attempt("two"), 'b');
+  // Given back, it may serve anybody.
+  lent.ask("CALL " + prefix_ + "session_leave_1('/stock', UNHEX(MD5('one')), 0, " + home + ")");
+  EXPECT_NO_THROW(lent.ask("CALL " + prefix_ + "begin_1('second')"));
+}
+
 TEST_F(mariadb_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {
   // Broken: a server that gives a half-open holder's lock away while it is believed in (H76).
   auto admin = admin_of(troubled_mariadb());

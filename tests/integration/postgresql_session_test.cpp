@@ -154,6 +154,27 @@ TEST_F(postgresql_session_locks, a_connection_that_the_server_would_end_too_earl
   EXPECT_NO_THROW(admin.ask("SELECT " + schema() + ".begin_1('patient')"));
 }
 
+TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_one) {
+  // Broken: a pooler of transactions lends it to a second client, which takes the hold for that of one
+  // who has gone; PostgreSQL gives a session what it has already, and two have the lock (H77).
+  const client a = open_client(url_);
+  ASSERT_THAT(a.inspect("lent"), succeeds());
+  auto lent = admin_of(shared_postgresql());
+  const std::string home = lent.ask("SELECT " + schema() + ".begin_1('first')").front();
+  const auto attempt = [&](const std::string& id) {
+    return lent
+        .ask("SELECT " + schema() + ".session_attempt_1('/lent', '" + id + "', '" + id +
+             "', 'p', 0::smallint, false, 30000000, 0, 1, '', " + home + ")")
+        .front();
+  };
+  ASSERT_EQ(attempt("first").front(), 'g');
+  EXPECT_THROW(lent.ask("SELECT " + schema() + ".begin_1('second')"), std::runtime_error);
+  EXPECT_EQ(attempt("second").front(), 'b');
+  // Given back, it may serve anybody.
+  lent.ask("SELECT " + schema() + ".session_leave_1('/lent', 'first', 0, " + home + ")");
+  EXPECT_NO_THROW(lent.ask("SELECT " + schema() + ".begin_1('second')"));
+}
+
 TEST(postgresql_session_trouble, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
   // Broken: one slow answer, and all locks of the client are gone.
   const std::string schema = fresh_schema();
