@@ -51,10 +51,12 @@ process_state look_at(pid_t id) {
   return found;
 }
 
-bool stands(pid_t id) {
+bool gone(pid_t id) {
   const char state = look_at(id).state;
-  return state == 'T' || state == 'Z' || state == 'X';
+  return state == 'Z' || state == 'X';
 }
+
+bool stands(pid_t id) { return gone(id) || look_at(id).state == 'T'; }
 
 }  // namespace
 
@@ -137,6 +139,18 @@ void child_process::resume_all() const {
   if (id_ <= 0) return;
   for (const pid_t each : children()) ::kill(each, SIGCONT);
   signal(SIGCONT);
+}
+
+void child_process::kill_all() {
+  if (id_ <= 0) return;
+  pause();
+  const auto all = children();
+  for (const pid_t each : all) ::kill(each, SIGKILL);
+  end(SIGKILL);
+  for (const pid_t each : all) {
+    if (!eventually([each] { return gone(each); }))
+      throw std::runtime_error("a process does not end");
+  }
 }
 
 void child_process::end(int number) noexcept {

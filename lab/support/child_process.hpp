@@ -33,6 +33,9 @@ class child_process {
   // The same to it and then to those that it started, and SIGCONT to all of them.
   void pause_all() const;
   void resume_all() const;
+  // SIGKILL to all of them, and waits until they are gone: those that it started outlive it by a moment, and
+  // what they had of it cannot be used anew before.
+  void kill_all();
   // Sends the signal and waits for the end.
   void end(int number) noexcept;
   // Waits for the end; the exit status, or -1 if a signal ended it.

@@ -141,9 +141,10 @@ void postgresql_server::stop(shutdown how) {
   }
 }
 
+// Each connection is a process, and while one is left the server refuses to start again.
 void postgresql_server::kill() {
   resume();
-  process_.end(SIGKILL);
+  process_.kill_all();
 }
 
 void postgresql_server::await_start() {

@@ -134,7 +134,7 @@ TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
                    outage::wrap(wishes, std::make_shared<knowing_store>(way), nullptr, runtime),
                    options)
           .value();
-  const auto held = mutex(a, "held", {.ttl = 900ms}).acquire();  // renewed every 300 ms
+  const auto held = mutex(a, "held", {.ttl = 3s}).acquire();  // renewed every second
   ASSERT_TRUE(held);
   way->set(trouble::no_request);
   for (int i = 0; i < 3; ++i) {
