@@ -1,9 +1,9 @@
 // Each check of `doctor` can fail: in a broken set-up exactly that one, and it says what to do. What
 // cannot be broken while the store has the file open is judged from the fact alone.
 #include "integration/sqlite_harness.hpp"
-#include "support/eventually.hpp"
 #include "stores/sqlite/checks.hpp"
 #include "stores/sqlite/format.hpp"
+#include "support/eventually.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
 
