@@ -1,6 +1,6 @@
 // Loss is announced, and before another can have the lock.
 #include "contract/flavours.hpp"
-#include "support/longer_ttl.hpp"
+#include "support/also_longer.hpp"
 #include "support/recording_observer.hpp"
 
 #include <thread>
@@ -82,7 +82,7 @@ TEST_P(loss, a_lease_is_renewed_while_it_lives) {
   options.observer = seen;
   const client a = open(options);
   const client b = open();
-  EXPECT_TRUE(also_with_a_longer_ttl([&](duration ttl) -> testing::AssertionResult {
+  EXPECT_TRUE(also_longer(1s, [&](duration ttl) -> testing::AssertionResult {
     const std::string name = "stock/" + std::to_string(ttl.count());
     const auto held = make(a, name, {.ttl = ttl})->acquire({.wait = patience});
     if (!held) return testing::AssertionFailure() << held.error().detail;
@@ -181,7 +181,7 @@ TEST_P(loss, a_slow_listener_delays_neither_renewals_nor_the_truth) {
   if (!supported()) return;
   client a = open();
   const client b = open();
-  EXPECT_TRUE(also_with_a_longer_ttl([&](duration ttl) -> testing::AssertionResult {
+  EXPECT_TRUE(also_longer(1s, [&](duration ttl) -> testing::AssertionResult {
     const std::string first_name = "first/" + std::to_string(ttl.count());
     const std::string second_name = "second/" + std::to_string(ttl.count());
     auto first = make(a, first_name, {.ttl = ttl})->acquire({.wait = patience});

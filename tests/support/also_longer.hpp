@@ -1,0 +1,33 @@
+// For what must hold with every ttl and every wait, and shows sooner with a short one.
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+
+// `trial` takes a time and answers a testing::AssertionResult. Where a machine stands still for as long as a
+// short lease lives, the lease ends, and rightly so; a short wait ends before the engine has answered. Then a
+// longer time decides. What is broken fails with each of them.
+template <typename Trial>
+testing::AssertionResult also_longer(duration first, const Trial& trial) {
+  constexpr int times = 3;
+  testing::AssertionResult last = testing::AssertionFailure();
+  for (int i = 0; i < times && !last; ++i, first *= 4) last = trial(first);
+  return last;
+}
+
+// `wait` takes a time and answers a result: that the time was over, not that the engine was not heard.
+template <typename Wait>
+testing::AssertionResult waits_in_vain(duration first, const Wait& wait) {
+  return also_longer(first, [&](duration time) {
+    const auto ended = wait(time);
+    if (ended) return testing::AssertionFailure() << "it was granted";
+    if (ended.error() == errc::timed_out) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << ended.error().message();
+  });
+}
+
+}  // namespace holdfast::test
