@@ -23,7 +23,9 @@ struct couple {
   // The hold is a row of the database: it goes where the database goes.
   [[nodiscard]] bool replicated() const { return strategy == "lease"; }
 
-  void hold(duration ttl) {
+  void hold() {
+    // A lease must live until the standby is there, also on a slow machine.
+    const duration ttl = replicated() ? 12s : 3s;
     auto got = mutex(first, "stock", {.ttl = ttl}).acquire({.wait = patience});
     if (!got) throw lock_error(got.error());
     held = std::move(*got);
@@ -50,7 +52,7 @@ class sql_failover : public testing::TestWithParam<pair_setup> {
   // Everybody's first holds, everybody's second waits, and the standby knows it.
   void hold_and_wait() {
     for (const auto& each : couples_) {
-      each->hold(3s);
+      each->hold();
       each->wait();
       ASSERT_TRUE(has_waiters(each->first, "stock", 1)) << each->strategy;
     }
@@ -117,17 +119,17 @@ TEST_P(sql_failover, grants_that_the_standby_missed_have_smaller_fences_than_tho
   // gives the lock a second time is the limit of asynchronous replication: the first holder hears of it
   // with its next renewal.
   for (const auto& each : couples_) {
-    each->hold(3s);
+    each->hold();
     ASSERT_THAT(each->held.release(), succeeds());
   }
   pair_->catch_up();
   pair_->cut();
   for (const auto& each : couples_) {
     for (int missed = 0; missed < 50; ++missed) {
-      each->hold(3s);
+      each->hold();
       ASSERT_THAT(each->held.release(), succeeds());
     }
-    each->hold(3s);
+    each->hold();
   }
   pair_->kill_primary();
   pair_->promote_standby();
