@@ -344,6 +344,8 @@ void check_full_disk(const embedded_file& file) {
   // Who comes now is let in, or told.
   const error newcomer = opening(file.path());
   check(newcomer == errc::busy || newcomer == errc::unavailable, newcomer.message());
+  check(newcomer == errc::busy || newcomer.detail.find("make room") != std::string::npos,
+        newcomer.message());
   // Now at the latest a release may fail. It is said, and made good when there is room.
   const auto left = client.leave(kept, 1s);
   check(left || left.error() == errc::unavailable, "a definite answer");
@@ -360,6 +362,30 @@ TEST(sqlite_full_disk, can_still_give_back_what_is_held_and_recovers) {
       throw std::runtime_error("mount");
     }
     check_full_disk(file);
+  });
+  EXPECT_EQ(mounted.wait(), 0);
+}
+
+TEST(sqlite_full_disk, is_what_a_new_file_says_wherever_the_room_ends) {
+  // Broken: "disk I/O error", and an operator who looks for a broken disk.
+  const embedded_file file;
+  forked_process mounted([&] {
+    enter_own_mounts();
+    if (::mount("none", file.folder().c_str(), "tmpfs", 0, "size=1m") != 0) {
+      throw std::runtime_error("mount");
+    }
+    fill(file.folder());
+    const fs::path ballast = file.folder() / "ballast";
+    int refusals = 0;
+    for (error told = opening(file.path()); told != errc::busy; told = opening(file.path())) {
+      ++refusals;
+      if (told.detail.find("make room") == std::string::npos) {
+        throw std::runtime_error(told.message());
+      }
+      for (const char* part : {"", "-wal", "-shm"}) fs::remove(file.path() + part);
+      fs::resize_file(ballast, fs::file_size(ballast) - 4096);
+    }
+    if (refusals < 5) throw std::runtime_error("there was room");
   });
   EXPECT_EQ(mounted.wait(), 0);
 }

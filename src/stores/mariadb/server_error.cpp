@@ -65,7 +65,9 @@ server_error to_error(unsigned code, std::string_view message, std::string_view 
     case meaning::denied:
       return {{errc::denied, text + "; `holdfast doctor` prints what to grant"}, true, false};
     case meaning::missing:
-      return {{errc::unavailable, text + "; the tables were changed or dropped meanwhile"},
+      return {{errc::unavailable,
+               text + "; the tables were changed or dropped meanwhile, or another build of "
+                      "holdfast made them: drop them, or choose another prefix"},
               true,
               false};
     case meaning::unsupported:

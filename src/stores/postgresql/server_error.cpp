@@ -62,7 +62,10 @@ server_error to_error(const PGresult* failed, std::string_view where, std::strin
     case meaning::denied:
       return {{errc::denied, text + "; `holdfast doctor` prints what to grant"}, true};
     case meaning::missing:
-      return {{errc::unavailable, text + "; the schema was changed or dropped meanwhile"}, true};
+      return {
+          {errc::unavailable, text + "; the schema was changed or dropped meanwhile, or another "
+                                     "build of holdfast made it: drop it, or name another one"},
+          true};
     case meaning::unsupported:
       return {{errc::unsupported, std::move(text)}, true};
     case meaning::passing_ends:

@@ -181,4 +181,44 @@ void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& con
   all->arrived();
 }
 
+void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
+  // A renewal of nothing.
+  constexpr lane any{};
+  const std::string mark = observed_key(any);
+  const std::string born = born_key();
+  const std::array<std::string_view, 2> keys{mark, born};
+  const std::array<std::string_view, 2> words{longest_, keeps_};
+  topology_->run(any, scripts_->raise, keys, words, deadline,
+                 [done = std::move(done)](result<reply> answer) mutable {
+                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                   const bool usable = !answer->is_error() && answer->elements.size() >= 2;
+                   if (!usable) return done(failure(errc::unavailable, "no usable answer"));
+                   done(duration(microseconds(answer->elements[1].integer)));
+                 });
+}
+
+void voter::probe(const spi::op_context& context, spi::completion<std::vector<spi::check>> done) {
+  inner_->probe(context, [self = shared_from_this(), deadline = context.deadline,
+                          done = std::move(done)](result<std::vector<spi::check>> found) mutable {
+    if (!found) return done(std::move(found));
+    self->ask_youth(deadline, [found = std::move(found),
+                               done = std::move(done)](const result<duration>& youth) mutable {
+      // Why it did not answer is among the other checks.
+      if (youth && *youth > duration{0}) {
+        const auto seconds = std::chrono::ceil<std::chrono::seconds>(*youth).count();
+        found->push_back({"vote", spi::check::status::warn,
+                          "new, or has lost its state: its vote counts in " +
+                              std::to_string(seconds) +
+                              " s, when nothing can be held any more "
+                              "that it has forgotten",
+                          "wait; until then the others must be a majority. Where every write is "
+                          "on disk before it is answered, durable=yes"});
+      } else if (youth) {
+        found->push_back({"vote", spi::check::status::ok, "counts", ""});
+      }
+      done(std::move(found));
+    });
+  });
+}
+
 }  // namespace holdfast::redis

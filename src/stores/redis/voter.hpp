@@ -83,10 +83,9 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
                                                          spi::latch_watch on_change) override {
     return inner_->watch_latch(resource, std::move(on_change));
   }
+  // Also whether its word counts yet. A server that is new begins to count the time now.
   void probe(const spi::op_context& context,
-             spi::completion<std::vector<spi::check>> done) override {
-    inner_->probe(context, std::move(done));
-  }
+             spi::completion<std::vector<spi::check>> done) override;
   void close() noexcept override {
     board_->close();
     inner_->close();
@@ -100,6 +99,9 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
   // Claims of one lane, each with a fence; one answer per claim, in order.
   void raise_all(raised those, time_point deadline,
                  spi::completion<std::vector<spi::renewal>> done);
+
+  // How long its word does not count yet.
+  void ask_youth(time_point deadline, spi::completion<duration> done);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;

@@ -35,7 +35,9 @@ errc code_of(int result) {
   }
 }
 
-std::string advice_of(int result) {
+// `cause`: the system's own number, which is left of an I/O error.
+std::string advice_of(int result, int cause) {
+  if (cause == ENOSPC || cause == EDQUOT) return "; the disk is full: make room";
   switch (result & 0xff) {
     case SQLITE_BUSY:
       return "; another program has it locked";
@@ -202,7 +204,8 @@ bool database::begins_blank() const noexcept {
 error database::last_error() const {
   const int result = sqlite3_extended_errcode(handle_);
   return {code_of(result), "sqlite, " + path_ + ", " + sqlite3_errmsg(handle_) + " (" +
-                               std::to_string(result) + ")" + advice_of(result)};
+                               std::to_string(result) + ")" +
+                               advice_of(result, sqlite3_system_errno(handle_))};
 }
 
 sqlite3_stmt* statement::prepared() {
