@@ -249,11 +249,11 @@ error ballot::outage() const {
   const std::size_t young = count([](const vote& each) {
     return (each.state == seat::held || each.state == seat::low) && !each.counts;
   });
-  std::string text = "quorum: " + std::to_string(silent) + " of " + std::to_string(seats_.size()) +
-                     " members did not answer";
+  std::string text = "quorum of " + std::to_string(seats_.size());
+  if (silent > 0) text += ", " + std::to_string(silent) + " did not answer";
   if (young > 0 && youngest_ > duration{0}) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(youngest_).count();
-    text += ", " + std::to_string(young) + " lost their state and count again within " +
+    text += ", " + std::to_string(young) + " are new or lost their state and count again within " +
             std::to_string(seconds) + " s";
   }
   if (silence_ && !silence_->detail.empty()) text += " (" + silence_->detail + ")";
