@@ -1,7 +1,7 @@
 # The front door. Every target first installs the Debian packages that it misses (packages.txt).
 JOBS ?= $(shell nproc)
 # Most of a test's time is waiting.
-TEST_JOBS ?= $(shell expr $(JOBS) + 1)
+TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
 QUORUM_SEEDS ?= 100000
