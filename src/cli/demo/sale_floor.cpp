@@ -15,7 +15,8 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr acquire_options patience{.wait = std::chrono::seconds(1)};
+// Longer than a whole sale on a slow machine: it shows locks, not buyers that give up.
+constexpr acquire_options patience{.wait = std::chrono::seconds(10)};
 constexpr duration sale_lease = std::chrono::seconds(3);
 
 // How one buyer gets the lock.
