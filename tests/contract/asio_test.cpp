@@ -69,7 +69,7 @@ asio::awaitable<void> every_primitive(const client& a, std::vector<std::string>&
   out.push_back(code_of(co_await async_acquire_shared(price, {.wait = 10s}, asio::use_awaitable)));
   out.push_back(code_of(co_await async_acquire(api, {.wait = 10s}, asio::use_awaitable, 2)));
   out.push_back(code_of(co_await async_campaign(scheduler, {.wait = 10s}, asio::use_awaitable)));
-  out.push_back(code_of(co_await async_wait(start, {.wait = 300ms}, asio::use_awaitable)));
+  out.push_back(code_of(co_await async_wait(start, {.wait = 2s}, asio::use_awaitable)));
   EXPECT_EQ(executor, co_await asio::this_coro::executor);
 }
 
