@@ -107,7 +107,7 @@ TEST_F(redis_store_server, out_of_memory_nothing_new_is_taken_but_everything_can
   ASSERT_TRUE(one && two);
   server.cli({"CONFIG", "SET", "maxmemory", "1"});
   mutex other(past, "other", {.ttl = 2s});
-  const auto refused = other.acquire({.wait = 300ms});
+  const auto refused = other.acquire({.wait = 2s});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), testing::HasSubstr("maxmemory"));
   // Renewed beyond their ttl.
@@ -229,7 +229,7 @@ TEST_F(redis_store_server, a_server_that_cannot_save_refuses_and_recovers) {
   EXPECT_TRUE(eventually([&] {
     return server.cli({"INFO", "persistence"}).find("bgsave_status:err") != std::string::npos;
   }));
-  const auto refused = lock.acquire({.wait = 300ms});
+  const auto refused = lock.acquire({.wait = 2s});
   ASSERT_EQ(told(refused), std::string(describe(errc::unavailable)));
   EXPECT_THAT(refused.error().message(), testing::HasSubstr("persist"));
   server.cli({"CONFIG", "SET", "stop-writes-on-bgsave-error", "no"});
