@@ -32,7 +32,7 @@ function(holdfast_scripts output folder)
       endforeach()
     endforeach()
     get_filename_component(name "${each}" NAME_WE)
-    string(APPEND list "{\"${name}\", R\"lua(${text})lua\"},\n")
+    string(APPEND list "{\"${name}\", R\"lua(${text})lua\"sv},\n")
   endforeach()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files} ${part_files}
     ${shared_files})

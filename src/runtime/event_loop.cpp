@@ -80,7 +80,7 @@ void event_loop::unwatch(watch_id id) noexcept {
 
 void event_loop::wait(const std::atomic<bool>& flag) {
   if (flag.load(std::memory_order_acquire)) {
-    expected_ = {};
+    expected_here = {};
     return;
   }
   if (own_thread::dispatching(this)) {

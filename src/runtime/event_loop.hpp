@@ -65,7 +65,7 @@ class event_loop {
                  spi::function<void(spi::readiness)> on_ready);
   void rewatch(watch_id id, bool readable, bool writable);
   void unwatch(watch_id id) noexcept;
-  void expect(watch_id id) noexcept { expected_ = {this, id}; }
+  void expect(watch_id id) noexcept { expected_here = {this, id}; }
 
   // Must not be called from within a callback of this loop: aborts.
   void wait(const std::atomic<bool>& flag);
@@ -132,7 +132,7 @@ class event_loop {
   [[nodiscard]] bell rouse() noexcept;
   void ring(bell which) noexcept;
 
-  static inline thread_local expectation expected_{};
+  static inline thread_local expectation expected_here{};  // by this thread
 
   const fork_guard guard_;
   poller poller_;

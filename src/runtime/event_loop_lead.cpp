@@ -32,7 +32,7 @@ bool event_loop::drive(mutex_lock& lock, const waiter& self, const void* flag) {
 // Where the leader is alone and nothing else is to be done, the read itself can wait for the answer:
 // one system call instead of two. Null: it must ask the kernel about everything.
 std::shared_ptr<runtime::watch> event_loop::take_expected() noexcept {
-  const auto [where, what] = std::exchange(expected_, {});
+  const auto [where, what] = std::exchange(expected_here, {});
   if (where != this || line_.size() > 1 || !posted_.empty()) return nullptr;
   const time_point now = clock::now();
   if (now - looked_at_ > unseen_limit || timers_.earliest() < now + undisturbed) return nullptr;
@@ -152,7 +152,7 @@ void event_loop::hand_to(mutex_lock& lock, waiter& next) noexcept {
 // The end of every wait(): out of the line, and the lead, if it is ours, to the next.
 void event_loop::leave(mutex_lock& lock, waiter& self, const void* flag) noexcept {
   line_.leave(self);
-  expected_ = {};
+  expected_here = {};
   // Others with the same flag: if it was set by a task that we ran, wake() left it to us.
   for (waiter* who = line_.find(flag); who != nullptr; who = wait_line::find_next(*who)) {
     who->wake();
