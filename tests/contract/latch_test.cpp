@@ -103,9 +103,7 @@ TEST_P(latches, a_wait_has_a_limit_and_can_be_stopped) {
   latch start(a, "start");
   ASSERT_THAT(start.set(1), succeeds());
   EXPECT_THAT(start.wait({.wait = 0s}), fails_with(errc::timed_out));
-  const time_point before = clock::now();
   EXPECT_TRUE(waits_in_vain(300ms, [&](duration wait) { return start.wait({.wait = wait}); }));
-  EXPECT_GE(clock::now() - before, 60ms);
   EXPECT_THAT(start.wait({.wait = -1s}), fails_with(errc::invalid));
   std::stop_source stop;
   auto waits = in_thread([&] { return start.wait({}, stop.get_token()); });

@@ -47,13 +47,7 @@ TEST_P(multi_locks, there_is_one_deadline_for_all) {
   multi_lock both({&one, &two});
   const auto held = mutex(b, "two").acquire();
   ASSERT_THAT(held, succeeds());
-  EXPECT_TRUE(waits_in_vain(500ms, [&](duration wait) {
-    const time_point before = clock::now();
-    auto ended = both.acquire({.wait = wait});
-    EXPECT_GE(clock::now() - before, wait);
-    EXPECT_LT(clock::now() - before, wait + 10s);
-    return ended;
-  }));
+  EXPECT_TRUE(waits_in_vain(500ms, [&](duration wait) { return both.acquire({.wait = wait}); }));
   EXPECT_TRUE(becomes_free(a, "one"));
 }
 

@@ -41,13 +41,8 @@ TEST_P(waiting, a_wait_ends_when_its_time_is_over) {
   ASSERT_THAT(held, succeeds());
   // Connected, also where a claim has a connection of its own: what is timed is no handshake.
   EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
-  EXPECT_TRUE(waits_in_vain(200ms, [&](duration wait) {
-    const time_point before = clock::now();
-    auto ended = make(b)->acquire({.wait = wait});
-    EXPECT_GE(clock::now() - before, wait);
-    EXPECT_LT(clock::now() - before, wait + 10s);
-    return ended;
-  }));
+  EXPECT_TRUE(
+      waits_in_vain(200ms, [&](duration wait) { return make(b)->acquire({.wait = wait}); }));
   EXPECT_TRUE(has_waiters(a, "stock/42", 0));
   EXPECT_TRUE(held->valid());
 }

@@ -164,13 +164,8 @@ TEST_F(multi_engines, there_is_one_deadline_and_nothing_is_left_wherever_it_fail
     {
       const auto held = theirs.locks[i]->acquire({.wait = 10s});
       ASSERT_TRUE(held) << held.error().message();
-      EXPECT_TRUE(waits_in_vain(300ms, [&](duration wait) {
-        const time_point before = clock::now();
-        auto refused = all.acquire({.wait = wait});
-        EXPECT_GE(clock::now() - before, wait);
-        EXPECT_LT(clock::now() - before, wait + 10s);
-        return refused;
-      })) << party::names[i];
+      EXPECT_TRUE(waits_in_vain(300ms, [&](duration wait) { return all.acquire({.wait = wait}); }))
+          << party::names[i];
       EXPECT_EQ(all.acquire({.wait = 0s}).error().code, errc::busy);
     }
     EXPECT_TRUE(theirs.finds_all_free());

@@ -297,6 +297,14 @@ TEST(sqlite_refusal, of_file_systems_that_machines_may_share) {
   EXPECT_EQ(mounted.wait(), 0);
 }
 
+// `folder` becomes a disk of 1 MiB, for this process.
+void enter_small_disk(const fs::path& folder) {
+  enter_own_mounts();
+  if (::mount("none", folder.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    throw std::runtime_error("mount");
+  }
+}
+
 // Writes until nothing fits any more.
 void fill(const fs::path& folder) {
   const int ballast = ::open((folder / "ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -357,10 +365,7 @@ TEST(sqlite_full_disk, can_still_give_back_what_is_held_and_recovers) {
   // Broken: a full disk holds all locks until their processes end.
   const embedded_file file;
   forked_process mounted([&] {
-    enter_own_mounts();
-    if (::mount("none", file.folder().c_str(), "tmpfs", 0, "size=1m") != 0) {
-      throw std::runtime_error("mount");
-    }
+    enter_small_disk(file.folder());
     check_full_disk(file);
   });
   EXPECT_EQ(mounted.wait(), 0);
@@ -370,10 +375,7 @@ TEST(sqlite_full_disk, is_what_a_new_file_says_wherever_the_room_ends) {
   // Broken: "disk I/O error", and an operator who looks for a broken disk.
   const embedded_file file;
   forked_process mounted([&] {
-    enter_own_mounts();
-    if (::mount("none", file.folder().c_str(), "tmpfs", 0, "size=1m") != 0) {
-      throw std::runtime_error("mount");
-    }
+    enter_small_disk(file.folder());
     fill(file.folder());
     const fs::path ballast = file.folder() / "ballast";
     int refusals = 0;

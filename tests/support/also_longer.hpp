@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace holdfast::test {
 
 // `trial` takes a time and answers a testing::AssertionResult. Where a machine stands still for as long as a
@@ -19,11 +21,17 @@ testing::AssertionResult also_longer(duration first, const Trial& trial) {
   return last;
 }
 
-// `wait` takes a time and answers a result: that the time was over, not that the engine was not heard.
+// `wait` takes a time and answers a result: that the time was over, not that the engine was not heard; no
+// earlier than that, and not much later.
 template <typename Wait>
 testing::AssertionResult waits_in_vain(duration first, const Wait& wait) {
   return also_longer(first, [&](duration time) {
+    constexpr std::chrono::seconds much{10};
+    const time_point before = clock::now();
     const auto ended = wait(time);
+    const duration took = clock::now() - before;
+    EXPECT_GE(took, time);
+    EXPECT_LT(took, time + much);
     if (ended) return testing::AssertionFailure() << "it was granted";
     if (ended.error() == errc::timed_out) return testing::AssertionSuccess();
     return testing::AssertionFailure() << ended.error().message();

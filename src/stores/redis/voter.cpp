@@ -189,10 +189,15 @@ void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
   const std::array<std::string_view, 2> keys{mark, born};
   const std::array<std::string_view, 2> words{longest_, keeps_};
   topology_->run(any, scripts_->raise, keys, words, deadline,
-                 [done = std::move(done)](result<reply> answer) mutable {
+                 [self = shared_from_this(), done = std::move(done)](result<reply> answer) mutable {
                    if (!answer) return done(tl::unexpected(std::move(answer.error())));
-                   const bool usable = !answer->is_error() && answer->elements.size() >= 2;
-                   if (!usable) return done(failure(errc::unavailable, "no usable answer"));
+                   if (answer->is_error()) {
+                     return done(tl::unexpected(to_error(*answer, "raise", self->topology_->where(),
+                                                         {"~holdfast:*", "+info"})));
+                   }
+                   if (answer->elements.size() < 2) {
+                     return done(failure(errc::unavailable, "an answer that is none of ours"));
+                   }
                    done(duration(microseconds(answer->elements[1].integer)));
                  });
 }
@@ -203,8 +208,10 @@ void voter::probe(const spi::op_context& context, spi::completion<std::vector<sp
     if (!found) return done(std::move(found));
     self->ask_youth(deadline, [found = std::move(found),
                                done = std::move(done)](const result<duration>& youth) mutable {
-      // Why it did not answer is among the other checks.
-      if (youth && *youth > duration{0}) {
+      if (!youth) {
+        found->push_back({"vote", spi::check::status::warn, "not known: " + youth.error().message(),
+                          "see the other checks"});
+      } else if (*youth > duration{0}) {
         const auto seconds = std::chrono::ceil<std::chrono::seconds>(*youth).count();
         found->push_back({"vote", spi::check::status::warn,
                           "new, or has lost its state: its vote counts in " +
@@ -213,7 +220,7 @@ void voter::probe(const spi::op_context& context, spi::completion<std::vector<sp
                               "that it has forgotten",
                           "wait; until then the others must be a majority. Where every write is "
                           "on disk before it is answered, durable=yes"});
-      } else if (youth) {
+      } else {
         found->push_back({"vote", spi::check::status::ok, "counts", ""});
       }
       done(std::move(found));

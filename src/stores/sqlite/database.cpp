@@ -35,10 +35,11 @@ errc code_of(int result) {
   }
 }
 
-// `cause`: the system's own number, which is left of an I/O error.
+// `cause`: the system's own number. SQLite keeps that of the last I/O error, so of another error it says nothing.
 std::string advice_of(int result, int cause) {
-  if (cause == ENOSPC || cause == EDQUOT) return "; the disk is full: make room";
   switch (result & 0xff) {
+    case SQLITE_IOERR:
+      return cause == ENOSPC || cause == EDQUOT ? "; the disk is full: make room" : "";
     case SQLITE_BUSY:
       return "; another program has it locked";
     case SQLITE_NOTADB:
