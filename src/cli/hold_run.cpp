@@ -77,7 +77,11 @@ class holding {
   }
 
   int lost(const guard::verdict& verdict) {
-    const error why = log_->loss().value_or(error{errc::lost, "no proof of the lease in time"});
+    // The guard reads the clock itself, and may do so before the library has told why.
+    const bool renewed = how_.lock.renew == renew::automatic;
+    const error by_clock(
+        errc::lost, renewed ? "no proof of the lease in time" : "not renewed, and its ttl is over");
+    const error why = log_->loss().value_or(by_clock);
     const std::string how = verdict.killed ? "SIGTERM and SIGKILL" : "SIGTERM";
     tell("lost " + what_ + " while the command ran; it got " + how + " (" +
          provenance(engine_, "hold", why) + ")");

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -142,14 +143,17 @@ inline void engine_fixture::take_away(client by, const std::string& name) const 
   return false;
 }
 
-// A callback form's answer as a future.
+// A callback form's answer as a future. A test that fails may end before the answer comes.
 template <class T>
-struct reply {
-  std::promise<result<T>> promise;
-  std::future<result<T>> future = promise.get_future();
+class reply {
+  using promise = std::promise<result<T>>;
+  const std::shared_ptr<promise> promise_ = std::make_shared<promise>();
 
-  auto callback() {
-    return [this](result<T> answer) { promise.set_value(std::move(answer)); };
+ public:
+  std::future<result<T>> future = promise_->get_future();
+
+  auto callback() const {
+    return [to = promise_](result<T> answer) { to->set_value(std::move(answer)); };
   }
 };
 

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 namespace holdfast::test {
@@ -20,15 +22,26 @@ class mariadb_trouble : public testing::Test {
         "id <> CONNECTION_ID()");
   }
 
-  // `what`: KILL, or KILL QUERY.
-  static void kill_all(mariadb_session& admin, const std::string& what) {
-    for (const std::string& id : connections(admin)) {
+  // `what`: KILL, or KILL QUERY. Of the connections that there were.
+  static std::vector<std::string> kill_all(mariadb_session& admin, const std::string& what) {
+    std::vector<std::string> all = connections(admin);
+    for (const std::string& id : all) {
       try {
         admin.ask(what + " " + id);
       } catch (const std::runtime_error&) {
         // It has ended by itself: one of a test before.
       }
     }
+    return all;
+  }
+
+  // KILL is answered before the connection has ended.
+  static bool gone(mariadb_session& admin, const std::vector<std::string>& killed) {
+    return eventually([&] {
+      const auto left = connections(admin);
+      return std::ranges::none_of(
+          killed, [&](const std::string& id) { return std::ranges::find(left, id) != left.end(); });
+    });
   }
 
   const std::string prefix_ = fresh_prefix();
@@ -77,7 +90,7 @@ TEST_F(mariadb_trouble, killed_connections_cost_nobody_a_lock) {
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   auto admin = admin_of(troubled_mariadb());
   EXPECT_TRUE(eventually([&] { return connections(admin).size() >= 4; }));
-  kill_all(admin, "KILL");
+  ASSERT_TRUE(gone(admin, kill_all(admin, "KILL")));
   EXPECT_TRUE(eventually([&] { return holders(b, "stock") == 1; }));
   EXPECT_TRUE(held->valid());
   ASSERT_THAT(client(a).revoke("stock", spi::revocation::force), succeeds());

@@ -61,8 +61,9 @@ TEST_F(postgresql_trouble, killed_backends_cost_nobody_a_lock) {
   mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   auto admin = admin_of(troubled_server());
+  // Waits until each has ended: what is sent to one that still ends would have no answer.
   const auto killed = admin.ask(
-      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+      "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity "
       "WHERE application_name = 'holdfast'");
   EXPECT_GE(std::stoi(killed.front()), 4);
   EXPECT_TRUE(eventually([&] { return holders(b, "stock") == 1; }));
