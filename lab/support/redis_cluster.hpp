@@ -3,6 +3,7 @@
 
 #include "support/redis_server.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -37,7 +38,11 @@ class redis_cluster {
   // A replica that follows the node now.
   [[nodiscard]] std::size_t replica_of(std::size_t which) const;
   // A planned failover to this replica; returns when it is the master, in its own opinion.
-  void fail_over_to(std::size_t replica) const;
+  void fail_over_to(std::size_t replica);
+  // How long a node may be silent. At first so long that a machine that stands still for seconds costs
+  // nobody a master whom no test has taken away.
+  static constexpr std::chrono::minutes not_within_a_test{5};
+  void replace_after(std::chrono::milliseconds silence);
   // Every node says that all is well, and knows of all the others.
   [[nodiscard]] bool settled() const;
 
@@ -45,6 +50,7 @@ class redis_cluster {
   void move_keys(int slot, std::size_t from, std::size_t to) const;
 
   const redis_options options_;
+  std::chrono::milliseconds silence_{};  // after which a node is replaced
   std::vector<std::unique_ptr<redis_server>> nodes_;
   std::vector<std::string> ids_;
 };

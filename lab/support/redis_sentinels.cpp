@@ -44,6 +44,13 @@ redis_sentinels::redis_sentinels(sentinels_options how) : options_(std::move(how
     return settled();
   });
   if (!known) throw std::runtime_error("the sentinels do not find each other");
+  replace_after(not_within_a_test);
+}
+
+void redis_sentinels::replace_after(std::chrono::milliseconds silence) const {
+  for (std::size_t i = 0; i < sentinel_count; ++i) {
+    ask(i, {"SENTINEL", "SET", name, "down-after-milliseconds", std::to_string(silence.count())});
+  }
 }
 
 void redis_sentinels::start_sentinel() {

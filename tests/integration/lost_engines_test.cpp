@@ -1,17 +1,22 @@
 // breaker=N and degrade=local on real engines that are killed, stopped or cut off, and come back.
 #include "integration/lost_engines.hpp"
 
-#include <optional>
+#include "support/also_longer.hpp"
+
+#include <memory>
 
 namespace holdfast::test {
 namespace {
 
-// Short enough for a silent engine to be found out soon: a request waits a third of it.
+// Short enough for a silent engine to be found out soon: a request waits a third of it. An engine that
+// does not answer within that is lost, and rightly so: then a longer one decides.
 constexpr duration short_ttl = 1500ms;
 
 class lost_engines : public testing::TestWithParam<way_to_lose> {
  protected:
-  [[nodiscard]] client open(const std::string& wishes) const {
+  // From now on seen() and nothing_seen() are of this one.
+  [[nodiscard]] client open(const std::string& wishes) {
+    seen_ = std::make_shared<recording_observer>();
     client_options options;
     options.observer = seen_;
     options.close_within = 100ms;
@@ -26,7 +31,7 @@ class lost_engines : public testing::TestWithParam<way_to_lose> {
 
  private:
   const std::unique_ptr<lost_engine> engine_ = GetParam().make();
-  const std::shared_ptr<recording_observer> seen_ = std::make_shared<recording_observer>();
+  std::shared_ptr<recording_observer> seen_;
 };
 
 class gated_engines : public lost_engines {};
@@ -38,43 +43,53 @@ INSTANTIATE_TEST_SUITE_P(on, gated_engines, testing::ValuesIn(engines_behind_gat
 
 TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
   // Broken: who asked to carry on cannot, does not know it, or carries on beside the engine's holder.
-  const client a = open("degrade=local&breaker=2");
-  auto kept = mutex(a, "before", {.ttl = short_ttl}).acquire({.wait = patience});
-  ASSERT_THAT(kept, succeeds());
-  mutex stock(a, "stock", {.ttl = short_ttl});
-  auto real = stock.acquire({.wait = patience});
-  ASSERT_THAT(real, succeeds());
-  EXPECT_FALSE(real->degraded());
-  const fence_token before = real->fence();
-  ASSERT_THAT(real->release(), succeeds());
-  EXPECT_TRUE(nothing_seen());
+  EXPECT_TRUE(also_longer(short_ttl, [&](duration ttl) {
+    const client a = open("degrade=local&breaker=2");
+    auto kept = mutex(a, "before", {.ttl = ttl}).acquire({.wait = patience});
+    mutex stock(a, "stock", {.ttl = ttl});
+    auto real = stock.acquire({.wait = patience});
+    EXPECT_THAT(kept, succeeds());
+    EXPECT_THAT(real, succeeds());
+    if (!kept || !real) return testing::AssertionFailure() << "not granted";
+    const fence_token before = real->fence();
+    if (real->degraded() || !real->release() || !nothing_seen()) {
+      return testing::AssertionFailure() << "not heard before it was lost";
+    }
 
-  engine().lose();
-  const auto local = stock.acquire({.wait = patience});
-  ASSERT_THAT(local, succeeds());
-  EXPECT_TRUE(local->degraded());
-  EXPECT_EQ(local->fence(), fence_token{});
-  EXPECT_TRUE(local->valid());
-  EXPECT_TRUE(seen().sees(event_kind::unreachable));
-  EXPECT_TRUE(seen().sees(event_kind::degraded));
-  EXPECT_FALSE(kept->degraded()) << "what was the engine's stays the engine's";
-  EXPECT_TRUE(eventually([&] { return !kept->valid(); })) << "until its proof has run out";
+    engine().lose();
+    const auto local = stock.acquire({.wait = 2 * patience});
+    const bool valid = local && local->valid();
+    EXPECT_THAT(local, succeeds());
+    EXPECT_TRUE(seen().sees(event_kind::unreachable));
+    EXPECT_TRUE(seen().sees(event_kind::degraded));
+    EXPECT_FALSE(kept->degraded()) << "what was the engine's stays the engine's";
+    EXPECT_TRUE(eventually([&] { return !kept->valid(); }, ttl + patience))
+        << "until its proof has run out";
 
-  engine().give_back();
-  EXPECT_TRUE(eventually([&] { return local->lost().stop_requested(); }));
-  EXPECT_FALSE(local->valid());
-  EXPECT_TRUE(seen().sees(event_kind::reachable));
-  const auto next = stock.acquire({.wait = patience});
-  ASSERT_THAT(next, succeeds());
-  EXPECT_FALSE(next->degraded());
-  EXPECT_GT(next->fence(), before);
+    engine().give_back();
+    if (!valid) return testing::AssertionFailure() << "the stand-in's was not valid";
+    EXPECT_TRUE(local->degraded());
+    EXPECT_EQ(local->fence(), fence_token{});
+    EXPECT_TRUE(eventually([&] { return local->lost().stop_requested(); }));
+    EXPECT_FALSE(local->valid());
+    EXPECT_TRUE(seen().sees(event_kind::reachable));
+    const auto next = stock.acquire({.wait = 2 * patience});
+    EXPECT_THAT(next, succeeds());
+    if (!next || next->degraded()) return testing::AssertionFailure() << "not heard afterwards";
+    EXPECT_GT(next->fence(), before);
+    return testing::AssertionSuccess();
+  }));
 }
 
 TEST_P(lost_engines, without_a_stand_in_whoever_would_wait_is_told_at_once) {
   // Broken: threads pile up behind a dead engine, or somebody has to restart the program after it.
   const client a = open("breaker=1");
   mutex stock(a, "stock", {.ttl = short_ttl});
-  ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
+  // With this breaker one answer that is late is an outage, for which nobody waits.
+  const auto is_granted = [&] {
+    return eventually([&] { return stock.acquire({.wait = patience}).has_value(); });
+  };
+  ASSERT_TRUE(is_granted());
   engine().lose();
   ASSERT_TRUE(eventually([&] {
     static_cast<void>(stock.acquire({.wait = 0s}));
@@ -83,42 +98,49 @@ TEST_P(lost_engines, without_a_stand_in_whoever_would_wait_is_told_at_once) {
   const time_point asked = clock::now();
   const auto refused = stock.acquire({.wait = patience});
   EXPECT_THAT(refused, fails_with(errc::unavailable));
-  EXPECT_LT(clock::now() - asked, 5s);
+  EXPECT_LT(clock::now() - asked, 15s);
   EXPECT_TRUE(seen().all(event_kind::degraded).empty()) << "nobody asked for that";
   engine().give_back();
   EXPECT_TRUE(seen().sees(event_kind::reachable));
-  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
+  EXPECT_TRUE(is_granted());
 }
 
 TEST_P(lost_engines, a_held_lock_is_no_outage_and_outlives_one) {
   // Broken: contention is degraded, or an outage gives a lock away that is held at the engine.
-  const client a = open("degrade=local&breaker=1");
   const client other = open_plain();
-  auto held = mutex(other, "stock", {.ttl = 60s}).acquire({.wait = patience});
+  auto held = mutex(other, "stock", {.ttl = 4 * patience}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
-  mutex stock(a, "stock", {.ttl = short_ttl});
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_THAT(stock.acquire({.wait = 0s}), fails_with(errc::busy));
-  }
-  EXPECT_THAT(stock.acquire({.wait = 2s}), fails_with(errc::timed_out));
-  EXPECT_TRUE(nothing_seen());
+  EXPECT_TRUE(also_longer(short_ttl, [&](duration ttl) {
+    const client a = open("degrade=local&breaker=1");
+    mutex stock(a, "stock", {.ttl = ttl});
+    for (int i = 0; i < 20; ++i) {
+      const auto refused = stock.acquire({.wait = 0s});
+      if (refused || refused.error() != errc::busy) return testing::AssertionFailure() << "a try";
+    }
+    const auto waited = stock.acquire({.wait = 2s});
+    if (waited || waited.error() != errc::timed_out) return testing::AssertionFailure() << "a wait";
+    if (!nothing_seen()) return testing::AssertionFailure() << "an outage was seen";
 
-  engine().lose();
-  {
-    const auto local = stock.acquire({.wait = patience});
-    ASSERT_THAT(local, succeeds());
-    EXPECT_TRUE(local->degraded());
-    engine().give_back();
-    EXPECT_TRUE(eventually([&] { return !local->valid(); }));
-  }
-  EXPECT_TRUE(eventually([&] {
-    const auto answer = stock.acquire({.wait = 0s});
-    EXPECT_FALSE(answer) << "held by another";
-    return !answer && answer.error() == errc::busy;
+    engine().lose();
+    {
+      const auto local = stock.acquire({.wait = 2 * patience});
+      EXPECT_THAT(local, succeeds());
+      EXPECT_TRUE(local && local->degraded());
+      engine().give_back();
+      EXPECT_TRUE(eventually([&] { return !local || !local->valid(); }));
+    }
+    EXPECT_TRUE(eventually([&] {
+      const auto answer = stock.acquire({.wait = 0s});
+      EXPECT_FALSE(answer && !answer->degraded()) << "held by another";
+      return !answer && answer.error() == errc::busy;
+    }));
+    return testing::AssertionSuccess();
   }));
+  // Over a new connection: what is sent once must not meet one that has ended.
+  EXPECT_TRUE(eventually([&] { return holders(other, "stock") == 1; }));
   EXPECT_TRUE(held->valid());
   EXPECT_THAT(held->release(), succeeds());
-  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
+  EXPECT_THAT(mutex(other, "stock").acquire({.wait = patience}), succeeds());
 }
 
 TEST_P(gated_engines, a_slow_engine_is_not_a_lost_one) {
@@ -145,9 +167,9 @@ TEST_P(gated_engines, connections_are_made_again_at_the_pace_that_was_asked_for)
   const std::size_t before = engine().gate().accepted();
   engine().gate().refuse();
   engine().gate().reset();
-  auto waits = in_thread([&] { return stock.acquire({.wait = patience}); });
-  // By the usual pauses, which grow to 2 s, a dozen.
-  EXPECT_TRUE(eventually([&] { return engine().gate().accepted() >= before + 40; }, 15s))
+  auto waits = in_thread([&] { return stock.acquire({.wait = 4 * patience}); });
+  // By the usual pauses, which grow to 2 s, two dozen.
+  EXPECT_TRUE(eventually([&] { return engine().gate().accepted() >= before + 40; }))
       << engine().gate().accepted() - before;
   engine().gate().pass();
   EXPECT_THAT(waits.get(), succeeds());

@@ -46,7 +46,7 @@ result<lease> taken(const mariadb_server& server, const std::string& host,
                     const std::string& options) {
   const client a = open_client("mariadb://tester@" + host + ":" + std::to_string(server.port()) +
                                "/locks?connections=1" + options);
-  return mutex(a, "stock").acquire({.wait = 10s});
+  return mutex(a, "stock").acquire({.wait = patience});
 }
 
 TEST(mariadb_tls, chain_and_name_are_checked) {

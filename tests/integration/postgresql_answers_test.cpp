@@ -53,7 +53,7 @@ TEST(postgresql_answers, a_request_that_arrives_late_revives_nothing) {
   EXPECT_THAT(stock.acquire({.wait = 200ms}), fails_with(errc::unavailable));
   gate.pass();
   // What was held arrives now, then the withdrawal: in between the lock is seen held.
-  EXPECT_THAT(mutex(witness, "stock").acquire({.wait = 15s}), succeeds());
+  EXPECT_THAT(mutex(witness, "stock").acquire({.wait = 25s}), succeeds());
 }
 
 TEST(postgresql_answers, answers_in_single_bytes_are_answers) {

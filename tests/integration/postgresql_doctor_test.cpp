@@ -57,6 +57,14 @@ TEST(postgresql_doctor, sees_how_the_server_is_set_up) {
   postgresql_server server(options);
   const std::string url = server.url("holdfast", "&connections=8");
   server.sql("CREATE TABLE orders (id int)");
+  // What takes long is done before. Who has said good-bye counts until the server has seen it: only who
+  // asks is left.
+  ASSERT_THAT(mutex(open_client(url), "made").acquire({.wait = patience}), succeeds());
+  ASSERT_TRUE(eventually([&] {
+    return server.sql(
+               "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'") ==
+           "1";
+  }));
   auto checks = probe(url);
   EXPECT_EQ(named(checks, "durability").state, status::ok);
   EXPECT_EQ(named(checks, "connections").state, status::ok);

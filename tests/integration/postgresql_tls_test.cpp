@@ -55,7 +55,7 @@ std::string url(const postgresql_server& server, const std::string& host,
 
 result<lease> lock(const std::string& at) {
   const client a = open_client(at);
-  return mutex(a, "stock").acquire({.wait = 10s});
+  return mutex(a, "stock").acquire({.wait = patience});
 }
 
 TEST(postgresql_tls, chain_and_name_are_checked) {

@@ -5,6 +5,7 @@
 #include "net/connector.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/connection.hpp"
+#include "support/also_longer.hpp"
 #include "support/eventually.hpp"
 
 #include <holdfast/clock.hpp>
@@ -114,6 +115,19 @@ inline std::string words(const result<reply>& answer) {
 
 inline std::optional<errc> code(const result<reply>& answer) {
   return answer ? std::nullopt : std::optional(answer.error().code);
+}
+
+// `call` takes a limit: nobody can be asked, and the reason is told once there was time to find it out.
+template <class Call>
+testing::AssertionResult unavailable_for(const std::string& reason, duration first,
+                                         const Call& call) {
+  return also_longer(first, [&](duration limit) {
+    const result<reply> answer = call(limit);
+    EXPECT_EQ(code(answer), errc::unavailable) << words(answer);
+    const std::string detail = answer ? std::string() : answer.error().detail;
+    if (detail.find(reason) != std::string::npos) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << detail;
+  });
 }
 
 }  // namespace holdfast::test

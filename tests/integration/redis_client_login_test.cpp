@@ -113,9 +113,9 @@ TEST(redis_login, a_replica_is_not_taken_for_a_master) {
   const redis_server server(
       {.tls = false, .arguments = {"--replicaof", "127.0.0.1", "1"}, .admin = {}});
   client_side client;
-  const auto answer = client.call(client.connect(server.port()), {"PING"}, 300ms);
-  ASSERT_EQ(code(answer), errc::unavailable);
-  EXPECT_THAT(answer.error().detail, HasSubstr("not a master"));
+  EXPECT_TRUE(unavailable_for("not a master", 300ms, [&](duration limit) {
+    return client.call(client.connect(server.port()), {"PING"}, limit);
+  }));
   auto any = options_for(server.port());
   any.wanted = redis::server_options::role::any;
   EXPECT_EQ(words(client.call(client.connect(any), {"PING"})), "PONG");
@@ -148,9 +148,8 @@ TEST(redis_login, a_server_that_is_full_is_named_and_tried_again) {
   auto options = options_for(server.port());
   options.backoff = {1ms, 10ms};
   const auto line = client.connect(options);
-  const auto answer = client.call(line, {"PING"}, 300ms);
-  ASSERT_EQ(code(answer), errc::unavailable);
-  EXPECT_THAT(answer.error().detail, HasSubstr("max number of clients"));
+  EXPECT_TRUE(unavailable_for("max number of clients", 300ms,
+                              [&](duration limit) { return client.call(line, {"PING"}, limit); }));
   EXPECT_EQ(words(client.call(holder, {"CONFIG", "SET", "maxclients", "100"})), "OK");
   EXPECT_EQ(words(client.call(line, {"PING"})), "PONG");
 }
@@ -163,7 +162,7 @@ TEST(redis_login, a_host_that_cannot_be_resolved_ends_at_the_deadline) {
   const time_point start = clock::now();
   const auto answer = client.call(client.connect(options), {"PING"}, 300ms);
   EXPECT_EQ(code(answer), errc::unavailable);
-  EXPECT_LT(clock::now() - start, 5s);
+  EXPECT_LT(clock::now() - start, 10s);
 }
 
 }  // namespace

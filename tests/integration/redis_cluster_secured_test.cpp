@@ -34,7 +34,7 @@ class redis_cluster_secured : public testing::Test {
     files_.reset();
   }
   void SetUp() override {
-    ASSERT_TRUE(eventually([] { return servers().settled(); }));
+    ASSERT_TRUE(eventually([] { return servers().settled(); }, 4 * patience));
   }
 
   [[nodiscard]] static redis_cluster& servers() { return *servers_; }
@@ -57,7 +57,7 @@ class redis_cluster_secured : public testing::Test {
   }
   [[nodiscard]] static result<lease> try_with(const std::string& where, const std::string& name) {
     const client one = client::open(where).value();
-    return mutex(one, name).acquire({.wait = 0s});
+    return mutex(one, name).acquire({.wait = patience});
   }
   static void present(redis_server& server, const tls_files::pair& certificate) {
     server.cli(
@@ -81,14 +81,14 @@ TEST_F(redis_cluster_secured, whoever_waits_follows_a_slot_that_moves) {
     auto held = mutex(holding, name).acquire({.wait = patience});
     ASSERT_THAT(held, succeeds());
     EXPECT_GT(held->fence(), last);
-    auto granted = in_thread([&] { return mutex(waiting, name).acquire({.wait = 2 * patience}); });
+    auto granted = in_thread([&] { return mutex(waiting, name).acquire({.wait = 6 * patience}); });
     ASSERT_TRUE(has_waiters(holding, name, 1));
     const std::size_t to = (servers().owner(slot) + 1) % redis_cluster::master_count;
     servers().begin_move(slot, to);
     servers().end_move(slot, to);
     EXPECT_TRUE(held->valid());
     ASSERT_THAT(held->release(), succeeds());
-    ASSERT_TRUE(arrives(granted, 2 * patience));
+    ASSERT_TRUE(arrives(granted, 4 * patience));
     auto next = granted.get();
     ASSERT_THAT(next, succeeds());
     EXPECT_GT(next->fence(), held->fence());
@@ -104,12 +104,12 @@ TEST_F(redis_cluster_secured, whoever_waits_is_granted_by_the_replica_that_takes
   const std::string name = "taken over";
   auto held = mutex(holding, name).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
-  auto granted = in_thread([&] { return mutex(waiting, name).acquire({.wait = 2 * patience}); });
+  auto granted = in_thread([&] { return mutex(waiting, name).acquire({.wait = 6 * patience}); });
   ASSERT_TRUE(has_waiters(holding, name, 1));
   const std::size_t before = servers().owner(slot_of(name));
   servers().fail_over_to(servers().replica_of(before));
   static_cast<void>(held->release());
-  ASSERT_TRUE(arrives(granted, 2 * patience));
+  ASSERT_TRUE(arrives(granted, 4 * patience));
   EXPECT_THAT(granted.get(), succeeds());
   servers().fail_over_to(before);
 }
@@ -131,7 +131,7 @@ TEST_F(redis_cluster_secured, one_node_whose_certificate_names_another_is_refuse
   present(node, other_);
   const client one = client::open(url()).value();
   const auto fine = mutex(one, elsewhere).acquire({.wait = patience});
-  const auto answer = mutex(one, "stock").acquire({.wait = 0s});
+  const auto answer = mutex(one, "stock").acquire({.wait = patience});
   present(node, own_);
   EXPECT_THAT(fine, succeeds());
   ASSERT_THAT(answer, fails_with(errc::denied));

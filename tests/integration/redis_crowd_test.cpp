@@ -17,7 +17,7 @@ class redis_crowd : public testing::Test, protected one_name {
     made.ttl = 60s;
     return made;
   }
-  static redis::sender from(const spi::claim& one) { return {process_name(one.id.bytes[0]), 2s}; }
+  static redis::sender from(const spi::claim& one) { return {process_name(one.id.bytes[0]), 1min}; }
   reply attempt(const spi::claim& one) {
     const auto bytes = redis::claim_bytes(one, from(one), redis::queueing::allowed, std::nullopt);
     return caller.run(caller.scripts().attempt, keys, {bytes});

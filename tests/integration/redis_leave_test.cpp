@@ -16,7 +16,7 @@ class redis_leave : public testing::Test, protected one_name {
   static std::string bytes(std::uint8_t number, const std::string& payload = "") {
     spi::claim made = claim(number);
     made.payload = payload;
-    return redis::claim_bytes(made, {process_name(number), 2s}, redis::queueing::allowed,
+    return redis::claim_bytes(made, {process_name(number), 1min}, redis::queueing::allowed,
                               std::nullopt);
   }
   // 1 granted, 0 blocked, -1 refused.
@@ -28,7 +28,7 @@ class redis_leave : public testing::Test, protected one_name {
   }
   // 0 was waiting, 1 was the holder, 2 gone.
   std::int64_t leave(std::uint8_t number, const std::string& remember) {
-    const std::string who = redis::leaving_bytes(claim(number), {process_name(number), 2s});
+    const std::string who = redis::leaving_bytes(claim(number), {process_name(number), 1min});
     return redis::answer_of(caller.run(caller.scripts().leave, keys, {who, remember, ""}))->kind;
   }
   [[nodiscard]] std::string tombstones() const { return server.cli({"KEYS", "*:t:*"}); }
@@ -96,7 +96,7 @@ class redis_leave_after_the_end : public redis_leave {
     brief.ttl = 5ms;
     brief.lock_delay = lock_delay;
     const std::string mine =
-        redis::claim_bytes(brief, {process_name(1), 2s}, redis::queueing::allowed, std::nullopt);
+        redis::claim_bytes(brief, {process_name(1), 1min}, redis::queueing::allowed, std::nullopt);
     const reply granted = caller.run(caller.scripts().attempt, keys, {mine});
     ASSERT_EQ(redis::answer_of(granted)->kind, 1);
     const auto end = redis::answer_of(granted)->at + brief.ttl;

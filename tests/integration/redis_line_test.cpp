@@ -19,7 +19,7 @@ class redis_line : public testing::Test, protected one_name {
     return made;
   }
   static std::string bytes(std::uint8_t number) {
-    return redis::claim_bytes(claim(number), {process_name(number), 2s}, redis::queueing::allowed,
+    return redis::claim_bytes(claim(number), {process_name(number), 1min}, redis::queueing::allowed,
                               std::nullopt);
   }
   reply attempt(std::uint8_t number) {
@@ -29,7 +29,7 @@ class redis_line : public testing::Test, protected one_name {
   std::int64_t answer(std::uint8_t number) { return redis::answer_of(attempt(number))->kind; }
   // 0 was waiting, 1 was the holder, 2 gone.
   std::int64_t leave(std::uint8_t number) {
-    const std::string who = redis::leaving_bytes(claim(number), {process_name(number), 2s});
+    const std::string who = redis::leaving_bytes(claim(number), {process_name(number), 1min});
     return redis::answer_of(caller.run(caller.scripts().leave, keys, {who}))->kind;
   }
   void queue(std::uint8_t first, std::uint8_t last) {

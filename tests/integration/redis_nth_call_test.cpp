@@ -54,14 +54,14 @@ class redis_nth_call : public testing::TestWithParam<const char*>, protected one
     return made;
   }
   [[nodiscard]] static std::string bytes(const spi::claim& from) {
-    return redis::claim_bytes(from, {process_name(from.id.bytes[0]), 2s}, redis::queueing::allowed,
-                              std::nullopt);
+    return redis::claim_bytes(from, {process_name(from.id.bytes[0]), 1min},
+                              redis::queueing::allowed, std::nullopt);
   }
   reply attempt(const spi::claim& what) {
     return caller.run(caller.scripts().attempt, keys, {bytes(what), ""});
   }
   [[nodiscard]] static std::string leaving(const spi::claim& from) {
-    return redis::leaving_bytes(from, {process_name(from.id.bytes[0]), 2s});
+    return redis::leaving_bytes(from, {process_name(from.id.bytes[0]), 1min});
   }
   reply leave(const spi::claim& what) {
     return caller.run(caller.scripts().leave, keys, {leaving(what)});
@@ -423,7 +423,7 @@ TEST(redis_scripts, a_verb_costs_no_more_with_a_thousand_waiters_than_with_ten) 
     claim.id.bytes[1] = static_cast<std::uint8_t>(number);
     claim.ttl = 60s;
     const std::string bytes =
-        redis::claim_bytes(claim, {process_name(1), 2s}, redis::queueing::allowed, std::nullopt);
+        redis::claim_bytes(claim, {process_name(1), 1min}, redis::queueing::allowed, std::nullopt);
     caller.run(caller.scripts().attempt, keys, {bytes, ""});
   };
   const auto keys_touched = [&] {

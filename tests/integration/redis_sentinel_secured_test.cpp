@@ -31,7 +31,7 @@ class redis_sentinel_secured : public testing::Test {
     files_.reset();
   }
   void SetUp() override {
-    ASSERT_TRUE(eventually([] { return servers().settled(); }));
+    ASSERT_TRUE(eventually([] { return servers().settled(); }, 4 * patience));
   }
 
   [[nodiscard]] static redis_sentinels& servers() { return *servers_; }
@@ -46,9 +46,9 @@ class redis_sentinel_secured : public testing::Test {
     text.insert(text.find("//") + 2, "shop:" + password + "@");
     return text + "?tls=yes&ca=" + ca + more;
   }
-  [[nodiscard]] static result<lease> try_with(const std::string& where) {
+  [[nodiscard]] static result<lease> try_with(const std::string& where, duration wait = patience) {
     const client one = client::open(where).value();
-    return mutex(one, "stock").acquire({.wait = 0s});
+    return mutex(one, "stock").acquire({.wait = wait});
   }
   static void present(redis_server& server, const tls_files::pair& certificate) {
     server.cli(
@@ -70,14 +70,14 @@ TEST_F(redis_sentinel_secured, a_waiter_is_granted_by_the_next_master) {
   mutex second(waiting, "stock", {.ttl = 20s});
   auto held = first.acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
-  auto granted = in_thread([&] { return second.acquire({.wait = 2 * patience}); });
+  auto granted = in_thread([&] { return second.acquire({.wait = 6 * patience}); });
   ASSERT_TRUE(has_waiters(holding, "stock", 1));
   const auto before = servers().master().port();
   servers().fail_over();
   EXPECT_NE(servers().master().port(), before);
   const fence_token fence = held->fence();
   static_cast<void>(held->release());
-  ASSERT_TRUE(arrives(granted, 2 * patience));
+  ASSERT_TRUE(arrives(granted, 4 * patience));
   const auto next = granted.get();
   ASSERT_THAT(next, succeeds());
   EXPECT_GT(next->fence(), fence);
@@ -109,7 +109,7 @@ TEST_F(redis_sentinel_secured, without_tls_nothing_is_said_to_them) {
   std::string plain = url();
   plain.replace(plain.find("tls=yes&ca=" + files_->authority()),
                 ("tls=yes&ca=" + files_->authority()).size(), "tls=no");
-  EXPECT_THAT(try_with(plain), fails_with(errc::unavailable));
+  EXPECT_THAT(try_with(plain, 0s), fails_with(errc::unavailable));
   std::string wrong = url();
   wrong.replace(wrong.find("tls=yes"), 7, "tls=on");
   EXPECT_THAT(client::open(wrong), fails_with(errc::invalid));

@@ -1,5 +1,6 @@
 // dialect=simple: the format that other libraries use, in both directions.
 #include "integration/redis_store_harness.hpp"
+#include "support/also_longer.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -28,33 +29,38 @@ TEST_F(redis_simple, the_lock_is_a_string_under_the_plain_name_that_ends) {
 
 TEST_F(redis_simple, a_lock_of_another_library_is_respected_and_shown_without_a_fence) {
   // Broken: we would take or delete what others hold.
-  server.cli({"SET", "stock", "somebody-else", "NX", "PX", "700"});
-  mutex lock(a, "stock", {.ttl = 1s});
+  server.cli({"SET", "stock", "somebody-else", "NX", "PX", "60000"});
+  mutex lock(a, "stock");
   EXPECT_EQ(told(lock.acquire({.wait = 0s})), std::string(describe(errc::busy)));
   const auto state = a.inspect("stock");
   ASSERT_TRUE(state);
   ASSERT_EQ(state->holders.size(), 1U);
   EXPECT_FALSE(state->holders[0].fence.has_value());
   EXPECT_EQ(server.cli({"GET", "stock"}), "somebody-else");
+  server.cli({"PEXPIRE", "stock", "300"});
   EXPECT_EQ(told(lock.acquire({.wait = patience})), "ok");  // it ended
 }
 
 TEST_F(redis_simple, fences_grow_and_leases_are_renewed) {
   // Broken: a lock without fence or renewal.
-  mutex lock(a, "stock", {.ttl = 300ms});
   fence_token last;
   for (int i = 0; i < 5; ++i) {
-    auto lease = lock.acquire();
+    auto lease = mutex(a, "stock").acquire();
     ASSERT_TRUE(lease);
     EXPECT_GT(lease->fence(), last);
     last = lease->fence();
   }
-  auto lease = lock.acquire();
-  ASSERT_TRUE(lease);
-  const time_point later = clock::now() + 700ms;
-  EXPECT_TRUE(eventually([&] { return clock::now() > later; }));
-  EXPECT_TRUE(lease->valid());
-  EXPECT_EQ(told(mutex(b, "stock").acquire({.wait = 0s})), std::string(describe(errc::busy)));
+  EXPECT_TRUE(also_longer(300ms, [&](duration ttl) {
+    const auto lease = mutex(a, "stock", {.ttl = ttl}).acquire();
+    EXPECT_EQ(told(lease), "ok");
+    if (!lease) return testing::AssertionFailure() << "not granted";
+    const time_point later = clock::now() + 2 * ttl;
+    EXPECT_TRUE(eventually([&] { return clock::now() > later; }, 3 * ttl + patience));
+    const auto other = mutex(b, "stock").acquire({.wait = 0s});
+    if (!lease->valid()) return testing::AssertionFailure() << "lost";
+    EXPECT_EQ(told(other), std::string(describe(errc::busy)));
+    return testing::AssertionSuccess();
+  }));
 }
 
 TEST_F(redis_simple, a_fence_that_was_handed_on_in_a_process_is_given_to_nobody_else) {
@@ -108,7 +114,7 @@ TEST_F(redis_simple, what_the_format_cannot_is_refused) {
   EXPECT_EQ(told(latch(a, "x").set(2)), no);
   EXPECT_EQ(told(a.list("")), no);
   server.cli({"LPUSH", "list", "mine"});
-  EXPECT_EQ(told(mutex(a, "list").acquire({.wait = 1s})),
+  EXPECT_EQ(told(mutex(a, "list").acquire({.wait = patience})),
             std::string(describe(errc::name_conflict)));
   EXPECT_EQ(server.cli({"LLEN", "list"}), "1");
 }

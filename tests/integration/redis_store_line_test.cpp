@@ -24,13 +24,13 @@ TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
   const redis_server server;
   constexpr int clients = 4;
   constexpr int each_has = 25;
+  std::atomic<int> granted{0};  // outlives the clients that count in it
   std::vector<client> all;
   std::vector<std::unique_ptr<mutex>> locks;
   for (int i = 0; i < clients; ++i) all.push_back(open_client(redis_url(server.port())));
   mutex first(all[0], "stock", {.ttl = 60s, .fair = true});
   auto held = first.acquire();
   ASSERT_TRUE(held);
-  std::atomic<int> granted{0};
   for (const client& mine : all) {
     for (int i = 0; i < each_has; ++i) {
       locks.push_back(

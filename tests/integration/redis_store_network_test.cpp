@@ -1,5 +1,6 @@
 // The Redis store on a network that loses, delays and cuts.
 #include "integration/redis_store_harness.hpp"
+#include "support/also_longer.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -8,11 +9,9 @@ using way = tcp_gate::way;
 
 class redis_store_network : public redis_store_test {
  protected:
-  mutex lock{through, "stock", {.ttl = 1s}};
-
   // So that the next bytes are those of the verb in question.
   void warm_up() {
-    auto first = lock.acquire();
+    auto first = mutex(through, "stock").acquire();
     ASSERT_TRUE(first) << first.error().message();
     ASSERT_EQ(told(first->release()), "ok");
   }
@@ -20,31 +19,44 @@ class redis_store_network : public redis_store_test {
 
 TEST_F(redis_store_network, an_acquire_whose_answer_is_lost_is_one_grant) {
   // Broken (H14, H15): the retry would wait for its own orphan, or be a second grant.
-  warm_up();
-  gate.swallow(way::to_client, 1);
-  auto lease = lock.acquire({.wait = patience});
-  ASSERT_TRUE(lease) << lease.error().message();
-  const auto state = past.inspect("stock");
-  ASSERT_TRUE(state);
-  ASSERT_EQ(state->holders.size(), 1U);
-  EXPECT_EQ(state->holders[0].fence, lease->fence());
-  EXPECT_EQ(told(lease->release()), "ok");
-  EXPECT_TRUE(is_free(past, "stock"));
+  // A lost answer is waited for during a third of the ttl.
+  EXPECT_TRUE(also_longer(1s, [&](duration ttl) {
+    warm_up();
+    gate.swallow(way::to_client, 1);
+    auto lease = mutex(through, "stock", {.ttl = ttl}).acquire({.wait = 2 * patience});
+    EXPECT_EQ(told(lease), "ok");
+    if (!lease) return testing::AssertionFailure() << "not granted";
+    const auto state = past.inspect("stock");
+    const fence_token fence = lease->fence();
+    const auto released = lease->release();
+    EXPECT_TRUE(is_free(past, "stock"));
+    if (!released) return testing::AssertionFailure() << released.error().message();
+    // It was held all the time: by one, and by this one.
+    EXPECT_EQ(told(state), "ok");
+    if (!state || state->holders.size() != 1) return testing::AssertionFailure() << "not by one";
+    EXPECT_EQ(state->holders[0].fence, fence);
+    return testing::AssertionSuccess();
+  }));
 }
 
 TEST_F(redis_store_network, a_release_whose_answer_is_lost_frees_and_is_not_called_lost) {
   // Broken (H16): a release that was executed would be reported as a loss.
-  warm_up();
-  auto lease = lock.acquire();
-  ASSERT_TRUE(lease);
-  gate.swallow(way::to_client, 1);
-  EXPECT_NE(told(lease->release()), std::string(describe(errc::lost)));
-  EXPECT_TRUE(is_free(past, "stock"));
+  EXPECT_TRUE(also_longer(1s, [&](duration ttl) {
+    warm_up();
+    auto lease = mutex(through, "stock", {.ttl = ttl}).acquire();
+    EXPECT_EQ(told(lease), "ok");
+    if (!lease) return testing::AssertionFailure() << "not granted";
+    gate.swallow(way::to_client, 1);
+    const std::string released = told(lease->release());
+    EXPECT_TRUE(is_free(past, "stock"));
+    if (released != describe(errc::lost)) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << released;
+  }));
 }
 
 TEST_F(redis_store_network, a_release_that_never_arrives_is_repeated) {
   // Broken (H17): the lock would stay taken for its whole ttl although its holder gave it back.
-  mutex patient(through, "shelf", {.ttl = 20s});
+  mutex patient(through, "shelf", {.ttl = 3 * patience});
   auto lease = patient.acquire();
   ASSERT_TRUE(lease);
   gate.lose(way::to_server);
@@ -57,7 +69,7 @@ TEST_F(redis_store_network, a_release_that_never_arrives_is_repeated) {
 TEST_F(redis_store_network, a_request_that_arrives_after_its_claim_was_given_up_revives_nothing) {
   // Broken (H18): the server executes bytes after the connection that sent them is gone, and the
   // lock would be held by nobody until its ttl ends.
-  mutex patient(through, "shelf", {.ttl = 20s});
+  mutex patient(through, "shelf", {.ttl = 3 * patience});
   warm_up();
   gate.hold(way::to_server);
   EXPECT_NE(told(patient.acquire({.wait = 300ms})), "ok");
@@ -100,7 +112,7 @@ TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer
   const client third = open_client(redis_url(server.port()));
   auto cut_off = in_thread([&] {
     mutex deaf(through, "stock", {.ttl = 30s, .fair = true});
-    return deaf.acquire({.wait = 20s});
+    return deaf.acquire({.wait = 4 * patience});
   });
   EXPECT_TRUE(eventually([&] { return line_length(past, "stock") == 1; }));
   auto next = in_thread([&] {
@@ -114,10 +126,10 @@ TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer
   ASSERT_EQ(server.cli({"PING"}), "PONG");
   const time_point freed = clock::now();
   EXPECT_EQ(told(first->release()), "ok");
-  ASSERT_TRUE(arrives(next, 15s));
+  ASSERT_TRUE(arrives(next));
   auto lease = next.get();
   ASSERT_TRUE(lease) << lease.error().message();
-  EXPECT_LT(clock::now() - freed, 8s);  // an offer of 2 s, a re-check of 1 s, and a slow machine
+  EXPECT_LT(clock::now() - freed, 20s);  // an offer of 2 s, a re-check of 1 s, and a slow machine
   EXPECT_EQ(told(lease->release()), "ok");
   gate.pass();
   EXPECT_EQ(told(cut_off.get()), "ok");

@@ -61,7 +61,8 @@ TEST(redis_store_processes, sixteen_processes_count_exactly_while_the_server_is_
   }
   for (int kill = 0; kill < counting::kills; ++kill) {
     const std::int64_t before = shared->done.load();
-    ASSERT_TRUE(eventually([&] { return shared->done.load() >= before + 50; })) << "stuck";
+    ASSERT_TRUE(eventually([&] { return shared->done.load() >= before + 50; }, 2 * patience))
+        << "stuck";
     server.kill();
     server.start();
   }
@@ -119,7 +120,7 @@ TEST(redis_store_processes, a_killed_waiter_is_skipped_at_once_and_a_paused_one_
   ASSERT_TRUE(arrives(next));
   const auto lease = next.get();
   ASSERT_TRUE(lease) << lease.error().message();
-  EXPECT_LT(clock::now() - freed, 8s);  // one offer of 2 s, a re-check of 1 s, and a slow machine
+  EXPECT_LT(clock::now() - freed, 20s);  // one offer of 2 s, a re-check of 1 s, and a slow machine
 }
 
 TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_goes_on) {
@@ -135,7 +136,7 @@ TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_g
     shared->holding = 1;
     while (!shared->go_on.load()) std::this_thread::yield();
     shared->valid = lease->valid();
-    shared->lost = eventually([&] { return lease->lost().stop_requested(); }, 5s);
+    shared->lost = eventually([&] { return lease->lost().stop_requested(); });
   });
   ASSERT_TRUE(eventually([&] { return shared->holding.load() == 1; }));
   holder.stop();
@@ -182,7 +183,8 @@ TEST(redis_store_processes, nothing_is_left_of_processes_that_died_but_states_th
   const std::string keys = server.cli({"KEYS", "*"});
   std::istringstream lines(keys);
   for (std::string key; std::getline(lines, key);) {
-    EXPECT_GT(std::stol(server.cli({"PTTL", key})), 0) << key << " never ends";
+    constexpr long never = -1;  // and -2: it has ended meanwhile
+    EXPECT_NE(std::stol(server.cli({"PTTL", key})), never) << key << " never ends";
   }
 }
 

@@ -51,7 +51,8 @@ void raise_to(std::atomic<std::int64_t>& most, std::int64_t value) {
 }
 
 void take_turns(race& shared) {
-  if (!eventually([&] { return shared.begin.load(); })) throw std::runtime_error("no begin");
+  if (!eventually([&] { return shared.begin.load(); }, 4 * patience))
+    throw std::runtime_error("no begin");
   std::string url = "redlock://";
   for (const auto& port : shared.ports) {
     url += (url.back() == '/' ? "" : ",") + ("127.0.0.1:" + std::to_string(port.load()));
@@ -129,7 +130,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
     shared->ports[i] = gates[i]->port();
   }
   shared->begin = true;
-  ASSERT_TRUE(eventually([&] { return shared->grants.load() > 0; }));
+  ASSERT_TRUE(eventually([&] { return shared->grants.load() > 0; }, 4 * patience));
 
   std::mt19937_64 random(std::random_device{}());
   const time_point end = clock::now() + asked_length();
@@ -144,7 +145,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
     ++troubles;
     const int before = shared->grants.load();
     // Work goes on beside them; they stay down for a while all the same.
-    ASSERT_TRUE(eventually([&] { return shared->grants.load() > before + 20; }))
+    ASSERT_TRUE(eventually([&] { return shared->grants.load() > before + 20; }, 2 * patience))
         << "nobody gets in though three of five are up";
     const auto pause = std::chrono::milliseconds(random() % 700);
     static_cast<void>(eventually([] { return false; }, pause));

@@ -35,12 +35,12 @@ TEST_F(redlock, one_holds_and_the_next_comes_after_with_a_greater_fence) {
   const client b = open_client(servers.url());
   mutex first(a, "stock", {.ttl = 20s});
   mutex second(b, "stock", {.ttl = 20s});
-  auto lease = first.acquire({.wait = 10s});
+  auto lease = first.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
   EXPECT_EQ(second.acquire({.wait = 0s}).error().code, errc::busy);
   const fence_token fence = lease->fence();
   ASSERT_TRUE(lease->release());
-  auto next = second.acquire({.wait = 10s});
+  auto next = second.acquire({.wait = patience});
   ASSERT_TRUE(next) << next.error().message();
   EXPECT_GT(next->fence(), fence);
 }
@@ -51,9 +51,9 @@ TEST_F(redlock, readers_share_and_keep_a_writer_out) {
   const client b = open_client(servers.url());
   shared_mutex one(a, "price", {.ttl = 20s});
   shared_mutex other(b, "price", {.ttl = 20s});
-  auto reader = one.acquire_shared({.wait = 10s});
+  auto reader = one.acquire_shared({.wait = patience});
   ASSERT_TRUE(reader) << reader.error().message();
-  EXPECT_TRUE(other.acquire_shared({.wait = 10s}));
+  EXPECT_TRUE(other.acquire_shared({.wait = patience}));
   EXPECT_EQ(other.acquire({.wait = 0s}).error().code, errc::busy);
 }
 
@@ -64,7 +64,7 @@ TEST_F(redlock, two_of_five_may_be_dead_or_hang) {
   const client a = open_client(servers.url());
   mutex stock(a, "stock", {.ttl = 20s});
   for (int round = 0; round < 5; ++round) {
-    auto lease = stock.acquire({.wait = 10s});
+    auto lease = stock.acquire({.wait = patience});
     ASSERT_TRUE(lease) << lease.error().message();
     ASSERT_TRUE(lease->release());
   }
@@ -83,7 +83,7 @@ TEST_F(redlock, with_three_of_five_hanging_it_says_unavailable_in_time_and_goes_
   EXPECT_EQ(refused.error().code, errc::unavailable) << refused.error().message();
   EXPECT_LT(took, 20s);
   for (const std::size_t i : {0U, 2U, 4U}) servers[i].resume();
-  auto lease = stock.acquire({.wait = 30s});
+  auto lease = stock.acquire({.wait = 2 * patience});
   EXPECT_TRUE(lease) << lease.error().message();
 }
 
@@ -91,18 +91,18 @@ TEST_F(redlock, with_three_of_five_dead_it_says_unavailable_in_time_and_goes_on_
   // Broken: as above, where connections are refused instead of silent.
   const client a = open_client(servers.url("longest_ttl=20s&durable=yes"));
   mutex stock(a, "stock", {.ttl = 20s});
-  ASSERT_TRUE(stock.acquire({.wait = 10s})) << "connected";
+  ASSERT_TRUE(stock.acquire({.wait = patience})) << "connected";
   for (const std::size_t i : {0U, 1U, 4U}) servers[i].kill();
   for (const duration wait : {duration(0s), duration(1s)}) {
     const auto begin = std::chrono::steady_clock::now();
     const auto refused = stock.acquire({.wait = wait});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, errc::unavailable) << refused.error().message();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, wait + 8s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, wait + 20s);
   }
   for (const std::size_t i : {0U, 1U, 4U}) servers[i].start();
   servers.settle();
-  const auto lease = stock.acquire({.wait = 30s});
+  const auto lease = stock.acquire({.wait = 2 * patience});
   EXPECT_TRUE(lease) << lease.error().message();
 }
 
@@ -112,7 +112,7 @@ TEST_F(redlock, members_that_restarted_empty_do_not_give_a_held_lock_away) {
   const client b = open_client(servers.url());
   mutex first(a, "stock", {.ttl = 20s});
   mutex second(b, "stock", {.ttl = 20s});
-  auto lease = first.acquire({.wait = 10s});
+  auto lease = first.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
   for (const std::size_t i : {0U, 2U, 4U}) {
     servers[i].kill();
@@ -173,7 +173,7 @@ TEST_F(redlock, members_that_were_flushed_do_not_give_a_held_lock_away) {
   const client b = open_client(servers.url());
   mutex first(a, "stock", {.ttl = 20s});
   mutex second(b, "stock", {.ttl = 20s});
-  auto lease = first.acquire({.wait = 10s});
+  auto lease = first.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
   for (const std::size_t i : {0U, 2U, 4U}) servers[i].cli({"FLUSHALL"});
   const auto refused = second.acquire({.wait = 0s});
@@ -187,13 +187,13 @@ TEST_F(redlock, a_lock_that_is_taken_away_is_told_to_its_holder_at_once) {
   client b = open_client(servers.url());
   for (const auto how : {spi::revocation::force, spi::revocation::safe}) {
     mutex stock(a, how == spi::revocation::force ? "forced" : "revoked", {.ttl = 30s});
-    auto lease = stock.acquire({.wait = 10s});
+    auto lease = stock.acquire({.wait = patience});
     ASSERT_TRUE(lease) << lease.error().message();
     flag told;
     const std::stop_callback on_lost(lease->lost(), [&] { told.raise(); });
     const auto taken = b.revoke(lease->name(), how);
     ASSERT_TRUE(taken) << taken.error().message();
-    EXPECT_TRUE(told.wait(5s)) << "the next renewal is after more than 8 s";
+    EXPECT_TRUE(told.wait(7s)) << "the next renewal is after more than 8 s";
     EXPECT_EQ(b.inspect(lease->name()).value().holders.size(),
               how == spi::revocation::force ? 0U : 1U);
   }
@@ -202,15 +202,17 @@ TEST_F(redlock, a_lock_that_is_taken_away_is_told_to_its_holder_at_once) {
 TEST_F(redlock, one_server_that_takes_it_away_ends_nothing) {
   // Broken: whoever reaches one server takes locks from everybody.
   const client a = open_client(servers.url());
-  mutex stock(a, "stock", {.ttl = 3s});
-  auto lease = stock.acquire({.wait = 10s});
+  mutex stock(a, "stock", {.ttl = 15s});
+  auto lease = stock.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
   for (const std::size_t i : {1U, 3U}) {
     auto one = client::open("redis://127.0.0.1:" + std::to_string(servers[i].port())).value();
-    ASSERT_TRUE(eventually([&] { return one.inspect("stock").value().holders.size() == 1; }));
+    ASSERT_TRUE(eventually(
+        [&] { return one.inspect("stock").value_or(spi::resource_state{}).holders.size() == 1; }));
     ASSERT_EQ(one.revoke("stock", spi::revocation::force).value().size(), 1U);
-    EXPECT_TRUE(eventually([&] { return one.inspect("stock").value().holders.size() == 1; }))
-        << "given to it again by a renewal";
+    EXPECT_TRUE(eventually([&] {
+      return one.inspect("stock").value_or(spi::resource_state{}).holders.size() == 1;
+    })) << "given to it again by a renewal";
   }
   EXPECT_TRUE(lease->valid());
   EXPECT_TRUE(lease->release());
@@ -226,11 +228,11 @@ TEST_F(redlock, whoever_may_not_listen_hears_with_the_next_renewal) {
   const client a = open_client(scheme + "deaf:word@" + servers.url().substr(scheme.size()));
   client b = open_client(servers.url());
   mutex stock(a, "stock", {.ttl = 2s});
-  auto lease = stock.acquire({.wait = 10s});
+  auto lease = stock.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
   ASSERT_TRUE(b.revoke("stock", spi::revocation::force));
   EXPECT_TRUE(eventually([&] { return !lease->valid(); }));
-  EXPECT_TRUE(stock.acquire({.wait = 10s}));
+  EXPECT_TRUE(stock.acquire({.wait = patience}));
 }
 
 TEST_F(redlock, a_server_under_two_names_is_found_by_its_run_id) {
@@ -259,9 +261,9 @@ TEST_F(redlock, what_it_does_not_have_it_refuses) {
 TEST_F(redlock, a_member_that_came_back_holds_the_lock_again) {
   // Broken: a lease by exactly a majority is not topped up and dies with the next member (H56).
   const client a = open_client(servers.url());
-  mutex stock(a, "stock", {.ttl = 3s});
+  mutex stock(a, "stock", {.ttl = 12s});
   servers[1].kill();
-  auto lease = stock.acquire({.wait = 10s});
+  auto lease = stock.acquire({.wait = patience});
   ASSERT_TRUE(lease) << lease.error().message();
   servers[1].start();
   EXPECT_TRUE(eventually([&] {

@@ -24,15 +24,14 @@ struct couple {
   [[nodiscard]] bool replicated() const { return strategy == "lease"; }
 
   void hold() {
-    // A lease must live until the standby is there, also on a slow machine.
-    const duration ttl = replicated() ? 12s : 3s;
+    // A lease must live until the standby is there, also on a slow machine, and what a connection carries
+    // until somebody is seen to wait for it.
+    const duration ttl = replicated() ? 24s : 15s;
     auto got = mutex(first, "stock", {.ttl = ttl}).acquire({.wait = patience});
     if (!got) throw lock_error(got.error());
     held = std::move(*got);
   }
-  void wait() {
-    mutex(second, "stock", {.ttl = 3s}).async_acquire({.wait = patience}, {}, next.callback());
-  }
+  void wait() { mutex(second, "stock").async_acquire({.wait = 4 * patience}, {}, next.callback()); }
 
   const std::string strategy;
   client first;

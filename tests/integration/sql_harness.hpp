@@ -25,4 +25,21 @@ inline std::string by_port(const std::string& url, std::uint16_t port) {
   return url.substr(0, colon + 1) + std::to_string(port) + url.substr(url.find('/', colon));
 }
 
+// After connections have ended: the client hears over a new one of the one who holds this name. What it is
+// told to do next, and does only once, does not meet a connection that ends.
+[[nodiscard]] inline bool is_back(const client& who, const std::string& name) {
+  return eventually([&] { return holders(who, name) == 1; });
+}
+
+// Both are renewed once more.
+[[nodiscard]] inline testing::AssertionResult both_go_on(const lease& first, const lease& second) {
+  for (const lease* each : {&first, &second}) {
+    const time_point until = each->valid_until();
+    const bool renewed = eventually([&] { return each->valid_until() > until || !each->valid(); });
+    if (!renewed) return testing::AssertionFailure() << "it was not renewed";
+    if (!each->valid()) return testing::AssertionFailure() << "it was lost";
+  }
+  return testing::AssertionSuccess();
+}
+
 }  // namespace holdfast::test

@@ -3,6 +3,7 @@
 #if defined(HOLDFAST_WITH_POSTGRESQL) || defined(HOLDFAST_WITH_MARIADB)
 
 #include "integration/sql_world.hpp"
+#include "support/also_longer.hpp"
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
 
@@ -41,8 +42,8 @@ TEST_P(sql_tied, a_holder_whose_connection_was_ended_is_told_at_once) {
   mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
   ASSERT_TRUE(has_waiters(b, "stock", 1));
   world_->end_carrier();
-  // Heartbeats come every ten seconds.
-  EXPECT_TRUE(told.wait(5s));
+  // The first heartbeat comes nine seconds after the grant, at the soonest.
+  EXPECT_TRUE(told.wait(7s));
   EXPECT_FALSE(held->valid());
   const auto next = waits.future.get();
   ASSERT_THAT(next, succeeds());
@@ -59,12 +60,12 @@ TEST_P(sql_tied, a_restart_ends_the_holds_and_not_the_waits) {
     const auto held = mutex(a, "stock", {.ttl = 60s}).acquire({.wait = patience});
     ASSERT_THAT(held, succeeds());
     reply<lease> waits;
-    mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+    mutex(b, "stock").async_acquire({.wait = 4 * patience}, {}, waits.callback());
     ASSERT_TRUE(has_waiters(b, "stock", 1));
     world_->restart(how);
     const auto next = waits.future.get();
     ASSERT_THAT(next, succeeds());
-    EXPECT_FALSE(held->valid());
+    EXPECT_TRUE(eventually([&] { return !held->valid(); }, 15s));
     EXPECT_GT(next->fence(), held->fence());
   }
 }
@@ -75,23 +76,31 @@ TEST_P(sql_tied, a_holder_that_is_cut_off_stops_believing_before_the_server) {
   tcp_gate gate(world_->port());
   const client a = open_client(by_port(url_, gate.port()));
   const client b = open_client(url_);
-  const auto held = mutex(a, "stock", {.ttl = 1s}).acquire();
-  ASSERT_THAT(held, succeeds());
-  EXPECT_LE(held->valid_for(), 1s);
-  flag told;
-  const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
-  gate.lose(tcp_gate::way::to_server);
-  gate.lose(tcp_gate::way::to_client);
-  ASSERT_TRUE(told.wait());
-  EXPECT_FALSE(held->valid());
-  // The server has not missed it yet.
-  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
-  gate.pass();
-  // Its client connects anew, and ends what it left behind: no need to wait for keepalives.
-  EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
-  const auto next = mutex(b, "stock").acquire({.wait = patience});
-  ASSERT_THAT(next, succeeds());
-  EXPECT_GT(next->fence(), held->fence());
+  EXPECT_TRUE(also_longer(1s, [&](duration ttl) {
+    const auto held = mutex(a, "stock", {.ttl = ttl}).acquire({.wait = patience});
+    EXPECT_THAT(held, succeeds());
+    if (!held) return testing::AssertionFailure() << "not granted";
+    EXPECT_LE(held->valid_for(), ttl);
+    flag told;
+    const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
+    gate.lose(tcp_gate::way::to_server);
+    gate.lose(tcp_gate::way::to_client);
+    const bool in_time = held->valid();  // else it may have been given back before the cut
+    EXPECT_TRUE(told.wait(2 * patience));
+    EXPECT_FALSE(held->valid());
+    // The server has not missed it yet.
+    const auto refused = mutex(b, "stock").acquire({.wait = 0s});
+    gate.pass();
+    if (!in_time) return testing::AssertionFailure() << "lost before the cut";
+    EXPECT_THAT(refused, fails_with(errc::busy));
+    // Its client connects anew, and ends what it left behind: no need to wait for keepalives.
+    EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
+    const auto next = mutex(b, "stock").acquire({.wait = patience});
+    EXPECT_THAT(next, succeeds());
+    if (!next) return testing::AssertionFailure() << "not granted afterwards";
+    EXPECT_GT(next->fence(), held->fence());
+    return testing::AssertionSuccess();
+  }));
 }
 
 TEST_P(sql_tied, nobody_believes_longer_than_the_server_keeps_a_silent_session) {
@@ -105,16 +114,20 @@ TEST_P(sql_tied, nobody_believes_longer_than_the_server_keeps_a_silent_session) 
 
 TEST_P(sql_tied, those_who_were_killed_hold_up_nobody) {
   // Broken: ghosts in line that are granted the lock, or waited for, one after the other (H76, H82).
-  const client a = open_client(url_);
-  auto held = mutex(a, "stock").acquire();
-  ASSERT_THAT(held, succeeds());
+  // Forked first: a fork beside a thread that is connecting may copy a lock of a library as held.
+  const shared_page<std::atomic<bool>> is_held;
   std::vector<forked_process> ghosts;
   for (int i = 0; i < 3; ++i) {
     ghosts.emplace_back([&] {
+      if (!eventually([&] { return is_held->load(); })) return;
       const client own = open_client(url_);
       static_cast<void>(mutex(own, "stock").acquire());
     });
   }
+  const client a = open_client(url_);
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  *is_held = true;
   ASSERT_TRUE(has_waiters(a, "stock", 3));
   for (auto& each : ghosts) each.kill();
   const client b = open_client(url_);
@@ -122,7 +135,7 @@ TEST_P(sql_tied, those_who_were_killed_hold_up_nobody) {
   mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
   EXPECT_TRUE(has_waiters(a, "stock", 1));
   EXPECT_THAT(held->release(), succeeds());
-  ASSERT_TRUE(arrives(waits.future, 10s));
+  ASSERT_TRUE(arrives(waits.future));
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 

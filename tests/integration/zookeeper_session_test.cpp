@@ -36,6 +36,14 @@ class zookeeper_session : public testing::Test {
     });
   }
 
+  [[nodiscard]] static bool has_waiters(const client& from, const std::string& name,
+                                        std::size_t count) {
+    return eventually([&] {
+      const auto state = from.inspect(name);
+      return state && state->waiters.size() == count;
+    });
+  }
+
   const shared_zookeeper server_ = use_shared_zookeeper();
   const std::string root_ = fresh_chroot();
   tcp_gate gate_{port_of(server_.hosts)};
@@ -76,8 +84,8 @@ TEST_F(zookeeper_session, a_waiter_finds_its_turn_although_the_event_came_while_
   auto held = mutex(other, "stock").acquire({.wait = patience});
   ASSERT_TRUE(held);
   mutex mine(cut, "stock");
-  auto waits = in_thread([&] { return mine.acquire({.wait = patience}); });
-  ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
+  auto waits = in_thread([&] { return mine.acquire({.wait = 4 * patience}); });
+  ASSERT_TRUE(has_waiters(other, "stock", 1));
   gate_.refuse();
   gate_.reset();
   ASSERT_TRUE(held->release());
@@ -102,8 +110,12 @@ TEST_F(zookeeper_session, a_silent_network_ends_the_lease_before_another_is_let_
   gate_.pass();
   gate_.reset();
   // Back with an expired session: nothing of the old one is taken for its own.
-  EXPECT_EQ(mutex(cut, "stock", {.ttl = 1s}).acquire({.wait = 0s}).error(), errc::busy);
-  EXPECT_EQ(mutex(cut, "other", {.ttl = 1s}).acquire({.wait = patience})->valid(), true);
+  EXPECT_TRUE(eventually([&] {
+    const auto refused = mutex(cut, "stock", {.ttl = 1s}).acquire({.wait = 0s});
+    EXPECT_FALSE(refused);
+    return !refused && refused.error() == errc::busy;
+  }));
+  EXPECT_TRUE(mutex(cut, "other", {.ttl = 1s}).acquire({.wait = patience}));
 }
 
 TEST_F(zookeeper_session, a_waiter_whose_session_expired_queues_anew) {
@@ -113,13 +125,13 @@ TEST_F(zookeeper_session, a_waiter_whose_session_expired_queues_anew) {
   auto held = mutex(other, "stock").acquire({.wait = patience});
   ASSERT_TRUE(held);
   mutex mine(cut, "stock", {.ttl = 1s});
-  auto waits = in_thread([&] { return mine.acquire({.wait = patience}); });
-  ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
+  auto waits = in_thread([&] { return mine.acquire({.wait = 4 * patience}); });
+  ASSERT_TRUE(has_waiters(other, "stock", 1));
   gate_.lose(tcp_gate::way::to_server);
-  ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.empty(); }));
+  ASSERT_TRUE(has_waiters(other, "stock", 0));
   gate_.pass();
   gate_.reset();
-  ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
+  ASSERT_TRUE(has_waiters(other, "stock", 1));
   ASSERT_TRUE(held->release());
   const auto next = waits.get();
   ASSERT_TRUE(next) << next.error().message();
@@ -155,11 +167,7 @@ TEST_F(zookeeper_session, a_server_that_leaves_a_request_lying_is_sent_another) 
   const std::size_t before = gate_.pieces(way::to_server);
   std::future<bool> answer =
       std::async(std::launch::async, [&] { return asked.inspect("stock").has_value(); });
-  ASSERT_TRUE(eventually([&] { return gate_.pieces(way::to_server) > before; }));
-  const std::size_t request = gate_.bytes(way::to_server);
-  ASSERT_TRUE(eventually([&] { return gate_.bytes(way::to_server) > request; }));
-  constexpr std::size_t ping = 12;
-  EXPECT_EQ(gate_.bytes(way::to_server) - request, ping);
+  EXPECT_TRUE(eventually([&] { return gate_.pieces(way::to_server) >= before + 2; }));
   EXPECT_EQ(gate_.accepted(), 1U) << "it gave up instead";
   gate_.pass();
   EXPECT_TRUE(answer.get());
@@ -181,7 +189,7 @@ TEST_F(zookeeper_session, giving_up_at_any_moment_leaves_nothing) {
     const auto timed = mine.acquire({.wait = std::chrono::microseconds(i * 100)});
     EXPECT_FALSE(timed);
   }
-  EXPECT_TRUE(eventually([&] { return a.inspect("stock")->waiters.empty(); }));
+  EXPECT_TRUE(has_waiters(a, "stock", 0));
 }
 
 TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_tells) {
