@@ -74,6 +74,8 @@ void sentinel_arena::begin(fault what, std::uint32_t) {
   if (what == fault::script_flush) {
     return static_cast<void>(sentinels_.master().cli({"SCRIPT", "FLUSH"}));
   }
+  // Only now: a failover that nobody asked for would forget grants that are counted.
+  sentinels_.replace_after(std::chrono::seconds(1));
   stopped_ = &sentinels_.master();
   stopped_->pause();
 }
@@ -82,9 +84,10 @@ void sentinel_arena::end(fault what, std::uint32_t) {
   if (what != fault::pause_server || stopped_ == nullptr) return;
   stopped_->resume();
   stopped_ = nullptr;
-  if (!test::eventually([this] { return sentinels_.settled(); })) {
+  if (!test::eventually([this] { return sentinels_.settled(); }, 2 * test::patience)) {
     throw std::runtime_error("the sentinels do not agree again");
   }
+  sentinels_.replace_after(test::redis_sentinels::not_within_a_test);
 }
 
 bool cluster_arena::can(fault what) const {
@@ -102,15 +105,17 @@ void cluster_arena::begin(fault what, std::uint32_t target) {
   }
   test::redis_server& node = cluster_.node(target % test::redis_cluster::node_count);
   if (what == fault::script_flush) return static_cast<void>(node.cli({"SCRIPT", "FLUSH"}));
+  cluster_.replace_after(std::chrono::seconds(2));  // only now, as above
   node.pause();
 }
 
 void cluster_arena::end(fault what, std::uint32_t target) {
   if (what != fault::pause_server) return;
   cluster_.node(target % test::redis_cluster::node_count).resume();
-  if (!test::eventually([this] { return cluster_.settled(); })) {
+  if (!test::eventually([this] { return cluster_.settled(); }, 2 * test::patience)) {
     throw std::runtime_error("the cluster does not recover");
   }
+  cluster_.replace_after(test::redis_cluster::not_within_a_test);
 }
 
 }  // namespace holdfast::torture

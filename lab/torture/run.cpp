@@ -4,6 +4,7 @@
 #include "support/temporary_folder.hpp"
 #include "torture/crew.hpp"
 #include "torture/nemesis.hpp"
+#include "torture/standstill.hpp"
 
 #include <holdfast/client.hpp>
 
@@ -23,7 +24,7 @@ constexpr duration to_end = seconds(30);         // for a client, once told
 constexpr duration waiters_lease = seconds(35);  // a killed client's place in line ends by itself
 constexpr duration long_run = seconds(60);
 constexpr duration show_every = milliseconds(200);
-constexpr duration to_answer = seconds(5);  // for an engine that was just started
+constexpr duration to_answer = seconds(30);  // for an engine that was just started
 // A client that wants to ask may be kept from it by a busy machine.
 constexpr duration order_margin = seconds(1);
 
@@ -170,6 +171,7 @@ story hold(const setup& how, arena& engine, const onlooker& seen) {
   crew clients(folder.path(), how.program, first,
                [&engine](std::uint32_t client) { return engine.url(client); });
   nemesis faults(how.wanted, engine, clients, start);
+  const standstill machine;
   try {
     suffer(how.wanted, clients, faults, start, seen);
   } catch (const std::runtime_error& problem) {
@@ -177,6 +179,8 @@ story hold(const setup& how, arena& engine, const onlooker& seen) {
   }
   seen({clock::now() - start, clients.grants(), faults.begun(), "ending"});
   clients.finish(to_end);
+  told.wake_bound += 2 * machine.longest();
+  told.order_margin += machine.longest();
   told.records = clients.gather();
   if (told.records.empty() || clients.grants() == 0) {
     const std::string said = clients.complaints();

@@ -16,7 +16,7 @@
 namespace holdfast::cli_test {
 
 // Generous: a loaded machine is slow, and nothing is waited for longer than it takes.
-inline constexpr std::chrono::seconds limit{60};
+inline constexpr std::chrono::seconds limit{180};
 
 // Looks again and again until it is so; false: not within the limit.
 bool eventually(const std::function<bool()>& condition);

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <regex>
 
@@ -23,6 +24,19 @@ class torture : public command_line {
     options.insert(options.begin(), "torture");
     return type(options);
   }
+  // A machine that stands still for as long as a run lasts shows little, and says so: then for longer.
+  answer run_for(int seconds, const words& options, const words& global = {}) {
+    answer got;
+    for (const int times : {1, 3}) {
+      words line = global;
+      line.insert(line.end(), {"torture", "--duration", std::to_string(seconds * times) + "s"});
+      line.insert(line.end(), options.begin(), options.end());
+      got = type(line);
+      constexpr int inconclusive = 3;
+      if (got.code != inconclusive) break;
+    }
+    return got;
+  }
   // Clean, and every check was made.
   void expect_clean(const answer& got) {
     EXPECT_EQ(got.code, 0) << got.out << got.err;
@@ -36,7 +50,7 @@ class torture : public command_line {
 
 struct trial {
   std::string engine;
-  std::string duration;
+  int seconds;
   std::string faults;
 };
 std::ostream& operator<<(std::ostream& out, const trial& one) { return out << one.engine; }
@@ -45,8 +59,8 @@ class torture_of : public torture, public ::testing::WithParamInterface<trial> {
 
 TEST_P(torture_of, an_engine_finds_nothing_broken) {
   const trial& one = GetParam();
-  const answer got = run({"--start", one.engine, "--duration", one.duration, "--clients", "4",
-                          "--seed", "7", "--faults", one.faults, "--json", home_ / "run.json"});
+  const answer got = run_for(one.seconds, {"--start", one.engine, "--clients", "4", "--seed", "7",
+                                           "--faults", one.faults, "--json", home_ / "run.json"});
   expect_clean(got);
   for (const char* fault : {"pause-client", "kill-client"}) {
     EXPECT_TRUE(std::regex_search(got.out, std::regex(fault + std::string(" [1-9]")))) << got.out;
@@ -63,25 +77,25 @@ std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
 INSTANTIATE_TEST_SUITE_P(
     engines, torture_of,
     ::testing::Values(
-        trial{"embedded", "3s", "pause-client,kill-client,disk-full,clock-jump"},
-        trial{"redis", "4s",
+        trial{"embedded", 3, "pause-client,kill-client,disk-full,clock-jump"},
+        trial{"redis", 4,
               "pause-client,kill-client,pause-server,kill-server,partition,delay,cut,script-flush"},
-        trial{"redis-sentinel", "4s", "pause-client,kill-client,failover,script-flush"},
-        trial{"redis-cluster", "4s", "pause-client,kill-client,failover,script-flush"},
-        trial{"redlock", "4s", "pause-client,kill-client,pause-server,kill-server,partition,cut"},
-        trial{"zookeeper", "5s", "pause-client,kill-client,pause-server,partition,delay,cut"},
-        trial{"postgresql", "7s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
-        trial{"postgresql-session", "4s", "pause-client,kill-client,kill-server,delay,cut"},
-        trial{"postgresql-row", "4s", "pause-client,kill-client,kill-server,delay,cut"},
-        trial{"mariadb", "9s", "pause-client,kill-client,pause-server,kill-server,delay,cut"},
-        trial{"mariadb-session", "4s", "pause-client,kill-client,kill-server,delay,cut"},
-        trial{"mariadb-row", "4s", "pause-client,kill-client,kill-server,delay,cut"}),
+        trial{"redis-sentinel", 4, "pause-client,kill-client,failover,script-flush"},
+        trial{"redis-cluster", 4, "pause-client,kill-client,failover,script-flush"},
+        trial{"redlock", 4, "pause-client,kill-client,pause-server,kill-server,partition,cut"},
+        trial{"zookeeper", 5, "pause-client,kill-client,pause-server,partition,delay,cut"},
+        trial{"postgresql", 7, "pause-client,kill-client,pause-server,kill-server,delay,cut"},
+        trial{"postgresql-session", 4, "pause-client,kill-client,kill-server,delay,cut"},
+        trial{"postgresql-row", 4, "pause-client,kill-client,kill-server,delay,cut"},
+        trial{"mariadb", 9, "pause-client,kill-client,pause-server,kill-server,delay,cut"},
+        trial{"mariadb-session", 4, "pause-client,kill-client,kill-server,delay,cut"},
+        trial{"mariadb-row", 4, "pause-client,kill-client,kill-server,delay,cut"}),
     trial_name);
 
 TEST_F(torture, a_violation_is_exit_1_and_shows_the_shortest_part_of_the_history) {
   // Broken: a run that broke exclusion and nobody is told. Two clients believe at 20 ms.
-  ASSERT_EQ(run({"--duration", "1s", "--clients", "1", "--faults", "none", "--workload", "mutex",
-                 "--json", home_ / "run.json"})
+  ASSERT_EQ(run_for(1, {"--clients", "1", "--faults", "none", "--workload", "mutex", "--json",
+                        home_ / "run.json"})
                 .code,
             0);
   std::string history = read_file(home_ / "run.json");
@@ -132,10 +146,14 @@ TEST_F(torture, a_file_that_is_no_history_is_refused) {
 }
 
 TEST_F(torture, a_replay_has_the_same_schedule) {
-  const words first{"--duration", "2s",         "--clients", "3",      "--seed",
-                    "11",         "--workload", "mutex",     "--json", home_ / "a.json"};
-  ASSERT_EQ(run(first).code, 0);
-  const answer got = run({"replay", home_ / "a.json", "--json", home_ / "b.json"});
+  constexpr int inconclusive = 3;
+  answer got;
+  for (const char* duration : {"2s", "6s", "18s"}) {
+    const answer first = run({"--duration", duration, "--clients", "3", "--seed", "11",
+                              "--workload", "mutex", "--json", home_ / "a.json"});
+    got = run({"replay", home_ / "a.json", "--json", home_ / "b.json"});
+    if (first.code != inconclusive && got.code != inconclusive) break;
+  }
   EXPECT_EQ(got.code, 0) << got.out << got.err;
   const auto plan = [&](const std::string& file) {
     const std::string text = read_file(file);
@@ -153,13 +171,15 @@ TEST_F(torture, a_clients_wall_clock_can_be_set) {
                                  R"(python3 -c 'import sys, struct
 sys.stdout.buffer.write(struct.pack("q", 3600 * 10**9))' >shift; a=$(date +%s); b=$()" +
                                      shifted + "); echo $((b - a))"});
-  EXPECT_TRUE(got.out == "3600\n" || got.out == "3601\n") << got.out << got.err;
+  const int shift = std::atoi(got.out.c_str());
+  EXPECT_GE(shift, 3600) << got.out << got.err;
+  EXPECT_LT(shift, 3700) << got.out << got.err;
 }
 
 TEST_F(torture, works_on_an_engine_of_ones_own_and_leaves_it_alone) {
   const std::string url = "sqlite:" + (home_ / "own.db");
-  const answer got = type({"--url", url, "torture", "--duration", "2s", "--clients", "3",
-                           "--faults", "pause-client,kill-client", "--seed", "5"});
+  const answer got = run_for(
+      2, {"--clients", "3", "--faults", "pause-client,kill-client", "--seed", "5"}, {"--url", url});
   expect_clean(got);
   EXPECT_EQ(type({"--url", url, "ls", "--json"}).out, "[]\n");
 }
