@@ -9,5 +9,5 @@ execute_process(COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/doc
 
 add_test(NAME docs.what_the_pages_name_is_there
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/pages_test.py")
-set_tests_properties(docs.what_the_pages_name_is_there PROPERTIES LABELS docs TIMEOUT 60
+set_tests_properties(docs.what_the_pages_name_is_there PROPERTIES LABELS docs TIMEOUT 300
   ENVIRONMENT "HOLDFAST_PROGRAM=${PROJECT_BINARY_DIR}/holdfast")

@@ -45,7 +45,7 @@ TEST(retry, a_lock_without_a_policy_takes_that_of_its_client) {
   world.way().set(trouble::silence);
   const time_point before = clock::now();
   EXPECT_EQ(stock.acquire({.wait = patience}).error(), errc::unavailable);
-  EXPECT_LT(clock::now() - before, 2s);
+  EXPECT_LT(clock::now() - before, patience / 2);
   auto waits = in_thread([&] { return patient.acquire({.wait = patience}); });
   EXPECT_FALSE(arrives(waits, 500ms)) << "a lock's own goes before it";
   world.way().set(trouble::none);
@@ -61,8 +61,8 @@ TEST(retry, a_release_takes_the_pauses_of_the_client) {
   world.way().set(trouble::no_request);
   const int before = world.way().requests();
   EXPECT_EQ(held->release().error(), errc::unavailable);
-  // By the usual pauses, which grow to 2 s, half a dozen.
-  EXPECT_TRUE(eventually([&] { return world.way().requests() >= before + 40; }, 5s))
+  // By the usual pauses, which grow to 2 s, two dozen.
+  EXPECT_TRUE(eventually([&] { return world.way().requests() >= before + 40; }, 20s))
       << world.way().requests() - before;
   world.way().set(trouble::none);
 }
@@ -82,7 +82,7 @@ TEST(retry, a_latch_is_changed_within_so_much_time) {
   world.way().set(trouble::silence);
   const time_point before = clock::now();
   EXPECT_EQ(world.start().set(1).error(), errc::unavailable);
-  EXPECT_LT(clock::now() - before, 2s);
+  EXPECT_LT(clock::now() - before, 8s);  // its own is 10 s
 }
 
 TEST(retry, a_wait_for_a_latch_gives_up_after_so_many_looks_in_vain) {
@@ -100,7 +100,7 @@ TEST(retry, a_wait_for_a_latch_gives_up_when_nothing_was_answered_for_so_long) {
   world.way().set(trouble::silence);
   const time_point before = clock::now();
   EXPECT_EQ(world.start().wait({.wait = patience}).error(), errc::unavailable);
-  EXPECT_LT(clock::now() - before, 3s);
+  EXPECT_LT(clock::now() - before, patience / 2);
 }
 
 TEST(retry, a_latch_that_is_shut_is_waited_for_whatever_the_policy) {

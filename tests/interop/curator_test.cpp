@@ -62,7 +62,7 @@ class curator : public testing::Test {
                       const std::function<result<lease>(const client&)>& acquire) {
     constexpr int threads = 2;
     child_process other = peer(kind, theirs);
-    ASSERT_TRUE(eventually([&] { return read() > 0 || !other.alive(); }, patience * 2)) << log();
+    ASSERT_TRUE(eventually([&] { return read() > 0 || !other.alive(); }, patience * 4)) << log();
     std::vector<std::jthread> crowd;
     for (int i = 0; i < threads; ++i) {
       crowd.emplace_back([&] {
@@ -90,7 +90,7 @@ class curator : public testing::Test {
 TEST_F(curator, a_mutex_is_an_inter_process_mutex) {
   // Broken: a C++ service and a Java fleet are inside at the same time.
   count_together("mutex", 400, 200, [](const client& from) {
-    return mutex(from, "stock").acquire({.wait = patience});
+    return mutex(from, "stock").acquire({.wait = 4 * patience});
   });
 }
 
@@ -98,7 +98,7 @@ TEST_F(curator, a_writer_is_a_writer_of_the_read_write_lock) {
   // Broken: the same with readers and writers.
   child_process reader = peer("read", 200);
   count_together("write", 300, 150, [](const client& from) {
-    return shared_mutex(from, "stock").acquire({.wait = patience});
+    return shared_mutex(from, "stock").acquire({.wait = 4 * patience});
   });
   EXPECT_EQ(reader.wait(), 0) << log();
 }
@@ -106,12 +106,12 @@ TEST_F(curator, a_writer_is_a_writer_of_the_read_write_lock) {
 TEST_F(curator, a_reader_shares_with_readers_and_waits_for_writers) {
   // Broken: our readers see half of what a Java writer writes.
   child_process writer = peer("write", 200, 1);
-  ASSERT_TRUE(eventually([&] { return read() > 0 || !writer.alive(); }, patience * 2)) << log();
+  ASSERT_TRUE(eventually([&] { return read() > 0 || !writer.alive(); }, patience * 4)) << log();
   const client mine = open();
   // Until it ends, not until the number says so: without the lock that is seen half written.
   std::optional<int> status;
   while (!(status = writer.ended())) {
-    const auto held = shared_mutex(mine, "stock").acquire_shared({.wait = patience});
+    const auto held = shared_mutex(mine, "stock").acquire_shared({.wait = 4 * patience});
     ASSERT_TRUE(held) << held.error().message();
     const long before = read();
     std::this_thread::yield();
@@ -125,21 +125,21 @@ TEST_F(curator, a_reader_shares_with_readers_and_waits_for_writers) {
 TEST_F(curator, a_permit_is_a_lease_of_the_semaphore) {
   // Broken: more are inside than there are permits.
   count_together("semaphore", 200, 100, [](const client& from) {
-    return semaphore(from, "stock", {.max = 1}).acquire({.wait = patience});
+    return semaphore(from, "stock", {.max = 1}).acquire({.wait = 4 * patience});
   });
 }
 
 TEST_F(curator, a_leader_is_the_leader_of_the_latch) {
   // Broken: one leader in Java and one in C++.
   count_together("latch", 100, 50, [](const client& from) {
-    return election(from, "stock", "cpp").campaign({.wait = patience});
+    return election(from, "stock", "cpp").campaign({.wait = 4 * patience});
   });
 }
 
 TEST_F(curator, a_java_waiter_is_seen_and_served_when_we_give_back) {
   // Broken: Curator is not woken by our release, or `show` does not tell of it.
   const client mine = open();
-  auto held = mutex(mine, "stock").acquire({.wait = patience});
+  auto held = mutex(mine, "stock").acquire({.wait = 4 * patience});
   ASSERT_TRUE(held);
   child_process other = peer("mutex", 1);
   ASSERT_TRUE(eventually(
@@ -147,7 +147,7 @@ TEST_F(curator, a_java_waiter_is_seen_and_served_when_we_give_back) {
         const auto state = mine.inspect("stock");
         return (state && state->waiters.size() == 1) || !other.alive();
       },
-      patience * 2))
+      patience * 4))
       << log();
   EXPECT_TRUE(eventually([&] { return held->wanted().stop_requested(); }));
   EXPECT_EQ(read(), 0);
@@ -159,16 +159,16 @@ TEST_F(curator, a_java_waiter_is_seen_and_served_when_we_give_back) {
 TEST_F(curator, we_wait_for_a_java_holder_and_are_served_when_it_gives_back) {
   // Broken: its node is not taken for a hold, or its end does not wake us.
   const client mine = open();
-  child_process other = peer("mutex", 1, 1000);
+  child_process other = peer("mutex", 1, 5000);
   ASSERT_TRUE(eventually(
       [&] {
         const auto state = mine.inspect("stock");
         return (state && state->holders.size() == 1) || !other.alive();
       },
-      patience * 2))
+      patience * 4))
       << log();
   EXPECT_EQ(mutex(mine, "stock").acquire({.wait = 0s}).error(), errc::busy);
-  const auto held = mutex(mine, "stock").acquire({.wait = patience});
+  const auto held = mutex(mine, "stock").acquire({.wait = 4 * patience});
   ASSERT_TRUE(held) << held.error().message();
   EXPECT_EQ(read(), 1);
   EXPECT_EQ(other.wait(), 0) << log();

@@ -141,7 +141,7 @@ TEST_F(net_resolver, it_may_end_while_a_name_is_asked_for) {
   const time_point start = clock::now();
   resolve.reset();
   reactor.reset();
-  EXPECT_LT(clock::now() - start, 5s);
+  EXPECT_LT(clock::now() - start, 20s);
   names->open = true;
   EXPECT_TRUE(eventually([&] { return names->inside == 0; }));
 }
