@@ -115,6 +115,10 @@ TEST(redis_checks, judge_what_cannot_be_built_here) {
   EXPECT_EQ(redis::check_clock(1s).state, status::ok);
   EXPECT_EQ(redis::check_clock(-1min).state, status::warn);
   EXPECT_EQ(redis::check_clock(1min).state, status::warn);
+  // Broken: a slow answer is taken for a clock that is behind.
+  EXPECT_EQ(redis::clock_ahead(105s, 100s, 110s), 0s);
+  EXPECT_EQ(redis::clock_ahead(90s, 100s, 110s), -10s);
+  EXPECT_EQ(redis::clock_ahead(113s, 100s, 110s), 3s);
   EXPECT_EQ(redis::check_eviction("").state, status::warn);
 }
 

@@ -119,6 +119,11 @@ spi::check check_scripts(const std::optional<error>& refusal) {
           "grant +eval +evalsha; servers and proxies without Lua cannot be used"};
 }
 
+duration clock_ahead(duration theirs, duration asked, duration heard) noexcept {
+  if (theirs < asked) return theirs - asked;
+  return std::max(theirs - heard, duration{0});
+}
+
 spi::check check_clock(duration ahead) {
   constexpr duration tolerated = std::chrono::seconds(2);
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(ahead).count();

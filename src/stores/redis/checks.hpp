@@ -29,6 +29,9 @@ spi::check check_permissions(const std::vector<std::string>& refused, const std:
 // ok, or why a subscription was refused.
 spi::check check_channels(const std::optional<error>& refusal);
 spi::check check_scripts(const std::optional<error>& refusal);
+// Wall clocks, as times since the epoch: the server read its own at some time between `asked` and `heard`,
+// and is ahead of ours at least by that much. An answer that took long says nothing against it.
+duration clock_ahead(duration theirs, duration asked, duration heard) noexcept;
 // How far the server's wall clock is ahead of ours.
 spi::check check_clock(duration ahead);
 spi::check check_transport(const server_options& options);

@@ -74,14 +74,15 @@ std::string grant_for(const reply& refusal, const std::string& command_grant) {
   return command_grant;
 }
 
-duration ahead_of_us(const reply& time) {
+duration wall_clock() { return std::chrono::system_clock::now().time_since_epoch(); }
+
+duration clock_of(const reply& time) {
   std::array<std::int64_t, 2> parts{};
   for (std::size_t i = 0; i < 2 && i < time.elements.size(); ++i) {
     const std::string_view text = time.elements[i].words();
     std::from_chars(text.data(), text.data() + text.size(), parts[i]);
   }
-  const auto theirs = std::chrono::seconds(parts[0]) + std::chrono::microseconds(parts[1]);
-  return theirs - std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::seconds(parts[0]) + std::chrono::microseconds(parts[1]);
 }
 
 }  // namespace
@@ -153,6 +154,7 @@ void doctor::begin() {
     });
   }
   if (!made) take_channels(made.error());
+  asked_ = wall_clock();
   for (std::size_t i = 0; i < trials_.size(); ++i) ask(i);
 }
 
@@ -229,7 +231,9 @@ void doctor::conclude() {
   found.push_back(check_permissions(refused, options.user));
   found.push_back(check_channels(channels_refusal_));
   found.push_back(check_scripts(no_scripts));
-  if (!reply_to(ask_time).is_error()) found.push_back(check_clock(ahead_of_us(reply_to(ask_time))));
+  if (!reply_to(ask_time).is_error()) {
+    found.push_back(check_clock(clock_ahead(clock_of(reply_to(ask_time)), asked_, wall_clock())));
+  }
   found.push_back(check_transport(options));
   found.push_back(check_access(options));
   done_(std::move(found));

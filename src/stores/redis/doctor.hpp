@@ -51,6 +51,7 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<node> node_;
   const time_point deadline_;
+  duration asked_{};  // when, by the wall clock; set before anything is sent
   std::vector<trial> trials_;
 
   std::mutex mutex_;
