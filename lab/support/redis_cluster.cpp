@@ -169,7 +169,7 @@ void redis_cluster::fail_over_to(std::size_t replica) {
         next_request = clock::now() + given_up;
         return false;
       },
-      patience * 2);
+      patience * 4);
   replace_after(before);
   if (!done) throw std::runtime_error("no failover");
 }

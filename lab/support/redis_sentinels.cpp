@@ -146,7 +146,8 @@ void redis_sentinels::fail_over() const {
     if (last.starts_with("OK")) next_request = clock::now() + gives_up_after * 2;
     return false;
   };
-  if (!eventually(done, patience * 2)) {
+  // After a pause of the machine sentinels do nothing for half a minute.
+  if (!eventually(done, patience * 6)) {
     throw std::runtime_error(
         "no failover (the sentinel's last answer: " + last.substr(0, last.find('\n')) + ")");
   }
