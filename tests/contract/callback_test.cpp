@@ -57,7 +57,7 @@ TEST_P(callbacks, one_that_throws_is_an_event_and_harms_nobody) {
   });
   EXPECT_TRUE(seen->sees(event_kind::callback_threw));
   // The lease that it had was given back while the exception passed by.
-  EXPECT_THAT(stock.acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
   reply<lease> again;
   stock.async_acquire({}, {}, again.callback());
   EXPECT_THAT(again.future.get(), succeeds());
@@ -82,7 +82,7 @@ TEST_P(callbacks, a_blocking_call_in_a_callback_is_refused) {
   });
   ASSERT_TRUE(done.wait());
   // Given back all the same, without waiting for the answer.
-  EXPECT_THAT(stock.acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
 }
 
 TEST_P(callbacks, an_asynchronous_call_in_a_callback_is_fine) {
@@ -133,7 +133,7 @@ TEST_P(callbacks, they_run_on_the_executor_that_was_given) {
   // Blocking calls are allowed there: it is the program's thread.
   std::promise<std::string> blocked;
   stock.async_acquire({}, {}, [&](const result<lease>&) {
-    blocked.set_value(code_of(mutex(a, "other").acquire({.wait = 10s})));
+    blocked.set_value(code_of(mutex(a, "other").acquire({.wait = patience})));
   });
   EXPECT_EQ(blocked.get_future().get(), "ok");
   a.close();
@@ -149,7 +149,7 @@ TEST_P(callbacks, an_executor_that_refuses_is_an_event) {
   mutex stock(a, "stock");
   stock.async_acquire({}, {}, [](const result<lease>&) { FAIL() << "nobody ran it"; });
   EXPECT_TRUE(seen->sees(event_kind::callback_threw));
-  EXPECT_THAT(stock.acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
 }
 
 TEST_P(callbacks, the_end_of_a_subscription_is_the_end_of_its_calls) {

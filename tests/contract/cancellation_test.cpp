@@ -76,7 +76,7 @@ TEST_P(cancellation, a_stop_that_meets_the_grant_leaks_nothing) {
   const auto from_b = make(b);
   int granted = 0;
   for (int round = 0; round < 100; ++round) {
-    auto held = from_a->acquire({.wait = 10s});
+    auto held = from_a->acquire({.wait = patience});
     ASSERT_THAT(held, succeeds());
     std::stop_source stop;
     reply<lease> answer;
@@ -161,7 +161,7 @@ TEST_P(cancellation, a_storm_of_stops_leaves_the_line_empty_and_the_lock_usable)
   }
   RecordProperty("granted", static_cast<int>(granted));
   EXPECT_TRUE(becomes_free(a, "stock/42"));
-  EXPECT_THAT(make(b)->acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(make(b)->acquire({.wait = patience}), succeeds());
 }
 
 }  // namespace

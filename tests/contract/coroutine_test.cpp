@@ -22,15 +22,15 @@ struct outcomes {
 task every_spelling(const client& a, std::stop_token token, outcomes& out) {
   mutex stock(a, "stock/42", {.ttl = 10s});
   {
-    auto lease = co_await stock.async_acquire({.wait = 1s});
+    auto lease = co_await stock.async_acquire({.wait = patience});
     out.add(lease);
   }
   {
-    auto lease = co_await stock.async_acquire({.wait = 1s}, token);
+    auto lease = co_await stock.async_acquire({.wait = patience}, token);
     out.add(lease);
   }
   {
-    holdfast::result<holdfast::lease> l = co_await stock.async_acquire({.wait = 1s}, token);
+    holdfast::result<holdfast::lease> l = co_await stock.async_acquire({.wait = patience}, token);
     out.add(l);
   }
   {
@@ -38,21 +38,22 @@ task every_spelling(const client& a, std::stop_token token, outcomes& out) {
     out.add(lease);
   }
   {
-    const acquire_options options{.wait = 1s};
+    const acquire_options options{.wait = patience};
     auto lease = co_await stock.async_acquire(options, token);
     out.add(lease);
   }
-  if (auto lease = co_await stock.async_acquire(acquire_options{.wait = 1s}, std::stop_token{})) {
+  if (auto lease =
+          co_await stock.async_acquire(acquire_options{.wait = patience}, std::stop_token{})) {
     out.add(lease);
     EXPECT_TRUE(lease->valid());
   }
   out.add(co_await stock.async_acquire({}, token));
   {
-    auto later = stock.async_acquire({.wait = 1s}, token);
+    auto later = stock.async_acquire({.wait = patience}, token);
     auto lease = co_await std::move(later);
     out.add(lease);
   }
-  EXPECT_EQ((co_await stock.async_acquire({.wait = 1s})).value().name(), "stock/42");
+  EXPECT_EQ((co_await stock.async_acquire({.wait = patience})).value().name(), "stock/42");
 }
 
 TEST_P(coroutines, every_spelling_of_the_manual_works) {
@@ -61,7 +62,7 @@ TEST_P(coroutines, every_spelling_of_the_manual_works) {
   outcomes out;
   std::stop_source stop;
   const task coroutine = every_spelling(a, stop.get_token(), out);
-  ASSERT_TRUE(coroutine.finishes());
+  ASSERT_TRUE(coroutine.finishes(4 * patience));
   EXPECT_EQ(out.all, std::vector<std::string>(8, "ok"));
   EXPECT_TRUE(becomes_free(a, "stock/42"));
 }
@@ -69,18 +70,18 @@ TEST_P(coroutines, every_spelling_of_the_manual_works) {
 task every_primitive(const client& a, outcomes& out) {
   shared_mutex price(a, "price");
   if (a.caps().shared) {
-    auto reading = co_await price.async_acquire_shared({.wait = 1s});
+    auto reading = co_await price.async_acquire_shared({.wait = patience});
     out.add(reading);
   } else {
     out.all.emplace_back("ok");
   }
   {
-    auto writing = co_await price.async_acquire({.wait = 10s});
+    auto writing = co_await price.async_acquire({.wait = patience});
     out.add(writing);
   }
   semaphore api(a, "api", {.max = 3});
   if (a.caps().permits) {
-    auto permits = co_await api.async_acquire({.wait = 1s}, {}, 2);
+    auto permits = co_await api.async_acquire({.wait = patience}, {}, 2);
     out.add(permits);
     out.add(co_await api.async_acquire({.wait = 0s}, {}, 2));
     out.add(co_await api.async_acquire({.wait = 0s}, {}, 4));
@@ -101,7 +102,7 @@ TEST_P(coroutines, every_primitive_can_be_awaited) {
   const client a = open();
   outcomes out;
   const task coroutine = every_primitive(a, out);
-  ASSERT_TRUE(coroutine.finishes());
+  ASSERT_TRUE(coroutine.finishes(4 * patience));
   EXPECT_THAT(out.all, testing::ElementsAre("ok", "ok", "ok", "busy", "invalid", "ok"));
 }
 
@@ -127,7 +128,7 @@ TEST_P(coroutines, failures_are_values) {
   ASSERT_TRUE(last.wait());
   ASSERT_TRUE(has_waiters(b, "stock/42", 1));
   stop.request_stop();
-  ASSERT_TRUE(coroutine.finishes());
+  ASSERT_TRUE(coroutine.finishes(4 * patience));
   EXPECT_EQ(out.all.front(), "busy");
   EXPECT_EQ(out.all.back(), "cancelled");
 }
@@ -150,7 +151,7 @@ TEST_P(coroutines, many_coroutines_need_no_threads) {
   std::vector<task> tasks;
   tasks.reserve(coroutines_at_once);
   for (int i = 0; i < coroutines_at_once; ++i) tasks.push_back(counts(stock, rounds, counter));
-  for (const task& each : tasks) ASSERT_TRUE(each.finishes());
+  for (const task& each : tasks) ASSERT_TRUE(each.finishes(4 * patience));
   EXPECT_EQ(counter, coroutines_at_once * rounds);
 }
 
@@ -170,7 +171,7 @@ TEST_P(coroutines, a_lease_moves_from_a_coroutine_to_a_thread) {
   lease held = future.get();
   EXPECT_TRUE(held.valid());
   EXPECT_THAT(held.release(), succeeds());
-  ASSERT_TRUE(coroutine.finishes());
+  ASSERT_TRUE(coroutine.finishes(4 * patience));
 }
 
 }  // namespace

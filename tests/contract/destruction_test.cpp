@@ -48,7 +48,7 @@ TEST_P(destruction, a_coroutine_destroyed_behind_a_thread_of_its_client_leaves_t
     const task two = waits_for(*lock, resumed);
   }
   EXPECT_THAT(held->release(), succeeds());
-  EXPECT_THAT(lock->acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(lock->acquire({.wait = patience}), succeeds());
   EXPECT_FALSE(resumed);
 }
 
@@ -99,7 +99,7 @@ TEST_P(destruction, a_grant_that_nobody_takes_is_given_back) {
   flag called;
   make(a)->async_acquire({}, {}, [&](result<lease>) { called.raise(); });
   ASSERT_TRUE(called.wait());
-  EXPECT_THAT(make(a)->acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(make(a)->acquire({.wait = patience}), succeeds());
 }
 
 TEST_P(destruction, lost_callbacks_may_outlive_the_lease) {
@@ -117,7 +117,7 @@ TEST_P(destruction, lost_callbacks_may_outlive_the_lease) {
   EXPECT_FALSE(lost.stop_requested());
   const std::stop_callback late(lost, [] {});
   const std::stop_callback later(wanted, [] {});
-  EXPECT_THAT(make(a)->acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(make(a)->acquire({.wait = patience}), succeeds());
 }
 
 }  // namespace

@@ -118,16 +118,16 @@ TEST_P(elections, the_latest_wins_over_those_in_between) {
       told.push_back(leader ? leader->id : "nobody");
     }
     entered.raise();
-    EXPECT_TRUE(go_on.wait());
+    EXPECT_TRUE(go_on.wait(4 * patience));
   });
   ASSERT_THAT(watching, succeeds());
   ASSERT_TRUE(entered.wait());
   for (int i = 0; i < 20; ++i) {
     election candidate(a, "scheduler", "host-" + std::to_string(i));
-    ASSERT_THAT(candidate.campaign({.wait = 10s}), succeeds());
+    ASSERT_THAT(candidate.campaign({.wait = patience}), succeeds());
   }
   election last(a, "scheduler", "last");
-  const auto leads = last.campaign({.wait = 10s});
+  const auto leads = last.campaign({.wait = patience});
   ASSERT_THAT(leads, succeeds());
   go_on.raise();
   EXPECT_TRUE(eventually([&] {
@@ -169,7 +169,7 @@ TEST_P(elections, a_lost_term_is_told_to_its_leader) {
   const std::stop_callback on_lost(leads->lost(), [&] { stopped.raise(); });
   ASSERT_THAT(a.revoke("scheduler", spi::revocation::force), succeeds());
   EXPECT_TRUE(stopped.wait());
-  EXPECT_THAT(one.campaign({.wait = 10s}), succeeds());
+  EXPECT_THAT(one.campaign({.wait = patience}), succeeds());
 }
 
 TEST_P(elections, an_id_is_short_and_fit_to_be_shown) {

@@ -40,7 +40,7 @@ TEST_P(exclusion, a_dropped_lease_gives_the_lock_back) {
   const client a = open();
   const client b = open();
   { ASSERT_THAT(make(a)->acquire(), succeeds()); }
-  EXPECT_THAT(make(b)->acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(make(b)->acquire({.wait = patience}), succeeds());
 }
 
 TEST_P(exclusion, a_lease_that_is_assigned_over_gives_back_what_it_held) {
@@ -53,7 +53,7 @@ TEST_P(exclusion, a_lease_that_is_assigned_over_gives_back_what_it_held) {
   ASSERT_THAT(second, succeeds());
   *first = std::move(*second);
   EXPECT_EQ(first->name(), "second");
-  EXPECT_THAT(make(a, "first")->acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(make(a, "first")->acquire({.wait = patience}), succeeds());
   EXPECT_THAT(make(a, "second")->acquire({.wait = 0s}), fails_with(errc::busy));
 }
 
@@ -132,7 +132,7 @@ TEST_P(exclusion, every_grant_has_a_greater_fence_than_those_that_ended_before) 
   const auto from_b = make(b);
   fence_token last;
   for (int i = 0; i < 50; ++i) {
-    auto held = (i % 2 == 0 ? from_a : from_b)->acquire({.wait = 10s});
+    auto held = (i % 2 == 0 ? from_a : from_b)->acquire({.wait = patience});
     ASSERT_THAT(held, succeeds());
     EXPECT_GT(held->fence(), last);
     last = held->fence();
@@ -159,7 +159,7 @@ TEST_P(exclusion, threads_of_many_clients_never_meet_inside) {
         threads.emplace_back([&] {
           const auto lock = make(each);
           for (int round = 0; round < rounds; ++round) {
-            const auto held = lock->acquire({.wait = patience});
+            const auto held = lock->acquire({.wait = 4 * patience});
             ASSERT_THAT(held, succeeds());
             if (inside.fetch_add(1) != 0) meetings.fetch_add(1);
             EXPECT_GT(held->fence(), last_fence);

@@ -31,7 +31,7 @@ TEST_P(multi_locks, it_is_all_or_nothing) {
     EXPECT_EQ(held->leases()[2].name(), "two");
     EXPECT_FALSE(theirs.try_lock());
   }
-  ASSERT_TRUE(theirs.try_lock_for(10s));
+  ASSERT_TRUE(theirs.try_lock_for(patience));
   EXPECT_THAT(all.acquire({.wait = 0s}), fails_with(errc::busy));
   EXPECT_TRUE(becomes_free(a, "one"));
   EXPECT_TRUE(becomes_free(a, "three"));
@@ -62,7 +62,7 @@ TEST_P(multi_locks, it_waits_with_nothing_in_its_hands) {
   ASSERT_THAT(held, succeeds());
   auto waits = in_thread([&] { return both.acquire({.wait = patience}); });
   ASSERT_TRUE(has_waiters(b, "two", 1));
-  EXPECT_THAT(mutex(b, "one").acquire({.wait = 10s}), succeeds());
+  EXPECT_THAT(mutex(b, "one").acquire({.wait = patience}), succeeds());
   ASSERT_THAT(held->release(), succeeds());
   EXPECT_THAT(waits.get(), succeeds());
 }
@@ -81,7 +81,7 @@ TEST_P(multi_locks, opposite_orders_do_not_block_each_other) {
     multi_lock all(turned ? std::vector<mutex*>{&two, &mine, &one}
                           : std::vector<mutex*>{&one, &two, &mine});
     for (int i = 0; i < rounds; ++i) {
-      const auto held = all.acquire({.wait = patience});
+      const auto held = all.acquire({.wait = 4 * patience});
       ASSERT_THAT(held, succeeds());
       EXPECT_EQ(inside.fetch_add(1), 0);
       ++transfers;
@@ -105,7 +105,7 @@ TEST_P(multi_locks, locks_of_different_engines_make_one) {
   mutex there(elsewhere, "account");
   multi_lock both({&here, &there});
   {
-    const auto held = both.acquire({.wait = 10s});
+    const auto held = both.acquire({.wait = patience});
     ASSERT_THAT(held, succeeds());
     EXPECT_THAT(mutex(a, "account").acquire({.wait = 0s}), fails_with(errc::busy));
     EXPECT_THAT(mutex(elsewhere, "account").acquire({.wait = 0s}), fails_with(errc::busy));
@@ -168,7 +168,7 @@ TEST_P(multi_locks, a_group_is_lockable_like_any_other_lock) {
     EXPECT_EQ(thrown_by([&] { two.lock(); }), "would deadlock");
   }
   EXPECT_FALSE(both.leases().valid());
-  ASSERT_TRUE(theirs.try_lock_for(10s));
+  ASSERT_TRUE(theirs.try_lock_for(patience));
   EXPECT_FALSE(both.try_lock());
   theirs.unlock();
   one.lock();

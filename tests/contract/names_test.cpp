@@ -57,7 +57,7 @@ TEST_P(naming, every_name_is_a_lock_of_its_own) {
   const client b = open();
   std::vector<lease> held;
   for (const std::string& name : odd_names()) {
-    auto got = mutex(a, name).acquire({.wait = 0s});
+    auto got = mutex(a, name).acquire({.wait = patience});
     ASSERT_THAT(got, succeeds()) << name;
     EXPECT_EQ(got->name(), name);
     held.push_back(*std::move(got));
@@ -118,10 +118,10 @@ TEST_P(naming, namespaces_never_meet) {
   }
   const auto held = mutex(one, "stock").acquire();
   ASSERT_THAT(held, succeeds());
-  EXPECT_THAT(mutex(plain, "stock").acquire({.wait = 0s}), succeeds());
-  EXPECT_THAT(mutex(two, "stock").acquire({.wait = 0s}), succeeds());
-  EXPECT_THAT(mutex(two, "pstock").acquire({.wait = 0s}), succeeds());
-  EXPECT_THAT(mutex(plain, "shop/stock").acquire({.wait = 0s}), succeeds());
+  EXPECT_THAT(mutex(plain, "stock").acquire({.wait = patience}), succeeds());
+  EXPECT_THAT(mutex(two, "stock").acquire({.wait = patience}), succeeds());
+  EXPECT_THAT(mutex(two, "pstock").acquire({.wait = patience}), succeeds());
+  EXPECT_THAT(mutex(plain, "shop/stock").acquire({.wait = patience}), succeeds());
   EXPECT_THAT(mutex(same, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
   EXPECT_EQ(holders(plain, "stock"), 0U);
   EXPECT_EQ(holders(same, "stock"), 1U);
@@ -162,7 +162,7 @@ TEST_P(naming, a_name_is_of_one_kind_at_a_time) {
     }
     if (a.caps().latches) {
       EXPECT_THAT(latch(b, "n").set(1), fails_with(errc::name_conflict));
-      EXPECT_THAT(latch(b, "n").wait({.wait = 0s}), fails_with(errc::name_conflict));
+      EXPECT_THAT(latch(b, "n").wait({.wait = patience}), fails_with(errc::name_conflict));
     }
   }
   ASSERT_TRUE(becomes_free(a, "n"));

@@ -16,7 +16,7 @@ TEST_P(waiting, a_try_is_answered_at_once) {
   ASSERT_THAT(held, succeeds());
   const time_point before = clock::now();
   EXPECT_THAT(make(b)->acquire({.wait = 0s}), fails_with(errc::busy));
-  EXPECT_LT(clock::now() - before, 5s);
+  EXPECT_LT(clock::now() - before, 20s);
 }
 
 TEST_P(waiting, a_try_never_stands_in_line) {
@@ -73,7 +73,7 @@ TEST_P(waiting, whoever_waits_gets_it_when_it_is_released) {
     ASSERT_TRUE(arrives(waits));
     const auto got = waits.get();
     ASSERT_THAT(got, succeeds());
-    EXPECT_LT(clock::now() - released, 5s);
+    EXPECT_LT(clock::now() - released, 20s);
     EXPECT_GT(got->fence(), fence_token{});
   }
 }

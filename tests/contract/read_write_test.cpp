@@ -137,13 +137,13 @@ TEST_P(read_write, nobody_starves) {
       shared_mutex price(i % 2 == 0 ? a : b, "price");
       while (!done) {
         if (i < 3) {
-          const auto reading = price.acquire_shared({.wait = patience});
+          const auto reading = price.acquire_shared({.wait = 4 * patience});
           ASSERT_THAT(reading, succeeds());
           readers.fetch_add(1);
           if (writers.load() != 0) violations.fetch_add(1);
           readers.fetch_sub(1);
         } else {
-          const auto writing = price.acquire({.wait = patience});
+          const auto writing = price.acquire({.wait = 4 * patience});
           ASSERT_THAT(writing, succeeds());
           if (writers.fetch_add(1) != 0 || readers.load() != 0) violations.fetch_add(1);
           writers.fetch_sub(1);
@@ -154,8 +154,8 @@ TEST_P(read_write, nobody_starves) {
   // In the midst of the crowd, one of each kind gets in again and again.
   shared_mutex price(a, "price");
   for (int i = 0; i < 10; ++i) {
-    EXPECT_THAT(price.acquire({.wait = patience}), succeeds());
-    EXPECT_THAT(price.acquire_shared({.wait = patience}), succeeds());
+    EXPECT_THAT(price.acquire({.wait = 4 * patience}), succeeds());
+    EXPECT_THAT(price.acquire_shared({.wait = 4 * patience}), succeeds());
   }
   done = true;
   crowd.clear();

@@ -77,7 +77,7 @@ TEST_P(reentry, another_client_is_another_process) {
   here.lock();
   EXPECT_FALSE(there.try_lock());
   here.unlock();
-  EXPECT_TRUE(there.try_lock_for(10s));
+  EXPECT_TRUE(there.try_lock_for(patience));
   there.unlock();
 }
 
@@ -100,14 +100,14 @@ TEST_P(reentry, after_a_loss_it_cannot_be_entered_and_every_entry_is_left) {
   lock.unlock();
   EXPECT_EQ(thrown_by([&] { static_cast<void>(lock.try_lock()); }), "lost");
   lock.unlock();
-  EXPECT_TRUE(lock.try_lock_for(10s));
+  EXPECT_TRUE(lock.try_lock_for(patience));
   lock.unlock();
 }
 
 TEST_P(reentry, a_new_thread_does_not_inherit_the_entries_of_a_dead_one) {
   // Broken: glibc reuses thread ids at once, and a stranger enters a lock that was never released.
   const client a = open();
-  recursive_mutex lock(a, "stock", {.ttl = 10s});
+  recursive_mutex lock(a, "stock");
   std::thread([&] { lock.lock(); }).join();
   for (int i = 0; i < 8; ++i) EXPECT_FALSE(free_for_another(lock));
 }

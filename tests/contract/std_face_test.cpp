@@ -39,7 +39,7 @@ TEST_P(std_face, scoped_lock_holds_for_its_scope) {
     EXPECT_FALSE(other.try_lock());
   }
   EXPECT_FALSE(stock.lease().valid());
-  EXPECT_TRUE(other.try_lock_for(10s));
+  EXPECT_TRUE(other.try_lock_for(patience));
   other.unlock();
 }
 
@@ -66,7 +66,7 @@ TEST_P(std_face, unique_lock_defers_tries_and_waits) {
     }
   }));
   mine.unlock();
-  EXPECT_TRUE(theirs.try_lock_for(10s));
+  EXPECT_TRUE(theirs.try_lock_for(patience));
 }
 
 TEST_P(std_face, std_lock_takes_several_in_any_order) {
@@ -107,10 +107,10 @@ TEST_P(std_face, shared_lock_reads_and_may_be_moved_to_another_thread) {
     EXPECT_TRUE(other.try_lock_shared());
     other.unlock_shared();
   }).join();
-  EXPECT_TRUE(other.try_lock_for(10s));
+  EXPECT_TRUE(other.try_lock_for(patience));
   other.unlock();
   // This thread's hold went with the lock that was moved: it may lock again.
-  EXPECT_TRUE(price.try_lock_for(10s));
+  EXPECT_TRUE(price.try_lock_for(patience));
   price.unlock();
 }
 
@@ -129,7 +129,7 @@ TEST_P(std_face, a_shared_mutex_is_not_re_entrant_in_any_combination) {
   EXPECT_EQ(thrown_by([&] { again.lock(); }), "would deadlock");
   EXPECT_EQ(thrown_by([&] { static_cast<void>(again.try_lock_shared()); }), "would deadlock");
   price.unlock_shared();
-  EXPECT_TRUE(again.try_lock_for(10s));
+  EXPECT_TRUE(again.try_lock_for(patience));
   again.unlock();
 }
 
@@ -144,7 +144,7 @@ TEST_P(std_face, an_exception_in_the_critical_section_unlocks) {
   } catch (const std::runtime_error&) {
   }
   mutex other(b, "stock");
-  EXPECT_TRUE(other.try_lock_for(10s));
+  EXPECT_TRUE(other.try_lock_for(patience));
   other.unlock();
 }
 
@@ -161,9 +161,9 @@ TEST_P(std_face, a_thread_that_ends_with_the_lock_leaves_it_to_whoever_unlocks) 
   EXPECT_FALSE(other.try_lock());
   stock.unlock();
   EXPECT_TRUE(seen->sees(event_kind::foreign_unlock));
-  EXPECT_TRUE(other.try_lock_for(10s));
+  EXPECT_TRUE(other.try_lock_for(patience));
   other.unlock();
-  EXPECT_TRUE(stock.try_lock_for(10s));
+  EXPECT_TRUE(stock.try_lock_for(patience));
   stock.unlock();
 }
 
@@ -176,7 +176,7 @@ TEST_P(std_face, a_lock_object_that_ends_while_locked_unlocks) {
     stock.lock();
   }
   shared_mutex price(b, "stock");
-  EXPECT_TRUE(price.try_lock_for(10s));
+  EXPECT_TRUE(price.try_lock_for(patience));
   price.unlock();
   {
     shared_mutex writing(a, "stock");
@@ -189,7 +189,7 @@ TEST_P(std_face, a_lock_object_that_ends_while_locked_unlocks) {
     reading.lock_shared();
     EXPECT_FALSE(price.try_lock());
   }
-  EXPECT_TRUE(price.try_lock_for(10s));
+  EXPECT_TRUE(price.try_lock_for(patience));
   price.unlock();
 }
 
