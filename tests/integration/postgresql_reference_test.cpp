@@ -5,12 +5,15 @@
 #include "stores/postgresql/schema.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/names.hpp"
+#include "support/postgresql_calls.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/postgresql_session.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -37,21 +40,15 @@ class postgresql_rules : public sql_rules {
   }
 
   sql::rows attempt(time now, const spi::claim& claim, const std::string& process) override {
-    return call(now,
-                "attempt_1($1::bytea, $2::bytea, $3, $4, $5::int2, $6::int4, $7::int4, $8::bool, "
-                "$9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea)",
-                {hex(sql::key_of(claim.resource)), hex(claim.id), spi::public_id(claim.id), process,
-                 std::to_string(static_cast<int>(claim.mode)), std::to_string(claim.permits),
-                 std::to_string(claim.max), flag(claim.fair), flag(claim.queued),
-                 flag(claim.renewed), micros(claim.ttl), micros(claim.lock_delay),
-                 std::to_string(claim.fence_block), hex(claim.payload)});
+    return call(now, attempt_call(claim, process), {});
   }
   sql::rows leave(time now, const spi::claim& claim, remember how) override {
-    // Every other time as a client that was pushed to: it must make no difference.
-    const bool pushed = how == remember::no && ++leaves_ % 2 == 0;
-    return call(now, "leave_1($1::bytea, $2::bytea, $3::int2, $4::int8)",
-                {hex(sql::key_of(claim.resource)), hex(claim.id),
-                 std::to_string(static_cast<int>(how)), pushed ? "0" : micros(claim.ttl)});
+    // In turns as a client that heard of nobody, of some and of many others: it must make no difference.
+    const std::int64_t heard[] = {sql::microseconds(claim.ttl), 0, -1};
+    return call(now,
+                leave_call(claim, static_cast<int>(how),
+                           how == remember::no ? heard[++leaves_ % std::size(heard)] : heard[0]),
+                {});
   }
   [[nodiscard]] bool knows_unless_here() const override { return true; }
   sql::rows renew(time now, const std::vector<spi::claim_ptr>& claims,

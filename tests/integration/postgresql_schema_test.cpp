@@ -3,6 +3,7 @@
 
 #include "integration/postgresql_harness.hpp"
 #include "stores/postgresql/schema.hpp"
+#include "support/postgresql_calls.hpp"
 
 #include <gtest/gtest.h>
 
@@ -108,11 +109,8 @@ TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {
   auto admin = admin_of(shared_postgresql());
   admin.run(postgresql::installation(schema));
   const auto attempt = [&](int i) {
-    const std::string number = std::to_string(i);
-    admin.ask("SELECT " + schema + ".attempt_1(convert_to('/order/" + number +
-              "', 'UTF8'), decode(lpad('" + number +
-              "', 32, '0'), 'hex'), 'public', 'p1', 0::int2, 1, 1, false, true, true, 1000000, 0, "
-              "1, ''::bytea)");
+    const auto claim = claim_on("order/" + std::to_string(i), 1);
+    admin.ask("SELECT " + schema + "." + attempt_call(claim, "p1"));
   };
   for (int i = 1000; i < 1200; ++i) attempt(i);
   EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".resources").front(), "200");
@@ -141,13 +139,11 @@ TEST(postgresql_schema, who_observes_is_told_of_all_and_the_dead_slow_nobody_dow
   };
   // Takes a lock that nobody observes by name, and gives it back. In the seat: the short way.
   const auto seated = [&] {
-    admin.ask("SELECT " + schema + ".attempt_1('/stock', '\\x01', 'public', 'p1', 0::int2, 1, 1, " +
-              "false, true, true, 1000000, 0, 1, '')");
+    const auto claim = claim_on("stock", 1);
+    admin.ask("SELECT " + schema + "." + attempt_call(claim, "p1"));
     const bool found =
-        admin.ask("SELECT (seat).id IS NOT NULL FROM " + schema + ".resources").front() == "t";
-    EXPECT_EQ(
-        admin.ask("SELECT " + schema + ".leave_1('/stock', '\\x01', 0::int2, 1000000)").front(),
-        "h");
+        admin.ask("SELECT seat IS NOT NULL FROM " + schema + ".resources").front() == "t";
+    EXPECT_EQ(admin.ask("SELECT " + schema + "." + leave_call(claim, 0, 1'000'000)).front(), "h");
     return found;
   };
   later("0");

@@ -4,6 +4,7 @@
 #include "integration/postgresql_harness.hpp"
 #include "stores/postgresql/postgresql_store.hpp"
 #include "stores/postgresql/schema.hpp"
+#include "support/postgresql_calls.hpp"
 #include "support/silent_bell.hpp"
 
 #include <holdfast/spi/store.hpp>
@@ -71,7 +72,7 @@ TEST_F(postgresql_tombstones, are_not_left_where_the_only_attempt_has_arrived) {
   // The same from the line.
   const auto second = claim(2);
   EXPECT_TRUE(std::holds_alternative<spi::granted>(attempt(second).get().value()));
-  EXPECT_EQ(look("(seat).id IS NOT NULL"), "t") << "the short way is open";
+  EXPECT_EQ(look("seat IS NOT NULL"), "t") << "the short way is open";
   const auto third = claim(3);
   answer = attempt(third);
   EXPECT_EQ(leave_unanswered(third).value(), spi::departure::was_waiting);
@@ -93,17 +94,11 @@ TEST_F(postgresql_tombstones, are_left_where_another_attempt_may_come_late) {
 TEST_F(postgresql_tombstones, are_left_where_the_only_attempt_has_not_arrived) {
   // Broken: it is carried out after the leave, and nobody knows that this client holds the lock.
   static_cast<void>(attempt(claim(1)).get());  // the schema is there
-  const std::string functions = "SELECT " + schema + ".";
-  const auto late = [&](const std::string& key) {
-    return admin
-        .ask(functions + "attempt_1('" + key +
-             "', '\\x07', 'public', 'p1', 0::int2, 1, 0, true, true, true, 1000000, 0, 1, '')")
-        .front();
-  };
-  for (const std::string key : {"/stock", "/never/seen"}) {
-    EXPECT_EQ(admin.ask(functions + "leave_1('" + key + "', '\\x07', 2::int2, 1000000)").front(),
-              "n");
-    EXPECT_EQ(late(key), "e lost left before");
+  for (const std::string name : {"stock", "never/seen"}) {
+    const auto late = claim_on(name, 7);
+    EXPECT_EQ(admin.ask("SELECT " + schema + "." + leave_call(late, 2, 1'000'000)).front(), "n");
+    EXPECT_EQ(admin.ask("SELECT " + schema + "." + attempt_call(late, "p1")).front(),
+              "e lost left before");
   }
 }
 

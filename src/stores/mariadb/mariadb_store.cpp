@@ -12,6 +12,8 @@
 
 namespace holdfast::mariadb {
 
+using company = sql::bells::company;
+
 namespace {
 
 // The short way answers with a number.
@@ -54,7 +56,7 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   const std::string key = sql::key_of(claim->resource);
   hearing_->bells().hang(claim->id, std::move(wakeup));
   // Whoever has heard of others is beyond the short way.
-  std::string shorter = hearing_->bells().undisturbed(claim->id)
+  std::string shorter = hearing_->bells().around(claim->id) == company::none
                             ? short_attempt(key, *claim, hearing_->process())
                             : std::string();
   road(key).send(
@@ -77,7 +79,7 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   with.bytes(key).bytes(sql::bytes_of(claim->id));
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   if (!usable()) return done(refusal());
-  std::string shorter = !context.unanswered && hearing_->bells().undisturbed(claim->id)
+  std::string shorter = !context.unanswered && hearing_->bells().around(claim->id) == company::none
                             ? short_leave(key, *claim)
                             : std::string();
   road(key).send(std::move(shorter), statement::leave, with, context.deadline,

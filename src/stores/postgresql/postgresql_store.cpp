@@ -2,6 +2,7 @@
 #include "stores/postgresql/postgresql_store.hpp"
 
 #include "stores/postgresql/doctor.hpp"
+#include "stores/postgresql/ticket.hpp"
 #include "stores/postgresql/tied.hpp"
 #include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
@@ -31,29 +32,42 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
   hearing_->bells().hang(claim->id, std::move(wakeup));
-  road(key).send(
-      statement::attempt, sql::attempt_arguments<arguments>(key, *claim, hearing_->process()),
-      context.deadline,
-      [bells = hearing_->shared_bells(), id = claim->id, ttl = claim->ttl,
-       done = std::move(done)](result<sql::rows> rows) mutable {
-        auto answer = rows ? sql::to_outcome(*rows, ttl)
-                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-        if (sql::is_turned_away(answer)) bells->remove(id);
-        done(std::move(answer));
-      });
+  road(key).send(statement::attempt,
+                 sql::attempt_arguments<arguments>(key, *claim, hearing_->process())
+                     .text(ticket(*claim, hearing_->process())),
+                 context.deadline,
+                 [bells = hearing_->shared_bells(), id = claim->id, ttl = claim->ttl,
+                  done = std::move(done)](result<sql::rows> rows) mutable {
+                   auto answer =
+                       rows ? sql::to_outcome(*rows, ttl)
+                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+                   if (sql::is_turned_away(answer)) bells->remove(id);
+                   done(std::move(answer));
+                 });
+}
+
+// Which short way to look at first: in vain, each would only cost the next one time.
+std::int64_t postgresql_store::haste(const spi::claim& claim) const {
+  switch (hearing_->bells().around(claim.id)) {
+    case sql::bells::company::none:
+      return sql::microseconds(claim.ttl);
+    case sql::bells::company::some:
+      return 0;
+    case sql::bells::company::crowd:
+      return -1;
+  }
+  return 0;
 }
 
 void postgresql_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                              spi::completion<spi::departure> done) {
   const std::string key = sql::key_of(claim->resource);
   arguments with;
-  with.bytes(key).bytes(sql::bytes_of(claim->id));
+  with.bytes(key).text(sql::to_hex(sql::bytes_of(claim->id)));
   // A connection sends nothing twice: where its only attempt is unanswered, but the claim is there, it has
   // arrived, and cannot come late.
   const int remember = !context.unanswered ? 0 : hearing_->bells().only_attempt(claim->id) ? 2 : 1;
-  // Whoever was pushed to is beyond the seat: looking there first would only cost the next one time.
-  const bool alone = context.unanswered || hearing_->bells().undisturbed(claim->id);
-  with.number(remember).number(alone ? sql::microseconds(claim->ttl) : 0);
+  with.number(remember).number(context.unanswered ? sql::microseconds(claim->ttl) : haste(*claim));
   ask<spi::departure>(
       road(key), statement::leave, std::move(with), context,
       [bells = hearing_->shared_bells(), id = claim->id,

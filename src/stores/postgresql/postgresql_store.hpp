@@ -10,6 +10,7 @@
 #include <holdfast/spi/store.hpp>
 #include <holdfast/spi/url.hpp>
 
+#include <cstdint>
 #include <memory>
 
 namespace holdfast::postgresql {
@@ -27,6 +28,8 @@ class postgresql_store final : public sql::lease_store<engine> {
 
  private:
   postgresql_store(std::shared_ptr<spi::reactor> reactor, server_options options);
+  // The last argument of a leave that need not be remembered.
+  [[nodiscard]] std::int64_t haste(const spi::claim& claim) const;
 };
 
 // `pauses`: between two attempts to connect.

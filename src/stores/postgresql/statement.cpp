@@ -23,8 +23,8 @@ struct entry {
 constexpr std::array<entry, statement_count> entries{{
     {"attempt", of_lease,
      "SELECT @.attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int4, $7::int4, "
-     "$8::bool, $9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea)"},
-    {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::bytea, $3::int2, $4::int8)"},
+     "$8::bool, $9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea, $15::text)"},
+    {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::text, $3::int2, $4::int8)"},
     {"renew", of_lease, "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
     {"change", of_lease, "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
     {"inspect", of_lease, "SELECT @.inspect_1($1::bytea)"},

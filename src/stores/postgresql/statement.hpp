@@ -66,6 +66,8 @@ std::string in_schema(std::string_view text, std::string_view schema);
 // The arguments of one call: any bytes, nothing is ever put into the text of a statement.
 class arguments {
  public:
+  arguments() { values_.reserve(usual); }
+
   arguments& bytes(std::string_view value);
   arguments& text(std::string_view value);
   arguments& number(std::int64_t value);
@@ -87,6 +89,8 @@ class arguments {
     std::string value;
     bool binary;
   };
+  static constexpr std::size_t usual = 16;  // an attempt has 15
+
   std::vector<one> values_;
   std::optional<std::size_t> home_;
 };

@@ -1,6 +1,7 @@
 // See the header.
 #include "stores/sql/bells.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -34,13 +35,14 @@ void bells::clear() noexcept {
 void bells::disturb(const spi::claim_id& claim) {
   const std::lock_guard lock(mutex_);
   const auto found = bells_.find(claim);
-  if (found != bells_.end()) found->second.disturbed = true;
+  if (found == bells_.end()) return;
+  found->second.around = std::max(found->second.around, company::some);
 }
 
-bool bells::undisturbed(const spi::claim_id& claim) const {
+bells::company bells::around(const spi::claim_id& claim) const {
   const std::lock_guard lock(mutex_);
   const auto found = bells_.find(claim);
-  return found != bells_.end() && !found->second.disturbed;
+  return found != bells_.end() ? found->second.around : company::some;
 }
 
 void bells::ring(const push& what) {
@@ -49,7 +51,8 @@ void bells::ring(const push& what) {
     const std::lock_guard lock(mutex_);
     const auto found = bells_.find(what.claim);
     if (found == bells_.end()) return;
-    found->second.disturbed = true;
+    const bool crowded = what.grant && what.grant->wanted;
+    found->second.around = std::max(found->second.around, crowded ? company::crowd : company::some);
     wakeup = found->second.wakeup;
   }
   switch (what.what) {

@@ -22,10 +22,16 @@ class bells {
   [[nodiscard]] bool only_attempt(const spi::claim_id& claim) const;
   void clear() noexcept;
 
-  // Others are concerned: it waits, or somebody waits for it. Every push says so too.
+  // What was heard of others who are concerned by a claim; what is so may be something else.
+  enum class company : std::uint8_t {
+    none,   // what it holds is likely to be nobody else's concern
+    some,   // it waits, or somebody waits for it
+    crowd,  // it was pushed to, and others waited on
+  };
+  // It has some. Every push says so too.
   void disturb(const spi::claim_id& claim);
-  // Nothing was heard of others: what it holds is likely to be nobody else's concern.
-  [[nodiscard]] bool undisturbed(const spi::claim_id& claim) const;
+  // No bell: some.
+  [[nodiscard]] company around(const spi::claim_id& claim) const;
 
   // A push for a claim that is not here any more is for nobody.
   void ring(const push& what);
@@ -35,7 +41,7 @@ class bells {
  private:
   struct bell {
     std::shared_ptr<spi::wakeup> wakeup;
-    bool disturbed = false;
+    company around = company::none;
     std::uint32_t attempts = 0;
   };
 
