@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -57,6 +58,17 @@ class postgresql_line : public testing::Test {
         .front();
   }
 
+  // From now on it is 1000000000, until time is let pass.
+  void set_clock() {
+    server.run("CREATE TABLE " + schema + ".now AS SELECT 1000000000::bigint AS t");
+    server.run("CREATE OR REPLACE FUNCTION " + schema +
+               ".clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT t FROM " + schema +
+               ".now'");
+  }
+  void pass(int microseconds) {
+    postgresql_session{url()}.run("UPDATE " + schema + ".now SET t = t + " +
+                                  std::to_string(microseconds));
+  }
   // A leave_1 of this schema.
   bool waits_for_the_row() {
     postgresql_session witness{url()};
@@ -162,6 +174,60 @@ TEST_F(postgresql_line, who_is_beside_the_seat_keeps_its_place_in_the_other_tabl
             sql::to_hex("/x") + " 1 2 0");
 }
 
+TEST_F(postgresql_line, nothing_is_lost_on_the_way_from_the_seat_into_the_other_table) {
+  // Broken: a claim with another end, fence, age or payload than the one that was asked for.
+  set_clock();
+  attempt("x", 1);
+  leave("x", 1, 30'000'000);
+  pass(1'000);  // 1000001000
+  spi::claim holder = claim_on("x", 1);
+  holder.fence_block = 33;
+  holder.payload = "host 1";
+  holder.lock_delay = std::chrono::seconds(3);
+  holder.fair = false;
+  EXPECT_EQ(call(attempt_call(holder, "p1")), "g 1000001000");
+  pass(500);
+  spi::claim next = claim_on("x", 2);
+  next.fence_block = 7;
+  next.ttl = std::chrono::seconds(1);
+  next.renewed = false;
+  EXPECT_EQ(call(attempt_call(next, "p2")), "b 1 29999500 1000001500 " + sql::to_hex("host 1"));
+  attempt("x", 3);
+  const auto rows = [&] {
+    server.ask("SELECT " + schema + ".inspect_1(" + literal("/x") + ")");
+    return server.ask(
+        "SELECT concat_ws(' ', left(encode(id, 'hex'), 2), standing, place, process, public, mode, "
+        "permits, fair, renewed, revoked, offer, told, fence, block, since, ends, ttl, delay, "
+        "convert_from(payload, 'UTF8')) FROM " +
+        schema + ".claims ORDER BY id");
+  };
+  const auto in_words = [](const spi::claim& of, const std::string& before,
+                           const std::string& after) {
+    return before + " " + spi::public_id(of.id) + " 0 " + after;
+  };
+  const std::string third =
+      in_words(claim_on("x", 3), "03 2 2 p1", "1 t t f f f 0 1 1000001500 1030001500 30000000 0 ");
+  EXPECT_EQ(
+      rows(),
+      (std::vector<std::string>{
+          in_words(holder, "01 1 0 p1",
+                   "1 f t f f t 1000001000 33 1000001000 1030001000 30000000 3000000 host 1"),
+          in_words(next, "02 2 1 p2", "1 t f f f f 0 7 1000001500 1030001500 1000000 0 "), third}));
+  // And of one that was handed over.
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  EXPECT_EQ(leave("x", 2, 0), "h");
+  EXPECT_EQ(look(), "03 - 0 0");
+  pass(200);
+  attempt("x", 4);
+  EXPECT_EQ(look(), "03 04 0 0");
+  pass(100);
+  EXPECT_EQ(leave("x", 3, 0), "h");
+  EXPECT_EQ(look(), "04 - 0 0");
+  EXPECT_EQ(rows(), std::vector<std::string>{
+                        in_words(claim_on("x", 4), "04 1 0 p1",
+                                 "1 t t f t f 1000001800 1 1000001800 1002001800 30000000 0 ")});
+}
+
 TEST_F(postgresql_line, who_is_beside_the_seat_is_listed) {
   attempt("x", 1);
   leave("x", 1, 30'000'000);
@@ -174,12 +240,10 @@ TEST_F(postgresql_line, who_is_beside_the_seat_is_listed) {
 
 TEST_F(postgresql_line, an_offer_counts_from_when_the_row_was_had) {
   // Broken: a release that waited long for the row makes an offer that is over when it is heard of.
-  server.run("CREATE TABLE " + schema + ".now AS SELECT 1000000000::bigint AS t");
-  server.run("CREATE OR REPLACE FUNCTION " + schema +
-             ".clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT t FROM " + schema + ".now'");
+  set_clock();
   attempt("x", 1);
   leave("x", 1, 30'000'000);
-  server.run("UPDATE " + schema + ".now SET t = t + 1000");
+  pass(1'000);
   attempt("x", 1);
   attempt("x", 2);
   EXPECT_EQ(look(), "01 02 0 0");
@@ -190,7 +254,7 @@ TEST_F(postgresql_line, an_offer_counts_from_when_the_row_was_had) {
     return other.ask("SELECT " + schema + "." + leave_call(claim_on("x", 1), 0, 0)).front();
   });
   EXPECT_TRUE(waits_for_the_row());
-  postgresql_session{url()}.run("UPDATE " + schema + ".now SET t = t + 5000000");
+  pass(5'000'000);
   server.run("COMMIT");
   EXPECT_EQ(left.get(), "h");
   EXPECT_EQ(look(), "02 - 0 0");
