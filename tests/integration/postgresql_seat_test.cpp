@@ -1,0 +1,328 @@
+// Who sits in the row of a name, who is beside the seat, and what becomes of them.
+#ifdef HOLDFAST_WITH_POSTGRESQL
+
+#include "integration/postgresql_by_hand.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using postgresql_seat = postgresql_by_hand;
+
+TEST_F(postgresql_seat, the_next_one_takes_the_seat_and_the_line_leaves_it_there) {
+  // Broken: each hand-over and each wait moves the holder between two tables, the long way.
+  attempt("x", 1);  // the name's first time makes its row, the long way
+  EXPECT_EQ(leave("x", 1, 30'000'000), "h");
+  attempt("x", 1);
+  EXPECT_EQ(look(), "01 - 0 0");
+  EXPECT_EQ(attempt("x", 2).substr(0, 3), "b 1");
+  EXPECT_EQ(look(), "01 02 0 0");
+  EXPECT_EQ(attempt("x", 3).substr(0, 3), "b 1");
+  EXPECT_EQ(attempt("x", 4).substr(0, 3), "b 1");
+  EXPECT_EQ(look(), "01 02 2 2");
+  EXPECT_EQ(leave("x", 1, 30'000'000), "h");  // it has not heard of them
+  EXPECT_EQ(look(), "02 - 2 2");
+  EXPECT_EQ(renew({claim_on("x", 4)}).front().substr(0, 2), "w ");
+  EXPECT_EQ(look(), "02 - 2 2") << "who waits for it needs nothing of it";
+  EXPECT_EQ(leave("x", 2, -1), "h");
+  EXPECT_EQ(look(), "03 - 1 1");
+  const auto renewed = renew({claim_on("x", 3)});
+  EXPECT_EQ(renewed.front().substr(0, 4), "r g ");
+  EXPECT_TRUE(renewed.front().ends_with(" 0 1")) << "a lease now, and somebody waits";
+  EXPECT_EQ(look(), "- - 1 2") << "with somebody waiting it is renewed the long way";
+  EXPECT_EQ(leave("x", 3, 0), "h");
+  EXPECT_EQ(look(), "04 - 0 0");
+  EXPECT_EQ(leave("x", 4, 0), "h");
+  EXPECT_EQ(look(), "- - 0 0");
+  attempt("x", 5);
+  EXPECT_EQ(look(), "05 - 0 0");
+}
+
+TEST_F(postgresql_seat, who_is_beside_the_seat_keeps_its_place_in_the_other_table) {
+  // Broken: the first in line is behind those who came later, or looks as if it came just now.
+  attempt("x", 1);
+  leave("x", 1, 30'000'000);
+  for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
+  EXPECT_EQ(look(), "01 02 1 1");
+  const auto seen = server.ask("SELECT " + schema + ".inspect_1(" + literal("/x") + ")");
+  EXPECT_EQ(look(), "- - 2 3");
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].substr(0, 18), "h " + spi::public_id(claim_on("x", 1).id));
+  EXPECT_EQ(seen[1].substr(0, 18), "w " + spi::public_id(claim_on("x", 2).id));
+  EXPECT_EQ(seen[2].substr(0, 18), "w " + spi::public_id(claim_on("x", 3).id));
+  EXPECT_EQ(server.ask("SELECT " + schema + ".list_1('', '\\xff')").front(),
+            sql::to_hex("/x") + " 1 2 0");
+}
+
+TEST_F(postgresql_seat, nothing_is_lost_on_the_way_from_the_seat_into_the_other_table) {
+  // Broken: a claim with another end, fence, age or payload than the one that was asked for.
+  set_clock();
+  attempt("x", 1);
+  leave("x", 1, 30'000'000);
+  pass(1'000);  // 1000001000
+  spi::claim holder = claim_on("x", 1);
+  holder.fence_block = 33;
+  holder.payload = "host 1";
+  holder.lock_delay = std::chrono::seconds(3);
+  holder.fair = false;
+  EXPECT_EQ(call(attempt_call(holder, "p1")), "g 1000001000");
+  pass(500);
+  spi::claim next = claim_on("x", 2);
+  next.fence_block = 7;
+  next.ttl = std::chrono::seconds(1);
+  next.renewed = false;
+  EXPECT_EQ(call(attempt_call(next, "p2")), "b 1 29999500 1000001500 " + sql::to_hex("host 1"));
+  attempt("x", 3);
+  const auto rows = [&] {
+    server.ask("SELECT " + schema + ".inspect_1(" + literal("/x") + ")");
+    return server.ask(
+        "SELECT concat_ws(' ', left(encode(id, 'hex'), 2), standing, place, process, public, mode, "
+        "permits, fair, renewed, revoked, offer, told, fence, block, since, ends, ttl, delay, "
+        "convert_from(payload, 'UTF8')) FROM " +
+        schema + ".claims ORDER BY id");
+  };
+  const auto in_words = [](const spi::claim& of, const std::string& before,
+                           const std::string& after) {
+    return before + " " + spi::public_id(of.id) + " 0 " + after;
+  };
+  const std::string third =
+      in_words(claim_on("x", 3), "03 2 2 p1", "1 t t f f f 0 1 1000001500 1030001500 30000000 0 ");
+  EXPECT_EQ(
+      rows(),
+      (std::vector<std::string>{
+          in_words(holder, "01 1 0 p1",
+                   "1 f t f f t 1000001000 33 1000001000 1030001000 30000000 3000000 host 1"),
+          in_words(next, "02 2 1 p2", "1 t f f f f 0 7 1000001500 1030001500 1000000 0 "), third}));
+  // And of one that was handed over.
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  EXPECT_EQ(leave("x", 2, 0), "h");
+  EXPECT_EQ(look(), "03 - 0 0");
+  pass(200);
+  attempt("x", 4);
+  EXPECT_EQ(look(), "03 04 0 0");
+  pass(100);
+  EXPECT_EQ(leave("x", 3, 0), "h");
+  EXPECT_EQ(look(), "04 - 0 0");
+  EXPECT_EQ(rows(), std::vector<std::string>{
+                        in_words(claim_on("x", 4), "04 1 0 p1",
+                                 "1 t t f t f 1000001800 1 1000001800 1002001800 30000000 0 ")});
+  // And taken up.
+  EXPECT_EQ(leave("x", 4, 0), "h");
+  attempt("x", 5);
+  attempt("x", 6);
+  EXPECT_EQ(leave("x", 5, 0), "h");
+  pass(300);
+  EXPECT_EQ(renew({claim_on("x", 6)}).front(), "r g 1000001802 30000000 1000002100 0 0");
+  EXPECT_EQ(look(), "06 - 0 0");
+  EXPECT_EQ(rows(), std::vector<std::string>{
+                        in_words(claim_on("x", 6), "06 1 0 p1",
+                                 "1 t t f f f 1000001802 1 1000001800 1030002100 30000000 0 ")});
+}
+
+TEST_F(postgresql_seat, who_is_beside_the_seat_is_listed) {
+  attempt("x", 1);
+  leave("x", 1, 30'000'000);
+  attempt("x", 1);
+  attempt("x", 2);
+  EXPECT_EQ(look(), "01 02 0 0");
+  EXPECT_EQ(server.ask("SELECT " + schema + ".list_1('', '\\xff')").front(),
+            sql::to_hex("/x") + " 1 1 0");
+}
+
+TEST_F(postgresql_seat, an_offer_counts_from_when_the_row_was_had) {
+  // Broken: a release that waited long for the row makes an offer that is over when it is heard of.
+  set_clock();
+  attempt("x", 1);
+  leave("x", 1, 30'000'000);
+  pass(1'000);
+  attempt("x", 1);
+  attempt("x", 2);
+  EXPECT_EQ(look(), "01 02 0 0");
+  server.run("BEGIN");
+  server.ask("SELECT id FROM " + schema + ".resources FOR UPDATE");
+  auto left = std::async(std::launch::async, [&] {
+    postgresql_session other{url()};
+    return other.ask("SELECT " + schema + "." + leave_call(claim_on("x", 1), 0, 0)).front();
+  });
+  EXPECT_TRUE(waits_for_the_row());
+  pass(5'000'000);
+  server.run("COMMIT");
+  EXPECT_EQ(left.get(), "h");
+  EXPECT_EQ(look(), "02 - 0 0");
+  EXPECT_EQ(server.ask("SELECT next_end FROM " + schema + ".resources").front(),
+            std::to_string(1'000'001'000 + 5'000'000 + 2'000'000));
+}
+
+TEST_F(postgresql_seat, a_hand_over_that_waited_for_the_name_finds_its_row_where_it_is_now) {
+  // Broken: the row has moved meanwhile, and who is handed the lock is in no table any more.
+  attempt("x", 1);
+  server.run("BEGIN");  // has the row's lock, and moves it three times
+  for (std::uint8_t number = 2; number <= 4; ++number) attempt("x", number);
+  auto left = std::async(std::launch::async, [&] {
+    postgresql_session other{url()};
+    return other.ask("SELECT " + schema + "." + leave_call(claim_on("x", 1), 0, 30'000'000))
+        .front();
+  });
+  EXPECT_TRUE(waits_for_the_row());
+  server.run("COMMIT");
+  EXPECT_EQ(left.get(), "h");
+  EXPECT_EQ(look(), "02 - 2 2");
+}
+
+TEST_F(postgresql_seat, whoever_sits_and_is_over_holds_nothing) {
+  // Broken: a lease that has ended is given back or renewed as if it had not.
+  set_clock();
+  attempt("x", 1);
+  pass(30'000'000);
+  EXPECT_EQ(renew({claim_on("x", 1)}).front().substr(0, 2), "l ");
+  EXPECT_EQ(leave("x", 1, 30'000'000), "n");
+  pass(1'000);
+  attempt("x", 2);
+  pass(30'000'000);
+  EXPECT_EQ(look(), "02 - 0 0");
+  EXPECT_EQ(leave("x", 2, 30'000'000), "n");
+}
+
+TEST_F(postgresql_seat, whoever_sits_and_is_over_hands_nothing_over) {
+  // Broken: it is told that it gave back what had been lost.
+  set_clock();
+  attempt("x", 1);
+  pass(10'000'000);
+  attempt("x", 2);
+  pass(20'000'000);
+  EXPECT_EQ(look(), "01 02 0 0");
+  EXPECT_EQ(leave("x", 1, 0), "n");
+  EXPECT_EQ(look(), "- - 0 1") << "and the next one holds, the long way";
+}
+
+TEST_F(postgresql_seat, whoever_was_beside_it_too_long_is_handed_nothing) {
+  // Broken: an offer to a client that has not been heard for half a minute.
+  set_clock();
+  spi::claim longer = claim_on("x", 1);
+  longer.ttl = std::chrono::seconds(60);
+  call(attempt_call(longer, "p1"));
+  attempt("x", 2);
+  pass(30'000'000);
+  EXPECT_EQ(look(), "01 02 0 0");
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  EXPECT_EQ(look(), "- - 0 0");
+}
+
+TEST_F(postgresql_seat, fences_grow_over_a_clock_that_is_set_back) {
+  // Broken: whoever checks fences refuses the new holder.
+  set_clock();
+  EXPECT_EQ(attempt("x", 1), "g 1000000000");
+  attempt("x", 2);
+  pass(-5'000);
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  EXPECT_EQ(look(), "02 - 0 0");
+  EXPECT_EQ(server.ask("SELECT last FROM " + schema + ".resources").front(), "1000000001");
+}
+
+TEST_F(postgresql_seat, whoever_is_silent_is_passed_over_beside_it_too) {
+  // Broken: each lock that is given back waits for an offer to a process that sleeps.
+  set_clock();
+  for (const char* name : {"x", "y"}) attempt(name, 1);
+  for (const char* name : {"x", "y"})
+    call(attempt_call(claim_on(name, name[0] == 'x' ? 2 : 3), "p2"));
+  attempt("y", 4);
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  pass(2'000'000);  // the offer runs out
+  EXPECT_EQ(attempt("x", 5).substr(0, 2), "g ");
+  EXPECT_EQ(leave("y", 1, 0), "h");
+  EXPECT_EQ(server.ask("SELECT concat(left(encode(c.id, 'hex'), 2), ' ', standing) FROM " + schema +
+                       ".claims c JOIN " + schema +
+                       ".resources r ON r.id = c.resource WHERE r.key = " + literal("/y") +
+                       " ORDER BY c.id"),
+            (std::vector<std::string>{"03 2", "04 1"}));
+}
+
+TEST_F(postgresql_seat, whoever_observes_hears_of_a_hand_over) {
+  // Broken: a dashboard on which nobody ever gave back what somebody else has.
+  set_clock();
+  attempt("x", 1);
+  attempt("x", 2);
+  EXPECT_EQ(look(), "01 02 0 0");
+  server.run("LISTEN hf_p9");
+  server.ask("SELECT " + schema + ".listen_1(ARRAY[" + literal("/x") +
+             "], ARRAY[]::bytea[], 'p9', 30000000)");
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  std::vector<std::string> heard;
+  for (const auto& [channel, message] : server.heard()) heard.push_back(message.substr(0, 10));
+  EXPECT_EQ(heard, (std::vector<std::string>{"e released", "e granted "}));
+}
+
+TEST_F(postgresql_seat, whoever_is_beside_it_is_answered_when_it_asks_again) {
+  // Broken: it is in no table, so it is told that it is lost, or waits twice.
+  set_clock();
+  attempt("x", 1);
+  attempt("x", 2);
+  EXPECT_EQ(renew({claim_on("x", 2)}).front().substr(0, 2), "w ");
+  EXPECT_EQ(look(), "- - 1 2");
+  server.run("TRUNCATE " + schema + ".claims, " + schema + ".resources");
+  attempt("x", 3);
+  attempt("x", 4);
+  EXPECT_EQ(look(), "03 04 0 0");
+  EXPECT_EQ(attempt("x", 4).substr(0, 3), "b 1");
+  EXPECT_EQ(look(), "- - 1 2");
+}
+
+TEST_F(postgresql_seat, only_who_is_exclusive_is_beside_it) {
+  // Broken: a reader is handed the lock as if it were a writer.
+  set_clock();
+  attempt("x", 1);
+  spi::claim reader = claim_on("x", 2);
+  reader.mode = spi::mode::shared;
+  EXPECT_EQ(call(attempt_call(reader, "p1")).substr(0, 3), "b 1");
+  EXPECT_EQ(look(), "- - 1 2");
+}
+
+TEST_F(postgresql_seat, an_end_of_before_means_nothing_to_the_next_holder) {
+  // Broken: who waits asks again when a hold would have ended that was given back long before.
+  set_clock();
+  attempt("x", 1);
+  EXPECT_EQ(leave("x", 1, 30'000'000), "h");
+  pass(1'000);
+  server.ask("SELECT " + schema + ".listen_1(ARRAY[" + literal("/z") +
+             "], ARRAY[]::bytea[], 'p9', 30000000)");  // no short ways
+  spi::claim longer = claim_on("x", 2);
+  longer.ttl = std::chrono::seconds(60);
+  call(attempt_call(longer, "p1"));
+  EXPECT_EQ(server.ask("SELECT next_end FROM " + schema + ".resources").front(), "1060001000");
+}
+
+TEST_F(postgresql_seat, nobody_sits_where_there_are_tombstones) {
+  // Broken: a late attempt of somebody who has left is queued beside the seat, and handed the lock.
+  set_clock();
+  for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
+  EXPECT_EQ(call(leave_call(claim_on("x", 9), 1, 30'000'000)), "n");
+  EXPECT_EQ(look(), "- - 2 3");
+  EXPECT_EQ(leave("x", 1, 0), "h");
+  EXPECT_EQ(look(), "- - 1 2") << "the long way";
+  EXPECT_EQ(attempt("x", 9), "e lost left before");
+}
+
+TEST_F(postgresql_seat, another_process_that_renews_is_the_one_to_push_to) {
+  // Broken: whoever waits is heard of by a client that is gone.
+  set_clock();
+  attempt("x", 1);
+  EXPECT_EQ(server
+                .ask("SELECT " + schema + ".renew_1(ARRAY[" + literal("/x") + "], ARRAY[" +
+                     literal(sql::bytes_of(claim_on("x", 1).id)) + "], 'p2')")
+                .front()
+                .substr(0, 4),
+            "r g ");
+  EXPECT_EQ(server.ask("SELECT process FROM " + schema + ".claims").front(), "p2");
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
