@@ -6,7 +6,7 @@ void agenda::schedule(const std::shared_ptr<agenda_item>& item, time_point when)
   std::shared_ptr<agenda_item> replaced;  // destroyed after the lock is gone
   std::unique_lock lock(mutex_);
   if (stopped_) return;
-  if (item->key_.second != 0) {
+  if (item->listed_.load(std::memory_order_relaxed)) {
     // Listed for earlier: it will look at the time itself then. Saves a re-listing per renewal.
     if (item->key_.first <= when) return;
     auto node = items_.extract(item->key_);
@@ -16,6 +16,7 @@ void agenda::schedule(const std::shared_ptr<agenda_item>& item, time_point when)
   } else {
     if (when == time_point::max()) return;
     item->key_ = {when, next_ticket_++};
+    item->listed_.store(true, std::memory_order_relaxed);
     if (spare_.empty()) {
       items_.emplace(item->key_, item);
     } else {
@@ -28,11 +29,11 @@ void agenda::schedule(const std::shared_ptr<agenda_item>& item, time_point when)
 }
 
 void agenda::drop(agenda_item& item) noexcept {
+  if (!item.listed_.load(std::memory_order_relaxed)) return;
   std::shared_ptr<agenda_item> dropped;  // destroyed after the lock is gone
   const std::lock_guard lock(mutex_);
-  if (item.key_.second == 0) return;
+  if (!item.listed_.exchange(false, std::memory_order_relaxed)) return;
   const auto found = items_.find(item.key_);
-  item.key_.second = 0;
   if (found == items_.end()) return;
   dropped = std::move(found->second);
   spare_ = items_.extract(found);
@@ -57,7 +58,7 @@ std::vector<std::shared_ptr<agenda_item>> agenda::take_until(time_point moment) 
   std::vector<std::shared_ptr<agenda_item>> taken;
   while (!items_.empty() && items_.begin()->first.first <= moment) {
     auto& item = items_.begin()->second;
-    item->key_.second = 0;
+    item->listed_.store(false, std::memory_order_relaxed);
     taken.push_back(std::move(item));
     items_.erase(items_.begin());
   }
@@ -100,7 +101,7 @@ void agenda::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    for (auto& [key, item] : items_) item->key_.second = 0;
+    for (auto& [key, item] : items_) item->listed_.store(false, std::memory_order_relaxed);
     dropped.swap(items_);
     timer = std::exchange(timer_, 0);
   }

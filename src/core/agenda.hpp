@@ -7,6 +7,7 @@
 
 #include <holdfast/spi/runtime.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,8 +29,10 @@ class agenda_item {
 
  private:
   friend class agenda;
-  std::pair<time_point, std::uint64_t>
-      key_{};  // guarded by the agenda's mutex; second 0: not listed
+  // Changed under the agenda's mutex. Who drops an item that is not listed need not wait for that one: who
+  // lists it then had not yet, and looks itself afterwards whether it is still wanted there.
+  std::atomic<bool> listed_{false};
+  std::pair<time_point, std::uint64_t> key_{};  // guarded by the agenda's mutex
 };
 
 class agenda : public std::enable_shared_from_this<agenda> {

@@ -1,11 +1,15 @@
-// The fields of a request: big-endian, one behind the other, whatever room was expected.
+// The fields of a request, or of an answer: big-endian, one behind the other, whatever room was expected.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "stores/redis/bytes.hpp"
+#include "stores/redis/client/reply.hpp"
+#include "stores/redis/wire.hpp"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <variant>
 
 namespace holdfast::test {
 namespace {
@@ -20,6 +24,29 @@ TEST(redis_bytes, are_the_same_whatever_room_was_expected) {
                                      24))
         << expected;
   }
+}
+
+TEST(redis_bytes, of_a_blocked_attempt_are_read_and_are_no_answer_where_some_are_missing) {
+  // Broken: who waits would look again at another time than its server said, or name another blocker.
+  redis::byte_writer to(32);
+  redis::reply answer;
+  answer.kind = redis::reply::type::string;
+  answer.text = to.real(1'700'000'000'000'000).real(2'500'000).small(1).text("host:1").take();
+  const auto found = redis::answer_of(answer);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, 0);
+  EXPECT_EQ(found->at, redis::to_server_time(1'700'000'000'000'000));
+  const auto outcome = redis::outcome_of(*found, spi::claim{});
+  ASSERT_TRUE(outcome);
+  const auto& blocked = std::get<spi::blocked>(*outcome);
+  EXPECT_TRUE(blocked.queued);
+  EXPECT_EQ(blocked.recheck_after, std::chrono::milliseconds(2'500));
+  EXPECT_EQ(blocked.blocker, "host:1");
+
+  answer.text.resize(17);
+  EXPECT_EQ(std::get<spi::blocked>(*redis::outcome_of(*redis::answer_of(answer), {})).blocker, "");
+  answer.text.resize(16);
+  EXPECT_EQ(redis::answer_of(answer).error().code, errc::unavailable);
 }
 
 }  // namespace

@@ -19,21 +19,24 @@ constexpr std::size_t readable = 200;
 constexpr char hash_mark = '~';
 constexpr std::string_view digits = "0123456789abcdef";
 
-bool plain(unsigned char c) noexcept {
+bool plain(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_' || c == '-';
 }
 
 void encode(std::string_view text, std::string& into) {
-  for (const char each : text) {
-    const auto c = static_cast<unsigned char>(each);
-    if (plain(c)) {
-      into += each;
-    } else {
-      into += '%';
-      into += digits[c >> 4U];
-      into += digits[c & 15U];
-    }
+  while (!text.empty()) {
+    // Mostly all of it, at once.
+    const auto odd = std::ranges::find_if_not(text, plain);
+    const auto run = static_cast<std::size_t>(odd - text.begin());
+    into.append(text.substr(0, run));
+    text.remove_prefix(run);
+    if (text.empty()) return;
+    const auto c = static_cast<unsigned char>(text.front());
+    into += '%';
+    into += digits[c >> 4U];
+    into += digits[c & 15U];
+    text.remove_prefix(1);
   }
 }
 

@@ -9,24 +9,37 @@
 
 namespace holdfast::redis {
 
+template <class Finish>
+void native_store::ask_for(const place& where, const script& what,
+                           std::span<const std::string_view> arguments, const char* verb,
+                           time_point deadline, Finish finish) {
+  const std::array<std::string_view, 2> keys{where.state, observed_key(where.lane)};
+  const time_point sent = runtime_->now();
+  topology_->run(where.lane, what, keys, arguments, deadline,
+                 [self = shared_from_this(), verb, sent, at = where.lane,
+                  finish = std::move(finish)](result<reply> answer) mutable {
+                   if (!answer) return finish(tl::unexpected(std::move(answer.error())));
+                   if (answer->is_error()) {
+                     return finish(tl::unexpected(self->refused(*answer, verb, at)));
+                   }
+                   const auto found = answer_of(*answer);
+                   if (found && found->dated()) {
+                     self->times_.learn(sent, self->runtime_->now(), found->at);
+                   }
+                   finish(found);
+                 });
+}
+
 template <class T, class Read>
 void native_store::ask(const place& where, const script& what,
                        std::span<const std::string_view> arguments, const char* verb,
                        time_point deadline, spi::completion<T> done, Read read) {
-  const std::array<std::string_view, 2> keys{where.state, observed_key(where.lane)};
-  const time_point sent = runtime_->now();
-  topology_->run(where.lane, what, keys, arguments, deadline,
-                 [self = shared_from_this(), verb, sent, at = where.lane, done = std::move(done),
-                  read = std::move(read)](result<reply> answer) mutable {
-                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
-                   if (answer->is_error()) {
-                     return done(tl::unexpected(self->refused(*answer, verb, at)));
-                   }
-                   const auto found = answer_of(*answer);
-                   if (!found) return done(tl::unexpected(found.error()));
-                   if (found->dated()) self->times_.learn(sent, self->runtime_->now(), found->at);
-                   done(read(*found));
-                 });
+  ask_for(
+      where, what, arguments, verb, deadline,
+      [done = std::move(done), read = std::move(read)](const result<script_answer>& found) mutable {
+        if (!found) return done(tl::unexpected(found.error()));
+        done(read(*found));
+      });
 }
 
 }  // namespace holdfast::redis

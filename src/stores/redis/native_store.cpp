@@ -57,39 +57,37 @@ error native_store::refused(const reply& answer, const char* verb, lane at) cons
 
 void native_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
-  const lane where = lane_of(claim->resource);
-  board_->connect(where, claim->id, std::move(wakeup));
+  const place where = place_of(claim->resource);
   // Who queues must be reachable, or its turn would pass it by. Until then only tried, at the same
   // time: mostly it is free.
-  const bool reachable = !claim->queued || board_->open(where);
-  send_attempt(claim, reachable ? queueing::allowed : queueing::forbidden, context.deadline,
+  const bool reachable =
+      board_->connect(where.lane, claim->id, std::move(wakeup)) || !claim->queued;
+  send_attempt(where, claim, reachable ? queueing::allowed : queueing::forbidden, context.deadline,
                std::move(done));
 }
 
-void native_store::send_attempt(const spi::claim_ptr& claim, queueing how, time_point deadline,
-                                spi::completion<spi::outcome> done) {
-  const place where = place_of(claim->resource);
+void native_store::send_attempt(const place& where, const spi::claim_ptr& claim, queueing how,
+                                time_point deadline, spi::completion<spi::outcome> done) {
   const std::string bytes = claim_bytes(*claim, sender_, how, times_.latest(deadline));
   const std::array<std::string_view, 2> arguments{bytes, where.written};
-  ask<spi::outcome>(
+  ask_for(
       where, scripts_->attempt, std::span(arguments).first(where.written.empty() ? 1 : 2),
       "attempt", deadline,
-      [self = shared_from_this(), claim, how, deadline,
-       done = std::move(done)](result<spi::outcome> answer) mutable {
+      [self = shared_from_this(), claim, how, deadline, at = where.lane,
+       done = std::move(done)](const result<script_answer>& found) mutable {
+        auto answer = found.and_then(
+            [&claim](const script_answer& from) { return outcome_of(from, *claim); });
         const bool unknown =
             !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
-        if (unknown) self->board_->attempt_lost(lane_of(claim->resource), claim->id);
+        if (unknown) self->board_->attempt_lost(at, claim->id);
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
         if (blocked != nullptr && claim->queued && how == queueing::forbidden && !blocked->queued) {
           return self->queue_when_open(claim, deadline, std::move(done));
         }
         const bool turned_away = blocked != nullptr && !claim->queued;
-        if (turned_away || (!answer && !unknown)) {
-          self->board_->disconnect(lane_of(claim->resource), claim->id);
-        }
+        if (turned_away || (!answer && !unknown)) self->board_->disconnect(at, claim->id);
         done(std::move(answer));
-      },
-      [claim](const script_answer& from) { return outcome_of(from, *claim); });
+      });
 }
 
 void native_store::queue_when_open(const spi::claim_ptr& claim, time_point deadline,
@@ -102,7 +100,8 @@ void native_store::queue_when_open(const spi::claim_ptr& claim, time_point deadl
                       if (!self->board_->connected(where, claim->id)) {
                         return done(failure(errc::unavailable, "left before it was in line"));
                       }
-                      self->send_attempt(claim, queueing::allowed, deadline, std::move(done));
+                      self->send_attempt(place_of(claim->resource), claim, queueing::allowed,
+                                         deadline, std::move(done));
                     });
 }
 

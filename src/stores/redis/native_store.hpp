@@ -73,13 +73,18 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
  private:
   using fields = std::vector<std::string_view>;
 
-  // Runs a script of the resource and completes with what `read` makes of its answer.
+  // Runs a script of the resource and gives `finish` its answer: called once, with what lives no longer than
+  // the call.
+  template <class Finish>
+  void ask_for(const place& where, const script& what, std::span<const std::string_view> arguments,
+               const char* verb, time_point deadline, Finish finish);
+  // The same, and completes with what `read` makes of the answer.
   template <class T, class Read>
   void ask(const place& where, const script& what, std::span<const std::string_view> arguments,
            const char* verb, time_point deadline, spi::completion<T> done, Read read);
   [[nodiscard]] error refused(const reply& answer, const char* verb, lane at) const;
-  void send_attempt(const spi::claim_ptr& claim, queueing how, time_point deadline,
-                    spi::completion<spi::outcome> done);
+  void send_attempt(const place& where, const spi::claim_ptr& claim, queueing how,
+                    time_point deadline, spi::completion<spi::outcome> done);
   void queue_when_open(const spi::claim_ptr& claim, time_point deadline,
                        spi::completion<spi::outcome> done);
   void send_revoke(const place& where, spi::revocation how, const std::vector<spi::claim_id>& those,

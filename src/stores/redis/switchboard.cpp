@@ -37,17 +37,17 @@ switchboard::switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<
 
 switchboard::~switchboard() = default;
 
-void switchboard::connect(lane which, const spi::claim_id& id,
+bool switchboard::connect(lane which, const spi::claim_id& id,
                           std::shared_ptr<spi::wakeup> wakeup) {
   std::shared_ptr<line> listener;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
+    if (closed_) return false;
     state& mine = lanes_[which];
     claimant& its = mine.bells[id];
     its.wakeup = std::move(wakeup);
     ++its.attempts;
-    if (mine.listener != nullptr) return;
+    if (mine.listener != nullptr) return mine.open;
     mine.listener = std::make_shared<line>(weak_from_this(), which);
     listener = mine.listener;
   }
@@ -60,6 +60,7 @@ void switchboard::connect(lane which, const spi::claim_id& id,
     mine.refusal = made.error();
     mine.listener = nullptr;  // the next one asks again
   }
+  return mine.open;
 }
 
 void switchboard::disconnect(lane which, const spi::claim_id& id) noexcept {
@@ -90,11 +91,6 @@ void switchboard::claim_over(lane which, const spi::claim_id& id) noexcept {
 bool switchboard::connected(lane which, const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
   return lanes_[which].bells.contains(id);
-}
-
-bool switchboard::open(lane which) const {
-  const std::lock_guard lock(mutex_);
-  return lanes_[which].open;
 }
 
 void switchboard::when_open(lane which, time_point deadline, spi::completion<void> done) {

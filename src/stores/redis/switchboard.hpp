@@ -39,8 +39,8 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   switchboard(const switchboard&) = delete;
   switchboard& operator=(const switchboard&) = delete;
 
-  // For an attempt: listens on the lane from now on, and rings this claim's bell.
-  void connect(lane which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
+  // For an attempt: listens on the lane from now on, and rings this claim's bell. Is the lane open?
+  bool connect(lane which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
   void disconnect(lane which, const spi::claim_id& id) noexcept;
 
   // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
@@ -53,7 +53,6 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   void attempt_lost(lane which, const spi::claim_id& id) noexcept;
 
   [[nodiscard]] bool connected(lane which, const spi::claim_id& id) const;
-  [[nodiscard]] bool open(lane which) const;
   // Once the lane is open: ok. denied, or unavailable at the deadline.
   void when_open(lane which, time_point deadline, spi::completion<void> done);
 

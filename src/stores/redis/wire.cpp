@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t id_size = 16;
 constexpr std::size_t process_size = 16;
+constexpr std::size_t time_size = 8;
+constexpr std::size_t blocked_size = 9;  // recheck after, queued; then the blocker
 constexpr std::uint8_t offer_flag = 1;
 constexpr std::uint8_t wanted_flag = 2;
 
@@ -92,13 +94,19 @@ std::string_view script_answer::text(std::size_t index) const noexcept {
 }
 
 result<script_answer> answer_of(const reply& from) {
-  if (from.is(reply::type::integer)) return script_answer{1, to_server_time(from.integer), nullptr};
+  if (from.is(reply::type::integer)) {
+    return script_answer{1, to_server_time(from.integer), nullptr, {}};
+  }
+  if (from.is(reply::type::string) && from.text.size() >= time_size + blocked_size) {
+    const spi::server_time at(from_microseconds(byte_reader(from.text).real()));
+    return script_answer{0, at, nullptr, std::string_view(from.text).substr(time_size)};
+  }
   if (from.elements.size() < 2 || !from.elements[0].is(reply::type::integer) ||
       !from.elements[1].is(reply::type::integer)) {
     return failure(errc::unavailable, "an answer that is none of ours");
   }
-  return script_answer{from.elements[0].integer, to_server_time(from.elements[1].integer),
-                       &from.elements};
+  return script_answer{
+      from.elements[0].integer, to_server_time(from.elements[1].integer), &from.elements, {}};
 }
 
 error refusal_of(const script_answer& from, const spi::claim* claim) {
@@ -168,9 +176,16 @@ result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& cla
   }
   if (from.kind == 1) return granted_of(from, 2);
   spi::blocked blocked;
+  blocked.at = from.at;
+  if (from.fields == nullptr) {
+    byte_reader packed(from.packed);
+    blocked.recheck_after = from_microseconds(packed.real());
+    blocked.queued = packed.small() == 1;
+    blocked.blocker = from.packed.substr(blocked_size);
+    return blocked;
+  }
   blocked.queued = from.number(2) == 1;
   blocked.recheck_after = microseconds(from.number(3));
-  blocked.at = from.at;
   blocked.blocker = from.text(4);
   return blocked;
 }
@@ -181,7 +196,7 @@ spi::renewal renewal_of(const std::vector<reply>& fields, std::size_t first, spi
   if (first + 5 > fields.size()) return renewal;
   renewal.state = static_cast<spi::hold_state>(fields[first].integer);
   if (renewal.state == spi::hold_state::renewed || renewal.state == spi::hold_state::held) {
-    renewal.grant = granted_of(script_answer{0, at, &fields}, first + 1);
+    renewal.grant = granted_of(script_answer{0, at, &fields, {}}, first + 1);
   }
   renewal.recheck_after = microseconds(fields[first + 4].integer);
   return renewal;

@@ -30,11 +30,13 @@ std::string claim_bytes(const spi::claim& claim, const sender& from, queueing ho
 std::string leaving_bytes(const spi::claim& claim, const sender& from);
 
 // What a script answers begins with a number, mostly followed by the server's time. A number alone is that
-// time, or 0 where the script did not look at the clock: it went as it mostly does.
+// time, or 0 where the script did not look at the clock: it went as it mostly does. A string begins with that
+// time too: an attempt is blocked, and to tell so is as common as to grant.
 struct script_answer {
   std::int64_t kind = 0;  // negative: refused
   spi::server_time at{};
-  const std::vector<reply>* fields = nullptr;  // null: a number alone, kind 1
+  const std::vector<reply>* fields = nullptr;  // null: a number alone, kind 1; or a string, kind 0
+  std::string_view packed;                     // behind the time of a string
 
   [[nodiscard]] bool dated() const noexcept { return at != spi::server_time{}; }
   [[nodiscard]] std::int64_t number(std::size_t index) const noexcept;

@@ -31,6 +31,18 @@ char* put_word(char* to, std::string_view word) {
   return put_line_end(std::ranges::copy(word, to).out);
 }
 
+char* put_words(char* to, std::span<const std::string_view> words) {
+  for (const std::string_view word : words) to = put_word(to, word);
+  return to;
+}
+
+// The most that they take.
+std::size_t size_of(std::span<const std::string_view> words) {
+  std::size_t size = 0;
+  for (const std::string_view word : words) size += word.size() + frame_size;
+  return size;
+}
+
 void append_word(std::string& to, std::string_view word) {
   const std::size_t before = to.size();
   to.resize(before + frame_size + word.size());
@@ -43,22 +55,32 @@ std::size_t next_line(std::string_view bytes, std::size_t at) { return bytes.fin
 
 }  // namespace
 
-command::command(std::span<const std::string_view> start, std::span<const std::string_view> keys,
+command::opening::opening(std::initializer_list<std::string_view> all)
+    : verb(*all.begin()), words(all.size()) {
+  for (const std::string_view word : all) append_word(bytes, word);
+}
+
+command::command(std::span<const std::string_view> words)
+    : verb_(words.empty() ? std::string_view() : words.front()) {
+  bytes_.resize(frame_size + size_of(words));
+  finish(put_words(put_count(bytes_.data(), '*', words.size()), words));
+}
+
+command::command(const opening& start, std::span<const std::string_view> keys,
                  std::span<const std::string_view> arguments)
-    : verb_(start.empty() ? std::string_view() : start.front()) {
-  const std::array parts{start, keys, arguments};
-  std::size_t count = 0;
-  std::size_t size = frame_size;
-  for (const auto part : parts) {
-    count += part.size();
-    for (const std::string_view word : part) size += word.size() + frame_size;
-  }
-  bytes_.resize(size);
-  char* to = put_count(bytes_.data(), '*', count);
-  for (const auto part : parts) {
-    for (const std::string_view word : part) to = put_word(to, word);
-  }
-  bytes_.resize(static_cast<std::size_t>(to - bytes_.data()));
+    : verb_(start.verb) {
+  std::array<char, count_size> digits;
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), keys.size()).ptr;
+  const std::string_view count(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  bytes_.resize(2 * frame_size + start.bytes.size() + count.size() + size_of(keys) +
+                size_of(arguments));
+  char* to = put_count(bytes_.data(), '*', start.words + 1 + keys.size() + arguments.size());
+  to = put_word(std::ranges::copy(start.bytes, to).out, count);
+  finish(put_words(put_words(to, keys), arguments));
+}
+
+void command::finish(const char* end) {
+  bytes_.resize(static_cast<std::size_t>(end - bytes_.data()));
 }
 
 command command::with_start(std::initializer_list<std::string_view> words) const {

@@ -1,6 +1,7 @@
 // A command as it goes over the wire, encoded once, on the caller's thread and outside any lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -11,10 +12,19 @@ namespace holdfast::redis {
 
 class command {
  public:
+  // The first words of many commands, encoded once.
+  struct opening {
+    explicit opening(std::initializer_list<std::string_view> words);
+
+    std::string verb;
+    std::size_t words;
+    std::string bytes;
+  };
+
   // The words: verb and arguments, any bytes.
-  explicit command(std::span<const std::string_view> words) : command(words, {}, {}) {}
-  // The same in three parts, which nobody then has to put together.
-  command(std::span<const std::string_view> start, std::span<const std::string_view> keys,
+  explicit command(std::span<const std::string_view> words);
+  // As scripts are called: the opening, the number of keys, the keys, the arguments.
+  command(const opening& start, std::span<const std::string_view> keys,
           std::span<const std::string_view> arguments);
   command(std::initializer_list<std::string_view> words)
       : command(std::span(words.begin(), words.size())) {}
@@ -32,6 +42,7 @@ class command {
 
  private:
   command() = default;
+  void finish(const char* end);
 
   std::string verb_;  // of the first, for messages
   std::string bytes_;

@@ -36,23 +36,25 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(const command& what, const script* runs, time_point deadline,
-                      spi::completion<reply> done) {
-  if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
+void connection::send(const command& what, pending&& rest) {
+  if (guard_.forked()) {
+    return rest.done(failure(errc::cancelled, "forked from the client's process"));
+  }
   const time_point now = net_.reactor->now();
-  pending rest{std::move(done), deadline, what.replies(), {}, std::nullopt, runs};
+  const time_point deadline = rest.deadline;
   mutex_lock lock(mutex_);
   if (state_ != state::open || deadline <= now) {
-    return send_later(lock, what, runs, std::move(rest), now);
+    return send_later(lock, what, std::move(rest), now);
   }
   if (in_flight_.size() >= command_limit || link_->unsent() >= net::stream::unsent_limit) {
     lock.unlock();
     return rest.done(failure(errc::overloaded,
                              "redis " + options_->where.text() + ": too many commands at once"));
   }
-  if (now - heard_at_ >= quiet) rest.again = what;
+  rest.again = now - heard_at_ >= quiet;
+  if (rest.again && !rest.kept) rest.kept = what;
+  queue(what, rest.runs);
   in_flight_.push_back(std::move(rest));
-  queue(what, runs);
   watch_deadline(deadline);
   if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   const std::shared_ptr<link> out = link_;
@@ -70,8 +72,7 @@ void connection::queue(const command& what, const script* runs) {
 }
 
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
-void connection::send_later(mutex_lock& lock, const command& what, const script* runs, pending rest,
-                            time_point now) {
+void connection::send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now) {
   const std::string where = "redis " + options_->where.text() + ", " + what.verb();
   std::optional<error> refusal;
   if (state_ == state::closed) {
@@ -89,7 +90,8 @@ void connection::send_later(mutex_lock& lock, const command& what, const script*
     return rest.done(tl::unexpected(*refusal));
   }
   watch_deadline(rest.deadline);
-  waiting_.push_back({what, runs, std::move(rest)});
+  if (!rest.kept) rest.kept = what;
+  waiting_.push_back(std::move(rest));
   if (state_ != state::idle) return;
   if (now >= not_before_) return connect(lock);
   rest_or_idle();
@@ -128,9 +130,9 @@ void connection::opened(link& which, const server_info& server) {
   last_failure_.reset();
   server_ = server;
   known_.clear();
-  for (waiting& one : waiting_) {
-    queue(one.what, one.runs);
-    in_flight_.push_back(std::move(one.rest));
+  for (pending& one : waiting_) {
+    queue(*one.kept, one.runs);
+    in_flight_.push_back(std::move(one));
   }
   waiting_.clear();
   lock.unlock();
@@ -152,8 +154,8 @@ void connection::received(link& which, std::vector<reply>& replies) {
   heard_at_ = net_.reactor->now();
   std::size_t taken = 0;
   while (taken < replies.size() && !in_flight_.empty()) {
-    if (replies[taken].is_error("NOSCRIPT")) known_.clear();
-    match(replies[taken++], finished);
+    reply& answer = replies[taken++];
+    if (!answer.is_error("NOSCRIPT") || !send_in_full()) match(answer, finished);
   }
   const bool unasked = taken < replies.size();
   lock.unlock();
@@ -170,6 +172,19 @@ void connection::received(link& which, std::vector<reply>& replies) {
              "redis " + options_->where.text() +
                  (unasked ? ": protocol error: an answer to no question" : ": became a replica")},
             net_.reactor->now());
+}
+
+// The server knows no script any more. True: the one that it answered goes once more. Called with the mutex
+// held; in_flight_ is not empty.
+bool connection::send_in_full() {
+  known_.clear();
+  if (!std::exchange(in_flight_.front().in_full, false)) return false;
+  pending rest = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  rest.again = false;
+  queue(*rest.kept, rest.runs);
+  in_flight_.push_back(std::move(rest));
+  return true;
 }
 
 // Called with the mutex held; in_flight_ is not empty.
@@ -192,10 +207,8 @@ void connection::ended(link& which, const error& why) {
   // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
   if (state_ == state::open && !in_flight_.empty() && in_flight_.front().again) {
     for (pending& one : in_flight_) {
-      if (!one.again) break;
-      command what = *std::exchange(one.again, std::nullopt);
-      const script* const runs = one.runs;
-      waiting_.push_back({std::move(what), runs, std::move(one)});
+      if (!std::exchange(one.again, false)) break;
+      waiting_.push_back(std::move(one));
     }
     std::erase_if(in_flight_, [](const pending& one) { return !one.done; });
   }
@@ -213,7 +226,7 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
                                   std::make_move_iterator(in_flight_.end()));
   in_flight_.clear();
   if (definite(why)) {
-    for (waiting& one : waiting_) unanswered.push_back(std::move(one.rest));
+    for (pending& one : waiting_) unanswered.push_back(std::move(one));
     waiting_.clear();
   }
   rest_or_idle();
@@ -252,9 +265,9 @@ void connection::check_deadlines() {
   const error late{errc::unavailable,
                    "redis " + options_->where.text() + ": not connected in time" + reason};
   std::vector<pending> expired;
-  std::erase_if(waiting_, [&](waiting& one) {
-    if (one.rest.deadline > now) return false;
-    expired.push_back(std::move(one.rest));
+  std::erase_if(waiting_, [&](pending& one) {
+    if (one.deadline > now) return false;
+    expired.push_back(std::move(one));
     return true;
   });
   const bool unanswered =
@@ -263,7 +276,7 @@ void connection::check_deadlines() {
   if (!unanswered) {
     for (const pending& one : in_flight_) next = std::min(next, one.deadline);
   }
-  for (const waiting& one : waiting_) next = std::min(next, one.rest.deadline);
+  for (const pending& one : waiting_) next = std::min(next, one.deadline);
   if (next != time_point::max()) watch_deadline(next);
   if (unanswered) {
     drop_link(lock, {errc::unavailable, "redis " + options_->where.text() + ": no answer in time"},
@@ -281,7 +294,7 @@ void connection::close() noexcept {
   const std::shared_ptr<link> gone = std::move(link_);
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
-  for (waiting& one : waiting_) unanswered.push_back(std::move(one.rest));
+  for (pending& one : waiting_) unanswered.push_back(std::move(one));
   in_flight_.clear();
   waiting_.clear();
   const auto timers = {alarm_, rest_timer_};

@@ -71,13 +71,23 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // unavailable: no answer in time, or the link broke; the command may have been executed. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
   void send(const command& what, time_point deadline, spi::completion<reply> done) {
-    send(what, nullptr, deadline, std::move(done));
+    send(what, {.done = std::move(done), .deadline = deadline, .replies = what.replies()});
   }
   // A command that script::by_hash() made. The script lives at least until `done` is called.
   // NOSCRIPT: nothing was executed; from then on all scripts go in full once more.
   void run(const script& what, const command& by_hash, time_point deadline,
            spi::completion<reply> done) {
-    send(by_hash, &what, deadline, std::move(done));
+    send(by_hash, {.done = std::move(done),
+                   .deadline = deadline,
+                   .replies = by_hash.replies(),
+                   .runs = &what});
+  }
+  // The same, and once more in full where the server answers NOSCRIPT.
+  void call(const script& what, command by_hash, time_point deadline, spi::completion<reply> done) {
+    pending rest{.done = std::move(done), .deadline = deadline, .in_full = true, .runs = &what};
+    rest.kept = std::move(by_hash);
+    rest.replies = rest.kept->replies();
+    send(*rest.kept, std::move(rest));
   }
 
   // Afterwards every completion has been called, with unavailable. Not from within a lock that
@@ -100,17 +110,14 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   static constexpr duration quiet = std::chrono::seconds(1);
 
   struct pending {
-    spi::completion<reply> done;
-    time_point deadline;
-    std::uint32_t replies;         // still to come
-    std::vector<reply> gathered;   // of a command with several
-    std::optional<command> again;  // sent after a quiet time: may be sent once more
-    const script* runs = nullptr;
-  };
-  struct waiting {
-    command what;
-    const script* runs;  // or null
-    pending rest;
+    spi::completion<reply> done{};
+    time_point deadline{};
+    std::uint32_t replies = 1;      // still to come
+    std::vector<reply> gathered{};  // of a command with several
+    std::optional<command> kept{};  // where it may be sent later, or once more
+    bool again = false;             // sent after a quiet time: may be sent once more
+    bool in_full = false;           // to be sent once more, in full, if the server answers NOSCRIPT
+    const script* runs = nullptr;   // or null
   };
   struct answered {
     spi::completion<reply> done;
@@ -120,13 +127,13 @@ class connection final : public link_user, public std::enable_shared_from_this<c
 
   connection(net::network net, server_options options, events tell);
 
-  void send(const command& what, const script* runs, time_point deadline,
-            spi::completion<reply> done);
-  void send_later(mutex_lock& lock, const command& what, const script* runs, pending rest,
-                  time_point now);
+  // `what` may be what `rest` keeps.
+  void send(const command& what, pending&& rest);
+  void send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now);
   void queue(const command& what, const script* runs);
   void connect(mutex_lock& lock);
   void rest_or_idle();
+  bool send_in_full();
   void match(reply& answer, std::pmr::vector<answered>& into);
   void watch_deadline(time_point deadline);
   void check_deadlines();
@@ -146,7 +153,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   state state_ = state::idle;
   std::shared_ptr<link> link_;
   std::deque<pending> in_flight_;
-  std::deque<waiting> waiting_;
+  std::deque<pending> waiting_;              // each keeps its command
   std::vector<const script*> known_;         // were sent in full on this link
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;

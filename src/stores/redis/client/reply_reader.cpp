@@ -123,7 +123,8 @@ constexpr std::size_t number_size = number_digits + 3;
 // Takes a whole number off the front of `bytes`: what a script of ours mostly answers, without the
 // parser's buffer. Only what is certain; all else, and what is wrong, is the parser's matter.
 std::optional<std::int64_t> take_number(std::string_view& bytes) noexcept {
-  if (bytes.size() < 4 || bytes[0] != ':' || bytes[1] < '1' || bytes[1] > '9') return std::nullopt;
+  if (bytes.size() < 4 || bytes[0] != ':' || bytes[1] < '0' || bytes[1] > '9') return std::nullopt;
+  if (bytes[1] == '0' && bytes[2] != '\r') return std::nullopt;
   const char* const last = bytes.data() + std::min(bytes.size() - 2, number_digits + 1);
   std::int64_t value = 0;
   const char* const end = std::from_chars(bytes.data() + 1, last, value).ptr;

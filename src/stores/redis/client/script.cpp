@@ -29,13 +29,11 @@ std::string sha1(const std::string& text) {
 }  // namespace
 
 script::script(std::string text, gives what)
-    : text_(std::move(text)), hash_(sha1(text_)), purpose_(what) {}
+    : text_(std::move(text)), hash_(sha1(text_)), by_hash_({"EVALSHA", hash_}), purpose_(what) {}
 
 command script::by_hash(std::span<const std::string_view> keys,
                         std::span<const std::string_view> arguments) const {
-  const std::string count = std::to_string(keys.size());
-  const std::array<std::string_view, 3> start{"EVALSHA", hash_, count};
-  return command(start, keys, arguments);
+  return command(by_hash_, keys, arguments);
 }
 
 command script::in_full(const command& made) const { return made.with_start({"EVAL", text_}); }
@@ -45,22 +43,7 @@ command script::load() const { return command{"SCRIPT", "LOAD", text_}; }
 void run_script(const std::shared_ptr<connection>& with, const script& what,
                 std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
                 time_point deadline, spi::completion<reply> done) {
-  struct call_state {
-    command sent;
-    spi::completion<reply> done;
-  };
-  auto kept =
-      std::make_unique<call_state>(call_state{what.by_hash(keys, arguments), std::move(done)});
-  const command& sent = kept->sent;
-  // Not the connection itself, which keeps this until it is answered.
-  with->run(what, sent, deadline,
-            [weak = std::weak_ptr(with), &what, deadline,
-             state = std::move(kept)](result<reply> answer) mutable {
-              if (!answer || !answer->is_error("NOSCRIPT")) return state->done(std::move(answer));
-              const std::shared_ptr<connection> again = weak.lock();
-              if (again == nullptr) return state->done(failure(errc::unavailable, "closed"));
-              again->run(what, state->sent, deadline, std::move(state->done));
-            });
+  with->call(what, what.by_hash(keys, arguments), deadline, std::move(done));
 }
 
 }  // namespace holdfast::redis

@@ -39,11 +39,11 @@ class script {
  private:
   std::string text_;
   std::string hash_;
+  command::opening by_hash_;
   gives purpose_;
 };
 
-// Calls it, and once more in full if the server answers NOSCRIPT, which means that nothing was
-// executed. As connection::send() otherwise. The script lives at least until `done` is called.
+// Calls it, and once more in full if the server answers NOSCRIPT: connection::call().
 void run_script(const std::shared_ptr<connection>& with, const script& what,
                 std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
                 time_point deadline, spi::completion<reply> done);

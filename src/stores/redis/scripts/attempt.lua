@@ -1,8 +1,8 @@
 -- Places a claim if it is new, answers where it stands if not.
 -- KEYS: state, observed marker. ARGV: claim, name (absent or empty where the key tells it).
 -- {1, now, fence, ttl, flags}: granted; a number: granted, it is now and the fence, the ttl is the claim's,
--- no flags (a table takes the server as long as a command); {0, now, queued, recheck after, blocker}:
--- blocked; {-1, now, why, number}: refused.
+-- no flags (a table takes the server as long as a command); a string with now, recheck after, queued and
+-- blocker: blocked; {-1, now, why, number}: refused.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local found = redis.call('MGET', KEYS[1], KEYS[2])
@@ -103,9 +103,9 @@ do
           line_side, changed = math.max(line_side, now + 2 * need), true
           till = string.format('%.0f', math.floor(line_side / 1000))
         end
-        answer = { 0, now, 1, recheck, (unpack_bytes('>I2c0', state, claim_at + 80)) }
+        answer = pack('>ddBc0', now, recheck, 1, (unpack_bytes('>I2c0', state, claim_at + 80)))
       elseif queued == 0 and not known then
-        answer = { 0, now, 0, fin - now, (unpack_bytes('>I2c0', state, claim_at + 80)) }
+        answer = pack('>ddBc0', now, fin - now, 0, (unpack_bytes('>I2c0', state, claim_at + 80)))
       end
     elseif wish == EXCLUSIVE then
       local mine
@@ -162,7 +162,7 @@ end
 
 local function blocked(w)
   -- Asked before the writing: reading what was written would show it twice.
-  local answer = { 0, now, w and 1 or 0, R.recheck_after(claim), R.blocker_of(claim) }
+  local answer = pack('>ddBc0', now, R.recheck_after(claim), w and 1 or 0, R.blocker_of(claim))
   why = R.commit(w and w == R.joined)
   if why then return R.refusal(why) end
   return answer

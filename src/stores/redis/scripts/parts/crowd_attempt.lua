@@ -64,7 +64,7 @@ if (crowd or idle) and held < limit.claims and waiting < limit.claims
         waiting = waiting + 1
         changed, grows = true, true
       else
-        answer = { 0, now, 0, ends - now, sub(there[1], 111) }
+        answer = pack('>ddBc0', now, ends - now, 0, sub(there[1], 111))
       end
       if place then
         local recheck =
@@ -76,7 +76,7 @@ if (crowd or idle) and held < limit.claims and waiting < limit.claims
           line_side, changed = math.max(line_side, now + 2 * need), true
           till = string.format('%.0f', math.floor(line_side / 1000))
         end
-        answer = { 0, now, 1, recheck, sub(there[1], 111) }
+        answer = pack('>ddBc0', now, recheck, 1, sub(there[1], 111))
       end
     end
   end
