@@ -239,7 +239,9 @@ void link::finish_phase(harvest& into) {
         limit_set_up(installation_limit);
         return enter(phase::locking);
       }
+      // Not always the first time: what was made may have been dropped again meanwhile.
       script_ = installation(options_->prefix, options_->strategy);
+      installed_ = 0;
       return enter(phase::installing);
     case phase::locking:
       if (talk_->rows().empty() || talk_->rows().front() != "1") {
