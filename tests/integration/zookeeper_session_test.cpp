@@ -201,6 +201,15 @@ TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_tells) {
   EXPECT_LE(held->ttl(), 800ms);
 }
 
+TEST_F(zookeeper_session, a_long_lock_delay_leaves_something_of_a_short_ttl) {
+  // Broken: the margin for clocks is taken of both, nothing is left, and the caller waits for ever.
+  const client a = open();
+  for (const renew how : {renew::automatic, renew::never}) {
+    const lock_options options{.ttl = 1s, .renew = how, .lock_delay = 110s};
+    EXPECT_TRUE(mutex(a, "stock", options).acquire({.wait = patience}));
+  }
+}
+
 TEST_F(zookeeper_session, what_is_too_large_for_the_server_is_refused_before_it_is_sent) {
   // Broken: the server closes the connection, and every other lock of the client goes with it (H62).
   const client a = through_gate();

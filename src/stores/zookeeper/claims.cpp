@@ -181,11 +181,13 @@ void zookeeper_store::settle(const entry_ptr& which, result<spi::outcome> outcom
     } else if (outcome && std::holds_alternative<spi::granted>(*outcome)) {
       const time_point at = now();
       const bool first = std::exchange(which->where, entry::phase::held) != entry::phase::held;
-      if (first) which->granted_at = at;
+      const time_point since = which->granted_at == time_point{} ? at : which->granted_at;
       const spi::granted grant = grant_of(*which, at);
+      // What is worth nothing is believed by nobody: the time of a lease that is not renewed has not begun.
+      if (grant.ttl > duration{0}) which->granted_at = since;
       const spi::claim& claim = *which->claim;
       which->end_at = claim.renewed ? at + std::max(claim.ttl, grant.ttl) + claim.lock_delay
-                                    : which->granted_at + claim.ttl + claim.lock_delay;
+                                    : since + claim.ttl + claim.lock_delay;
       outcome = grant;
       if (first && attempts.empty()) tell = which->wakeup;
     } else if (outcome) {

@@ -41,9 +41,10 @@ claim_kind kind_of(const spi::claim& claim) {
 }
 
 // The session outlives the lease by what it must: its lock delay, and the age of a proof where
-// nothing renews it.
+// nothing renews it. The margin for clocks is taken of all of it: of a long delay it would be more than
+// a short ttl.
 duration session_time(const spi::claim& claim) {
-  return (claim.renewed ? claim.ttl : claim.ttl * 2) + claim.lock_delay;
+  return (claim.renewed ? claim.ttl : claim.ttl * 2) + claim.lock_delay + claim.lock_delay / 50;
 }
 
 spi::server_time server_time_of(time_point at) { return spi::server_time(at.time_since_epoch()); }
