@@ -253,7 +253,10 @@ TEST_F(run, two_hundred_at_once_count_exactly) {
         begin({"run", "counter", "--", "sh", "-c",
                "n=$(cat counter); echo $((n + 1)) >counter.new; mv counter.new counter"}));
   }
-  for (process& one : all) EXPECT_EQ(one.end().code, 0);
+  for (process& one : all) {
+    const answer got = one.end();
+    EXPECT_EQ(got.code, 0) << got.err;
+  }
   EXPECT_EQ(std::stoi(read_file(home_ / "counter")), 200);
   EXPECT_TRUE(is_free("counter"));
 }

@@ -27,7 +27,7 @@ class torture : public command_line {
   // A machine that stands still for as long as a run lasts shows little, and says so: then for longer.
   answer run_for(int seconds, const words& options, const words& global = {}) {
     answer got;
-    for (const int times : {1, 3}) {
+    for (const int times : {1, 3, 9}) {
       words line = global;
       line.insert(line.end(), {"torture", "--duration", std::to_string(seconds * times) + "s"});
       line.insert(line.end(), options.begin(), options.end());
