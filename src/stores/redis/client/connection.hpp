@@ -82,11 +82,10 @@ class connection final : public link_user, public std::enable_shared_from_this<c
                    .replies = by_hash.replies(),
                    .runs = &what});
   }
-  // The same, and once more in full where the server answers NOSCRIPT.
+  // The same with a command of one answer, and once more in full where that is NOSCRIPT.
   void call(const script& what, command by_hash, time_point deadline, spi::completion<reply> done) {
     pending rest{.done = std::move(done), .deadline = deadline, .in_full = true, .runs = &what};
     rest.kept = std::move(by_hash);
-    rest.replies = rest.kept->replies();
     send(*rest.kept, std::move(rest));
   }
 
