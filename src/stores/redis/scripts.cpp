@@ -24,7 +24,7 @@ constexpr source sources[] = {
 };
 
 script made(std::string_view name, channel_id::flavour how,
-            script::gives what = script::gives::nothing) {
+            script::gives what = script::gives::nothing, script::bundling bundled = {}) {
   const auto* const found = std::ranges::find(sources, name, &source::name);
   if (found == std::end(sources)) throw std::logic_error("no script " + std::string(name));
   std::string text(found->text);
@@ -38,15 +38,17 @@ script made(std::string_view name, channel_id::flavour how,
                  "local sharded = redis.REDIS_VERSION_NUM ~= nil\n"
                  "redis.call('EXISTS', KEYS[1], KEYS[1] .. '/')");
   }
-  return script(std::move(text), what);
+  return script(std::move(text), what, std::move(bundled));
 }
 
 }  // namespace
 
 std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   constexpr auto holds = script::gives::holds;
+  const auto bundle = std::make_shared<const script>(made("bundle", how, holds));
   return std::make_shared<const scripts>(scripts{
-      made("attempt", how, holds), made("leave", how), made("renew", how, holds),
+      made("attempt", how, holds, {bundle, 'a'}),
+      made("leave", how, script::gives::nothing, {bundle, 'l'}), made("renew", how, holds),
       made("change", how, holds), made("revoke", how), made("inspect", how), made("list", how),
       made("latch", how, holds), made("vote", how, holds), made("raise", how, holds),
       made("simple_attempt", how, holds), made("simple_leave", how),

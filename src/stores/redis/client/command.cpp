@@ -2,7 +2,6 @@
 #include "stores/redis/client/command.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <limits>
@@ -68,15 +67,35 @@ command::command(std::span<const std::string_view> words)
 
 command::command(const opening& start, std::span<const std::string_view> keys,
                  std::span<const std::string_view> arguments)
-    : verb_(start.verb) {
-  std::array<char, count_size> digits;
-  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), keys.size()).ptr;
-  const std::string_view count(digits.data(), static_cast<std::size_t>(end - digits.data()));
+    : verb_(start.verb), keys_(keys.size()), arguments_(arguments.size()) {
+  const std::string count = std::to_string(keys_);
   bytes_.resize(2 * frame_size + start.bytes.size() + count.size() + size_of(keys) +
                 size_of(arguments));
-  char* to = put_count(bytes_.data(), '*', start.words + 1 + keys.size() + arguments.size());
+  char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
   to = put_word(std::ranges::copy(start.bytes, to).out, count);
-  finish(put_words(put_words(to, keys), arguments));
+  keys_at_ = offset(to);
+  to = put_words(to, keys);
+  arguments_at_ = offset(to);
+  finish(put_words(to, arguments));
+}
+
+command::command(const opening& start, const calls& all)
+    : verb_(start.verb), keys_(all.keys), arguments_(1 + all.letters.size()) {
+  const std::string count = std::to_string(keys_);
+  bytes_.resize(3 * frame_size + start.bytes.size() + count.size() + all.key_bytes.size() +
+                all.letters.size() + all.argument_bytes.size());
+  char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
+  to = put_word(std::ranges::copy(start.bytes, to).out, count);
+  to = std::ranges::copy(all.key_bytes, to).out;
+  to = put_word(to, all.letters);
+  finish(std::ranges::copy(all.argument_bytes, to).out);
+}
+
+void command::calls::add(const command& one, char letter) {
+  keys += one.keys_;
+  key_bytes.append(one.bytes_, one.keys_at_, one.arguments_at_ - one.keys_at_);
+  letters += letter;
+  argument_bytes.append(one.bytes_, one.arguments_at_);
 }
 
 void command::finish(const char* end) {

@@ -21,11 +21,23 @@ class command {
     std::string bytes;
   };
 
+  // Calls of scripts, to be put into one: of each the keys, a letter, and its argument.
+  struct calls {
+    void add(const command& one, char letter);
+
+    std::size_t keys = 0;
+    std::string key_bytes{};
+    std::string letters{};
+    std::string argument_bytes{};
+  };
+
   // The words: verb and arguments, any bytes.
   explicit command(std::span<const std::string_view> words);
   // As scripts are called: the opening, the number of keys, the keys, the arguments.
   command(const opening& start, std::span<const std::string_view> keys,
           std::span<const std::string_view> arguments);
+  // All keys, a word of all letters, all arguments.
+  command(const opening& start, const calls& all);
   command(std::initializer_list<std::string_view> words)
       : command(std::span(words.begin(), words.size())) {}
 
@@ -38,15 +50,25 @@ class command {
 
   [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint32_t replies() const noexcept { return replies_; }
+  // Of a script's call.
+  [[nodiscard]] std::size_t argument_count() const noexcept { return arguments_; }
   [[nodiscard]] const std::string& verb() const noexcept { return verb_; }
 
  private:
   command() = default;
   void finish(const char* end);
+  [[nodiscard]] std::size_t offset(const char* at) const noexcept {
+    return static_cast<std::size_t>(at - bytes_.data());
+  }
 
   std::string verb_;  // of the first, for messages
   std::string bytes_;
   std::uint32_t replies_ = 1;
+  // Of a script's call.
+  std::size_t keys_ = 0;
+  std::size_t arguments_ = 0;
+  std::size_t keys_at_ = 0;  // in the bytes
+  std::size_t arguments_at_ = 0;
 };
 
 }  // namespace holdfast::redis

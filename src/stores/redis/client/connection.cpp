@@ -24,6 +24,7 @@ connection::connection(net::network net, server_options options, events tell)
     : net_(std::move(net)),
       options_(std::make_shared<const server_options>(std::move(options))),
       tell_(std::move(tell)),
+      pacing_(options_->pace),
       backoff_(options_->backoff) {}
 
 std::shared_ptr<connection> connection::make(net::network net, server_options options,
@@ -46,29 +47,48 @@ void connection::send(const command& what, pending&& rest) {
   if (state_ != state::open || deadline <= now) {
     return send_later(lock, what, std::move(rest), now);
   }
-  if (in_flight_.size() >= command_limit || link_->unsent() >= net::stream::unsent_limit) {
+  if (pacing_.under_way() + held_.size() >= command_limit ||
+      link_->unsent() >= net::stream::unsent_limit) {
     lock.unlock();
     return rest.done(failure(errc::overloaded,
                              "redis " + options_->where.text() + ": too many commands at once"));
   }
-  rest.again = now - heard_at_ >= quiet;
-  if (rest.again && !rest.kept) rest.kept = what;
-  queue(what, rest.runs);
-  in_flight_.push_back(std::move(rest));
   watch_deadline(deadline);
+  if (rest.in_full && (!held_.empty() || pacing_.holds_back())) {
+    held_.push_back(std::move(rest));
+    if (held_.size() < options_->pace.enough) return;
+    queue_held();
+  } else {
+    queue_held();
+    rest.again = now - heard_at_ >= quiet;
+    if (rest.again && !rest.kept) rest.kept = what;
+    queue(what, std::move(rest));
+  }
   if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+  pacing_.begin_write(now);
   const std::shared_ptr<link> out = link_;
   lock.unlock();
   out->flush();
 }
 
 // Called with the mutex held and the link open.
-void connection::queue(const command& what, const script* runs) {
-  if (runs == nullptr || std::ranges::find(known_, runs) != known_.end()) {
-    return link_->queue(what.bytes());
+void connection::queue(const command& what, pending&& rest) {
+  if (rest.runs == nullptr || std::ranges::find(known_, rest.runs) != known_.end()) {
+    link_->queue(what.bytes());
+  } else {
+    link_->queue(rest.runs->in_full(what).bytes());
+    known_.push_back(rest.runs);
   }
-  link_->queue(runs->in_full(what).bytes());
-  known_.push_back(runs);
+  pacing_.queue(rest.size());
+  in_flight_.push_back(std::move(rest));
+}
+
+// Called with the mutex held and the link open.
+void connection::queue_held() {
+  while (!held_.empty()) {
+    pending next = bundler_.take(held_);
+    queue(*next.kept, std::move(next));
+  }
 }
 
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
@@ -130,11 +150,10 @@ void connection::opened(link& which, const server_info& server) {
   last_failure_.reset();
   server_ = server;
   known_.clear();
-  for (pending& one : waiting_) {
-    queue(*one.kept, one.runs);
-    in_flight_.push_back(std::move(one));
-  }
+  pacing_.restart();
+  for (pending& one : waiting_) queue(*one.kept, std::move(one));
   waiting_.clear();
+  pacing_.begin_write(opened_at_);
   lock.unlock();
   if (tell_.opened) tell_.opened(server);
   which.flush();
@@ -158,15 +177,25 @@ void connection::received(link& which, std::vector<reply>& replies) {
     if (!answer.is_error("NOSCRIPT") || !send_in_full()) match(answer, finished);
   }
   const bool unasked = taken < replies.size();
+  pacing_.end_writes(heard_at_);
+  if (!pacing_.holds_back()) queue_held();
+  const bool more = pacing_.begin_write(heard_at_);
   lock.unlock();
+  if (more) which.flush();  // the server is at it while we tell
 
   delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   for (answered& one : finished) one.done(std::move(one.answer));
   delivering_.store({}, std::memory_order_relaxed);
 
-  if (!unasked && !demoted) return which.flush();
+  const bool sound = !unasked && !demoted;
+  if (sound && which.unsent() == 0) return;
   lock.lock();
   if (&which != link_.get()) return;
+  if (sound) {
+    pacing_.begin_write(heard_at_);
+    lock.unlock();
+    return which.flush();
+  }
   drop_link(lock,
             {errc::unavailable,
              "redis " + options_->where.text() +
@@ -182,8 +211,8 @@ bool connection::send_in_full() {
   pending rest = std::move(in_flight_.front());
   in_flight_.pop_front();
   rest.again = false;
-  queue(*rest.kept, rest.runs);
-  in_flight_.push_back(std::move(rest));
+  pacing_.answer(rest.size());
+  queue(*rest.kept, std::move(rest));
   return true;
 }
 
@@ -197,8 +226,25 @@ void connection::match(reply& answer, std::pmr::vector<answered>& into) {
     answer.kind = reply::type::array;
     answer.elements = std::move(first.gathered);
   }
+  pacing_.answer(first.size());
+  if (!first.members.empty()) return open_bundle(answer, into);
   into.push_back({std::move(first.done), std::move(answer)});
   in_flight_.pop_front();
+}
+
+// Called with the mutex held; a bundle is the first in flight.
+void connection::open_bundle(reply& answer, std::pmr::vector<answered>& into) {
+  pending whole = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  std::vector<reply> answers = bundler_.open(whole, std::move(answer));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    pending& one = whole.members[i];
+    if (answers[i].is(reply::type::nil)) {
+      queue(*one.kept, std::move(one));
+    } else {
+      into.push_back({std::move(one.done), std::move(answers[i])});
+    }
+  }
 }
 
 void connection::ended(link& which, const error& why) {
@@ -206,11 +252,10 @@ void connection::ended(link& which, const error& why) {
   if (&which != link_.get()) return;
   // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
   if (state_ == state::open && !in_flight_.empty() && in_flight_.front().again) {
-    for (pending& one : in_flight_) {
-      if (!std::exchange(one.again, false)) break;
-      waiting_.push_back(std::move(one));
+    while (!in_flight_.empty() && std::exchange(in_flight_.front().again, false)) {
+      waiting_.push_back(std::move(in_flight_.front()));
+      in_flight_.pop_front();
     }
-    std::erase_if(in_flight_, [](const pending& one) { return !one.done; });
   }
   drop_link(lock, why, net_.reactor->now());
 }
@@ -225,6 +270,8 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
   in_flight_.clear();
+  for (pending& one : held_) waiting_.push_back(std::move(one));
+  held_.clear();
   if (definite(why)) {
     for (pending& one : waiting_) unanswered.push_back(std::move(one));
     waiting_.clear();
@@ -237,7 +284,10 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
 }
 
 void connection::refuse(std::vector<pending> those, const error& why) {
-  for (pending& one : those) one.done(tl::unexpected(why));
+  for (pending& one : those) {
+    if (one.done) one.done(tl::unexpected(why));
+    for (pending& member : one.members) member.done(tl::unexpected(why));
+  }
 }
 
 // Called with the mutex held. One timer for all: it is set anew only for an earlier deadline.
@@ -262,21 +312,27 @@ void connection::check_deadlines() {
   } else if (state_ == state::connecting) {
     reason = std::string(" (") + link_->progress() + ")";
   }
-  const error late{errc::unavailable,
-                   "redis " + options_->where.text() + ": not connected in time" + reason};
+  const error late{
+      errc::unavailable,
+      "redis " + options_->where.text() +
+          (state_ == state::open ? ": no answer in time" : ": not connected in time" + reason)};
   std::vector<pending> expired;
-  std::erase_if(waiting_, [&](pending& one) {
-    if (one.deadline > now) return false;
-    expired.push_back(std::move(one));
-    return true;
-  });
+  for (auto* const unsent : {&waiting_, &held_}) {
+    std::erase_if(*unsent, [&](pending& one) {
+      if (one.deadline > now) return false;
+      expired.push_back(std::move(one));
+      return true;
+    });
+  }
   const bool unanswered =
       std::ranges::any_of(in_flight_, [now](const pending& one) { return one.deadline <= now; });
   time_point next = time_point::max();
   if (!unanswered) {
     for (const pending& one : in_flight_) next = std::min(next, one.deadline);
   }
-  for (const pending& one : waiting_) next = std::min(next, one.deadline);
+  for (const auto* const unsent : {&waiting_, &held_}) {
+    for (const pending& one : *unsent) next = std::min(next, one.deadline);
+  }
   if (next != time_point::max()) watch_deadline(next);
   if (unanswered) {
     drop_link(lock, {errc::unavailable, "redis " + options_->where.text() + ": no answer in time"},
@@ -294,9 +350,11 @@ void connection::close() noexcept {
   const std::shared_ptr<link> gone = std::move(link_);
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
-  for (pending& one : waiting_) unanswered.push_back(std::move(one));
+  for (auto* const unsent : {&held_, &waiting_}) {
+    for (pending& one : *unsent) unanswered.push_back(std::move(one));
+    unsent->clear();
+  }
   in_flight_.clear();
-  waiting_.clear();
   const auto timers = {alarm_, rest_timer_};
   lock.unlock();
   for (const auto timer : timers) net_.reactor->cancel(timer);

@@ -6,9 +6,12 @@
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
+#include "stores/redis/client/bundler.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/link.hpp"
 #include "stores/redis/client/options.hpp"
+#include "stores/redis/client/pacing.hpp"
+#include "stores/redis/client/pending.hpp"
 #include "stores/redis/client/reply.hpp"
 
 #include <holdfast/clock.hpp>
@@ -30,8 +33,6 @@
 
 namespace holdfast::redis {
 
-class script;
-
 // Thread-safe. Completions are called exactly once, by the command's deadline, under no lock.
 //
 //   state       means                           changes to
@@ -47,9 +48,11 @@ class script;
 //  2. in_flight_ has the commands of the current link in the order in which their bytes were
 //     queued.
 //  3. No I/O and no call to others under the mutex; queueing bytes is neither.
-//  4. Commands are executed in the order in which they were sent, unless one was answered with
+//  4. held_ has something only while an answer is to come, and goes out with one.
+//  5. Commands are executed in the order in which they were sent, unless one was answered with
 //     unavailable. So a script goes in full the first time on a link: sent by a hash that the server
-//     does not know, it would be overtaken by what was sent behind it.
+//     does not know, it would be overtaken by what was sent behind it. Only what a bundle turns away, having
+//     done nothing, is executed after what came behind it: it is unanswered until then.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:
   // In flight, or waiting for a link; then overloaded.
@@ -67,7 +70,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  // Writes on the calling thread if the link is open. Error replies of the server are replies.
+  // Writes on the calling thread if the link is open, or soon (pacing.hpp). Error replies of the server are replies.
   // unavailable: no answer in time, or the link broke; the command may have been executed. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
   void send(const command& what, time_point deadline, spi::completion<reply> done) {
@@ -108,16 +111,6 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // out once more on a fresh one. Everything that the store sends may be executed twice.
   static constexpr duration quiet = std::chrono::seconds(1);
 
-  struct pending {
-    spi::completion<reply> done{};
-    time_point deadline{};
-    std::uint32_t replies = 1;      // still to come
-    std::vector<reply> gathered{};  // of a command with several
-    std::optional<command> kept{};  // where it may be sent later, or once more
-    bool again = false;             // sent after a quiet time: may be sent once more
-    bool in_full = false;           // to be sent once more, in full, if the server answers NOSCRIPT
-    const script* runs = nullptr;   // or null
-  };
   struct answered {
     spi::completion<reply> done;
     reply answer;
@@ -129,11 +122,13 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // `what` may be what `rest` keeps.
   void send(const command& what, pending&& rest);
   void send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now);
-  void queue(const command& what, const script* runs);
+  void queue(const command& what, pending&& rest);
+  void queue_held();
   void connect(mutex_lock& lock);
   void rest_or_idle();
   bool send_in_full();
   void match(reply& answer, std::pmr::vector<answered>& into);
+  void open_bundle(reply& answer, std::pmr::vector<answered>& into);
   void watch_deadline(time_point deadline);
   void check_deadlines();
   void drop_link(mutex_lock& lock, const error& why, time_point now);
@@ -152,6 +147,9 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   state state_ = state::idle;
   std::shared_ptr<link> link_;
   std::deque<pending> in_flight_;
+  std::deque<pending> held_;  // each keeps its command; only while something is in flight
+  pacing pacing_;
+  bundler bundler_;
   std::deque<pending> waiting_;              // each keeps its command
   std::vector<const script*> known_;         // were sent in full on this link
   time_point alarm_at_ = time_point::max();  // not later than any deadline

@@ -4,6 +4,7 @@
 #include "net/backoff.hpp"
 #include "net/target.hpp"
 #include "net/tls_context.hpp"
+#include "stores/redis/client/pacing.hpp"
 #include "stores/redis/client/reader_limits.hpp"
 
 #include <holdfast/clock.hpp>
@@ -32,6 +33,7 @@ struct server_options {
   duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS and greeting together
   net::backoff_limits backoff;
   reader_limits limits;
+  pacing::settings pace;
 };
 
 }  // namespace holdfast::redis

@@ -28,13 +28,19 @@ std::string sha1(const std::string& text) {
 
 }  // namespace
 
-script::script(std::string text, gives what)
-    : text_(std::move(text)), hash_(sha1(text_)), by_hash_({"EVALSHA", hash_}), purpose_(what) {}
+script::script(std::string text, gives what, bundling bundled)
+    : text_(std::move(text)),
+      hash_(sha1(text_)),
+      by_hash_({"EVALSHA", hash_}),
+      purpose_(what),
+      bundled_(std::move(bundled)) {}
 
 command script::by_hash(std::span<const std::string_view> keys,
                         std::span<const std::string_view> arguments) const {
   return command(by_hash_, keys, arguments);
 }
+
+command script::by_hash(const command::calls& all) const { return command(by_hash_, all); }
 
 command script::in_full(const command& made) const { return made.with_start({"EVAL", text_}); }
 

@@ -5,41 +5,14 @@
 -- blocker: blocked; {-1, now, why, number}: refused.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local found = redis.call('MGET', KEYS[1], KEYS[2])
+local key = KEYS[1]
+local found = redis.call('MGET', key, KEYS[2])
 local state, observed = found[1], found[2]
-local raw = ARGV[1]
+local raw, name = ARGV[1], ARGV[2] or ''
 
--- The common case, without what the others need: nobody holds, nobody waits, nobody watches.
-if not observed and (not state or string.sub(state, 1, 4) == 'hf2i') then
-  local not_after, ttl, _, _, block, _, _, mode = struct.unpack('>ddddI4I4I4B', raw, 33)
-  if mode == 0 and (not_after == 0 or now <= not_after) then
-    local fence, kept = now, 0
-    if state then
-      local last
-      last, kept = struct.unpack('>dd', state, 5)
-      if last >= now then fence = last + 1 end
-    end
-    local name = ARGV[2] or ''
-    local fin = now + ttl
-    local renewed = kept < fin -- for some time: a new life costs more than the old one kept
-    if renewed then kept = fin + ttl end
-    local bytes = struct.pack('>c4ddI2c0dddI4c0', 'hf2x', fence + math.max(block, 1) - 1, kept, #name, name,
-      fence, fin, now, 0, raw)
-    local done
-    if not renewed then
-      done = redis.call('SET', KEYS[1], bytes, 'KEEPTTL')
-    elseif state then
-      done = redis.call('SET', KEYS[1], bytes, 'PX', 86400000 + math.ceil(2 * ttl / 1000))
-    else
-      done = redis.call('SET', KEYS[1], bytes, 'PX', 86400000 + math.ceil(2 * ttl / 1000), 'NX')
-    end
-    if done then
-      if fence == now then return now end
-      return { 1, now, fence, ttl, 0 }
-    end
-    return { -1, now, 8, 0 } -- a foreign value, which MGET does not show
-  end
-end
+local answer
+--@part free
+if answer then return answer end
 
 --@part settings
 -- Nearly as common: a mutex that somebody holds or waits for.
@@ -48,7 +21,6 @@ do
   local id = sub(raw, 1, 16)
   local not_after, ttl, _, _, block, amount, most, wish, _, queued =
     unpack_bytes('>ddddI4I4I4BBB', raw, 33)
-  local answer
   if ordinary and wish <= SHARED and id ~= holder_id and (not_after == 0 or now <= not_after)
     and (tomb <= now or tonumber(call('ZSCORE', base .. 't' .. tail, id) or 0) <= now) then
     if holds then

@@ -4,29 +4,17 @@
 -- end; absent or empty: no); name (absent or empty where the key tells it).
 -- {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the holder, it is now, or 0
 -- where nobody looked; {-1, now, why}: refused.
-local found = redis.call('MGET', KEYS[1], KEYS[2])
+local key = KEYS[1]
+local found = redis.call('MGET', key, KEYS[2])
 local state, observed = found[1], found[2]
 local raw = ARGV[1]
 
 local remember, if_absent = ARGV[2] == '1', ARGV[2] == '2'
 
--- The common case: it holds, nobody waits, nobody watches. Where it has ended meanwhile, nobody has come
--- since, so it is given back as well as before its end, and nobody looks at the clock, which takes as long
--- as the writing.
-if state and not observed and (ARGV[2] or '') == '' and string.sub(state, 1, 4) == 'hf2x' then
-  local _, kept, name, _, _, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
-  if id == string.sub(raw, 1, 16) then
-    local bytes = 'hf2i' .. string.sub(state, 5, 22 + #name)
-    local done = redis.pcall('SET', KEYS[1], bytes, 'KEEPTTL')
-    if done.err then
-      if not string.find(done.err, 'OOM', 1, true) then return done end
-      -- Out of memory: once a script has written, the server lets it write on. Its life reaches a day
-      -- beyond the hold's end.
-      redis.call('PEXPIREAT', KEYS[1], 86400000 + math.ceil(kept / 1000))
-      redis.call('SET', KEYS[1], bytes, 'KEEPTTL')
-    end
-    return 0
-  end
+if (ARGV[2] or '') == '' then
+  local answer
+--@part sole
+  if answer then return answer end
 end
 
 local t = redis.call('TIME')

@@ -1,0 +1,83 @@
+// When the commands of a connection go out one by one, as they come, and when they wait a little for each other.
+// With many threads at work on a server nearby, a write for each command costs both sides more than the command itself:
+// then a command waits for the next answer, which is on its way, and goes out with all that came meanwhile.
+#pragma once
+
+#include <holdfast/clock.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::redis {
+
+// Not thread-safe.
+class pacing {
+ public:
+  struct settings {
+    // Fewer are sent at once: a thread that is nearly alone never waits for another's answer.
+    std::size_t crowd = 16;
+    // Answers of so many writes are awaited: while the server works at one, the other is under way.
+    std::size_t writes = 2;
+    // So many go out although no answer has come: nothing is gained by waiting for more, and whoever is to read the
+    // answers may be slow.
+    std::size_t enough = 16;
+    // Answers of a server that is further away take too long to be waited for.
+    duration nearby = std::chrono::microseconds(300);
+  };
+
+  explicit pacing(settings how) : how_(how) {}
+
+  // Another link: nothing is under way.
+  void restart() noexcept {
+    queued_ = answered_ = written_ = 0;
+    awaited_ = 0;
+    fastest_ = duration::max();
+  }
+  // `count` commands go out with the next write; as many were answered.
+  void queue(std::size_t count) noexcept { queued_ += count; }
+  void answer(std::size_t count) noexcept { answered_ += count; }
+  [[nodiscard]] std::size_t under_way() const noexcept { return queued_ - answered_; }
+
+  // Whether anything was queued since the last write. If so, it is to be written now.
+  bool begin_write(time_point now) noexcept {
+    if (queued_ == written_) return false;
+    written_ = queued_;
+    if (awaited_ < writes_.size()) ++awaited_;  // else it counts as part of the last
+    writes_[(first_ + awaited_ - 1) % writes_.size()] = {written_, now};
+    return true;
+  }
+  // After answers: the writes that have been answered in full.
+  void end_writes(time_point now) noexcept {
+    while (awaited_ > 0 && writes_[first_].last <= answered_) {
+      // The quickest answer tells how far away the server is, whatever the load is later.
+      fastest_ = std::min(fastest_, now - writes_[first_].at);
+      first_ = (first_ + 1) % writes_.size();
+      --awaited_;
+    }
+  }
+
+  // A command that is queued now had better wait. True only while an answer is to come.
+  [[nodiscard]] bool holds_back() const noexcept {
+    return awaited_ >= how_.writes && under_way() >= how_.crowd && fastest_ <= how_.nearby;
+  }
+
+ private:
+  struct write {
+    std::uint64_t last;  // the command
+    time_point at;
+  };
+
+  const settings how_;
+  std::uint64_t queued_ = 0;
+  std::uint64_t answered_ = 0;
+  std::uint64_t written_ = 0;
+  std::array<write, 16> writes_{};  // those not answered in full: a ring
+  std::size_t first_ = 0;           // of them
+  std::size_t awaited_ = 0;         // how many
+  duration fastest_ = duration::max();
+};
+
+}  // namespace holdfast::redis

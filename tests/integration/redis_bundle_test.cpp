@@ -1,0 +1,376 @@
+// Attempts and releases of many that go to the server as one: each is answered as if it had come alone.
+#ifdef HOLDFAST_WITH_REDIS
+
+#include "redis_scripts_harness.hpp"
+#include "stores/redis/client/bundler.hpp"
+
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+using redis::script;
+
+// Whatever comes while something is unanswered waits, and goes out with the rest.
+redis::server_options held_together(std::uint16_t port, std::size_t enough = 1'000) {
+  redis::server_options options = options_for(port);
+  options.pace = {.crowd = 1, .writes = 1, .enough = enough, .nearby = 1h};
+  return options;
+}
+
+struct redis_bundle : testing::Test {
+  redis_server server;
+  client_side client;
+  std::shared_ptr<connection> line = client.connect(held_together(server.port()));
+  const std::shared_ptr<const redis::scripts> scripts =
+      redis::scripts::make(redis::channel_id::flavour::classic);
+  const redis::sender from{process_name(1), 1min};
+
+  void SetUp() override { settle(); }
+
+  // No script is begun meanwhile.
+  void pause() const { server.cli({"CLIENT", "PAUSE", "60000", "WRITE"}); }
+  void go_on() const { server.cli({"CLIENT", "UNPAUSE"}); }
+
+  // From now on the server is known to be near.
+  void settle() {
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
+  }
+  static spi::claim claim(std::size_t number, std::size_t name) {
+    spi::claim made;
+    made.id.bytes[0] = static_cast<std::uint8_t>(number >> 8U);
+    made.id.bytes[1] = static_cast<std::uint8_t>(number);
+    made.id.bytes[15] = 1;
+    made.resource = {"", "name " + std::to_string(name)};
+    made.ttl = 60s;
+    return made;
+  }
+  static spi::claim claim(std::size_t number) { return claim(number, number); }
+
+  awaited run(const script& what, const spi::claim& one, std::string_view argument,
+              duration limit = ample) {
+    const redis::place at = redis::place_of(one.resource);
+    const std::string mark = redis::observed_key(at.lane);
+    awaited answer(client.reactor());
+    run_script(line, what, std::vector<std::string_view>{at.state, mark},
+               std::vector<std::string_view>{argument}, clock::now() + limit, answer.completion());
+    return answer;
+  }
+  awaited attempt(const spi::claim& one, duration limit = ample) {
+    return run(scripts->attempt, one,
+               redis::claim_bytes(one, from, redis::queueing::allowed, std::nullopt), limit);
+  }
+  awaited leave(const spi::claim& one) {
+    return run(scripts->leave, one, redis::leaving_bytes(one, from));
+  }
+  // What the script answers for an attempt, in words.
+  static std::string told(const awaited& answer, const spi::claim& one) {
+    const result<reply>& raw = answer.get();
+    if (!raw || raw->is_error()) return words(raw);
+    const auto read = redis::answer_of(*raw);
+    if (!read) return read.error().message();
+    const auto outcome = redis::outcome_of(*read, one);
+    if (!outcome) return outcome.error().message();
+    return std::holds_alternative<spi::granted>(*outcome) ? "granted" : "blocked";
+  }
+  // 0: it has none.
+  static std::uint64_t fence_of(const awaited& answer, const spi::claim& one) {
+    const auto read = redis::answer_of(*answer.get());
+    const auto outcome = read ? redis::outcome_of(*read, one) : failure(errc::unavailable, "");
+    if (!outcome || !std::holds_alternative<spi::granted>(*outcome)) return 0;
+    return std::get<spi::granted>(*outcome).fence.value();
+  }
+  static std::int64_t departure(const awaited& answer) {
+    const auto read = redis::answer_of(*answer.get());
+    return read ? read->kind : -9;
+  }
+  // The script itself, or one made of it: attempts, then releases.
+  reply bundled(const script& what, const std::vector<spi::claim>& taken,
+                const std::vector<spi::claim>& given) {
+    std::vector<std::string> kept;
+    std::vector<std::string> said{std::string(taken.size(), 'a') + std::string(given.size(), 'l')};
+    const auto add = [&](const spi::claim& one, std::string argument) {
+      const redis::place at = redis::place_of(one.resource);
+      kept.push_back(at.state);
+      kept.push_back(redis::observed_key(at.lane));
+      said.push_back(std::move(argument));
+    };
+    for (const spi::claim& one : taken) {
+      add(one, redis::claim_bytes(one, from, redis::queueing::allowed, std::nullopt));
+    }
+    for (const spi::claim& one : given) add(one, redis::leaving_bytes(one, from));
+    const awaited answer(client.reactor());
+    run_script(line, what, std::vector<std::string_view>(kept.begin(), kept.end()),
+               std::vector<std::string_view>(said.begin(), said.end()), clock::now() + ample,
+               answer.completion());
+    if (!answer.get()) throw std::runtime_error(answer.get().error().message());
+    return *answer.get();
+  }
+  std::size_t scripts_run() {
+    const std::string text = server.cli({"INFO", "commandstats"});
+    std::size_t sum = 0;
+    for (const char* each : {"cmdstat_eval:calls=", "cmdstat_evalsha:calls="}) {
+      const auto at = text.find(each);
+      if (at != std::string::npos) sum += std::stoul(text.substr(at + std::string(each).size()));
+    }
+    return sum;
+  }
+};
+
+TEST_F(redis_bundle, many_are_taken_and_given_back_by_few_scripts) {
+  // Broken: with many threads the server would begin a script for each of their locks.
+  constexpr std::size_t count = 100;
+  std::vector<awaited> taken;
+  std::vector<awaited> given;
+  pause();
+  for (std::size_t i = 0; i < count; ++i) taken.push_back(attempt(claim(i)));
+  go_on();
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(told(taken[i], claim(i)), "granted") << i;
+  pause();
+  for (std::size_t i = 0; i < count; ++i) given.push_back(leave(claim(i)));
+  go_on();
+  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(departure(given[i]), 1) << i;
+  // One goes at once, the others when it is answered.
+  constexpr std::size_t bundles =
+      (count - 1 + redis::bundler::at_most - 1) / redis::bundler::at_most;
+  EXPECT_EQ(scripts_run(), 2 * (1 + bundles));
+}
+
+TEST_F(redis_bundle, enough_of_them_do_not_wait_for_an_answer) {
+  // Broken: the server would have nothing to do while the thread that is to read its answers has no processor.
+  line = client.connect(held_together(server.port(), 4));
+  settle();
+  server.cli({"CONFIG", "RESETSTAT"});
+  pause();
+  std::vector<awaited> asked;
+  for (std::size_t i = 0; i < 9; ++i) asked.push_back(attempt(claim(i)));
+  go_on();
+  for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(told(asked[i], claim(i)), "granted") << i;
+  EXPECT_EQ(scripts_run(), 3U) << "one, four and four";
+}
+
+TEST_F(redis_bundle, what_is_held_by_others_is_asked_alone) {
+  // Broken: it would be granted twice, or never answered.
+  for (std::size_t i = 0; i < 40; i += 2) ASSERT_EQ(told(attempt(claim(i)), claim(i)), "granted");
+  std::vector<awaited> asked;
+  pause();
+  for (std::size_t i = 0; i < 40; ++i) asked.push_back(attempt(claim(100 + i, i)));
+  go_on();
+  for (std::size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(told(asked[i], claim(100 + i, i)), i % 2 == 0 ? "blocked" : "granted") << i;
+  }
+}
+
+TEST_F(redis_bundle, the_same_name_twice_is_seen_as_it_is_after_the_first) {
+  // Broken: both would be granted, having read the same state.
+  pause();
+  const awaited first = attempt(claim(99));
+  std::vector<awaited> asked;
+  for (std::size_t i = 0; i < 5; ++i) asked.push_back(attempt(claim(i, 7)));
+  go_on();
+  EXPECT_EQ(told(first, claim(99)), "granted");
+  EXPECT_EQ(told(asked[0], claim(0, 7)), "granted");
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_EQ(told(asked[i], claim(i, 7)), "blocked") << i;
+}
+
+TEST_F(redis_bundle, a_name_that_is_given_back_and_taken_at_once_grows_its_fence) {
+  // Broken: whoever checks fences would take the later holder for the earlier one.
+  const std::uint64_t before = fence_of(attempt(claim(1, 7)), claim(1, 7));
+  ASSERT_GT(before, 0U);
+  pause();
+  const awaited first = attempt(claim(99));
+  const awaited gone = leave(claim(1, 7));
+  const awaited next = attempt(claim(2, 7));
+  const awaited last = attempt(claim(3, 8));
+  go_on();
+  EXPECT_EQ(told(first, claim(99)), "granted");
+  EXPECT_EQ(departure(gone), 1);
+  EXPECT_EQ(told(last, claim(3, 8)), "granted");
+  // Turned away, since the state was read before the release; alone it finds the lock free.
+  EXPECT_GT(fence_of(next, claim(2, 7)), before);
+}
+
+TEST_F(redis_bundle, only_the_holder_gives_back) {
+  // Broken: a release that comes late would end the hold of somebody else.
+  ASSERT_EQ(told(attempt(claim(1, 7)), claim(1, 7)), "granted");
+  pause();
+  const awaited first = attempt(claim(99));
+  const awaited stranger = leave(claim(2, 7));
+  const awaited again = attempt(claim(98));
+  go_on();
+  EXPECT_EQ(told(first, claim(99)), "granted");
+  EXPECT_EQ(departure(stranger), 2);
+  EXPECT_EQ(told(again, claim(98)), "granted");
+  EXPECT_EQ(departure(leave(claim(1, 7))), 1);
+}
+
+TEST_F(redis_bundle, scripts_that_are_flushed_are_sent_again) {
+  // Broken (H32): a crowd could take no lock after SCRIPT FLUSH; or one would be executed twice.
+  for (int round = 0; round < 20; ++round) {
+    std::vector<awaited> asked;
+    for (std::size_t i = 0; i < 20; ++i) asked.push_back(attempt(claim(i)));
+    server.cli({"SCRIPT", "FLUSH"});
+    for (std::size_t i = 0; i < 20; ++i) asked.push_back(attempt(claim(100 + i)));
+    for (std::size_t i = 0; i < 20; ++i) {
+      ASSERT_EQ(told(asked[i], claim(i)), "granted");
+      ASSERT_EQ(told(asked[20 + i], claim(100 + i)), "granted");
+    }
+    std::vector<awaited> given;
+    for (std::size_t i = 0; i < 20; ++i) {
+      given.push_back(leave(claim(i)));
+      given.push_back(leave(claim(100 + i)));
+    }
+    for (const awaited& each : given) ASSERT_EQ(departure(each), 1);
+  }
+}
+
+TEST_F(redis_bundle, one_that_fails_does_not_take_the_others_with_it) {
+  // Broken: a foreign value under one name would keep the locks of other names from everybody.
+  const redis::place at = redis::place_of({"", "name 3"});
+  server.cli({"LPUSH", at.state, "foreign"});
+  pause();
+  const awaited first = attempt(claim(99));
+  std::vector<awaited> asked;
+  for (std::size_t i = 0; i < 6; ++i) asked.push_back(attempt(claim(i)));
+  go_on();
+  EXPECT_EQ(told(first, claim(99)), "granted");
+  for (std::size_t i = 0; i < 6; ++i) {
+    if (i == 3) continue;
+    EXPECT_EQ(told(asked[i], claim(i)), "granted") << i;
+  }
+  EXPECT_NE(told(asked[3], claim(3)).find("not holdfast's"), std::string::npos)
+      << told(asked[3], claim(3));
+}
+
+TEST_F(redis_bundle, without_memory_nothing_is_taken_and_everything_given_back) {
+  // Broken: a full server would keep locks for ever; or a crowd would not learn why it gets none.
+  std::vector<awaited> taken;
+  for (std::size_t i = 0; i < 8; ++i) taken.push_back(attempt(claim(i)));
+  for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(told(taken[i], claim(i)), "granted");
+  server.cli({"CONFIG", "SET", "maxmemory", "1"});
+  pause();
+  const awaited first = attempt(claim(99));
+  std::vector<awaited> asked;
+  for (std::size_t i = 0; i < 4; ++i) asked.push_back(attempt(claim(20 + i)));
+  std::vector<awaited> given;
+  for (std::size_t i = 0; i < 8; ++i) given.push_back(leave(claim(i)));
+  go_on();
+  EXPECT_EQ(told(first, claim(99)).substr(0, 4), "-OOM");
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(told(asked[i], claim(20 + i)).substr(0, 4), "-OOM") << i;
+  }
+  for (const awaited& each : given) EXPECT_EQ(departure(each), 1);
+}
+
+TEST_F(redis_bundle, what_was_not_sent_when_the_link_ends_goes_over_the_next) {
+  // Broken: it would be called unavailable although nothing happened; or never answered.
+  pause();
+  const awaited first = attempt(claim(99));
+  std::vector<awaited> held;
+  for (std::size_t i = 0; i < 6; ++i) held.push_back(attempt(claim(i)));
+  server.cli({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  EXPECT_EQ(code(first.get()), errc::unavailable) << "nobody knows";
+  go_on();
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(told(held[i], claim(i)), "granted");
+}
+
+TEST_F(redis_bundle, who_is_held_back_is_answered_by_its_deadline) {
+  server.cli({"CLIENT", "PAUSE", "60000", "ALL"});
+  const awaited first = attempt(claim(99), 500ms);
+  const awaited held = attempt(claim(1), 100ms);
+  EXPECT_EQ(code(held.get()), errc::unavailable);
+  EXPECT_EQ(code(first.get()), errc::unavailable);
+}
+
+TEST_F(redis_bundle, who_is_held_back_is_answered_when_the_connection_is_closed) {
+  server.cli({"CLIENT", "PAUSE", "60000", "ALL"});
+  const awaited first = attempt(claim(99));
+  const awaited held = attempt(claim(1));
+  line->close();
+  EXPECT_EQ(code(held.get()), errc::unavailable);
+  EXPECT_EQ(code(first.get()), errc::unavailable);
+}
+
+TEST_F(redis_bundle, what_somebody_watches_goes_alone) {
+  // Broken: an observer would not hear that a lock was taken, or given back.
+  const script& bundle = *scripts->attempt.bundled().by;
+  const spi::claim mine = claim(1);
+  const spi::claim free1 = claim(2);
+  const spi::claim other = claim(3);
+  ASSERT_EQ(told(attempt(mine), mine), "granted");
+  for (const spi::claim* each : {&mine, &free1}) {
+    server.cli({"SET", redis::observed_key(redis::place_of(each->resource).lane), "1"});
+  }
+  ASSERT_NE(redis::place_of(other.resource).lane, redis::place_of(mine.resource).lane);
+  ASSERT_NE(redis::place_of(other.resource).lane, redis::place_of(free1.resource).lane);
+  const reply answers = bundled(bundle, {free1, other}, {mine});
+  ASSERT_EQ(answers.elements.size(), 3U);
+  EXPECT_TRUE(answers.elements[0].is(reply::type::nil));
+  EXPECT_TRUE(answers.elements[1].is(reply::type::integer));
+  EXPECT_TRUE(answers.elements[2].is(reply::type::nil));
+}
+
+TEST_F(redis_bundle, each_call_of_it_may_fail) {
+  // Broken: a claim would be answered with what happened to another, or counted as taken when it is not.
+  // Two that are free, one that is held, one that is given back.
+  const spi::claim free1 = claim(1);
+  const spi::claim free2 = claim(2);
+  const spi::claim wanted = claim(3, 30);
+  const spi::claim mine = claim(4);
+  const spi::claim holder = claim(5, 30);
+  const script& bundle = *scripts->attempt.bundled().by;
+  const auto holds = [&](const spi::claim& one) {
+    return departure(leave(one)) == 1;  // and gives it back
+  };
+  int met = 0;
+  for (const char* how : {"OOM", "NOPERM", "WRONGTYPE"}) {
+    for (std::size_t nth = 1; nth <= 8; ++nth) {
+      SCOPED_TRACE(std::string(how) + ", call " + std::to_string(nth));
+      ASSERT_EQ(words(client.call(line, {"FLUSHALL"})), "OK");
+      ASSERT_EQ(told(attempt(mine), mine), "granted");
+      ASSERT_EQ(told(attempt(holder), holder), "granted");
+      const script broken = failing(bundle, nth, how);
+      const reply told_all = bundled(broken, {free1, free2, wanted}, {mine});
+      const bool failed = told_all.is_error();  // at the beginning: nothing was done
+      if (!failed) {
+        ASSERT_EQ(told_all.elements.size(), 4U);
+        EXPECT_TRUE(told_all.elements[2].is(reply::type::nil)) << "held by another";
+      }
+      const auto done = [&](std::size_t i) {
+        return !failed && !told_all.elements[i].is(reply::type::nil);
+      };
+      if (failed || !done(0) || !done(1) || !done(3)) ++met;
+      EXPECT_EQ(holds(free1), done(0));
+      EXPECT_EQ(holds(free2), done(1));
+      EXPECT_EQ(holds(mine), !done(3));
+      EXPECT_TRUE(holds(holder));
+    }
+  }
+  EXPECT_GE(met, 3 * 4);
+}
+
+TEST_F(redis_bundle, many_threads_on_own_names_count_exactly) {
+  // Broken: under load a thread would get another's answer, or a fence that does not grow.
+  constexpr std::size_t threads = 16;
+  constexpr int rounds = 200;
+  std::vector<std::jthread> all;
+  for (std::size_t name = 0; name < threads; ++name) {
+    all.emplace_back([&, name] {
+      std::uint64_t before = 0;
+      for (int round = 0; round < rounds; ++round) {
+        const spi::claim one = claim(1000 * (name + 1) + static_cast<std::size_t>(round), name);
+        const std::uint64_t fence = fence_of(attempt(one), one);
+        EXPECT_GT(fence, before);
+        before = fence;
+        ASSERT_EQ(departure(leave(one)), 1);
+      }
+    });
+  }
+  all.clear();
+  EXPECT_LT(scripts_run(), threads * rounds * 2);
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
