@@ -13,8 +13,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <functional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace holdfast::bench {
 namespace {
@@ -123,8 +127,15 @@ void one_thread(const test::redis_server& server) {
               median(ours), median(theirs), median(ours) / median(theirs));
 }
 
-// Pairs per second of many workers at once, each calling its own work.
-double rate_of(int workers, const std::function<std::function<void()>(int)>& make) {
+// What many workers at once did, each calling its own work.
+struct crowd_round {
+  double rate;    // a second
+  double server;  // microseconds of processor time for each
+  double client;
+};
+
+crowd_round crowd_of(const test::redis_server& server, int workers,
+                     const std::function<std::function<void()>(int)>& make) {
   std::atomic<bool> go{false};
   std::atomic<bool> stop{false};
   std::atomic<long> done{0};
@@ -141,35 +152,59 @@ double rate_of(int workers, const std::function<std::function<void()>(int)>& mak
     });
   }
   while (ready < workers) std::this_thread::yield();
+  const double used = server_cpu(server);
+  const std::clock_t ours = std::clock();
   const time_point start = clock::now();
   go = true;
   std::this_thread::sleep_for(one_round);
   stop = true;
   const double seconds = std::chrono::duration<double>(clock::now() - start).count();
   all.clear();
-  return static_cast<double>(done) / seconds;
+  const auto count = static_cast<double>(done);
+  return {count / seconds, (server_cpu(server) - used) / count,
+          static_cast<double>(std::clock() - ours) * (1e6 / CLOCKS_PER_SEC) / count};
+}
+
+// The middle of the rounds, each figure by itself.
+crowd_round median(const std::vector<crowd_round>& all) {
+  const auto middle = [&](double crowd_round::*which) {
+    std::vector<double> values;
+    for (const crowd_round& each : all) values.push_back(each.*which);
+    return median(std::move(values));
+  };
+  return {middle(&crowd_round::rate), middle(&crowd_round::server), middle(&crowd_round::client)};
+}
+
+// Ours against the other's, and where the time went.
+void print_crowds(const char* what, const crowd_round& ours, const char* name,
+                  const crowd_round& other) {
+  std::printf(
+      "%s: %.0f a second; %s: %.0f; ratio %.2f\n"
+      "  processor time for each: server %.1f us and %.1f us, client %.1f us and %.1f us\n",
+      what, ours.rate, name, other.rate, ours.rate / other.rate, ours.server, other.server,
+      ours.client, other.client);
 }
 
 void many_threads(const test::redis_server& server) {
   constexpr int threads = 64;
   const client mine = opened(server);
-  std::vector<double> ours;
-  std::vector<double> theirs;
+  std::vector<crowd_round> ours;
+  std::vector<crowd_round> theirs;
   for (int i = 0; i < rounds; ++i) {
-    ours.push_back(rate_of(threads, [&](int which) {
+    ours.push_back(crowd_of(server, threads, [&](int which) {
       auto lock = std::make_shared<mutex>(mine, "own/" + std::to_string(which));
       return [lock] {
         auto lease = lock->acquire();
         if (!lease || !lease->release()) std::abort();
       };
     }));
-    theirs.push_back(rate_of(threads, [&](int which) {
+    theirs.push_back(crowd_of(server, threads, [&](int which) {
       auto pair = std::make_shared<bare_pair>(server.port(), "bare/" + std::to_string(which));
       return [pair] { pair->run(); };
     }));
   }
-  std::printf("64 threads, own locks: %.0f pairs/s; bare, a connection each: %.0f; ratio %.2f\n",
-              median(ours), median(theirs), median(ours) / median(theirs));
+  print_crowds("64 threads, own locks, pairs", median(ours), "bare, a connection each",
+               median(theirs));
 }
 
 void hand_off(const test::redis_server& server) {
@@ -282,10 +317,10 @@ void hand_over_time(const test::redis_server& server, int claims) {
 }
 
 void contended(const test::redis_server& server, int clients) {
-  std::vector<double> ours;
-  std::vector<double> theirs;
+  std::vector<crowd_round> ours;
+  std::vector<crowd_round> theirs;
   for (int i = 0; i < rounds; ++i) {
-    ours.push_back(rate_of(clients, [&](int) {
+    ours.push_back(crowd_of(server, clients, [&](int) {
       auto mine = std::make_shared<client>(opened(server));
       auto lock = std::make_shared<mutex>(*mine, "contended", lock_options{.ttl = 30s});
       return [mine, lock] {
@@ -293,7 +328,7 @@ void contended(const test::redis_server& server, int clients) {
         if (!lease || !lease->release()) std::abort();
       };
     }));
-    theirs.push_back(rate_of(clients, [&](int which) {
+    theirs.push_back(crowd_of(server, clients, [&](int which) {
       auto pair = std::make_shared<retry_pair>(server.port(), "contended-retry",
                                                "client" + std::to_string(which));
       return [pair] {
@@ -302,8 +337,8 @@ void contended(const test::redis_server& server, int clients) {
       };
     }));
   }
-  std::printf("%d clients on one lock: %.0f grants/s; publish and retry: %.0f; ratio %.2f\n",
-              clients, median(ours), median(theirs), median(ours) / median(theirs));
+  print_crowds((std::to_string(clients) + " clients on one lock, grants").c_str(), median(ours),
+               "publish and retry", median(theirs));
 }
 
 void waiters(const test::redis_server& server) {
