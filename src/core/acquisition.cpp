@@ -56,7 +56,7 @@ void acquisition::pursue() {
   settings.lock_delay = request_.lock.lock_delay;
   settings.deadline = deadline_;
   settings.retry = request_.lock.retry.value_or(engine_->settings().retry);
-  settings.limit = engine_->settings().limit;
+  settings.limit = &engine_->settings().limit;
   settings.seed = engine_->runtime().random();
 
   auto claim = std::make_shared<spi::claim>();

@@ -10,7 +10,7 @@ claim_machine::claim_machine(const machine_settings& settings)
       backoff_(settings.retry),
       random_state_(settings.seed),
       seek_until_(settings.deadline),
-      poll_(settings.limit.poll_first) {}
+      poll_(settings.limit->poll_first) {}
 
 // --- held --------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ void claim_machine::send_leave(orders& todo) {
 
 time_point claim_machine::abandon_at() const noexcept {
   const duration life =
-      settings_.queued ? std::max(settings_.ttl, settings_.limit.waiter_lease) : settings_.ttl;
+      settings_.queued ? std::max(settings_.ttl, settings_.limit->waiter_lease) : settings_.ttl;
   const time_point from =
       mutated(mutant::release_given_up_at_answered) ? last_answered_sent_ : last_sent_;
   return from + life + drift_margin(life);

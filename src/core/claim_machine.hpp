@@ -46,8 +46,8 @@ struct machine_settings {
   duration lock_delay{0};                   // of the claim
   time_point deadline = time_point::max();  // of the seeking
   retry_policy retry{};
-  limits limit{};
-  std::uint64_t seed = 0;  // for jitter
+  const limits* limit = &default_limits;  // outlives the machine
+  std::uint64_t seed = 0;                 // for jitter
 };
 
 class claim_machine {

@@ -79,12 +79,12 @@ claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
   if (last_try_ || now >= seek_until_) return give_up(now, last_error_);
   if (std::exchange(woken_, false)) return send_attempt(now);
   orders todo;
-  duration pause = std::min(answer.recheck_after, settings_.limit.recheck);
+  duration pause = std::min(answer.recheck_after, settings_.limit->recheck);
   if (!in_line_ && settings_.pushes) {
     todo.watch = true;
   } else if (!in_line_) {
     pause = std::min(pause, poll_);
-    poll_ = std::min(poll_ * 2, settings_.limit.recheck);
+    poll_ = std::min(poll_ * 2, settings_.limit->recheck);
   }
   next_at_ =
       mutated(mutant::no_recheck_bound) ? time_point::max() : now + std::max(pause, shortest_pause);
@@ -134,7 +134,7 @@ claim_machine::orders claim_machine::watched(time_point now, const result<spi::a
   if (!answer) {
     // No wake-up will come: poll, as where the engine has none.
     next_at_ = std::min(next_at_, now + poll_);
-    poll_ = std::min(poll_ * 2, settings_.limit.recheck);
+    poll_ = std::min(poll_ * 2, settings_.limit->recheck);
     return {};
   }
   const bool gap = *answer == spi::armed::recheck;
@@ -173,7 +173,7 @@ claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_poin
       last_answer_ = now;
       backoff_.reset();
       proof_ = waiting_proof{sent_at, answer.at};
-      next_at_ = now + std::clamp(answer.recheck_after, shortest_pause, settings_.limit.recheck);
+      next_at_ = now + std::clamp(answer.recheck_after, shortest_pause, settings_.limit->recheck);
       return {};
     case spi::hold_state::renewed:
     case spi::hold_state::held:
@@ -190,10 +190,10 @@ claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_poin
 }
 
 claim_machine::orders claim_machine::past_deadline(time_point now) {
-  if (attempting_ && !last_try_ && now - last_sent_ < settings_.limit.last_try) {
+  if (attempting_ && !last_try_ && now - last_sent_ < settings_.limit->last_try) {
     // Too young to call it an outage: the attempt on its way is the last try.
     last_try_ = true;
-    seek_until_ = last_sent_ + settings_.limit.last_try;
+    seek_until_ = last_sent_ + settings_.limit->last_try;
     return {};
   }
   if (attempting_ || outage_ || last_try_ || now - last_answer_ < fresh_answer) {
@@ -202,7 +202,7 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
   }
   // The lock may be free and its wake-up lost: ask once more before saying no.
   last_try_ = true;
-  seek_until_ = now + settings_.limit.last_try;
+  seek_until_ = now + settings_.limit->last_try;
   return send_attempt(now);
 }
 

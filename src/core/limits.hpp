@@ -25,6 +25,8 @@ struct limits {
   std::size_t renewal_batch = 1'000;
 };
 
+inline constexpr limits default_limits{};
+
 // A command gets no longer than a third of the lease that depends on it.
 constexpr duration command_limit(const limits& limit, duration ttl) noexcept {
   return std::min(limit.command, ttl / 3);

@@ -108,32 +108,42 @@ void event_loop::wait(const std::atomic<bool>& flag) {
     } else {
       lock.unlock();
       self.sleep();
+      if (self.dismissed()) break;
       lock.lock();
     }
   }
-  leave(lock, self, &flag);
+  if (!self.dismissed()) return leave(lock, self, &flag);
+  expected_here = {};
+  line_.give_back(self);
 }
 
 void event_loop::wake(const std::atomic<bool>& flag) noexcept {
   // Set by a task that the waiting thread itself runs: it looks when the task returns.
   if (own_thread::drives_for(this, &flag)) return;
-  waiter* sleeper = nullptr;
+  const bool in_callback = own_thread::dispatches(this);
+  wake_call sleeper;
   bool leads = false;
   {
     const std::scoped_lock lock(mutex_);
-    for (waiter* who = line_.find(&flag); who != nullptr; who = wait_line::find_next(*who)) {
+    waiter* next = nullptr;
+    for (waiter* who = line_.find(&flag); who != nullptr; who = next) {
+      next = wait_line::find_next(*who);
       if (who == leader_) {
         leads = std::exchange(leader_asleep_, false);
-      } else if (sleeper == nullptr) {
-        sleeper = who;
+        continue;
+      }
+      if (!who->unserved()) line_.dismiss(*who);
+      if (in_callback) {
+        called_.add(who->call());
+      } else if (sleeper.bit == 0) {
+        sleeper = who->call();
       } else {
         who->wake();
       }
     }
   }
-  // The waiters belong to the line, not to their threads: these may have left by now.
   if (leads) ring(bell::leader);
-  if (sleeper != nullptr) sleeper->wake();
+  sleeper.make();
 }
 
 void event_loop::stop() noexcept {

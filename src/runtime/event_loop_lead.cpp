@@ -86,6 +86,7 @@ bool event_loop::run_task(mutex_lock& lock, spi::task work) {
   }
   work = nullptr;
   if (guard_.forked()) return false;
+  called_.wake();
   lock.lock();
   return true;
 }
@@ -111,6 +112,7 @@ bool event_loop::call(mutex_lock& lock, std::shared_ptr<runtime::watch> watch,
     swallowed_.fetch_add(1, std::memory_order_relaxed);
   }
   if (guard_.forked()) return false;
+  called_.wake();
   lock.lock();
   watch->running = false;
   if (watch->awaited) settled_.notify_all();
@@ -145,8 +147,9 @@ void event_loop::hand_to(mutex_lock& lock, waiter& next) noexcept {
   lead_ = lead::caller;
   leader_ = &next;
   ++drives_;
+  const wake_call call = next.call();
   lock.unlock();
-  next.wake();
+  call.make();
 }
 
 // The end of every wait(): out of the line, and the lead, if it is ours, to the next.

@@ -33,6 +33,11 @@ class own_thread {
     }
     return false;
   }
+  // The same, and nothing of another runtime within that.
+  [[nodiscard]] static bool dispatches(const void* owner) noexcept {
+    return innermost != nullptr && innermost->owner_ == owner &&
+           innermost->role_ == role::dispatches;
+  }
   // Does the calling thread drive the owner until this flag is set?
   [[nodiscard]] static bool drives_for(const void* owner, const void* flag) noexcept {
     return innermost != nullptr && innermost->owner_ == owner && innermost->flag_ == flag;

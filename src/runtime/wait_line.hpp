@@ -1,5 +1,5 @@
 // Those who wait in the event loop: who waits for which flag, in the order of their coming, and how
-// each is put to sleep and woken alone.
+// each is put to sleep and woken, alone or together with others.
 #pragma once
 
 #include <array>
@@ -10,16 +10,43 @@
 
 namespace holdfast::runtime {
 
-// One waiting thread. It sleeps on a futex word of its own. Belongs to the line's pool and is used
-// again: whoever wakes it late, after it has left, wakes another for nothing, which is harmless.
+// A word that threads sleep on, each with one of 32 bits, so that one system call wakes any of them. It
+// counts the calls: none falls between a look and the sleep.
+struct sleeping_row {
+  std::atomic<std::uint32_t> calls{0};
+  // Of a wake_party.
+  std::uint32_t in_party = 0;  // bits
+  sleeping_row* next_in_party = nullptr;
+
+  void wake(std::uint32_t bits) noexcept;
+};
+
+// Somebody to be woken, where no lock is held. By then it may have left, and another be woken for nothing, which is
+// harmless.
+struct wake_call {
+  sleeping_row* row = nullptr;
+  std::uint32_t bit = 0;  // 0: nobody
+
+  void make() const noexcept {
+    if (bit != 0) row->wake(bit);
+  }
+};
+
+// One waiting thread. Belongs to the line's pool and is used again.
 class waiter {
  public:
-  // Sleeps until wake(), also if that came before. May return for nothing.
+  // Sleeps until it is called, also if that came before.
   void sleep() noexcept;
-  void wake() noexcept;
+  // To be made then. Nobody, if it was called before and has not noticed.
+  [[nodiscard]] wake_call call() noexcept;
+  void wake() noexcept { call().make(); }
 
-  // True as long as the thread has to go on waiting. The flag lives while the waiter is in line.
+  // True as long as the thread has to go on waiting. The flag lives as long as that.
   [[nodiscard]] bool unserved() const noexcept { return !flag_->load(std::memory_order_acquire); }
+  // Whoever set its flag took it out of the line.
+  [[nodiscard]] bool dismissed() const noexcept {
+    return dismissed_.load(std::memory_order_acquire);
+  }
 
  private:
   friend class wait_line;
@@ -28,15 +55,32 @@ class waiter {
   waiter* before_ = nullptr;  // in the line
   waiter* after_ = nullptr;   // in the line, or among the free
   waiter* peer_ = nullptr;    // the next in the same bucket
-  std::atomic<std::uint32_t> token_{0};
+  sleeping_row* row_ = nullptr;
+  std::uint32_t bit_ = 0;  // in the row
+  std::atomic<bool> called_{false};
+  std::atomic<bool> dismissed_{false};
 };
 
-// Not thread-safe, but for waiter::sleep() and wake(). As many waiters are kept as ever waited at
-// once: one per blocked thread of the process.
+// Waiters that are to be woken together, one system call for a row. Not thread-safe, and a line has one party
+// at a time.
+class wake_party {
+ public:
+  void add(wake_call who) noexcept;
+  void wake() noexcept;  // then it is empty
+
+ private:
+  sleeping_row* first_ = nullptr;
+};
+
+// Not thread-safe, but for waiter::sleep() and give_back(). As many waiters are kept as
+// ever waited at once: one per blocked thread of the process.
 class wait_line {
  public:
   waiter& enter(const std::atomic<bool>& flag);
   void leave(waiter& who) noexcept;
+  // Out of the line, by another thread than its own, which is to be woken then, and gives it back.
+  void dismiss(waiter& who) noexcept;
+  void give_back(waiter& who) noexcept;
 
   // The first whose flag is not set, or null.
   [[nodiscard]] waiter* first_unserved() const noexcept;
@@ -50,10 +94,20 @@ class wait_line {
  private:
   static constexpr std::size_t buckets = 256;
 
-  static std::size_t bucket_of(const void* flag) noexcept;
+  // Who comes one after the other is often answered together, and shares a row. The more sleep in a row, the longer
+  // takes it to find the one that is meant.
+  static constexpr std::size_t rows = 64;
+  static constexpr std::size_t neighbours = 8;
 
+  static std::size_t bucket_of(const void* flag) noexcept;
+  void lay_down(waiter& who) noexcept;
+  void unlink(waiter& who) noexcept;
+
+  std::array<sleeping_row, rows> rows_;
+  std::uint32_t came_ = 0;
   std::deque<waiter> pool_;
   waiter* free_ = nullptr;
+  std::atomic<waiter*> given_back_{nullptr};
   waiter* first_ = nullptr;
   waiter* last_ = nullptr;
   std::size_t size_ = 0;

@@ -79,6 +79,21 @@ TEST(reactor_wait, all_who_wait_for_one_flag_are_woken) {
   }
 }
 
+// Broken: of those whose answers came with one message some would sleep on.
+TEST(reactor_wait, all_whom_one_task_wakes_get_up) {
+  epoll_reactor reactor;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::unique_ptr<waiting_thread>> threads;
+    for (int i = 0; i < 70; ++i) threads.push_back(std::make_unique<waiting_thread>(reactor));
+    ASSERT_TRUE(eventually([&] { return reactor.loop().waiting() == 70; }));
+    reactor.post([&] {
+      for (const auto& each : threads) finish(reactor, each->done);
+    });
+    for (const auto& each : threads) each->thread.join();
+    EXPECT_EQ(reactor.loop().waiting(), 0U);
+  }
+}
+
 // Broken: when the leader leaves nobody would drive the loop, or two at once, or the engine's thread
 // with a hop for everybody.
 TEST(reactor_wait, the_lead_goes_from_waiter_to_waiter_and_at_last_to_the_engine) {
