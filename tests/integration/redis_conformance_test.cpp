@@ -1,7 +1,6 @@
 // The scripts against the ledger: the same verbs at the same times, in random order, must be
 // answered alike. The ledger gets the time that the server answered.
-#include "redis_scripts_harness.hpp"
-#include "stores/memory/ledger.hpp"
+#include "redis_conformance_subject.hpp"
 #include "stores/redis/layout.hpp"
 
 #include <random>
@@ -13,57 +12,6 @@ namespace holdfast::test {
 namespace {
 
 using memory::process_id;
-
-std::string text_of(const spi::granted& grant) {
-  return "granted for " + std::to_string(grant.ttl / 1us) + (grant.offer ? " as an offer" : "") +
-         (grant.wanted ? ", wanted" : "");
-}
-
-std::string text_of(const result<spi::outcome>& answer) {
-  if (!answer) return std::string(describe(answer.error().code));
-  if (const auto* grant = std::get_if<spi::granted>(&*answer)) return text_of(*grant);
-  return std::get<spi::blocked>(*answer).queued ? "blocked in line" : "blocked";
-}
-
-std::string text_of(const spi::renewal& renewal) {
-  const std::string state = std::to_string(static_cast<int>(renewal.state));
-  const bool holds =
-      renewal.state == spi::hold_state::renewed || renewal.state == spi::hold_state::held;
-  return "renewal " + state + (holds ? ", " + text_of(renewal.grant) : "");
-}
-
-// What a world is about; `alone` is one process, which mostly finds the name as it left it. All but `anything` and
-// `semaphore` are mostly ordinary, for the short ways of the scripts.
-enum class about : std::uint8_t { anything, mutex, readers, permits, semaphore, line, alone };
-constexpr about subjects[] = {about::anything,  about::mutex, about::readers, about::permits,
-                              about::semaphore, about::line,  about::alone};
-
-// In a long line nobody's time is over as long as it grows and shrinks.
-short_scripts::times times_for(about what) { return {what == about::line ? 400ms : 60ms, 100ms}; }
-duration offer_for(about what) { return what == about::line ? 100ms : 8ms; }
-
-memory::rules short_rules(about what) {
-  memory::rules rules;
-  rules.offer = offer_for(what);
-  rules.hand_over_after = duration{0};  // whoever waits is handed it
-  rules.waiter_lease = times_for(what).waiter_lease;
-  rules.tombstone_extra = times_for(what).tombstone_extra;
-  return rules;
-}
-
-// The script, counting under a key how often it comes by a place in it.
-constexpr const char* general_ways = "general ways";
-constexpr const char* rests_begun = "queued in the rest";
-constexpr const char* refills = "taken out of the rest";
-redis::script counting(const redis::script& from, const char* key, const char* place) {
-  std::string text = from.text();
-  const auto at = text.find(place);
-  if (at == std::string::npos) throw std::logic_error(std::string("no ") + key);
-  return redis::script(text.insert(at, std::string("redis.call('INCR', '") + key + "')\n"));
-}
-redis::script counting(const redis::script& from) {
-  return counting(from, general_ways, "local R = {");
-}
 
 // One resource, several processes.
 class world {
@@ -101,6 +49,7 @@ class world {
   [[nodiscard]] int asked() const noexcept { return asked_; }
   [[nodiscard]] int went_short() { return asked_ - how_often(general_ways); }
   [[nodiscard]] int done_in_bundles() const noexcept { return bundled_; }
+  [[nodiscard]] int both_in_bundles() const noexcept { return both_bundled_; }
   [[nodiscard]] int queued_in_the_rest() { return how_often(rests_begun); }
   [[nodiscard]] int refilled() { return how_often(refills); }
 
@@ -201,6 +150,10 @@ class world {
       default:
         // Now and then its id is remembered, and it is attempted again.
         if (pick(6) != 0) claims_.erase(claims_.begin() + static_cast<std::ptrdiff_t>(index));
+        if (about_ == about::alone && pick(2) == 0 && one.claim->lock_delay == duration{0}) {
+          claims_.push_back(newcomer(who));
+          return leave_and_attempt(one, claims_.back());
+        }
         return leave(one);
     }
   }
@@ -215,6 +168,10 @@ class world {
     if (raw.is(reply::type::nil)) {
       raw = caller_.run(attempt_, keys(), {bytes(one, not_after), place_.written});
     }
+    check_attempt(one, raw, not_after);
+  }
+  void check_attempt(const known_claim& one, const reply& raw,
+                     std::optional<spi::server_time> not_after) {
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     last_ = answer->at;
@@ -266,6 +223,9 @@ class world {
       raw = caller_.run(leave_, keys(),
                         {leaving, remember ? "1" : (delays ? "0" : ""), place_.written});
     }
+    check_leave(one, raw, remember);
+  }
+  void check_leave(const known_claim& one, const reply& raw, bool remember) {
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     if (answer->dated()) last_ = answer->at;
@@ -279,6 +239,31 @@ class world {
       return;
     }
     ASSERT_EQ(answer->kind, static_cast<int>(ours)) << history_;
+  }
+
+  // In one bundle, as a thread sends them that waits for no answer of its release.
+  void leave_and_attempt(const known_claim& gone, const known_claim& next) {
+    std::vector<std::string> twice = keys();
+    for (const std::string& each : keys()) twice.push_back(each);
+    const reply raw = caller_.run(
+        bundle_, twice, {"la", redis::leaving_bytes(*gone.claim, from(gone.process)), bytes(next)});
+    ASSERT_EQ(raw.elements.size(), 2U) << raw.text;
+    const reply& left = raw.elements[0];
+    const reply& came = raw.elements[1];
+    if (left.is(reply::type::nil)) {
+      ASSERT_TRUE(came.is(reply::type::nil)) << "it overtook the release" << history_;
+      leave(gone);
+      return attempt(next);
+    }
+    asked_ += 2;
+    if (came.is(reply::type::nil)) {
+      check_leave(gone, left, false);
+      return attempt(next);
+    }
+    ++both_bundled_;
+    last_ = redis::answer_of(came)->at;
+    check_leave(gone, left, false);
+    check_attempt(next, came, {});
   }
 
   void renew(const known_claim& one) {
@@ -387,6 +372,7 @@ class world {
   const bool ordinary_;
   int asked_ = 0;
   int bundled_ = 0;
+  int both_bundled_ = 0;  // a release and the attempt behind it
   memory::effects out_;
   std::map<process_id, std::shared_ptr<ear>> ears_;
   std::map<process_id, std::unique_ptr<spi::subscription>> subscriptions_;
@@ -411,6 +397,7 @@ TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
   int queued_in_the_rest = 0;
   int refilled = 0;
   int done_in_bundles = 0;
+  int both_in_bundles = 0;
   std::map<about, std::pair<int, int>> asked;  // and of them, those that went a short way
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
     const about what = subjects[seed % std::size(subjects)];
@@ -421,6 +408,7 @@ TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
     queued_in_the_rest += one.queued_in_the_rest();
     refilled += one.refilled();
     done_in_bundles += one.done_in_bundles();
+    both_in_bundles += one.both_in_bundles();
   }
   RecordProperty("queued in the rest", queued_in_the_rest);
   RecordProperty("taken out of the rest", refilled);
@@ -428,6 +416,8 @@ TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
   EXPECT_GT(refilled, 0);
   RecordProperty("done in bundles", done_in_bundles);
   EXPECT_GT(done_in_bundles, 20);
+  RecordProperty("released and taken in one bundle", both_in_bundles);
+  EXPECT_GT(both_in_bundles, 5);
   // Broken: the short ways would not be compared at all. On a slow machine leases end, which is no short way.
   for (const about what : {about::mutex, about::readers, about::permits, about::line}) {
     const auto [all, went_short] = asked[what];

@@ -16,6 +16,7 @@ namespace {
 using redis::bundler;
 using redis::command;
 using redis::pending;
+using redis::pending_queue;
 using redis::reply;
 using redis::script;
 
@@ -27,7 +28,7 @@ struct redis_bundler : testing::Test {
   script give{"give", script::gives::nothing, {both, 'l'}};
   script other{"other"};
   bundler all;
-  std::deque<pending> held;
+  pending_queue held;
 
   void hold(const script& what, const std::string& key, std::vector<std::string_view> arguments,
             duration deadline = std::chrono::seconds(1)) {
@@ -50,7 +51,7 @@ TEST_F(redis_bundler, calls_that_follow_each_other_are_one_call) {
   // Broken: an argument would go to another name's script.
   hold(take, "one", {"a\r\n1"}, std::chrono::seconds(3));
   hold(give, "two", {"b"}, std::chrono::seconds(2));
-  const pending whole = all.take(held);
+  const pending whole = all.take(held, all.together(held));
   EXPECT_TRUE(held.empty());
   EXPECT_EQ(whole.kept->bytes(), (command{"EVALSHA", both->hash(), "4", "one", "mark", "two",
                                           "mark", "al", "a\r\n1", "b"}
@@ -64,7 +65,7 @@ TEST_F(redis_bundler, calls_that_follow_each_other_are_one_call) {
 
 TEST_F(redis_bundler, one_alone_stays_what_it_is) {
   hold(1);
-  const pending one = all.take(held);
+  const pending one = all.take(held, all.together(held));
   EXPECT_EQ(one.runs, &take);
   EXPECT_TRUE(one.members.empty());
 }
@@ -76,24 +77,24 @@ TEST_F(redis_bundler, what_cannot_go_with_others_ends_a_bundle) {
   hold(2);
   hold(give, "k", {"x", "1"});
   hold(1);
-  EXPECT_EQ(all.take(held).size(), 2U);
-  EXPECT_EQ(all.take(held).runs, &other);
-  EXPECT_EQ(all.take(held).size(), 2U);
-  EXPECT_EQ(all.take(held).runs, &give);
-  EXPECT_EQ(all.take(held).runs, &take);
+  EXPECT_EQ(all.take(held, all.together(held)).size(), 2U);
+  EXPECT_EQ(all.take(held, all.together(held)).runs, &other);
+  EXPECT_EQ(all.take(held, all.together(held)).size(), 2U);
+  EXPECT_EQ(all.take(held, all.together(held)).runs, &give);
+  EXPECT_EQ(all.take(held, all.together(held)).runs, &take);
   EXPECT_TRUE(held.empty());
 }
 
 TEST_F(redis_bundler, a_bundle_has_a_limit) {
   // Broken: the server would do nothing else for a long time.
   hold(bundler::at_most + 3);
-  EXPECT_EQ(all.take(held).size(), bundler::at_most);
-  EXPECT_EQ(all.take(held).size(), 3U);
+  EXPECT_EQ(all.take(held, all.together(held)).size(), bundler::at_most);
+  EXPECT_EQ(all.take(held, all.together(held)).size(), 3U);
 }
 
 TEST_F(redis_bundler, each_gets_its_own_answer) {
   hold(3);
-  const pending whole = all.take(held);
+  const pending whole = all.take(held, all.together(held));
   reply answer = of(reply::type::array);
   answer.elements = {of(reply::type::integer, 7), of(reply::type::nil),
                      of(reply::type::integer, 9)};
@@ -107,18 +108,19 @@ TEST_F(redis_bundler, each_gets_its_own_answer) {
 TEST_F(redis_bundler, what_is_turned_away_makes_wary) {
   // Broken: on names that many want every command would be asked twice.
   hold(2);
-  const pending whole = all.take(held);
+  const pending whole = all.take(held, all.together(held));
   reply answer = of(reply::type::array);
   answer.elements = {of(reply::type::nil), of(reply::type::integer, 1)};
   static_cast<void>(all.open(whole, answer));
   hold(bundler::wary + 5);
-  for (std::size_t i = 0; i < bundler::wary; ++i) ASSERT_EQ(all.take(held).size(), 1U) << i;
-  EXPECT_EQ(all.take(held).size(), 5U);
+  for (std::size_t i = 0; i < bundler::wary; ++i)
+    ASSERT_EQ(all.take(held, all.together(held)).size(), 1U) << i;
+  EXPECT_EQ(all.take(held, all.together(held)).size(), 5U);
 }
 
 TEST_F(redis_bundler, an_error_is_everybodys) {
   hold(2);
-  const pending whole = all.take(held);
+  const pending whole = all.take(held, all.together(held));
   reply answer = of(reply::type::error);
   answer.text = "LOADING";
   for (const reply& each : all.open(whole, answer)) EXPECT_TRUE(each.is_error("LOADING"));
@@ -127,7 +129,7 @@ TEST_F(redis_bundler, an_error_is_everybodys) {
 TEST_F(redis_bundler, an_answer_of_another_size_is_nobodys) {
   // Broken: somebody would take another's answer for its own, or wait for ever.
   hold(3);
-  const pending whole = all.take(held);
+  const pending whole = all.take(held, all.together(held));
   reply answer = of(reply::type::array);
   answer.elements = {of(reply::type::integer, 7), of(reply::type::integer, 8)};
   const auto answers = all.open(whole, answer);

@@ -11,35 +11,39 @@ namespace holdfast::redis {
 namespace {
 
 // The script that would do this together with others, or null.
-const script* bundle_of(const pending& one) {
+const script* bundle_of(const pending& one) noexcept {
   if (one.runs == nullptr || !one.kept || one.kept->argument_count() != 1) return nullptr;
   return one.runs->bundled().by.get();
 }
 
 }  // namespace
 
-pending bundler::take(std::deque<pending>& from) {
-  const script* const by = alone_ > 0 ? nullptr : bundle_of(from.front());
+bool bundler::may_join(const pending& one) noexcept { return bundle_of(one) != nullptr; }
+
+std::size_t bundler::together(const pending_queue& from) const {
+  const script* const by = alone_ > 0 ? nullptr : bundle_of(*from.begin());
+  if (by == nullptr) return 1;
   std::size_t count = 0;
-  if (by != nullptr) {
-    const std::size_t limit = std::min(from.size(), at_most);
-    while (count < limit && bundle_of(from[count]) == by) ++count;
+  for (const pending& one : from) {
+    if (count == at_most || bundle_of(one) != by) break;
+    ++count;
   }
-  if (count < 2) {
-    pending one = std::move(from.front());
-    from.pop_front();
+  return count;
+}
+
+pending bundler::take(pending_queue& from, std::size_t count) {
+  if (count == 1) {
     if (alone_ > 0) --alone_;
-    return one;
+    return from.take_front();
   }
+  const script* const by = bundle_of(from.front());
   pending whole{.deadline = from.front().deadline, .in_full = true, .runs = by};
   whole.members.reserve(count);
   command::calls all;
   for (; count > 0; --count) {
-    pending& one = from.front();
+    const pending& one = whole.members.emplace_back(from.take_front());
     all.add(*one.kept, one.runs->bundled().as);
     whole.deadline = std::min(whole.deadline, one.deadline);
-    whole.members.push_back(std::move(one));
-    from.pop_front();
   }
   whole.kept = by->by_hash(all);
   return whole;

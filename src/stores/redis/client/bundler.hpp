@@ -6,7 +6,6 @@
 #include "stores/redis/client/reply.hpp"
 
 #include <cstddef>
-#include <deque>
 #include <vector>
 
 namespace holdfast::redis {
@@ -19,8 +18,11 @@ class bundler {
   // For each that was turned away so many go alone: what is contended is mostly so for a while.
   static constexpr std::size_t wary = 64;
 
-  // The first few of them as one, or the first alone. There is one.
-  [[nodiscard]] pending take(std::deque<pending>& from);
+  // How many of them go as one, from the first on; 1: that goes alone. There is one.
+  [[nodiscard]] std::size_t together(const pending_queue& from) const;
+  [[nodiscard]] pending take(pending_queue& from, std::size_t count);
+  // Whether it is one that a bundle may have, and turn away.
+  [[nodiscard]] static bool may_join(const pending& one) noexcept;
 
   // The answer for each member of a bundle. nil: it was turned away, and goes alone.
   [[nodiscard]] std::vector<reply> open(const pending& whole, reply answer);

@@ -54,7 +54,7 @@ void connection::send(const command& what, pending&& rest) {
                              "redis " + options_->where.text() + ": too many commands at once"));
   }
   watch_deadline(deadline);
-  if (rest.in_full && (!held_.empty() || pacing_.holds_back())) {
+  if (rest.in_full && (!held_.empty() || pacing_.holds_back() || may_overtake(rest))) {
     held_.push_back(std::move(rest));
     if (held_.size() < options_->pace.enough) return;
     queue_held();
@@ -80,15 +80,24 @@ void connection::queue(const command& what, pending&& rest) {
     known_.push_back(rest.runs);
   }
   pacing_.queue(rest.size());
+  if (!rest.members.empty()) ++bundles_;
   in_flight_.push_back(std::move(rest));
 }
 
 // Called with the mutex held and the link open.
 void connection::queue_held() {
   while (!held_.empty()) {
-    pending next = bundler_.take(held_);
+    const std::size_t count = bundler_.together(held_);
+    if (count == 1 && may_overtake(held_.front())) return;
+    pending next = bundler_.take(held_, count);
     queue(*next.kept, std::move(next));
   }
+}
+
+// If it went alone now: a bundle may turn away what came before it. Within another bundle it is turned away
+// too, and goes once more after it.
+bool connection::may_overtake(const pending& one) const noexcept {
+  return bundles_ > 0 && bundler::may_join(one);
 }
 
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
@@ -208,8 +217,8 @@ void connection::received(link& which, std::vector<reply>& replies) {
 bool connection::send_in_full() {
   known_.clear();
   if (!std::exchange(in_flight_.front().in_full, false)) return false;
-  pending rest = std::move(in_flight_.front());
-  in_flight_.pop_front();
+  pending rest = in_flight_.take_front();
+  if (!rest.members.empty()) --bundles_;
   rest.again = false;
   pacing_.answer(rest.size());
   queue(*rest.kept, std::move(rest));
@@ -229,13 +238,13 @@ void connection::match(reply& answer, std::pmr::vector<answered>& into) {
   pacing_.answer(first.size());
   if (!first.members.empty()) return open_bundle(answer, into);
   into.push_back({std::move(first.done), std::move(answer)});
-  in_flight_.pop_front();
+  in_flight_.drop_front();
 }
 
 // Called with the mutex held; a bundle is the first in flight.
 void connection::open_bundle(reply& answer, std::pmr::vector<answered>& into) {
-  pending whole = std::move(in_flight_.front());
-  in_flight_.pop_front();
+  pending whole = in_flight_.take_front();
+  --bundles_;
   std::vector<reply> answers = bundler_.open(whole, std::move(answer));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     pending& one = whole.members[i];
@@ -253,8 +262,7 @@ void connection::ended(link& which, const error& why) {
   // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
   if (state_ == state::open && !in_flight_.empty() && in_flight_.front().again) {
     while (!in_flight_.empty() && std::exchange(in_flight_.front().again, false)) {
-      waiting_.push_back(std::move(in_flight_.front()));
-      in_flight_.pop_front();
+      waiting_.push_back(in_flight_.take_front());
     }
   }
   drop_link(lock, why, net_.reactor->now());
@@ -270,6 +278,7 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
   in_flight_.clear();
+  bundles_ = 0;
   for (pending& one : held_) waiting_.push_back(std::move(one));
   held_.clear();
   if (definite(why)) {
@@ -318,7 +327,7 @@ void connection::check_deadlines() {
           (state_ == state::open ? ": no answer in time" : ": not connected in time" + reason)};
   std::vector<pending> expired;
   for (auto* const unsent : {&waiting_, &held_}) {
-    std::erase_if(*unsent, [&](pending& one) {
+    unsent->erase_if([&](pending& one) {
       if (one.deadline > now) return false;
       expired.push_back(std::move(one));
       return true;
@@ -355,6 +364,7 @@ void connection::close() noexcept {
     unsent->clear();
   }
   in_flight_.clear();
+  bundles_ = 0;
   const auto timers = {alarm_, rest_timer_};
   lock.unlock();
   for (const auto timer : timers) net_.reactor->cancel(timer);

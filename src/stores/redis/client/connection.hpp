@@ -21,7 +21,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <memory_resource>
@@ -52,7 +51,8 @@ namespace holdfast::redis {
 //  5. Commands are executed in the order in which they were sent, unless one was answered with
 //     unavailable. So a script goes in full the first time on a link: sent by a hash that the server
 //     does not know, it would be overtaken by what was sent behind it. Only what a bundle turns away, having
-//     done nothing, is executed after what came behind it: it is unanswered until then.
+//     done nothing, is executed after what came behind it, but for attempts and releases: those that would go
+//     alone wait until the bundles before them are answered.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:
   // In flight, or waiting for a link; then overloaded.
@@ -124,6 +124,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now);
   void queue(const command& what, pending&& rest);
   void queue_held();
+  [[nodiscard]] bool may_overtake(const pending& one) const noexcept;
   void connect(mutex_lock& lock);
   void rest_or_idle();
   bool send_in_full();
@@ -146,11 +147,12 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // All below: guarded by mutex_.
   state state_ = state::idle;
   std::shared_ptr<link> link_;
-  std::deque<pending> in_flight_;
-  std::deque<pending> held_;  // each keeps its command; only while something is in flight
+  pending_queue in_flight_;
+  pending_queue held_;  // each keeps its command; only while something is in flight
   pacing pacing_;
   bundler bundler_;
-  std::deque<pending> waiting_;              // each keeps its command
+  std::size_t bundles_ = 0;                  // in flight
+  pending_queue waiting_;                    // each keeps its command
   std::vector<const script*> known_;         // were sent in full on this link
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;

@@ -8,19 +8,22 @@ local now = t[1] * 1000000 + t[2]
 local found = redis.call('MGET', unpack(KEYS))
 local letters, name = ARGV[1], ''
 local redis, struct, string, math, type = redis, struct, string, math, type -- found faster, again and again
-local answers, met = {}, {}
+local answers, after = {}, {} -- after[key]: the state that was written, or false
 for i = 1, #letters do
   local key, state, observed, raw = KEYS[2 * i - 1], found[2 * i - 1], found[2 * i], ARGV[i + 1]
+  local known = after[key]
+  if known ~= nil then state = known end
   local answer = false
-  if met[key] then
-    -- What was read may be so no more.
+  if known == false then
+    -- One before it was turned away, and is asked before it.
   elseif string.byte(letters, i) == 97 then -- 'a'
 --@part free
   else
 --@part sole
   end
-  met[key] = true
   -- A failure is told to the one that asks alone.
-  answers[i] = not (type(answer) == 'table' and answer.err) and answer
+  if type(answer) == 'table' and answer.err then answer = false end
+  answers[i] = answer
+  after[key] = answer and state
 end
 return answers

@@ -1,5 +1,5 @@
 -- An attempt where nobody holds, nobody waits, nobody watches, without what the others need. From key, state,
--- observed, raw, name and now to `answer`.
+-- observed, raw, name and now to `answer`, and `state` as it is then.
 if not observed and (not state or string.sub(state, 1, 4) == 'hf2i') then
   local not_after, ttl, _, _, block, _, _, mode = struct.unpack('>ddddI4I4I4B', raw, 33)
   if mode == 0 and (not_after == 0 or now <= not_after) then
@@ -26,10 +26,9 @@ if not observed and (not state or string.sub(state, 1, 4) == 'hf2i') then
       answer = { -1, now, 8, 0 } -- a foreign value, which MGET does not show
     elseif done.err then
       answer = done
-    elseif fence == now then
-      answer = now
     else
-      answer = { 1, now, fence, ttl, 0 }
+      state = bytes
+      answer = fence == now and now or { 1, now, fence, ttl, 0 }
     end
   end
 end

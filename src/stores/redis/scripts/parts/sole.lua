@@ -1,6 +1,6 @@
 -- A release by the one that holds, where nobody waits and nobody watches. Where it has ended meanwhile, nobody has come
 -- since, so it is given back as well as before its end, and nobody looks at the clock, which takes as long
--- as the writing. From key, state, observed and raw to `answer`.
+-- as the writing. From key, state, observed and raw to `answer`, and `state` as it is then.
 if state and not observed and string.sub(state, 1, 4) == 'hf2x' then
   local _, kept, name, _, _, _, _, id = struct.unpack('>ddI2c0dddI4c16', state, 5)
   if id == string.sub(raw, 1, 16) then
@@ -12,6 +12,10 @@ if state and not observed and string.sub(state, 1, 4) == 'hf2x' then
       done = redis.pcall('PEXPIREAT', key, 86400000 + math.ceil(kept / 1000))
       if type(done) == 'number' then done = redis.pcall('SET', key, bytes, 'KEEPTTL') end
     end
-    answer = done.err and done or 0
+    if done.err then
+      answer = done
+    else
+      answer, state = 0, bytes
+    end
   end
 end

@@ -1,0 +1,66 @@
+// What the worlds of the conformance test are about, by which rules, and how their answers are compared.
+#pragma once
+
+#include "redis_scripts_harness.hpp"
+#include "stores/memory/ledger.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace holdfast::test {
+
+inline std::string text_of(const spi::granted& grant) {
+  return "granted for " + std::to_string(grant.ttl / 1us) + (grant.offer ? " as an offer" : "") +
+         (grant.wanted ? ", wanted" : "");
+}
+
+inline std::string text_of(const result<spi::outcome>& answer) {
+  if (!answer) return std::string(describe(answer.error().code));
+  if (const auto* grant = std::get_if<spi::granted>(&*answer)) return text_of(*grant);
+  return std::get<spi::blocked>(*answer).queued ? "blocked in line" : "blocked";
+}
+
+inline std::string text_of(const spi::renewal& renewal) {
+  const std::string state = std::to_string(static_cast<int>(renewal.state));
+  const bool holds =
+      renewal.state == spi::hold_state::renewed || renewal.state == spi::hold_state::held;
+  return "renewal " + state + (holds ? ", " + text_of(renewal.grant) : "");
+}
+
+// What a world is about; `alone` is one process, which mostly finds the name as it left it. All but `anything` and
+// `semaphore` are mostly ordinary, for the short ways of the scripts.
+enum class about : std::uint8_t { anything, mutex, readers, permits, semaphore, line, alone };
+inline constexpr about subjects[] = {about::anything,  about::mutex, about::readers, about::permits,
+                                     about::semaphore, about::line,  about::alone};
+
+// In a long line nobody's time is over as long as it grows and shrinks.
+inline short_scripts::times times_for(about what) {
+  return {what == about::line ? 400ms : 60ms, 100ms};
+}
+inline duration offer_for(about what) { return what == about::line ? 100ms : 8ms; }
+
+inline memory::rules short_rules(about what) {
+  memory::rules rules;
+  rules.offer = offer_for(what);
+  rules.hand_over_after = duration{0};  // whoever waits is handed it
+  rules.waiter_lease = times_for(what).waiter_lease;
+  rules.tombstone_extra = times_for(what).tombstone_extra;
+  return rules;
+}
+
+// The script, counting under a key how often it comes by a place in it.
+inline constexpr const char* general_ways = "general ways";
+inline constexpr const char* rests_begun = "queued in the rest";
+inline constexpr const char* refills = "taken out of the rest";
+inline redis::script counting(const redis::script& from, const char* key, const char* place) {
+  std::string text = from.text();
+  const auto at = text.find(place);
+  if (at == std::string::npos) throw std::logic_error(std::string("no ") + key);
+  return redis::script(text.insert(at, std::string("redis.call('INCR', '") + key + "')\n"));
+}
+inline redis::script counting(const redis::script& from) {
+  return counting(from, general_ways, "local R = {");
+}
+
+}  // namespace holdfast::test
