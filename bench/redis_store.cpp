@@ -2,11 +2,11 @@
 // other libraries use, on loopback, everything in one run and interleaved. Ratios are what counts.
 #include "bare_redis.hpp"
 #include "bare_redis_pair.hpp"
+#include "retry_redis_pair.hpp"
 #include "support/redis_server.hpp"
 
 #include <holdfast/holdfast.hpp>
 
-#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -52,61 +52,6 @@ client opened(const test::redis_server& server) {
   return *client::open("redis://127.0.0.1:" + std::to_string(server.port()));
 }
 
-// The documented publish-and-retry protocol: a hash with a counter, a channel, a latch.
-constexpr const char* retry_lock =
-    "if (redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1) "
-    "then "
-    "redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil "
-    "end return redis.call('pttl', KEYS[1])";
-constexpr const char* retry_unlock =
-    "local val = redis.call('get', KEYS[3]) if val ~= false then return tonumber(val) end "
-    "if redis.call('hexists', KEYS[1], ARGV[3]) == 0 then return nil end "
-    "local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1) if counter > 0 then "
-    "redis.call('pexpire', KEYS[1], ARGV[2]) redis.call('set', KEYS[3], 0, 'px', ARGV[5]) return 0 "
-    "else redis.call('del', KEYS[1]) redis.call(ARGV[4], KEYS[2], ARGV[1]) "
-    "redis.call('set', KEYS[3], 1, 'px', ARGV[5]) return 1 end";
-
-class retry_pair {
- public:
-  retry_pair(std::uint16_t port, const std::string& name, const std::string& who)
-      : line_(port), ear_(port) {
-    const std::string channel = "redisson_lock__channel:{" + name + "}";
-    const std::string latch = "redisson_unlock_latch:{" + name + "}:" + who;
-    const std::string lock_hash = line_.call({"SCRIPT", "LOAD", retry_lock})->str;
-    const std::string unlock_hash = line_.call({"SCRIPT", "LOAD", retry_unlock})->str;
-    lock_ = bare_redis::formatted({"EVALSHA", lock_hash, "1", name, "30000", who});
-    unlock_ = bare_redis::formatted(
-        {"EVALSHA", unlock_hash, "3", name, channel, latch, "0", "30000", who, "publish", "30000"});
-    unlatch_ = bare_redis::formatted({"DEL", latch});
-    ear_.call(std::vector<std::string>{"SUBSCRIBE", channel});
-  }
-  void lock() const {
-    while (line_.call(lock_)->type != REDIS_REPLY_NIL) {
-      pollfd file{ear_.descriptor(), POLLIN, 0};
-      if (::poll(&file, 1, 1'000) > 0) ear_.take();
-    }
-  }
-  void unlock() const {
-    line_.post(unlock_);
-    line_.post(unlatch_);
-    line_.take();
-    line_.take();
-  }
-  void batch(int pairs) const {
-    for (int i = 0; i < pairs; ++i) {
-      for (const std::string* each : {&lock_, &unlock_, &unlatch_}) line_.post(*each);
-    }
-    for (int i = 0; i < 3 * pairs; ++i) line_.take();
-  }
-
- private:
-  bare_redis line_;
-  bare_redis ear_;
-  std::string lock_;
-  std::string unlock_;
-  std::string unlatch_;
-};
-
 void one_thread(const test::redis_server& server) {
   const client mine = opened(server);
   mutex lock(mine, "one", {.ttl = 30s});
@@ -115,16 +60,24 @@ void one_thread(const test::redis_server& server) {
     auto lease = lock.acquire();
     if (!lease || !lease->release()) std::abort();
   };
+  const auto scope = [&] {
+    if (!lock.acquire()) std::abort();
+  };
   constexpr int times = 3'000;
   microseconds_of(pair, times);
   std::vector<double> ours;
+  std::vector<double> scoped;
   std::vector<double> theirs;
   for (int i = 0; i < rounds; ++i) {
     ours.push_back(microseconds_of(pair, times));
+    scoped.push_back(microseconds_of(scope, times));
     theirs.push_back(microseconds_of([&] { bare.run(); }, times));
   }
+  const double base = median(theirs);
   std::printf("1 thread, acquire + release: %.1f us; bare, same scripts: %.1f us; ratio %.2f\n",
-              median(ours), median(theirs), median(ours) / median(theirs));
+              median(ours), base, median(ours) / base);
+  std::printf("  given back by the lease's end, which waits for no answer: %.1f us; ratio %.2f\n",
+              median(scoped), median(scoped) / base);
 }
 
 // What many workers at once did, each calling its own work.
@@ -189,13 +142,21 @@ void many_threads(const test::redis_server& server) {
   constexpr int threads = 64;
   const client mine = opened(server);
   std::vector<crowd_round> ours;
+  std::vector<crowd_round> scoped;
   std::vector<crowd_round> theirs;
+  const auto lock_of = [&](int which) {
+    return std::make_shared<mutex>(mine, "own/" + std::to_string(which));
+  };
   for (int i = 0; i < rounds; ++i) {
     ours.push_back(crowd_of(server, threads, [&](int which) {
-      auto lock = std::make_shared<mutex>(mine, "own/" + std::to_string(which));
-      return [lock] {
+      return [lock = lock_of(which)] {
         auto lease = lock->acquire();
         if (!lease || !lease->release()) std::abort();
+      };
+    }));
+    scoped.push_back(crowd_of(server, threads, [&](int which) {
+      return [lock = lock_of(which)] {
+        if (!lock->acquire()) std::abort();
       };
     }));
     theirs.push_back(crowd_of(server, threads, [&](int which) {
@@ -205,6 +166,8 @@ void many_threads(const test::redis_server& server) {
   }
   print_crowds("64 threads, own locks, pairs", median(ours), "bare, a connection each",
                median(theirs));
+  print_crowds("64 threads, given back by the lease's end, pairs", median(scoped),
+               "bare, a connection each", median(theirs));
 }
 
 void hand_off(const test::redis_server& server) {
@@ -318,14 +281,23 @@ void hand_over_time(const test::redis_server& server, int claims) {
 
 void contended(const test::redis_server& server, int clients) {
   std::vector<crowd_round> ours;
+  std::vector<crowd_round> scoped;
   std::vector<crowd_round> theirs;
+  const auto lock_of = [](const client& mine) {
+    return std::make_shared<mutex>(mine, "contended", lock_options{.ttl = 30s});
+  };
   for (int i = 0; i < rounds; ++i) {
     ours.push_back(crowd_of(server, clients, [&](int) {
-      auto mine = std::make_shared<client>(opened(server));
-      auto lock = std::make_shared<mutex>(*mine, "contended", lock_options{.ttl = 30s});
-      return [mine, lock] {
+      const client mine = opened(server);
+      return [lock = lock_of(mine)] {
         auto lease = lock->acquire();
         if (!lease || !lease->release()) std::abort();
+      };
+    }));
+    scoped.push_back(crowd_of(server, clients, [&](int) {
+      const client mine = opened(server);
+      return [lock = lock_of(mine)] {
+        if (!lock->acquire()) std::abort();
       };
     }));
     theirs.push_back(crowd_of(server, clients, [&](int which) {
@@ -337,7 +309,9 @@ void contended(const test::redis_server& server, int clients) {
       };
     }));
   }
-  print_crowds((std::to_string(clients) + " clients on one lock, grants").c_str(), median(ours),
+  const std::string what = std::to_string(clients) + " clients on one lock, ";
+  print_crowds((what + "grants").c_str(), median(ours), "publish and retry", median(theirs));
+  print_crowds((what + "given back by the lease's end, grants").c_str(), median(scoped),
                "publish and retry", median(theirs));
 }
 
