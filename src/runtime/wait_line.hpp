@@ -72,8 +72,8 @@ class wake_party {
   sleeping_row* first_ = nullptr;
 };
 
-// Not thread-safe, but for waiter::sleep() and give_back(). As many waiters are kept as
-// ever waited at once: one per blocked thread of the process.
+// Not thread-safe, but for waiter::sleep() and give_back(). As many waiters are kept as ever waited at
+// once: one per blocked thread of the process.
 class wait_line {
  public:
   waiter& enter(const std::atomic<bool>& flag);
@@ -95,7 +95,7 @@ class wait_line {
   static constexpr std::size_t buckets = 256;
 
   // Who comes one after the other is often answered together, and shares a row. The more sleep in a row, the longer
-  // takes it to find the one that is meant.
+  // the kernel looks for the one that is meant.
   static constexpr std::size_t rows = 64;
   static constexpr std::size_t neighbours = 8;
 
