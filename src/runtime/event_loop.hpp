@@ -20,7 +20,7 @@
 //  3. alarm_at_ is never later than the earliest timer while the leader sleeps, and a leader that does
 //     not go on to listen for the alarm (lead_as_engine without `stay`) trusts the clock instead.
 //  4. While nobody leads the engine's thread sleeps for a bounded time only.
-//  5. Whom a callback wakes gets up when it returns, all of them by one system call: one by one, each
+//  5. Whom a callback wakes gets up when it returns, several by one system call: one by one, each
 //     would run at once in the leader's place. So nobody is waited for in a callback.
 //  6. Callbacks run, and tasks are destroyed, outside the mutex. System calls under it are only
 //     those that cannot block and whose order matters (epoll_ctl, timerfd_settime).

@@ -1,4 +1,4 @@
-// A command of a connection that is not answered yet.
+// A command of a connection that is not answered yet, and the queue of such.
 #pragma once
 
 #include "stores/redis/client/command.hpp"
