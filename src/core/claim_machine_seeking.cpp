@@ -152,9 +152,15 @@ claim_machine::orders claim_machine::notified(time_point now,
     // Never answered "waiting": any attempt may have been the one that placed us, also the first.
     const waiting_proof proof =
         proof_.value_or(waiting_proof{first_sent_.value_or(last_sent_), grant->at});
-    orders todo = accept(now, date_push(now, proof, grant->at), *grant);
-    if (phase_ == phase::seeking && !attempting_) return send_attempt(now);
-    return todo;
+    const time_point proven_at = date_push(now, proof, grant->at);
+    // An offer of which little is left would be lost before it can be taken up: that is done first.
+    const bool late = grant->offer && validity_end(proven_at, grant->ttl) - now < grant->ttl / 2;
+    if (!late) {
+      orders todo = accept(now, proven_at, *grant);
+      if (phase_ == phase::seeking && !attempting_) return send_attempt(now);
+      return todo;
+    }
+    known_ = true;
   }
   if (attempting_) {
     // The answer on its way may be older than this wake-up.

@@ -79,9 +79,9 @@ inline std::size_t holders(const client& from, const std::string& name) {
 }
 
 // How to hold so that the holder hears soon that it was taken away: where nothing is pushed, with the
-// next renewal.
+// next renewal. A third of it is what an answer may take, also on a machine that stands still.
 [[nodiscard]] inline lock_options told_soon(const client& from) {
-  return {.ttl = from.caps().pushes ? 30s : 6s};
+  return {.ttl = from.caps().pushes ? 30s : 12s};
 }
 
 // Neither a holder nor a waiter: nothing was left behind.

@@ -3,6 +3,7 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "support/eventually.hpp"
+#include "support/fenced_counter.hpp"
 #include "support/forked_process.hpp"
 #include "support/redlock_servers.hpp"
 #include "support/shared_page.hpp"
@@ -36,12 +37,9 @@ struct race {
   std::atomic<bool> begin{false};
   std::atomic<bool> enough{false};
   std::atomic<int> refused{0};
-  std::atomic<int> grants{0};
   std::atomic<std::int64_t> longest_wait{0};  // milliseconds
-  // Not atomic as a whole: read, then written. Wrong as soon as two do it at once.
-  std::atomic<int> counter{0};
-  std::atomic<std::uint64_t> last_fence{0};
-  std::atomic<int> disorders{0};
+  fenced_counter counter;
+  std::atomic<int> overlaps{0};
 };
 
 void raise_to(std::atomic<std::int64_t>& most, std::int64_t value) {
@@ -68,13 +66,8 @@ void take_turns(race& shared) {
       ++shared.refused;
       continue;
     }
-    // Only what is done while the lease is valid is promised.
-    const int counted = shared.counter.load();
-    if (!lease->valid()) continue;
-    const std::uint64_t fence = lease->fence().value();
-    if (fence <= shared.last_fence.exchange(fence)) ++shared.disorders;
-    shared.counter.store(counted + 1);
-    ++shared.grants;
+    // Somebody newer is in for those alone whose lease has ended.
+    if (!shared.counter.add_one(lease->fence().value()) && lease->valid()) ++shared.overlaps;
     static_cast<void>(lease->release());
   }
 }
@@ -130,7 +123,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
     shared->ports[i] = gates[i]->port();
   }
   shared->begin = true;
-  ASSERT_TRUE(eventually([&] { return shared->grants.load() > 0; }, 4 * patience));
+  ASSERT_TRUE(eventually([&] { return shared->counter.written() > 0; }, 4 * patience));
 
   std::mt19937_64 random(std::random_device{}());
   const time_point end = clock::now() + asked_length();
@@ -143,9 +136,9 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
     first.harm(random());
     second.harm(random());
     ++troubles;
-    const int before = shared->grants.load();
+    const int before = shared->counter.written();
     // Work goes on beside them; they stay down for a while all the same.
-    ASSERT_TRUE(eventually([&] { return shared->grants.load() > before + 20; }, 2 * patience))
+    ASSERT_TRUE(eventually([&] { return shared->counter.written() > before + 20; }, 2 * patience))
         << "nobody gets in though three of five are up";
     const auto pause = std::chrono::milliseconds(random() % 700);
     static_cast<void>(eventually([] { return false; }, pause));
@@ -155,9 +148,9 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
   shared->enough = true;
   for (forked_process& each : crowd) EXPECT_EQ(each.wait(), 0);
   EXPECT_EQ(shared->refused.load(), 0);
-  EXPECT_EQ(shared->counter.load(), shared->grants.load());
-  EXPECT_EQ(shared->disorders.load(), 0);
-  std::cout << shared->grants.load() << " grants, " << troubles << " times two of five down in "
+  EXPECT_EQ(shared->counter.value(), shared->counter.written());
+  EXPECT_EQ(shared->overlaps.load(), 0);
+  std::cout << shared->counter.written() << " grants, " << troubles << " times two of five down in "
             << asked_length().count() << " s, longest wait " << shared->longest_wait.load()
             << " ms\n";
 }

@@ -4,6 +4,7 @@
 
 #include "integration/sql_world.hpp"
 #include "support/also_longer.hpp"
+#include "support/fenced_counter.hpp"
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
 
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -175,45 +175,8 @@ TEST_P(sql_tied, doctor_says_what_the_strategy_means) {
 constexpr int processes = 16;
 constexpr int rounds = 60;
 
-// What is protected: it refuses whoever is older than the newest that has come in, as docs say.
-class guarded {
- public:
-  // False: a newer one was in already.
-  bool enter(std::uint64_t fence) {
-    return alone([&] {
-      if (fence <= newest_) return false;
-      newest_ = fence;
-      return true;
-    });
-  }
-  [[nodiscard]] int read() const { return value_.load(); }
-  void write(std::uint64_t fence, int value) {
-    alone([&] {
-      if (fence != newest_) return false;
-      value_ = value;
-      ++written_;
-      return true;
-    });
-  }
-  [[nodiscard]] int written() const { return written_.load(); }
-
- private:
-  template <class Work>
-  bool alone(Work&& work) {
-    while (busy_.exchange(true)) std::this_thread::yield();
-    const bool answer = work();
-    busy_ = false;
-    return answer;
-  }
-
-  std::atomic<bool> busy_{false};
-  std::atomic<std::uint64_t> newest_{0};
-  std::atomic<int> value_{0};
-  std::atomic<int> written_{0};
-};
-
 struct race {
-  guarded counter;
+  fenced_counter counter;
   std::atomic<int> disorders{0};
   std::atomic<int> rounds_done{0};
 };
@@ -225,12 +188,8 @@ void count(const std::string& url, race& shared) {
   while (shared.rounds_done < processes * rounds) {
     auto held = stock.acquire({.wait = 120s});
     if (!held) throw lock_error(held.error());
-    const std::uint64_t fence = held->fence().value();
-    if (shared.counter.enter(fence)) {
-      const int before = shared.counter.read();
-      std::this_thread::yield();
-      shared.counter.write(fence, before + 1);
-    } else if (!eventually([&] { return !held->valid(); })) {
+    if (!shared.counter.add_one(held->fence().value()) &&
+        !eventually([&] { return !held->valid(); })) {
       ++shared.disorders;  // somebody newer came in while we had it
     }
     ++shared.rounds_done;
@@ -256,7 +215,7 @@ TEST_P(sql_tied, sixteen_processes_go_on_over_restarts_and_ended_connections) {
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
   EXPECT_GE(shared->rounds_done, processes * rounds);
   EXPECT_EQ(shared->disorders, 0);
-  EXPECT_EQ(shared->counter.read(), shared->counter.written());
+  EXPECT_EQ(shared->counter.value(), shared->counter.written());
   EXPECT_GT(shared->counter.written(), processes * rounds / 2);
   const client after = open_client(url);
   EXPECT_TRUE(becomes_free(after, "stock"));
