@@ -26,12 +26,12 @@ void claim_machine::prove(time_point proven_at, const spi::granted& grant) {
     renew_at_ = time_point::max();
     return;
   }
-  duration third = std::min(grant.ttl, settings_.ttl) / 3;
+  duration after = std::min(grant.ttl, settings_.ttl) / 3;
   // Until it is taken up, a pause or an outage of two seconds would end a lease of thirty.
-  if (offer_) third = std::min(third, settings_.limit->take_up);
+  if (offer_) after = std::min(after, settings_.limit->take_up);
   const duration jitter(static_cast<duration::rep>(
-      random() % static_cast<std::uint64_t>(std::max<duration::rep>(1, third.count() / 10))));
-  renew_at_ = proven_at + third - jitter;
+      random() % static_cast<std::uint64_t>(std::max<duration::rep>(1, after.count() / 10))));
+  renew_at_ = proven_at + after - jitter;
 }
 
 claim_machine::orders claim_machine::refreshed_held(time_point now, time_point sent_at,

@@ -14,8 +14,8 @@ struct limits {
   duration max_ttl = std::chrono::hours(24);
   duration command = std::chrono::seconds(5);  // and at most ttl / 3
   duration recheck = std::chrono::seconds(1);  // while in line, where the engine pushes
-  duration poll_first =
-      std::chrono::milliseconds(10);                  // where it does not: adaptive, up to recheck
+  // Where it does not: adaptive, up to recheck.
+  duration poll_first = std::chrono::milliseconds(10);
   duration take_up = std::chrono::milliseconds(100);  // a pushed grant, unless given back before
   duration waiter_lease = std::chrono::seconds(30);
   duration renewal_slack = std::chrono::milliseconds(200);  // renewals this near go in one batch

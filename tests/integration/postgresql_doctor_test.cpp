@@ -23,11 +23,7 @@ spi::check named(const std::vector<spi::check>& checks, const std::string& name)
   return *found;
 }
 
-std::vector<spi::check> probe(const std::string& url) {
-  const auto checks = open_client(url).probe();
-  if (!checks) throw lock_error(checks.error());
-  return *checks;
-}
+std::vector<spi::check> probe(const std::string& url) { return probed(open_client(url)); }
 
 TEST(postgresql_doctor, has_nothing_to_say_of_a_server_that_is_set_up_well) {
   // Broken: false alarms.
@@ -103,8 +99,9 @@ TEST(postgresql_doctor, prints_what_an_administrator_has_to_run) {
 
 TEST(postgresql_doctor, says_when_nobody_answers) {
   // Broken: an outage that looks like a healthy server.
-  const auto checks = probe("postgresql://tester@127.0.0.1:1/postgres");
-  EXPECT_EQ(named(checks, "server").state, status::fail);
+  const auto checks = open_client("postgresql://tester@127.0.0.1:1/postgres").probe();
+  ASSERT_THAT(checks, succeeds());
+  EXPECT_EQ(named(*checks, "server").state, status::fail);
 }
 
 }  // namespace

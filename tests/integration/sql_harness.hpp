@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::test {
 
@@ -29,6 +30,19 @@ inline std::string by_port(const std::string& url, std::uint16_t port) {
 // told to do next, and does only once, does not meet a connection that ends.
 [[nodiscard]] inline bool is_back(const client& who, const std::string& name) {
   return eventually([&] { return holders(who, name) == 1; });
+}
+
+// What doctor says of a server that is there: asked again where it was not heard in time. Throws lock_error.
+inline std::vector<spi::check> probed(const client& who) {
+  std::vector<spi::check> checks;
+  const auto heard = [&] {
+    auto answer = who.probe();
+    if (!answer) throw lock_error(answer.error());
+    checks = *std::move(answer);
+    return checks.front().remedy.find("is the server up") == std::string::npos;
+  };
+  EXPECT_TRUE(eventually(heard)) << checks.front().detail;
+  return checks;
 }
 
 // Both are renewed once more.

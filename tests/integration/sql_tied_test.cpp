@@ -162,11 +162,10 @@ TEST_P(sql_tied, a_holder_that_does_not_let_go_is_ended_by_force) {
 TEST_P(sql_tied, doctor_says_what_the_strategy_means) {
   // Broken: an operator does not learn that holds end with connections.
   const client a = open_client(url_);
-  const auto checks = a.probe();
-  ASSERT_THAT(checks, succeeds());
-  const auto found = std::find_if(checks->begin(), checks->end(),
+  const auto checks = probed(a);
+  const auto found = std::find_if(checks.begin(), checks.end(),
                                   [](const spi::check& each) { return each.name == "strategy"; });
-  ASSERT_NE(found, checks->end());
+  ASSERT_NE(found, checks.end());
   EXPECT_THAT(found->detail, testing::StartsWith(GetParam().strategy));
 }
 
