@@ -152,6 +152,10 @@ mutant_verdict judge(core::mutant mutant, std::uint32_t threads) {
   settings.seeds = std::min(mutant_seeds, std::max(fewest_seeds, *verdict.seeds * more_seeds));
   settings.failures = enough_failures;
   count(run_mutated(mutant, settings, verdict.tried), verdict);
+  // Where the page's check looks: who sees it there is on the page.
+  for (const auto& [name, times] : judge_near(mutant, *verdict.seeds, threads).checkers) {
+    verdict.checkers[name] += times;
+  }
   return verdict;
 }
 
