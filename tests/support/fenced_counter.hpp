@@ -11,30 +11,24 @@ namespace holdfast::test {
 // Thread-safe; lies in a shared_page.
 class fenced_counter {
  public:
-  // Reads, lets others run, then writes: wrong as soon as two do it at once. False: somebody newer has come
-  // in, before or meanwhile, and nothing was counted.
+  // Comes in, lets others run, then counts. False: somebody newer came in, before or meanwhile, and nothing was
+  // counted; whose lease is still valid then has met another holder.
   bool add_one(std::uint64_t fence) {
     if (!enter(fence)) return false;
-    const int before = value_.load();
     std::this_thread::yield();
-    return write(fence, before + 1);
+    return alone([&] {
+      if (fence != newest_) return false;
+      ++count_;
+      return true;
+    });
   }
-  [[nodiscard]] int value() const { return value_.load(); }
-  [[nodiscard]] int written() const { return written_.load(); }
+  [[nodiscard]] int count() const { return count_.load(); }
 
  private:
   bool enter(std::uint64_t fence) {
     return alone([&] {
       if (fence <= newest_) return false;
       newest_ = fence;
-      return true;
-    });
-  }
-  bool write(std::uint64_t fence, int value) {
-    return alone([&] {
-      if (fence != newest_) return false;
-      value_ = value;
-      ++written_;
       return true;
     });
   }
@@ -48,8 +42,7 @@ class fenced_counter {
 
   std::atomic<bool> busy_{false};
   std::atomic<std::uint64_t> newest_{0};
-  std::atomic<int> value_{0};
-  std::atomic<int> written_{0};
+  std::atomic<int> count_{0};
 };
 
 }  // namespace holdfast::test
