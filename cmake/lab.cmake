@@ -17,6 +17,7 @@ target_include_directories(holdfast_sim PUBLIC "${PROJECT_SOURCE_DIR}/lab"
   "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_sim PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast> Threads::Threads)
 target_compile_options(holdfast_sim PRIVATE ${sim_optimisation})
+holdfast_unity(holdfast_sim)
 
 if(EXISTS "${PROJECT_SOURCE_DIR}/lab/sim/main.cpp")
   add_executable(sim "${PROJECT_SOURCE_DIR}/lab/sim/main.cpp")

@@ -79,3 +79,4 @@ holdfast_engine(MARIADB mariadb NET ALSO sql
   PACKAGE LibMariaDB TARGET LibMariaDB::LibMariaDB PKGCONFIG libmariadb DEBIAN libmariadb-dev)
 # The wire is our own: docs/decisions says why.
 holdfast_engine(ZOOKEEPER zookeeper NET)
+holdfast_unity(holdfast)

@@ -30,6 +30,7 @@ endfunction()
 target_link_options(holdfast_cli PRIVATE -Wl,--as-needed)
 holdfast_late(POSTGRESQL libpq LibPQ::LibPQ)
 holdfast_late(MARIADB libmariadb LibMariaDB::LibMariaDB)
+holdfast_unity(holdfast_cli)
 
 if(TARGET holdfast_clock)
   add_dependencies(holdfast_cli holdfast_clock)

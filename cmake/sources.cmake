@@ -11,3 +11,30 @@ function(holdfast_sources_flat variable folder)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
+
+# holdfast_unity(<target>): compiles the target's sources in groups of neighbours, which parses the common
+# headers once a group (docs/decisions/0018-fast-builds.md). Groups are made by folder, so that a new file
+# changes the groups of its own folder alone. Names in anonymous namespaces are unique within a folder.
+set(HOLDFAST_UNITY_SIZE 8 CACHE STRING "Source files compiled together; 1: each by itself")
+mark_as_advanced(HOLDFAST_UNITY_SIZE)
+
+function(holdfast_unity target)
+  if(HOLDFAST_UNITY_SIZE LESS 2)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(SORT sources)
+  foreach(source IN LISTS sources)
+    get_filename_component(folder "${source}" DIRECTORY)
+    file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    math(EXPR count_${group} "${count_${group}} + 1")
+    math(EXPR index "(${count_${group}} - 1) / ${HOLDFAST_UNITY_SIZE}")
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}_${index}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # A neighbour's names are no mistake, and what is in an anonymous namespace here is in no header.
+    target_compile_options(${target} PRIVATE -Wshadow=local -Wno-subobject-linkage)
+  endif()
+endfunction()

@@ -8,6 +8,7 @@ add_library(holdfast_servers STATIC ${sources})
 target_include_directories(holdfast_servers PUBLIC "${PROJECT_SOURCE_DIR}/lab"
   "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_servers PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast> Threads::Threads)
+holdfast_unity(holdfast_servers)
 
 if(NOT HOLDFAST_CLI AND NOT HOLDFAST_TESTS)
   return()
@@ -19,6 +20,7 @@ list(FILTER sources EXCLUDE REGEX "/controls/")
 add_library(holdfast_torture STATIC ${sources} "${PROJECT_SOURCE_DIR}/lab/sim/record.cpp")
 target_link_libraries(holdfast_torture PUBLIC holdfast_servers
   PRIVATE nlohmann_json::nlohmann_json)
+holdfast_unity(holdfast_torture)
 # The page of a run, as a string.
 set(page "${PROJECT_SOURCE_DIR}/lab/torture/report.html")
 file(READ "${page}" text)
@@ -46,6 +48,7 @@ if(HOLDFAST_TESTS)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   add_library(holdfast_controls STATIC ${sources})
   target_link_libraries(holdfast_controls PUBLIC holdfast_torture)
+  holdfast_unity(holdfast_controls)
   add_executable(broken_locks "${PROJECT_SOURCE_DIR}/lab/torture/controls/main.cpp")
   set_target_properties(broken_locks PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
   target_link_libraries(broken_locks PRIVATE holdfast_controls)

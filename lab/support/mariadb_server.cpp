@@ -32,7 +32,7 @@ std::string system_tables() {
 }
 
 // Whom the server may run as where we are root.
-const passwd* unprivileged() {
+const passwd* mariadb_user() {
   const passwd* entry = ::getpwnam("mysql");
   return entry != nullptr ? entry : ::getpwnam("nobody");
 }
@@ -64,8 +64,8 @@ mariadb_server::~mariadb_server() {
 
 std::vector<std::string> mariadb_server::as_user(std::vector<std::string> words) const {
   if (::geteuid() != 0) return words;
-  std::vector<std::string> all{"setpriv", "--reuid", unprivileged()->pw_name, "--regid",
-                               std::to_string(unprivileged()->pw_gid), "--clear-groups",
+  std::vector<std::string> all{"setpriv", "--reuid", mariadb_user()->pw_name, "--regid",
+                               std::to_string(mariadb_user()->pw_gid), "--clear-groups",
                                // Changing the user clears what child_process has asked for.
                                "--pdeathsig", "KILL", "--"};
   all.insert(all.end(), words.begin(), words.end());
@@ -86,7 +86,7 @@ std::vector<std::string> mariadb_server::server_words() const {
 
 // Only the system's tables, without help texts: what mariadb-install-db does takes much longer.
 void mariadb_server::initialise() {
-  const std::string user = ::geteuid() == 0 ? unprivileged()->pw_name : "";
+  const std::string user = ::geteuid() == 0 ? mariadb_user()->pw_name : "";
   const std::string tables = system_tables();
   std::filesystem::create_directories(folder_.path() / "data" / "mysql");
   std::ofstream(folder_.path() / "init.sql")

@@ -34,7 +34,7 @@ std::string program(const std::string& name) {
 }
 
 // Whom the server may run as where we are root.
-const passwd* unprivileged() {
+const passwd* postgresql_user() {
   const passwd* entry = ::getpwnam("postgres");
   return entry != nullptr ? entry : ::getpwnam("nobody");
 }
@@ -61,8 +61,8 @@ postgresql_server::~postgresql_server() {
 
 std::vector<std::string> postgresql_server::as_user(std::vector<std::string> words) const {
   if (::geteuid() != 0) return words;
-  std::vector<std::string> all{"setpriv", "--reuid", unprivileged()->pw_name, "--regid",
-                               std::to_string(unprivileged()->pw_gid), "--clear-groups",
+  std::vector<std::string> all{"setpriv", "--reuid", postgresql_user()->pw_name, "--regid",
+                               std::to_string(postgresql_user()->pw_gid), "--clear-groups",
                                // Changing the user clears what child_process has asked for.
                                "--pdeathsig", "KILL", "--"};
   all.insert(all.end(), words.begin(), words.end());
@@ -72,7 +72,7 @@ std::vector<std::string> postgresql_server::as_user(std::vector<std::string> wor
 void postgresql_server::initialise() {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
   if (::geteuid() == 0 &&
-      ::chown(folder_.path().c_str(), unprivileged()->pw_uid, unprivileged()->pw_gid) != 0) {
+      ::chown(folder_.path().c_str(), postgresql_user()->pw_uid, postgresql_user()->pw_gid) != 0) {
     throw std::runtime_error("chown: " + folder_.path().string());
   }
   if (options_.primary != nullptr) return copy_primary();

@@ -24,7 +24,7 @@ constexpr const char* page =
 
 constexpr std::size_t most_drawn = 20'000;  // more bars than a browser likes
 
-double seconds(duration span) { return std::chrono::duration<double>(span).count(); }
+double in_seconds(duration span) { return std::chrono::duration<double>(span).count(); }
 
 std::string escaped(const std::string& text) {
   std::string safe;
@@ -74,8 +74,8 @@ json holds_of(const std::vector<sim::record>& testimony) {
                    {"client", begin.process},
                    {"fence", std::to_string(begin.fence)},
                    {"mode", name_of(begin.mode)},
-                   {"begin", seconds(begin.at)},
-                   {"end", seconds(line.at)}});
+                   {"begin", in_seconds(begin.at)},
+                   {"end", in_seconds(line.at)}});
     open.erase(found);
   }
   std::stable_sort(all.begin(), all.end(), [](const json& left, const json& right) {
@@ -96,8 +96,8 @@ json faults_of(const story& told, std::set<std::string>& kinds) {
     kinds.insert(kind);
     all.push_back({{"kind", kind},
                    {"client", line.process},
-                   {"begin", seconds(found->second)},
-                   {"end", seconds(line.at)}});
+                   {"begin", in_seconds(found->second)},
+                   {"end", in_seconds(line.at)}});
     open.erase(found);
   }
   return all;
@@ -108,12 +108,12 @@ std::string data_of(const story& told, const verdict& given) {
   json resources = json::array();
   for (const resource& each : told.resources) resources.push_back(each.name);
   json violations = json::array();
-  for (const finding& each : given.violations) violations.push_back(seconds(each.at));
+  for (const finding& each : given.violations) violations.push_back(in_seconds(each.at));
   std::set<std::string> kinds;
   json faults = faults_of(told, kinds);
   const sim::moment end = testimony.empty() ? sim::moment{} : testimony.back().at;
   std::string text = json{
-      {"end", std::max(seconds(end), 0.001)},
+      {"end", std::max(in_seconds(end), 0.001)},
       {"resources", resources},
       {"holds", holds_of(testimony)},
       {"faults", faults},

@@ -6,7 +6,7 @@ namespace holdfast {
 
 namespace {
 
-constexpr duration recheck = std::chrono::seconds(1);
+constexpr duration election_recheck = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -84,7 +84,7 @@ void election_watch::looked(const result<spi::resource_state>& answer) {
 }
 
 void election_watch::rest() {
-  const time_point when = client_->runtime->now() + recheck;
+  const time_point when = client_->runtime->now() + election_recheck;
   spi::runtime::timer_id old = 0;
   {
     // Made under the lock, as in latch_wait: else the one that follows it could be cancelled in its place.

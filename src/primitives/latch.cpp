@@ -35,7 +35,7 @@ spi::claim_id id_from(const countdown_id& id) {
   return made;
 }
 
-result<void> usable(const client::state& state) {
+result<void> latches_usable(const client::state& state) {
   if (state.engine->inert()) return failure(errc::cancelled, "the client is closed or forked");
   const spi::caps& caps = state.engine->store().caps();
   if (!caps.latches) return failure(errc::unsupported, caps.engine + " has no latches");
@@ -44,7 +44,7 @@ result<void> usable(const client::state& state) {
 
 result<spi::latch_state> change(const client::state& state, const spi::resource_id& resource,
                                 const spi::latch_change& wish) {
-  if (auto fine = usable(state); !fine) return tl::unexpected(fine.error());
+  if (auto fine = latches_usable(state); !fine) return tl::unexpected(fine.error());
   const retry_policy& retry = state.options.retry;
   const time_point deadline = state.runtime->now() + std::min(change_limit, retry.within);
   core::backoff backoff(retry);
@@ -114,7 +114,7 @@ result<std::uint32_t> latch::count_down(std::uint32_t by, std::optional<countdow
 
 result<std::optional<std::uint32_t>> latch::count() const {
   const client::state& state = *client_.inside();
-  if (auto fine = usable(state); !fine) return tl::unexpected(fine.error());
+  if (auto fine = latches_usable(state); !fine) return tl::unexpected(fine.error());
   const auto answer = wait_for<
       spi::latch_state>(state.runtime, [&](spi::completion<spi::latch_state> done) {
     state.engine->store().read_latch({state.options.space, name_}, state.soon(), std::move(done));
@@ -126,7 +126,7 @@ result<std::optional<std::uint32_t>> latch::count() const {
 result<void> latch::wait(const acquire_options& options, std::stop_token token) const {
   const auto& state = client_.inside();
   if (options.wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
-  if (auto fine = usable(*state); !fine) return fine;
+  if (auto fine = latches_usable(*state); !fine) return fine;
   return wait_for<void>(state->runtime, [&](spi::completion<void> done) {
     std::make_shared<latch_wait>(state, spi::resource_id{state->options.space, name_}, options.wait,
                                  std::move(done))
@@ -145,7 +145,7 @@ void latch::async_wait(const acquire_options& options, std::stop_token token,
   if (options.wait < duration{0}) {
     return deliver(failure(errc::invalid, "wait must not be negative"));
   }
-  if (auto fine = usable(*state); !fine) return deliver(std::move(fine));
+  if (auto fine = latches_usable(*state); !fine) return deliver(std::move(fine));
   std::make_shared<latch_wait>(state, spi::resource_id{state->options.space, name_}, options.wait,
                                std::move(deliver))
       ->start(std::move(token));

@@ -7,7 +7,7 @@ namespace holdfast {
 
 namespace {
 
-constexpr duration recheck = std::chrono::seconds(1);
+constexpr duration latch_recheck = std::chrono::seconds(1);
 constexpr duration shortest_pause = std::chrono::milliseconds(1);
 constexpr duration last_look = std::chrono::milliseconds(100);  // how long that at the end may take
 
@@ -113,7 +113,7 @@ void latch_wait::looked(result<spi::latch_state> state) {
   const time_point now = client_->runtime->now();
   if (auto outcome = judge(state, now)) return answer(std::move(*outcome));
   bool again = false;
-  duration pause = recheck;
+  duration pause = latch_recheck;
   {
     const std::lock_guard lock(mutex_);
     looking_ = false;

@@ -17,7 +17,7 @@ namespace holdfast::cli {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr std::array<std::pair<const char*, double>, 4> shares{
     {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
@@ -108,14 +108,16 @@ std::string or_dash(std::optional<double> value, int digits, const char* unit) {
   return value ? with_digits(*value, digits) + unit : "-";
 }
 
-json or_null(std::optional<double> value) { return value ? json(*value) : json(nullptr); }
+ordered_json or_null(std::optional<double> value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
 
-json times_json(const histogram& times) {
+ordered_json times_json(const histogram& times) {
   if (times.count() == 0) return nullptr;
-  json made{{"count", times.count()}, {"mean", microseconds(times.mean())}};
+  ordered_json made{{"count", times.count()}, {"mean", microseconds(times.mean())}};
   for (const auto& [name, share] : shares) made[name] = microseconds(times.within(share));
   made["max"] = microseconds(times.greatest());
-  json cells = json::array();
+  ordered_json cells = ordered_json::array();
   for (const auto& [cell, count] : times.cells()) {
     cells.push_back({microseconds(histogram::top(cell)), count});
   }
@@ -203,26 +205,27 @@ std::string report_json(const bench_report& report) {
   const auto milliseconds = [](duration span) {
     return std::chrono::floor<std::chrono::milliseconds>(span).count();
   };
-  json made{{"version", HOLDFAST_VERSION},
-            {"engine", report.engine},
-            {"threads", how.threads},
-            {"processes", how.processes},
-            {"locks", to_text(how.locks)},
-            {"mode", mode_text(how)},
-            {"hold_ms", milliseconds(how.hold)},
-            {"duration_ms", milliseconds(how.length)},
-            {"counted_ms", milliseconds(report.counted)},
-            {"grants", report.grants},
-            {"grants_per_second", report.per_second()},
-            {"fairness", report.fairness},
-            {"grants_by_thread", report.all.grants},
-            {"acquire_us", times_json(report.all.acquire)},
-            {"release_us", times_json(report.all.release)},
-            {"hand_off_us", times_json(report.all.hand_off)}};
+  ordered_json made{{"version", HOLDFAST_VERSION},
+                    {"engine", report.engine},
+                    {"threads", how.threads},
+                    {"processes", how.processes},
+                    {"locks", to_text(how.locks)},
+                    {"mode", mode_text(how)},
+                    {"hold_ms", milliseconds(how.hold)},
+                    {"duration_ms", milliseconds(how.length)},
+                    {"counted_ms", milliseconds(report.counted)},
+                    {"grants", report.grants},
+                    {"grants_per_second", report.per_second()},
+                    {"fairness", report.fairness},
+                    {"grants_by_thread", report.all.grants},
+                    {"acquire_us", times_json(report.all.acquire)},
+                    {"release_us", times_json(report.all.release)},
+                    {"hand_off_us", times_json(report.all.hand_off)}};
   made["client"] = {{"cpu_us_per_grant", or_null(cost.client)},
                     {"memory_bytes", report.all.memory}};
   made["server"] = {{"cpu_us_per_grant", or_null(cost.server)},
-                    {"memory_bytes", report.server_memory ? json(*report.server_memory) : json()}};
+                    {"memory_bytes",
+                     report.server_memory ? ordered_json(*report.server_memory) : ordered_json()}};
   made["network"] = {{"segments_sent_per_grant", or_null(cost.sends)},
                      {"segments_received_per_grant", or_null(cost.receives)},
                      {"bytes_sent_per_grant", or_null(cost.sent)},

@@ -36,8 +36,8 @@ result<std::string> ask(MYSQL* connection, const std::string& query) {
     }
     return tl::unexpected(std::move(what));
   }
-  const MYSQL_ROW row = answer == nullptr ? nullptr : mysql_fetch_row(answer.get());
-  return row == nullptr || row[0] == nullptr ? std::string() : std::string(row[0]);
+  const MYSQL_ROW first = answer == nullptr ? nullptr : mysql_fetch_row(answer.get());
+  return first == nullptr || first[0] == nullptr ? std::string() : std::string(first[0]);
 }
 
 result<void> usable(MYSQL* connection) {
@@ -46,14 +46,14 @@ result<void> usable(MYSQL* connection) {
                          "SELECT CONCAT_WS(' ', @@in_transaction, @@innodb_rollback_on_timeout, "
                          "@@tx_isolation)");
   if (!facts) return tl::unexpected(facts.error());
-  sql::words line(*facts);
-  if (line.number() != 1) return failure(errc::invalid, "no transaction is open");
-  if (line.number() != 0) {
+  sql::words seen(*facts);
+  if (seen.number() != 1) return failure(errc::invalid, "no transaction is open");
+  if (seen.number() != 0) {
     return failure(errc::unsupported,
                    "innodb_rollback_on_timeout is on: a wait in vain would end the transaction");
   }
-  if (line.rest() != "READ-COMMITTED") {
-    return failure(errc::unsupported, "the session is " + std::string(line.rest()) +
+  if (seen.rest() != "READ-COMMITTED") {
+    return failure(errc::unsupported, "the session is " + std::string(seen.rest()) +
                                           ": it would not see who had the lock before it; SET "
                                           "SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   }

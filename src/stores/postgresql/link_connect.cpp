@@ -16,7 +16,6 @@ constexpr int checks_clients = 140000;  // from 14 on the server looks whether i
 constexpr int unknown_version = 0;
 
 constexpr unsigned any = ~0U;
-constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
 constexpr unsigned carriers = bit(duty::session) | bit(duty::row);
 
 struct setting {

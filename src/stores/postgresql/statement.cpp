@@ -7,7 +7,6 @@ namespace holdfast::postgresql {
 
 namespace {
 
-constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
 constexpr unsigned of_lease = bit(duty::lease);
 constexpr unsigned of_session = bit(duty::session);
 constexpr unsigned of_row = bit(duty::row);

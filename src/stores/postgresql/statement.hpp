@@ -53,6 +53,8 @@ enum class duty : std::uint8_t {
   desk,     // looks and wishes, for strategies whose holds are tied to other connections
   ear,      // listens
 };
+// For sets of them.
+constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
 bool serves(statement which, duty what) noexcept;
 
 // For messages: "attempt".

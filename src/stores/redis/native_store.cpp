@@ -18,14 +18,6 @@ spi::caps capabilities() {
   return caps;
 }
 
-std::string new_process_name(spi::runtime& runtime) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::uint64_t bits = runtime.random();
-  std::string name;
-  for (int i = 0; i < 16; ++i, bits >>= 4U) name += digits[bits & 15U];
-  return name;
-}
-
 // Renewals of this many claims go in one script: each takes the server a few microseconds.
 constexpr std::size_t renewals_at_once = 64;
 

@@ -16,14 +16,6 @@ namespace {
 // Each takes the server a few microseconds.
 constexpr std::size_t claims_at_once = 64;
 
-std::string new_process_name(spi::runtime& runtime) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::uint64_t bits = runtime.random();
-  std::string name;
-  for (int i = 0; i < 16; ++i, bits >>= 4U) name += digits[bits & 15U];
-  return name;
-}
-
 spi::caps capabilities(const spi::caps& inner) {
   spi::caps caps = inner;
   caps.votes = true;

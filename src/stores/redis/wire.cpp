@@ -60,6 +60,14 @@ stored_claim read_claim(byte_reader& from) {
 
 }  // namespace
 
+std::string new_process_name(spi::runtime& runtime) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::uint64_t bits = runtime.random();
+  std::string name;
+  for (int i = 0; i < 16; ++i, bits >>= 4U) name += digits[bits & 15U];
+  return name;
+}
+
 spi::server_time to_server_time(std::int64_t microseconds_since_1970) noexcept {
   return spi::server_time(microseconds(microseconds_since_1970));
 }

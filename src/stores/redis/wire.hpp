@@ -4,6 +4,7 @@
 #include "stores/redis/client/reply.hpp"
 
 #include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <cstdint>
@@ -23,6 +24,9 @@ struct sender {
   std::string process;  // 16 characters
   duration offer;
 };
+// A new one for a client: 16 random hexadecimal digits.
+std::string new_process_name(spi::runtime& runtime);
+
 enum class queueing : std::uint8_t { allowed, forbidden };
 std::string claim_bytes(const spi::claim& claim, const sender& from, queueing how,
                         std::optional<spi::server_time> not_after);

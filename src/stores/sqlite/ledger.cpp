@@ -9,7 +9,7 @@ namespace holdfast::sqlite {
 
 namespace {
 
-constexpr const char* revoked = "revoked: not renewed any more";
+constexpr const char* revoked_text = "revoked: not renewed any more";
 
 result<void> accepts(const resource_row& at, const spi::claim& claim) {
   if (at.kind == kind::latch) {
@@ -219,7 +219,7 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
     const bool counts_anew = held->renewed && !held->revoked;
     answer.state = counts_anew ? spi::hold_state::renewed : spi::hold_state::held;
     answer.grant = granted_to(step, *at, *held);
-    if (held->revoked) tell_gone(step, *held, revoked);  // the message may have been lost
+    if (held->revoked) tell_gone(step, *held, revoked_text);  // the message may have been lost
     note(step, *at, spi::event_kind::renewed, *held, true);
     address_news(step, *at);
   } else if (roster_.waiter(*at, place, claim.id)) {
@@ -287,7 +287,7 @@ std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_
       ending.ends = std::min(row.ends, after(step.now, duration(row.ttl)));
       ending.revoked = true;
       roster_.change_holder(at, row, ending);
-      tell_gone(step, row, revoked);
+      tell_gone(step, row, revoked_text);
     }
   }
   const std::uint32_t waiting = at.waiting;

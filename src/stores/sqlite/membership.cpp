@@ -21,8 +21,6 @@ namespace {
 // before it, whatever was lost and whatever the clocks say.
 constexpr std::uint64_t fences_per_boot = std::uint64_t{1} << 32U;
 
-instant now() { return clock::now().time_since_epoch().count(); }
-
 struct listed_client {
   peer who;
   std::uint64_t time_namespace = 0;

@@ -12,8 +12,6 @@ namespace {
 // For what is registered on the caller's thread, whichever that is.
 constexpr duration registering_limit = std::chrono::seconds(1);
 
-instant now() { return clock::now().time_since_epoch().count(); }
-
 template <class Rows>
 std::vector<std::int64_t> clients_of(const Rows& rows) {
   std::set<std::int64_t> clients;

@@ -18,6 +18,7 @@ namespace holdfast::sqlite {
 // Nanoseconds of CLOCK_BOOTTIME; `never` for what has no end.
 using instant = std::int64_t;
 inline constexpr instant never = INT64_MAX;
+inline instant now() { return clock::now().time_since_epoch().count(); }
 
 // A deadline that cannot overflow.
 constexpr instant after(instant now, duration wait) noexcept {

@@ -83,4 +83,14 @@ struct entry {
 
 using entry_ptr = std::shared_ptr<entry>;
 
+inline constexpr duration recheck_after = std::chrono::seconds(1);
+
+inline spi::blocked blocked_by(std::string who, bool queued) {
+  spi::blocked answer;
+  answer.queued = queued;
+  answer.recheck_after = recheck_after;
+  answer.blocker = std::move(who);
+  return answer;
+}
+
 }  // namespace holdfast::zookeeper

@@ -6,20 +6,6 @@
 
 namespace holdfast::zookeeper {
 
-namespace {
-
-constexpr duration recheck = std::chrono::seconds(1);
-
-spi::blocked blocked_by(std::string who, bool queued) {
-  spi::blocked answer;
-  answer.queued = queued;
-  answer.recheck_after = recheck;
-  answer.blocker = std::move(who);
-  return answer;
-}
-
-}  // namespace
-
 task<result<zookeeper_store::children>> zookeeper_store::list_children(
     std::shared_ptr<session> whom, std::string path, freshness how, time_point deadline) {
   std::vector<question> batch;

@@ -173,4 +173,8 @@ std::string sequence_text(std::int32_t sequence) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
+std::string id_text(const claim_node& node) {
+  return node.id ? spi::public_id(*node.id) : node.name.substr(0, 32);
+}
+
 }  // namespace holdfast::zookeeper

@@ -62,6 +62,8 @@ struct claim_node {
 
 // Nothing for any other child: a stray one has no place in the line.
 std::optional<claim_node> parse_node(std::string_view name);
+// How the claim is shown to people.
+std::string id_text(const claim_node& node);
 
 // The sequence number as the server writes it.
 std::string sequence_text(std::int32_t sequence);

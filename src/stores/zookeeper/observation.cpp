@@ -15,10 +15,6 @@ namespace {
 constexpr duration look_limit = std::chrono::seconds(10);
 constexpr duration pause_after_failure = std::chrono::seconds(1);
 
-std::string id_text(const claim_node& node) {
-  return node.id ? spi::public_id(*node.id) : node.name.substr(0, 32);
-}
-
 class observing final : public spi::subscription {
  public:
   explicit observing(std::shared_ptr<observation> what) : what_(std::move(what)) {}

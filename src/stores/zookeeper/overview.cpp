@@ -14,10 +14,6 @@ namespace {
 constexpr std::size_t list_limit = 100'000;  // names that `list` looks at
 constexpr std::size_t list_batch = 200;
 
-std::string id_text(const claim_node& node) {
-  return node.id ? spi::public_id(*node.id) : node.name.substr(0, 32);
-}
-
 spi::mode mode_of(claim_kind kind) {
   if (kind == claim_kind::lease) return spi::mode::permit;
   return kind == claim_kind::reader ? spi::mode::shared : spi::mode::exclusive;

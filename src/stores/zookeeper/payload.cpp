@@ -7,7 +7,7 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr std::string_view version = "holdfast/1 permits=";
+constexpr std::string_view terms_version = "holdfast/1 permits=";
 constexpr std::string_view middle = " max=";
 
 constexpr std::size_t shown = 256;  // bytes of what others wrote
@@ -39,7 +39,7 @@ std::optional<std::uint32_t> take_number(std::string_view& from) {
 }  // namespace
 
 std::string data_of(const std::string& payload, const permits_data& terms) {
-  return payload + "\n" + std::string(version) + std::to_string(terms.permits) +
+  return payload + "\n" + std::string(terms_version) + std::to_string(terms.permits) +
          std::string(middle) + std::to_string(terms.max);
 }
 
@@ -65,8 +65,8 @@ std::optional<permits_data> permits_in(std::string_view data) {
   const auto line = data.find('\n');
   if (line == std::string_view::npos) return std::nullopt;
   std::string_view rest = data.substr(line + 1);
-  if (!rest.starts_with(version)) return std::nullopt;
-  rest.remove_prefix(version.size());
+  if (!rest.starts_with(terms_version)) return std::nullopt;
+  rest.remove_prefix(terms_version.size());
   const auto permits = take_number(rest);
   if (!permits || !rest.starts_with(middle)) return std::nullopt;
   rest.remove_prefix(middle.size());

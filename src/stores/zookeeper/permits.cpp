@@ -10,18 +10,8 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr duration recheck = std::chrono::seconds(1);
-
 std::size_t permits_in_use(const std::vector<std::string>& leases) {
   return line(leases).nodes().size();
-}
-
-spi::blocked blocked_by(std::string who, bool queued) {
-  spi::blocked answer;
-  answer.queued = queued;
-  answer.recheck_after = recheck;
-  answer.blocker = std::move(who);
-  return answer;
 }
 
 // A holder if there is one, else who waits. `lists`: around the name, of locks, of leases.

@@ -14,7 +14,6 @@ namespace {
 constexpr duration short_hold = std::chrono::milliseconds(20);
 constexpr duration quick_tick = std::chrono::milliseconds(20);
 constexpr duration slow_tick = std::chrono::milliseconds(100);
-constexpr duration recheck = std::chrono::seconds(1);
 // Watches do not get lost; should one, this is the bound.
 constexpr duration look_again_after = std::chrono::seconds(10);
 constexpr duration default_session = std::chrono::seconds(30);
@@ -202,7 +201,7 @@ spi::renewal zookeeper_store::renewal_of(entry& which, time_point at, bool& look
   const spi::claim& claim = *which.claim;
   spi::renewal answer;
   answer.at = server_time_of(at);
-  answer.recheck_after = recheck;
+  answer.recheck_after = recheck_after;
   if (which.where == entry::phase::held) {
     answer.grant = grant_of(which, at);
     // Without a fresh proof there is nothing to say: the session may be over.
@@ -273,7 +272,7 @@ void zookeeper_store::tick() {
     for (const auto& [id, each] : entries_) {
       if (each->end_at <= at && !each->ending) {
         each->ending = true;
-        each->deadline = at + std::max<duration>(recheck, each->life->wanted() / 3);
+        each->deadline = at + std::max<duration>(recheck_after, each->life->wanted() / 3);
         ended.push_back(each);
         continue;
       }

@@ -1,26 +1,18 @@
 // See the header.
 #include "stores/redis/topology/cluster_map.hpp"
 
-#include <charconv>
+#include "stores/redis/topology/parse_number.hpp"
 
 namespace holdfast::redis {
 
 namespace {
-
-template <class Number>
-std::optional<Number> number(std::string_view text) noexcept {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::int64_t epoch_in(std::string_view info) noexcept {
   constexpr std::string_view name = "cluster_current_epoch:";
   const auto at = info.find(name);
   if (at == std::string_view::npos) return 0;
   const std::string_view rest = info.substr(at + name.size());
-  return number<std::int64_t>(rest.substr(0, rest.find('\r'))).value_or(0);
+  return parse_number<std::int64_t>(rest.substr(0, rest.find('\r'))).value_or(0);
 }
 
 net::target target_of(std::string_view host, std::uint16_t port, const std::string& asked) {
@@ -87,7 +79,7 @@ std::optional<net::target> redirection(std::string_view text, const std::string&
   if (space == std::string_view::npos || colon == std::string_view::npos || colon < space) {
     return std::nullopt;
   }
-  const auto port = number<std::uint16_t>(text.substr(colon + 1));
+  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1));
   if (!port || *port == 0) return std::nullopt;
   std::string_view host = text.substr(space + 1, colon - space - 1);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);

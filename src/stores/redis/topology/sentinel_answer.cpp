@@ -1,19 +1,11 @@
 // See the header.
 #include "stores/redis/topology/sentinel_answer.hpp"
 
-#include <charconv>
+#include "stores/redis/topology/parse_number.hpp"
 
 namespace holdfast::redis {
 
 namespace {
-
-template <class Number>
-std::optional<Number> number(std::string_view text) noexcept {
-  Number value{};
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // From a flat list of names and values.
 std::string_view field(const reply& list, std::string_view name) noexcept {
@@ -50,8 +42,8 @@ sentinel_answer read_sentinel(const reply& answer) {
     found.what = sentinel_answer::kind::no_such_name;
     return found;
   }
-  const auto port = number<std::uint16_t>(address.elements[1].words());
-  const auto epoch = number<std::int64_t>(field(facts, "config-epoch"));
+  const auto port = parse_number<std::uint16_t>(address.elements[1].words());
+  const auto epoch = parse_number<std::int64_t>(field(facts, "config-epoch"));
   if (!port || *port == 0 || !epoch || address.elements[0].words().empty()) {
     found.refusal = "a strange answer";
     return found;
