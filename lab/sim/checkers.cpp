@@ -10,6 +10,7 @@
 #include "sim/checkers/lock_delay.hpp"
 #include "sim/checkers/lost_wakeup.hpp"
 #include "sim/checkers/needless_loss.hpp"
+#include "sim/checkers/one_offer.hpp"
 #include "sim/checkers/self_block.hpp"
 #include "sim/checkers/silent_loss.hpp"
 
@@ -28,8 +29,8 @@ void watch_each(history& log, const facts& world) {
 
 void watch_all(history& log, const facts& world) {
   watch_each<exclusion, readers_writers, permits, fence_order, fence_constancy, silent_loss,
-             needless_loss, lock_delay, lost_wakeup, fifo, latch_count, leak, self_block, liveness,
-             honesty>(log, world);
+             needless_loss, lock_delay, lost_wakeup, fifo, one_offer, latch_count, leak, self_block,
+             liveness, honesty>(log, world);
 }
 
 }  // namespace holdfast::sim

@@ -74,8 +74,10 @@ constexpr std::array table{
           "a push before the attempt's answer is dropped"},
     named{mutant::offer_never_completed, "offer-never-completed",
           "a pushed grant is never made a full lease"},
+    named{mutant::silent_waiter_offered, "silent-waiter-offered",
+          "each dead or paused waiter in line costs an offer of its own"},
 };
-static_assert(table.size() == static_cast<std::size_t>(mutant::offer_never_completed));
+static_assert(table.size() == static_cast<std::size_t>(mutant::silent_waiter_offered));
 
 const named& entry_of(mutant which) noexcept { return table[static_cast<std::size_t>(which) - 1]; }
 

@@ -35,7 +35,7 @@ enum class what : std::uint8_t {
   executed_attempt,  // number: see answer
   executed_renewal,
   server_queued,
-  server_granted,    // fence; until; number: fences reserved
+  server_granted,    // fence; until; offer; number: fences reserved
   server_prolonged,  // until
   server_changed,    // the mode of a hold; fence, until, number as with a grant
   server_left,       // number: departure
@@ -77,6 +77,7 @@ struct record {
   what kind{};
   spi::mode mode = spi::mode::exclusive;
   bool fair = false;
+  bool offer = false;  // pushed, and not taken up yet
   std::uint32_t permits = 1;
   std::int32_t process = nobody;
   std::int32_t resource = nobody;

@@ -203,6 +203,7 @@ void server::note_grant(const spi::claim_id& id, const spi::granted& grant, what
   record line = about(known, known_already ? what::server_prolonged : anew);
   line.fence = grant.fence.value();
   line.fair = claim.fair;
+  line.offer = grant.offer;
   line.number = claim.fence_block;
   line.until = clock().when(at.until.time_since_epoch());
   line.shut = claim.lock_delay;

@@ -37,6 +37,7 @@ enum class mutant : std::uint8_t {
   unknown_taken_as_success,
   early_grant_dropped,
   offer_never_completed,
+  silent_waiter_offered,
   // Of the quorum: worlds of their own show them.
   quorum_fence_not_written_back,
   quorum_fence_written_back_anywhere,

@@ -206,7 +206,8 @@ class both {
   }
 
   sql_rules& rules_;
-  memory::ledger reference_;
+  // Until the functions silence the whole line.
+  memory::ledger reference_{memory::rules{.silences_process_only = true}};
   std::chrono::microseconds now_{1'700'000'000'000'000};
   std::map<spi::claim_id, spi::claim_ptr> claims_;
   std::multimap<std::uint64_t, spi::claim_id> fences_;  // of the grants of one verb

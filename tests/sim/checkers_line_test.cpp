@@ -73,6 +73,31 @@ TEST_F(checkers_test, a_live_waiter_that_was_thrown_out_keeps_its_right) {
   EXPECT_NE(broken("FIFO"), "");
 }
 
+TEST_F(checkers_test,
+       a_waiter_that_was_not_heard_since_a_lapsed_offer_may_be_passed_over_and_is_not_offered_it) {
+  for (const std::int32_t claim : {1, 2, 3}) {
+    say(what::server_queued, claim, 0);
+    say(what::executed_attempt, claim, 0, static_cast<int>(answer::queued));
+  }
+  record line = about(1, 0);
+  line.kind = what::server_granted;
+  line.offer = true;
+  line.fence = 1;
+  line.until = loop.now() + 2s;
+  add(0ms, line);
+  say(what::executed_renewal, 3, 0, static_cast<int>(spi::hold_state::waiting), 1s);
+  say(what::trouble_ended, 9, 0, 0, 1s);
+  grant(3, 0, 2);
+  EXPECT_EQ(broken("FIFO"), "");
+  EXPECT_EQ(broken("one offer"), "");
+  line = about(2, 0);
+  line.kind = what::server_granted;
+  line.offer = true;
+  line.fence = 3;
+  add(1ms, line);
+  EXPECT_NE(broken("one offer"), "");
+}
+
 TEST_F(checkers_test, a_latch_that_opens_too_early_is_seen) {
   say(what::latch_set, 1, 3, 2);
   say(what::latch_down, 2, 3);

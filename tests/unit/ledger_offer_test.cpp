@@ -68,76 +68,101 @@ TEST_F(ledger_offer, an_unrenewed_lease_counts_its_ttl_from_the_completion_of_it
 // A paused process costs the others one offer, not a whole ttl.
 TEST_F(ledger_offer, an_offer_that_is_not_taken_ends_and_the_next_is_granted_in_the_same_step) {
   offer_to_two();
-  pass(2s);
+  pass(1s);
+  renew(three);
+  pass(1s);
   blocked(make_claim(4, fair()));
   EXPECT_EQ(pushes(), (said{"granted 3", "wanted 3"}));
   EXPECT_EQ(renew(two).state, spi::hold_state::lost);
 }
 
-TEST_F(ledger_offer, a_silent_process_is_passed_over_until_it_is_heard) {
-  const process_id paused = 50;
-  const auto four = make_claim(4, fair()), five = make_claim(5, fair()),
-             six = make_claim(6, fair());
+// A hundred frozen or dead processes cost those behind them one offer, not one each.
+TEST_F(ledger_offer, silent_waiters_of_many_processes_cost_one_offer) {
   granted(one);
-  ASSERT_TRUE(attempt(two, paused).has_value());
-  ASSERT_TRUE(attempt(three, paused).has_value());
-  blocked(four);
+  for (std::uint64_t i = 100; i < 200; ++i) blocked(make_claim(i, fair()));
+  blocked(three);
   pushes();
   leave(one);
-  EXPECT_EQ(pushes(), said{"granted 50"});
-  pass(2s);
+  EXPECT_EQ(pushes(), said{"granted 100"});
+  pass(1s);
+  EXPECT_EQ(renew(three).state, spi::hold_state::waiting);
+  pass(1s);
+  EXPECT_EQ(renew(three).state, spi::hold_state::renewed);
+  EXPECT_EQ(pushes(), said{});
+}
+
+TEST_F(ledger_offer, after_a_lapsed_offer_who_has_spoken_since_is_offered_it_in_order) {
+  const auto four = make_claim(4, fair()), five = make_claim(5, fair());
+  offer_to_two();
+  blocked(four);
+  pass(1s);
+  renew(four);
   blocked(five);
+  pass(1s);
+  // Three, the first in line, was not heard since two was offered it; four and five were.
+  blocked(make_claim(6, fair()));
   EXPECT_EQ(pushes(), said{"granted 4"});
   leave(four);
   EXPECT_EQ(pushes(), said{"granted 5"});
-  // Heard on another name: its claim here is served again, in its old place.
-  ASSERT_TRUE(attempt(make_claim(7, {.name = "other"}), paused).has_value());
-  blocked(six);
-  pushes();
-  leave(five);
-  EXPECT_EQ(pushes(), said{"granted 50"});
 }
 
-// The end of an offer is seen by the next verb on its resource; that must not undo what was heard
-// meanwhile, or a live waiter would lose its turn.
-TEST_F(ledger_offer, who_spoke_after_its_offer_had_ended_is_not_passed_over) {
-  const process_id slow = 50;
-  granted(one);
-  ASSERT_TRUE(attempt(two, slow).has_value());
-  ASSERT_TRUE(attempt(three, slow).has_value());
-  blocked(make_claim(4, fair()));
-  pushes();
-  leave(one);
-  EXPECT_EQ(pushes(), said{"granted 50"});
-  pass(3s);
-  ASSERT_TRUE(attempt(make_claim(7, {.name = "other"}), slow).has_value());
+TEST_F(ledger_offer, a_silent_waiter_keeps_its_place_and_is_served_once_it_speaks) {
+  const auto four = make_claim(4, fair()), five = make_claim(5, fair());
+  offer_to_two();
+  blocked(four);
   pass(1s);
-  blocked(make_claim(5, fair()));
-  EXPECT_EQ(pushes(), said{"granted 50"});
+  renew(four);
+  pass(1s);
+  blocked(five);
+  EXPECT_EQ(pushes(), said{"granted 4"});
+  EXPECT_EQ(renew(three).state, spi::hold_state::waiting);
+  leave(four);
+  EXPECT_EQ(pushes(), said{"granted 3"});
+}
+
+TEST_F(ledger_offer, where_nobody_has_spoken_since_who_speaks_first_is_granted_by_its_answer) {
+  const auto four = make_claim(4, fair());
+  offer_to_two();
+  blocked(four);
+  pass(5s);
+  EXPECT_EQ(holders(), 0U);
+  EXPECT_EQ(pushes(), said{});
+  EXPECT_EQ(renew(four).state, spi::hold_state::renewed);
+  EXPECT_EQ(pushes(), said{});
+}
+
+// Frozen ones in line must not turn a newcomer away, and are not overtaken by it once they are heard.
+TEST_F(ledger_offer, a_newcomer_takes_what_only_silent_ones_wait_for) {
+  const auto four = make_claim(4, fair());
+  offer_to_two();
+  pass(2s);
+  EXPECT_FALSE(granted(four).offer);
+  renew(three);
+  leave(four);
+  EXPECT_EQ(pushes(), (said{"granted 3"}));
+}
+
+// It says nothing about the others that one was revoked before it took up what it was offered.
+TEST_F(ledger_offer, a_revoked_offer_silences_nobody) {
+  const auto four = make_claim(4, fair());
+  offer_to_two();
+  book.revoke(now, {"", "stock"}, spi::revocation::safe, "", out);
+  pushes();
+  pass(2s);
+  blocked(four);
+  EXPECT_EQ(pushes(), (said{"granted 3", "wanted 3"}));
 }
 
 TEST_F(ledger_offer, who_finds_its_own_offer_ended_is_not_silent) {
   offer_to_two();
-  pass(2s);
+  pass(1s);
+  renew(three);
+  pass(1s);
   // Granted to three by this very step; two is back in line, and is served after it.
   EXPECT_TRUE(blocked(two).queued);
   EXPECT_EQ(pushes(), (said{"granted 3", "wanted 3"}));
   leave(three);
   EXPECT_EQ(pushes(), said{"granted 2"});
-}
-
-TEST_F(ledger_offer, one_offer_per_silent_process_not_one_per_waiter) {
-  const process_id dead = 50;
-  granted(one);
-  for (std::uint64_t i = 100; i < 200; ++i) {
-    ASSERT_TRUE(attempt(make_claim(i, fair()), dead).has_value());
-  }
-  blocked(two);
-  pushes();
-  leave(one);
-  EXPECT_EQ(pushes(), said{"granted 50"});
-  pass(2s);
-  EXPECT_FALSE(granted(two).offer);
 }
 
 TEST_F(ledger_offer, a_holder_that_leaves_within_its_offer_needs_no_renewal) {

@@ -24,7 +24,9 @@ struct view {
   std::uint64_t fence = 0;
   std::uint64_t arrival = 0;  // while waiting
   spi::server_time since{};   // while waiting
-  spi::server_time until{};   // of the hold, or of the waiter's lease
+  spi::server_time heard{};   // while waiting
+  spi::server_time offered{};
+  spi::server_time until{};  // of the hold, or of the waiter's lease
   bool offer = false;
   bool revoked = false;
 };
@@ -38,18 +40,14 @@ class ledger_oracle {
   std::map<std::uint64_t, view> claims;
   std::set<process_id> unreachable;
 
-  // A verb on this name begins: what must be over by now is over, and who speaks is heard.
-  void begin(const std::string& name, process_id speaker) {
-    silent_.erase(speaker);
-    heard_[speaker] = now;
+  // A verb on this name begins: what must be over by now is over.
+  void begin(const std::string& name) {
     for (auto& [number, claim] : claims) {
       if (!lives(claim, name) || claim.until > now) continue;
       if (claim.is == view::state::held) {
         const duration delay = claim.claim->lock_delay;
         if (delay > 0s) shut_[name] = std::max(shut_[name], claim.until + delay);
-        if (claim.offer && !claim.revoked && heard_[claim.process] < claim.until) {
-          silent_.insert(claim.process);
-        }
+        if (claim.offer && !claim.revoked) silence_[name] = std::max(silence_[name], claim.offered);
       }
       claim.is = view::state::none;
     }
@@ -63,6 +61,7 @@ class ledger_oracle {
       claim.arrival = ++arrivals_;
       claim.since = now;
     }
+    claim.heard = now;
     claim.until = now + rules_.waiter_lease;
   }
 
@@ -153,7 +152,9 @@ class ledger_oracle {
   }
 
   [[nodiscard]] bool reachable(const view& claim) const {
-    return !unreachable.contains(claim.process) && !silent_.contains(claim.process);
+    const auto mark = silence_.find(claim.claim->resource.name);
+    return !unreachable.contains(claim.process) &&
+           (mark == silence_.end() || claim.heard > mark->second);
   }
 
   void granted(std::uint64_t number, const spi::granted& grant) {
@@ -177,6 +178,7 @@ class ledger_oracle {
     }
     claim.is = view::state::held;
     claim.offer = grant.offer;
+    if (grant.offer) claim.offered = now;
     claim.until = now + grant.ttl;
   }
 
@@ -208,8 +210,7 @@ class ledger_oracle {
 
   const memory::rules rules_;
   std::uint64_t arrivals_ = 0;
-  std::set<process_id> silent_;
-  std::map<process_id, spi::server_time> heard_;
+  std::map<std::string, spi::server_time> silence_;  // when the last offer was made that lapsed
   std::map<std::string, std::uint64_t> fences_;
   std::map<std::string, spi::server_time> shut_;
 };

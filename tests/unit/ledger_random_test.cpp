@@ -89,7 +89,7 @@ class world {
 
   void attempt(std::uint64_t number, process_id process) {
     const spi::claim_ptr claim = oracle_.claims.at(number).claim;
-    oracle_.begin(claim->resource.name, process);
+    oracle_.begin(claim->resource.name);
     effects out;
     const auto answer = book_.attempt(oracle_.now, claim, process, std::nullopt, out);
     ASSERT_TRUE(answer.has_value()) << oracle_.where << " " << answer.error().message();
@@ -107,7 +107,7 @@ class world {
 
   void leave(std::uint64_t number, process_id process) {
     const spi::claim_ptr claim = oracle_.claims.at(number).claim;
-    oracle_.begin(claim->resource.name, process);
+    oracle_.begin(claim->resource.name);
     const view::state was = oracle_.claims.at(number).is;
     const spi::departure expected = was == view::state::held      ? spi::departure::was_holder
                                     : was == view::state::waiting ? spi::departure::was_waiting
@@ -131,7 +131,7 @@ class world {
   void late_duplicate(process_id process) {
     const auto [claim, when] = left_[pick(left_.size())];
     if (oracle_.now >= when + claim->ttl + rules_.tombstone_extra) return;
-    oracle_.begin(claim->resource.name, process);
+    oracle_.begin(claim->resource.name);
     effects out;
     const auto answer = book_.attempt(oracle_.now, claim, process, std::nullopt, out);
     EXPECT_FALSE(answer.has_value()) << oracle_.where << ": a late duplicate revived a claim";
@@ -140,7 +140,7 @@ class world {
 
   void renew(std::uint64_t number, process_id process) {
     const spi::claim_ptr claim = oracle_.claims.at(number).claim;
-    oracle_.begin(claim->resource.name, process);
+    oracle_.begin(claim->resource.name);
     effects out;
     const spi::renewal answer = book_.renew(oracle_.now, *claim, process, out);
     const bool held =
@@ -163,7 +163,7 @@ class world {
     const std::string& name = claim.claim->resource.name;
     const bool held = claim.is == view::state::held && claim.until > oracle_.now;
     if (!held || claim.mode == spi::mode::permit) return;
-    oracle_.begin(name, process);
+    oracle_.begin(name);
     const spi::mode to = claim.mode == spi::mode::shared ? spi::mode::exclusive : spi::mode::shared;
     effects out;
     const auto answer = book_.change(oracle_.now, *claim.claim, to, process, out);
@@ -178,7 +178,7 @@ class world {
 
   void revoke(const std::string& name) {
     const auto how = pick(2) == 0 ? spi::revocation::force : spi::revocation::safe;
-    oracle_.begin(name, nobody);
+    oracle_.begin(name);
     effects out;
     const auto taken = book_.revoke(oracle_.now, {"", name}, how, "", out);
     EXPECT_GE(taken.size(), oracle_.holding(name)) << oracle_.where;

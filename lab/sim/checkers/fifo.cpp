@@ -1,7 +1,5 @@
 #include "sim/checkers/fifo.hpp"
 
-#include <algorithm>
-
 namespace holdfast::sim {
 
 // Its lease has ended, or may have: clocks differ by up to a hundredth.
@@ -9,16 +7,9 @@ bool fifo::lapsed(const waiter& each, moment now) const {
   return now - each.heard > world().waiter_lease - world().waiter_lease / 50;
 }
 
-bool fifo::excused(const waiter& earlier, moment now) const {
-  if (earlier.uncertain || unreachable_.contains(earlier.process) || lapsed(earlier, now)) {
-    return true;
-  }
-  const auto heard = heard_.find(earlier.process);
-  const moment last = heard == heard_.end() ? moment{} : heard->second;
-  return std::any_of(offers_.begin(), offers_.end(), [&](const auto& each) {
-    return each.second.process == earlier.process && each.second.until <= now &&
-           each.second.until >= last;
-  });
+bool fifo::excused(std::int32_t claim, const waiter& earlier, moment now) const {
+  return earlier.uncertain || unreachable_.contains(earlier.process) || lapsed(earlier, now) ||
+         offers_.silent(claim, earlier.resource, now);
 }
 
 void fifo::granted(const record& line) {
@@ -27,19 +18,21 @@ void fifo::granted(const record& line) {
   const std::uint64_t place = self == waiters_.end() ? next_place_ : self->second.place;
   for (const auto& [claim, earlier] : waiters_) {
     if (earlier.resource != line.resource || !earlier.fair || earlier.place >= place) continue;
-    if (!checked || excused(earlier, line.at)) continue;
+    if (!checked || excused(claim, earlier, line.at)) continue;
     fail(line.at, "resource " + std::to_string(line.resource) + ": claim " +
                       std::to_string(line.claim) + " was granted before claim " +
                       std::to_string(claim) + " that came earlier");
   }
-  if (self != waiters_.end()) {
-    offers_[line.claim] = {line.process, line.until};
-    waiters_.erase(self);
-  }
+  if (self != waiters_.end()) waiters_.erase(self);
 }
 
 void fifo::see(const record& line) {
   if (void_) return;
+  judge(line);
+  offers_.see(line);
+}
+
+void fifo::judge(const record& line) {
   switch (line.kind) {
     case what::server_queued: {
       const auto [found, made] = waiters_.try_emplace(line.claim);
@@ -53,8 +46,6 @@ void fifo::see(const record& line) {
       return;
     case what::executed_attempt:
     case what::executed_renewal: {
-      heard_[line.process] = line.at;
-      offers_.erase(line.claim);
       const auto found = waiters_.find(line.claim);
       if (found == waiters_.end()) return;
       if (!lapsed(found->second, line.at)) {
@@ -70,12 +61,7 @@ void fifo::see(const record& line) {
       return;
     }
     case what::server_left:
-      heard_[line.process] = line.at;
-      offers_.erase(line.claim);
       waiters_.erase(line.claim);
-      return;
-    case what::server_forgot:
-      offers_.erase(line.claim);
       return;
     case what::unreachable:
       unreachable_.insert(line.process);
@@ -85,7 +71,6 @@ void fifo::see(const record& line) {
       return;
     case what::state_lost:
       waiters_.clear();
-      offers_.clear();
       return;
     case what::clock_jumped:
       void_ = true;

@@ -1,11 +1,13 @@
 // Fair: nobody is granted before one that was in line when it asked. A client that was told its place
 // is in line for certain; one that was not, as in histories of other makers, is taken to be in line a
 // margin after it asked. Judged only where nothing disturbed the one that was passed over: a client
-// that is cut off or stopped may lose its turn, and a server that is gone may forget the line.
+// that is cut off or stopped may lose its turn, and a server that is gone may forget the line; nor just
+// after an offer may have run out.
 #pragma once
 
 #include "sim/checker.hpp"
 #include "torture/checkers/disturbances.hpp"
+#include "torture/checkers/lapses.hpp"
 #include "torture/checkers/rules.hpp"
 
 #include <holdfast/result.hpp>
@@ -17,11 +19,13 @@ namespace holdfast::torture {
 
 class fair_order final : public sim::checker {
  public:
-  explicit fair_order(const rules& known) : checker(known.facts), margin_(known.order_margin) {}
+  explicit fair_order(const rules& known)
+      : checker(known.facts), margin_(known.order_margin), lapses_(world()) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "FIFO"; }
 
   void see(const sim::record& line) override {
     disturbances_.see(line);
+    lapses_.see(line, disturbances_);
     switch (line.kind) {
       case sim::what::acquire_invoked:
         if (line.fair) waiting_[line.hold] = {line.at, line.until, line.process, line.resource};
@@ -77,6 +81,7 @@ class fair_order final : public sim::checker {
           disturbances_.since(winner.process, each.since)) {
         continue;
       }
+      if (lapses_.near(each.resource, line.at)) continue;
       each.passed_by = line.hold;
     }
   }
@@ -93,6 +98,7 @@ class fair_order final : public sim::checker {
 
   const duration margin_;
   disturbances disturbances_;
+  lapses lapses_;
   std::map<std::int32_t, waiter> waiting_;
 };
 

@@ -54,7 +54,7 @@ spi::outcome ledger::place(const moment& step, resource& at, const spi::claim_pt
     return granted_at(step, at, claim->id);
   }
   if (!claim->queued) return blocked_at(step, at, claim->id);
-  at.line.join({claim, *step.process, step.now, false}, after(step.now, waiter_lease()));
+  at.line.join({claim, *step.process, step.now, step.now, false}, after(step.now, waiter_lease()));
   note(step, at, spi::event_kind::queued, *claim);
   at.holders.tell_wanted(step.out);
   // With one more in line, somebody who was only told that it is free may now be handed it.
@@ -206,7 +206,7 @@ bool ledger::heard_since(process_id process, spi::server_time time) const {
 
 void ledger::keep_place(const moment& step, resource& at, const spi::claim_id& id) {
   if (mutated(mutant::live_waiter_removed)) return;
-  at.line.refresh(id, *step.process, after(step.now, waiter_lease()));
+  at.line.refresh(id, *step.process, step.now, after(step.now, waiter_lease()));
 }
 
 void ledger::remember(spi::server_time now, const spi::claim& claim) {

@@ -10,9 +10,9 @@
 //  2. Fences of a resource grow strictly from grant to grant, whatever ends or is forgotten.
 //  3. Every verb begins by promoting: what has ended by its time is out, and whoever can be granted
 //     is granted, before the verb itself looks.
-//  4. No claim is granted before an earlier one that waits, is alive, reachable and heard of,
-//  except
-//     that an unfair newcomer may take what is free while only unfair ones wait.
+//  4. No claim is granted before an earlier one that waits, is alive, reachable and was heard since
+//     the last offer of the resource that nobody took up was made; except that an unfair newcomer
+//     may take what is free while only unfair ones wait.
 //  5. Verbs are idempotent by the claim's id; a renewal never creates; an id that was left with
 //     on_leave::remember is never placed again.
 //
@@ -125,6 +125,7 @@ class ledger {
   void drop_ended(const moment& step, resource& at);
   [[nodiscard]] const waiter* next_in_line(const moment& step, const resource& at) const;
   [[nodiscard]] bool eligible(const moment& step, const resource& at, const waiter& waiting) const;
+  [[nodiscard]] bool silent(const resource& at, const waiter& waiting) const;
   [[nodiscard]] bool hands_over(const moment& step, const resource& at, const waiter& next) const;
   [[nodiscard]] bool may_take(const moment& step, const resource& at,
                               const spi::claim& newcomer) const;
@@ -159,6 +160,7 @@ class ledger {
   std::optional<spi::server_time> born_;
   std::map<spi::resource_id, resource> resources_;
   expiring_map<spi::claim_id, std::monostate> tombstones_;
+  // With silences_process_only, as is offered_.
   // Processes that let an offer run out: passed over until they are heard again. Forgotten after a
   // waiter's lease, since by then none of their waiters lives.
   expiring_map<process_id, std::monostate> silent_;

@@ -40,9 +40,11 @@ void ledger::drop_ended(const moment& step, resource& at) {
     const auto& [held, end] = *ended;
     // Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
     if (held.claim->lock_delay > duration{0}) at.shut(after(end, held.claim->lock_delay));
-    // Its other waiters would each cost the next ones an offer.
-    if (held.offer && !held.revoked && !heard_since(held.process, end)) {
-      silent_.put(held.process, after(step.now, rules_.waiter_lease), {});
+    if (held.offer && !held.revoked) {
+      at.silence(held.since);
+      if (!heard_since(held.process, end)) {
+        silent_.put(held.process, after(step.now, rules_.waiter_lease), {});
+      }
     }
     step.out.ended.push_back(held.claim->id);
     note(step, at, spi::event_kind::expired, *held.claim, &held);
@@ -72,8 +74,14 @@ const waiter* ledger::next_in_line(const moment& step, const resource& at) const
 bool ledger::eligible(const moment& step, const resource& at, const waiter& waiting) const {
   const bool speaks = step.claim != nullptr && *step.claim == waiting.claim->id;
   if (speaks && at.free_for(*waiting.claim, step.now)) return true;
-  if (silent_.contains(waiting.process)) return false;
+  if (!speaks && silent(at, waiting)) return false;
   return !reachable_ || reachable_(waiting.process);
+}
+
+bool ledger::silent(const resource& at, const waiter& waiting) const {
+  if (mutated(mutant::silent_waiter_offered)) return false;
+  if (rules_.silences_process_only) return silent_.contains(waiting.process);
+  return at.is_silent(waiting);
 }
 
 // Strict hand-over among two processes that take turns halves their throughput: the one that

@@ -9,6 +9,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -51,6 +52,13 @@ class resource {
     return is_shut(now) ? std::optional(shut_until_ - now) : std::nullopt;
   }
 
+  // An offer made then was not taken up. Who has not been heard since is passed over until it is,
+  // so that the whole line costs one offer, however many in it are dead or frozen.
+  void silence(spi::server_time offered) { silent_since_ = std::max(silent_since_, offered); }
+  [[nodiscard]] bool is_silent(const waiter& waiting) const noexcept {
+    return waiting.heard <= silent_since_;
+  }
+
   // When something ends that could make it free: a hold, an offer or the lock delay.
   [[nodiscard]] std::optional<spi::server_time> next_end(spi::server_time now) const;
 
@@ -58,6 +66,7 @@ class resource {
   spi::resource_id id_;
   std::uint64_t last_;
   spi::server_time shut_until_ = spi::server_time::min();
+  spi::server_time silent_since_ = spi::server_time::min();
 };
 
 }  // namespace holdfast::memory

@@ -30,11 +30,13 @@ void waiting_line::join(waiter newcomer, spi::server_time lease_end) {
   line_.put(number, lease_end, std::move(newcomer));
 }
 
-void waiting_line::refresh(const spi::claim_id& id, process_id process,
+void waiting_line::refresh(const spi::claim_id& id, process_id process, spi::server_time now,
                            spi::server_time lease_end) {
   const auto found = tickets_.find(id);
   if (found == tickets_.end()) return;
-  line_.find(found->second)->value.process = process;
+  waiter& waiting = line_.find(found->second)->value;
+  waiting.process = process;
+  waiting.heard = now;
   line_.set_end(found->second, lease_end);
 }
 

@@ -18,7 +18,8 @@ struct waiter {
   spi::claim_ptr claim;
   process_id process = 0;
   spi::server_time since{};
-  bool told_free = false;  // since the resource was last taken
+  spi::server_time heard{};  // its last word: an attempt or a re-check of its own
+  bool told_free = false;    // since the resource was last taken
 };
 
 // Not thread-safe. The end of an entry is the end of the waiter's lease.
@@ -39,7 +40,8 @@ class waiting_line {
   [[nodiscard]] std::size_t place(const spi::claim_id& id, std::size_t limit) const;
 
   void join(waiter newcomer, spi::server_time lease_end);
-  void refresh(const spi::claim_id& id, process_id process, spi::server_time lease_end);
+  void refresh(const spi::claim_id& id, process_id process, spi::server_time now,
+               spi::server_time lease_end);
   std::optional<waiter> remove(const spi::claim_id& id);
   std::optional<waiter> take_dead(spi::server_time now);
 

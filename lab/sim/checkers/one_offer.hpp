@@ -1,0 +1,32 @@
+// A line costs one offer, however many in it are dead or paused: after one that nobody took up, nobody
+// is offered the resource who has not spoken since it was made.
+#pragma once
+
+#include "sim/checker.hpp"
+#include "sim/checkers/lapsed_offers.hpp"
+
+namespace holdfast::sim {
+
+class one_offer final : public checker {
+ public:
+  using checker::checker;
+  [[nodiscard]] std::string_view name() const noexcept override { return "one offer"; }
+
+  void see(const record& line) override {
+    if (line.kind == what::clock_jumped) void_ = true;
+    if (void_) return;
+    if (line.kind == what::server_granted && line.offer &&
+        offers_.silent(line.claim, line.resource, line.at)) {
+      fail(line.at, "resource " + std::to_string(line.resource) + " was offered to claim " +
+                        std::to_string(line.claim) +
+                        ", which had not spoken since an offer that nobody took up");
+    }
+    offers_.see(line);
+  }
+
+ private:
+  lapsed_offers offers_;
+  bool void_ = false;  // the server's clock was set: what has run out is not known
+};
+
+}  // namespace holdfast::sim
