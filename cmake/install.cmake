@@ -49,6 +49,11 @@ if(TARGET holdfast_cli)
     install(TARGETS holdfast_clock LIBRARY COMPONENT program
       DESTINATION "${CMAKE_INSTALL_LIBDIR}/holdfast")
   endif()
+  install(FILES README.md CHANGELOG.md TYPE DOC COMPONENT program)
+  install(DIRECTORY docs TYPE DOC COMPONENT program PATTERN man EXCLUDE)
+  # README.md shows these.
+  install(DIRECTORY bench/results DESTINATION "${CMAKE_INSTALL_DOCDIR}/bench" COMPONENT program
+    FILES_MATCHING PATTERN "*.svg")
   install(FILES docs/man/holdfast.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT program
     OPTIONAL)
   install(FILES completions/holdfast.bash RENAME holdfast COMPONENT program OPTIONAL

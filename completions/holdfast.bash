@@ -80,7 +80,7 @@ _holdfast() {
       return
       ;;
     --url)
-      mapfile -t COMPREPLY < <(compgen -W 'sqlite:' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// postgresql:// mariadb:// mysql:// memory:' -- "$cur")
       return
       ;;
     --wait | --ttl | --grace | --at-least | --lock-delay | --hold | --duration)
@@ -93,7 +93,7 @@ _holdfast() {
   esac
 
   local common='--url --namespace --password-file --log-level --help'
-  local hold='--wait --ttl --grace --lock-delay --busy-exit-code'
+  local hold='--wait --ttl --grace --lock-delay --busy-exit-code --quiet --pass-url'
   local choices=
   if [[ $cur == -* ]]; then
     case $command in

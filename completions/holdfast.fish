@@ -23,15 +23,15 @@ end
 set -l commands run elect multi latch ls show release revoke watch doctor demo bench torture
 
 complete -c holdfast -f
-complete -c holdfast -l url -x -a sqlite: -d 'The engine'
-complete -c holdfast -l namespace -x -d 'Two namespaces never meet'
+complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
+complete -c holdfast -l namespace -x -d 'Names in different namespaces never conflict'
 complete -c holdfast -l password-file -r -F -d 'Its first line is the password'
 complete -c holdfast -l log-level -x -a 'off error warn info debug' -d 'What to tell on stderr'
 complete -c holdfast -l help -s h -d 'What it does, by example'
 complete -c holdfast -l version -d 'Print the version'
 
 set -l none "not __fish_seen_subcommand_from $commands"
-complete -c holdfast -n $none -a run -d 'Take a lock, run a command, give it back'
+complete -c holdfast -n $none -a run -d 'Hold a lock while a command runs'
 complete -c holdfast -n $none -a elect -d 'Run a command while leader'
 complete -c holdfast -n $none -a multi -d 'Take several locks, all or nothing'
 complete -c holdfast -n $none -a latch -d 'A count-down latch'
@@ -53,8 +53,10 @@ set -l hold '__fish_seen_subcommand_from run elect multi'
 complete -c holdfast -n '__fish_seen_subcommand_from run elect multi latch' -l wait -x -d 'Give up after'
 complete -c holdfast -n $hold -l ttl -x -d 'Kept without a sign of life'
 complete -c holdfast -n $hold -l grace -x -d 'Between SIGTERM and the end'
-complete -c holdfast -n $hold -l lock-delay -x -d 'Stays shut after an abnormal end'
+complete -c holdfast -n $hold -l lock-delay -x -d 'Stays blocked after an abnormal end'
 complete -c holdfast -n $hold -l busy-exit-code -x -d 'Instead of 124'
+complete -c holdfast -n $hold -l quiet -d 'Nothing on stderr when busy'
+complete -c holdfast -n $hold -l pass-url -d 'Holdfast inside the command uses the same engine'
 
 set -l locking '__fish_seen_subcommand_from run multi'
 complete -c holdfast -n $locking -l fair -d 'First come, first served'

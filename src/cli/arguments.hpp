@@ -34,7 +34,9 @@ struct hold_arguments {
   std::optional<std::uint32_t> max;  // a semaphore
   std::uint32_t permits = 1;
   int busy_exit_code = exit_code::busy;
-  std::string id;  // elect
+  bool quiet = false;     // says nothing of a lock that is busy
+  bool pass_url = false;  // the command gets the way to the engine
+  std::string id;         // elect
   std::vector<std::string> names;
   std::vector<std::string> command;
 };

@@ -35,7 +35,7 @@ struct launch {
   std::vector<char*> arguments;
   std::vector<char*> shell;  // for a script without "#!", as execvp does it
   std::vector<char*> environment;
-  int life;
+  const std::vector<int>& descriptors;
   int report;
   pid_t parent;
   bool terminal_at_start;
@@ -59,7 +59,7 @@ void keep_only_standard_files() noexcept {
   if (::getppid() != how.parent) ::_exit(128 + SIGKILL);
   if (how.terminal_at_start) terminal.pass(::getpid());
   keep_only_standard_files();
-  if (how.life >= 0) ::fcntl(how.life, F_SETFD, 0);
+  for (const int file : how.descriptors) ::fcntl(file, F_SETFD, 0);
   inbox.restore();
   ::execve(how.program, how.arguments.data(), how.environment.data());
   if (errno == ENOEXEC) ::execve("/bin/sh", how.shell.data(), how.environment.data());
@@ -81,7 +81,7 @@ tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox
              .arguments = pointers(plan.arguments),
              .shell = {},
              .environment = pointers(plan.environment),
-             .life = plan.life,
+             .descriptors = plan.descriptors,
              .report = writing.get(),
              .parent = ::getpid(),
              .terminal_at_start = terminal.to_be_given_at_start()};

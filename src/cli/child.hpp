@@ -17,7 +17,7 @@ struct child_plan {
   std::string program;                   // as find_program() found it
   std::vector<std::string> arguments;    // the first is the name as the user gave it
   std::vector<std::string> environment;  // "NAME=value"
-  int life = -1;  // a descriptor that it inherits beside 0 to 2; stays the caller's
+  std::vector<int> descriptors;          // inherited beside 0 to 2; they stay the caller's
 };
 
 // Used by one thread, which must be the main one: the parent-death signal comes when the *thread*

@@ -1,5 +1,6 @@
 #include "cli/complaint.hpp"
 
+#include "cli/passed_url.hpp"
 #include "cli/plain_text.hpp"
 
 #include <unistd.h>
@@ -24,7 +25,9 @@ complaint from_engine(const std::string& what, std::string_view engine, std::str
   int code = exit_code::engine;
   if (answer == errc::invalid) code = exit_code::usage;
   if (answer == errc::busy || answer == errc::timed_out) code = exit_code::busy;
-  const std::string said = provenance(engine, action, answer);
+  std::string said = provenance(engine, action, answer);
+  const bool no_password = answer.detail.find("without a password") != std::string::npos;
+  if (answer == errc::denied || no_password) said += remedy_inside_run();
   return {code, what + " (" + said + ")", said};
 }
 

@@ -24,11 +24,13 @@ outcome<std::string> namespace_of(const global_arguments& global) {
 }
 
 // The file, else what stands in the URL, else the environment: the nearer to this call, the
-// stronger. An engine without a server has no password, and the environment may be meant for others.
+// stronger. What was passed to us was decided by the same rule, by a holdfast around us. An engine
+// without a server has no password, and the environment may be meant for others.
 outcome<std::string> password_of(const context& context, const address& to) {
-  std::string password = context.taken.password.value_or("");
+  std::string password = context.taken.password.value_or(to.password);
   const auto parsed = spi::parse_url(to.url);
-  if (parsed && !parsed->password.empty()) password.clear();
+  const bool was_passed = !to.password.empty() && !context.taken.password;
+  if (parsed && !parsed->password.empty() && !was_passed) password.clear();
   if (context.global.password_file) {
     auto read = read_password(*context.global.password_file);
     if (!read) return read;
@@ -49,6 +51,11 @@ outcome<address> find_address(const context& context, memory_is memory) {
     auto file = default_file();
     if (!file) return tl::unexpected(std::move(file.error()));
     found.url = "sqlite:" + in_url(*file);
+  }
+  const auto& received = context.received;
+  if (received && found.url == public_url(received->url)) {
+    found.url = received->url;
+    found.password = received->password;
   }
   const auto parsed = spi::parse_url(found.url);
   if (!parsed) return usage(parsed.error().detail);
@@ -76,9 +83,14 @@ outcome<client> connect(const context& context, const address& to,
                         hand_over locally) {
   auto with = credentials_for(context, to);
   if (!with) return tl::unexpected(std::move(with.error()));
+  return connect(to, std::move(*with), std::move(observer), std::move(payload), locally);
+}
+
+outcome<client> connect(const address& to, credentials with, std::shared_ptr<observer> observer,
+                        std::string payload, hand_over locally) {
   client_options options;
-  options.space = std::move(with->space);
-  options.password = std::move(with->password);
+  options.space = std::move(with.space);
+  options.password = std::move(with.password);
   options.observer = std::move(observer);
   options.payload = std::move(payload);
   options.hand_over_locally = locally == hand_over::within_process;

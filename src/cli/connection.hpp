@@ -3,6 +3,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/complaint.hpp"
+#include "cli/passed_url.hpp"
 #include "cli/secrets.hpp"
 
 #include <holdfast/client.hpp>
@@ -18,12 +19,14 @@ namespace holdfast::cli {
 struct context {
   global_arguments global;
   secrets taken;
+  std::optional<passed_url> received;
   char** environment = nullptr;
 };
 
 struct address {
   std::string url;
-  std::string engine;  // its scheme, for errors
+  std::string engine;      // its scheme, for errors
+  std::string password{};  // passed with the URL
 };
 
 enum class memory_is : std::uint8_t { useless, fine };
@@ -44,6 +47,10 @@ enum class hand_over : std::uint8_t { never, within_process };
 
 // `payload`: empty for the library's own.
 outcome<client> connect(const context& context, const address& to,
+                        std::shared_ptr<observer> observer = {}, std::string payload = {},
+                        hand_over locally = hand_over::never);
+// The same with credentials that are known already: a password file may be a pipe, to be read once.
+outcome<client> connect(const address& to, credentials with,
                         std::shared_ptr<observer> observer = {}, std::string payload = {},
                         hand_over locally = hand_over::never);
 

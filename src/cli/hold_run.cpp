@@ -5,14 +5,17 @@
 #include "cli/guard.hpp"
 #include "cli/interruption.hpp"
 #include "cli/log.hpp"
+#include "cli/passed_url.hpp"
 #include "cli/program_path.hpp"
 #include "cli/signal_inbox.hpp"
 #include "cli/terminal.hpp"
+#include "cli/waiting_note.hpp"
 #include "primitives/client_state.hpp"
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace holdfast::cli {
@@ -32,14 +35,18 @@ class holding {
         grip_(std::move(held)),
         since_(clock::now()) {}
 
-  int run(const context& context, const std::string& program, signal_inbox& inbox) {
+  int run(const context& context, const std::string& program, const url_for_child& url,
+          signal_inbox& inbox) {
     terminal terminal;
     const descriptor life(client_.inside()->engine->store().life_descriptor());
-    const child_plan plan{
-        .program = program,
-        .arguments = how_.command,
-        .environment = child_environment(context.environment, context.taken, grip_.variables()),
-        .life = life.get()};
+    std::vector<std::string> variables = grip_.variables();
+    variables.insert(variables.end(), url.variables.begin(), url.variables.end());
+    child_plan plan{.program = program,
+                    .arguments = how_.command,
+                    .environment = child_environment(context.environment, context.taken, variables),
+                    .descriptors = {}};
+    if (life) plan.descriptors.push_back(life.get());
+    if (url.file) plan.descriptors.push_back(url.file.get());
     auto started = child::start(plan, inbox, terminal);
     if (!started) return not_started(started.error());
     guard guard(*started, grip_, how_.grace, inbox, terminal);
@@ -98,6 +105,18 @@ class holding {
   const time_point since_;
 };
 
+// Waits, and says so to a person at a terminal.
+result<grip> take_visibly(const hold_arguments& how, const client& client, std::stop_token token,
+                          std::optional<waiting_note>& note, const take_lock& take) {
+  const bool waits = how.acquire.wait > duration{0};
+  if (waits && !how.quiet && waiting_note::wanted()) {
+    note.emplace(client, how.names, how.acquire.wait);
+  }
+  auto granted = take(client, std::move(token));
+  if (note) note->over();
+  return granted;
+}
+
 int not_granted(const hold_arguments& how, const std::string& what, const std::string& engine,
                 const error& why) {
   complaint said = from_engine(what + " was not granted", engine, "attempt", why);
@@ -107,6 +126,7 @@ int not_granted(const hold_arguments& how, const std::string& what, const std::s
                                  : " was not granted within " + to_text(how.acquire.wait);
     said = from_engine(what + wait, engine, "attempt", why);
     said.code = how.busy_exit_code;
+    if (how.quiet) return said.code;
   }
   return tell(said);
 }
@@ -123,12 +143,17 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
   signal_inbox inbox;  // before any thread exists
   interruption interruption(inbox);
   const auto log = std::make_shared<cli::log>(context.global.level);
-  auto client = connect(context, *to, log, payload_of(how.command.front()));
+  auto with = credentials_for(context, *to);
+  if (!with) return tell(with.error());
+  const url_for_child url =
+      how.pass_url ? pass_url({to->url, with->password}, with->space) : url_for_child{};
+  auto client = connect(*to, std::move(*with), log, payload_of(how.command.front()));
   if (!client) return tell(client.error());
   if (how.acquire.wait > duration{0}) {  // a try says it by itself
     if (const auto problem = first_contact(*client, *to, how.names.front())) return tell(*problem);
   }
-  auto granted = take(*client, interruption.waiting());
+  std::optional<waiting_note> note;
+  auto granted = take_visibly(how, *client, interruption.waiting(), note, take);
   const auto ended_by = interruption.over();
   if (!granted && !ended_by) return not_granted(how, what, to->engine, granted.error());
   if (ended_by) {
@@ -142,7 +167,7 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
     return exit_code::signalled + *ended_by;
   }
   return holding(how, what, to->engine, log, *client, std::move(*granted))
-      .run(context, *program, inbox);
+      .run(context, *program, url, inbox);
 }
 
 }  // namespace holdfast::cli

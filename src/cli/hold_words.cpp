@@ -59,6 +59,8 @@ checked read_kind(const raw_arguments& raw, hold_arguments& into) {
   into.shared = raw.shared;
   into.lock.fair = raw.fair;
   into.lock.renew = raw.no_renew ? renew::never : renew::automatic;
+  into.quiet = raw.quiet;
+  into.pass_url = raw.pass_url;
   if (raw.busy_exit_code) {
     const auto code = parse_number(*raw.busy_exit_code, 0, 255);
     if (!code) return usage("--busy-exit-code " + code.error(), raw.command);

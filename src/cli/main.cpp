@@ -3,6 +3,7 @@
 #include "cli/bench/worker.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "cli/passed_url.hpp"
 #include "cli/printer.hpp"
 #include "cli/raw_arguments.hpp"
 #include "cli/secrets.hpp"
@@ -54,6 +55,7 @@ int run(int count, char** arguments) {
   cli::scrub_arguments(count, arguments);  // at once: ps shows them
   cli::context context;
   context.taken = cli::take_secrets(environ);
+  context.received = cli::received_url();
   context.environment = environ;
   const auto raw = cli::take_apart(std::move(words));
   if (!raw) return cli::tell(raw.error());

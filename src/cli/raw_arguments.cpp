@@ -33,6 +33,8 @@ void add_holding(CLI::App& command, raw_arguments& into) {
   command.add_option("--grace", into.grace);
   command.add_option("--lock-delay", into.lock_delay);
   command.add_option("--busy-exit-code", into.busy_exit_code);
+  command.add_flag("--quiet", into.quiet);
+  command.add_flag("--pass-url", into.pass_url);
 }
 
 void add_locking(CLI::App& command, raw_arguments& into) {

@@ -21,7 +21,7 @@ struct raw_arguments {
   std::optional<std::string> buyers, stock, processes, locks;
   std::optional<std::string> threads, choice, mode, hold, length;
   std::optional<std::string> start, clients, workload, faults, seed, json_file, report;
-  bool fair = false, shared = false, no_renew = false;
+  bool fair = false, shared = false, no_renew = false, quiet = false, pass_url = false;
   bool json = false, names = false, force = false, yes = false, all = false;
 
   std::vector<std::string> words;  // before the first --

@@ -1,5 +1,6 @@
 #include "cli/secrets.hpp"
 
+#include "cli/passed_url.hpp"
 #include "runtime/password_file.hpp"
 
 #include <algorithm>
@@ -101,7 +102,10 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
   std::vector<std::string> made;
   for (char** at = ours; *at != nullptr; ++at) {
     const std::string_view entry(*at);
-    if (entry.starts_with(password_variable) || overridden(entry)) continue;
+    if (entry.starts_with(password_variable) || entry.starts_with(url_descriptor_variable) ||
+        overridden(entry)) {
+      continue;
+    }
     if (entry.starts_with(url_variable) && taken.url) {
       made.push_back(std::string(url_variable) + public_url(*taken.url));
     } else {

@@ -82,6 +82,13 @@ TEST_F(completion, what_was_begun_is_completed_and_nothing_else_offered) {
   EXPECT_TRUE(has(fish("holdfast run --w"), "--wait"));
 }
 
+TEST_F(completion, every_engine_is_offered) {
+  for (const char* scheme : {"redis://", "zookeeper://", "postgresql://", "mariadb://"}) {
+    EXPECT_TRUE(has(bash("holdfast --url ''"), std::string("<") + scheme)) << scheme;
+    EXPECT_TRUE(has(fish("holdfast --url "), scheme)) << scheme;
+  }
+}
+
 TEST_F(completion, names_come_from_the_engine_that_was_named) {
   // Broken: the names of another engine, or none.
   const std::string url = "sqlite:" + home_ / "other.db";

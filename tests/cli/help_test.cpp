@@ -99,5 +99,25 @@ TEST_F(help, nothing_is_missing_in_the_man_page_and_the_completions) {
   }
 }
 
+TEST_F(help, the_url_of_every_engine_is_shown) {
+  // Broken: a user who has a server and the program has to guess how to bring them together.
+  const std::string manual = source("docs/man/holdfast.1");
+  for (const char* scheme :
+       {"sqlite:/", "redis://", "rediss://", "redis+sentinel://", "redis+cluster://", "redlock://",
+        "zookeeper://", "postgresql://", "mariadb://", "mysql://", "memory:"}) {
+    EXPECT_NE(about({}).find(scheme), std::string::npos) << scheme;
+    EXPECT_NE(manual.find(scheme), std::string::npos) << scheme;
+  }
+  // The engine that is asked for but not there is told in a list: nothing in it is left out above.
+  const std::string list = type({"--url", "frob:", "ls"}).err;
+  const std::regex scheme("[a-z][a-z+]+:(?=,|\\))");
+  int schemes = 0;
+  for (std::sregex_iterator at(list.begin(), list.end(), scheme), end; at != end; ++at) {
+    EXPECT_NE(about({}).find(at->str()), std::string::npos) << at->str();
+    ++schemes;
+  }
+  EXPECT_GT(schemes, 2) << list;
+}
+
 }  // namespace
 }  // namespace holdfast::cli_test

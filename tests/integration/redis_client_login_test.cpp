@@ -44,7 +44,7 @@ TEST(redis_login, a_wrong_or_missing_password_is_denied_at_once_and_never_printe
 
   const auto missing = client.call(client.connect(server.port()), {"PING"});
   ASSERT_EQ(code(missing), errc::denied);
-  EXPECT_THAT(missing.error().message(), HasSubstr("give user and password in the URL"));
+  EXPECT_THAT(missing.error().message(), HasSubstr("give the password by --password-file"));
 }
 
 TEST(redis_login, nobody_goes_on_as_the_default_user) {
