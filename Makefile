@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: torture report-shots broken-locks fuzz interop-redisson
+.PHONY: docs torture report-shots broken-locks fuzz interop-redisson
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -67,6 +67,13 @@ fuzz: packages-tools ## libFuzzer on what comes from outside; FUZZ_SECONDS=60 fo
 	scripts/install-packages fuzz
 	scripts/fuzz $(FUZZ_SECONDS)
 
+docs: ## the documentation as a site, in build/site
+	scripts/install-packages docs
+	scripts/pictures
+	bench/tables
+	mkdocs build -q --strict
+	@echo "build/site/index.html"
+
 report-shots: packages-tools build ## the page of a torture in headless Chromium, at two widths, into docs/pictures
 	scripts/install-packages browser servers
 	scripts/report-shots
@@ -105,7 +112,7 @@ packages:
 	@scripts/install-packages build
 
 packages-test:
-	@scripts/install-packages build servers
+	@scripts/install-packages build servers docs
 
 packages-tools:
 	@scripts/install-packages build tools

@@ -1,5 +1,5 @@
 # The C++ in README.md and docs/ is compiled as it stands; what the pages name is looked for.
-set(code_pages README.md docs/stores/embedded.md docs/stores/redis.md docs/stores/zookeeper.md
+set(code_pages README.md docs/tutorial.md docs/stores/embedded.md docs/stores/redis.md docs/stores/zookeeper.md
   docs/stores/postgresql.md docs/stores/mariadb.md)
 list(TRANSFORM code_pages PREPEND "${PROJECT_SOURCE_DIR}/")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${code_pages}
@@ -11,3 +11,18 @@ add_test(NAME docs.what_the_pages_name_is_there
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/pages_test.py")
 set_tests_properties(docs.what_the_pages_name_is_there PROPERTIES LABELS docs TIMEOUT 300
   ENVIRONMENT "HOLDFAST_PROGRAM=${PROJECT_BINARY_DIR}/holdfast")
+
+foreach(page docs/tutorial.md)
+  get_filename_component(name "${page}" NAME_WE)
+  add_test(NAME docs.the_commands_of_${name}_print_what_it_shows
+    COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/console_test.py" "${PROJECT_SOURCE_DIR}/${page}")
+  set_tests_properties(docs.the_commands_of_${name}_print_what_it_shows PROPERTIES LABELS docs TIMEOUT 600
+    ENVIRONMENT "HOLDFAST_PROGRAM=${PROJECT_BINARY_DIR}/holdfast")
+endforeach()
+
+add_test(NAME docs.tables_are_those_of_bench_results COMMAND "${PROJECT_SOURCE_DIR}/bench/tables" --check)
+add_test(NAME docs.pictures_are_those_of_the_script COMMAND "${PROJECT_SOURCE_DIR}/scripts/pictures" --check)
+add_test(NAME docs.the_site_builds_and_its_links_resolve
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/site_test.py")
+set_tests_properties(docs.tables_are_those_of_bench_results docs.pictures_are_those_of_the_script
+  docs.the_site_builds_and_its_links_resolve PROPERTIES LABELS docs TIMEOUT 300)
