@@ -19,10 +19,11 @@ def main():
         for number, block in enumerate(blocks, 1):
             lines = [line for line in block.splitlines() if not line.startswith("#include")]
             if page.name == "README.md":
-                # Two functions in one block: what blocks, and behind it what a coroutine does. The file is
-                # one that a test may use.
+                # What blocks, and behind it what a coroutine does, are two functions. The file is one that a
+                # test may use.
                 waits = [line for line in lines if "co_await" in line]
-                write(folder / "README_coroutine.inc", "\n".join(waits) + "\n")
+                if waits:
+                    write(folder / "README_coroutine.inc", "\n".join(waits) + "\n")
                 lines = [line.replace('"sqlite:/var/lib/shop/locks.db"', "url") for line in lines if line not in waits]
             write(folder / f"{page.stem}_{number}.inc", "\n".join(lines) + "\n")
 

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <exception>
+#include <filesystem>
 #include <mutex>
 #include <string>
 
@@ -46,7 +48,20 @@ struct shop {
   int buy(const std::string& url) {
     const int order = 1;
     const int item = 42;
+    {
 #include <docs/README_1.inc>
+    }
+    const client client = client::open(url).value();
+    mutex stock(client, "stock/42");
+#include <docs/README_2.inc>
+    return 0;
+  }
+
+  void write(fence_token fence) { order_fence = fence; }
+
+  // Step 10 of the tutorial.
+  int order_once() {
+#include <docs/tutorial_1.inc>
     return 0;
   }
 };
@@ -64,8 +79,18 @@ TEST(readme, its_lines_of_c_plus_plus_do_what_they_say) {
   EXPECT_GT(shop.order_fence.value(), 0U);
   EXPECT_GT(shop.sale_fence, shop.order_fence);
   EXPECT_FALSE(shop.busy);
-  EXPECT_EQ(shop.buy("frob:"), 1);
-  EXPECT_NE(shop.problem, "");
+  EXPECT_THROW(shop.buy("frob:"), std::exception);
+}
+
+TEST(tutorial, its_lines_of_c_plus_plus_do_what_they_say) {
+  // Broken: the last step of the tutorial does not compile, or does not lock.
+  const temporary_folder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  shop shop;
+  EXPECT_EQ(shop.order_once(), 0) << shop.problem;
+  std::filesystem::current_path(before);
+  EXPECT_GT(shop.order_fence.value(), 0U);
 }
 
 TEST(readme, its_coroutine_is_granted) {

@@ -88,6 +88,10 @@ def main():
     page = pathlib.Path(sys.argv[1])
     count = 0
     with tempfile.TemporaryDirectory() as home:
+        # What the README's reader has.
+        script = pathlib.Path(home) / "backup.sh"
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
         shell = Shell(home)
         try:
             for command, shown in steps(page):
