@@ -19,7 +19,7 @@ const scenario scenarios[] = {
     {"trying", trying},         {"timing_out", timing_out},
     {"cancelling", cancelling}, {"cancelling_at_once", cancelling_at_once},
     {"changing", changing},     {"permits", permits},
-    {"closing", closing},       {"latch", latch},
+    {"closing", closing},       {"latch", counting_down},
 };
 
 const verb requests[] = {verb::attempt, verb::leave,        verb::renew,

@@ -246,7 +246,7 @@ void closing(fault_world& world) {
   expect_free_for_others(world);
 }
 
-void latch(fault_world& world) {
+void counting_down(fault_world& world) {
   using kind = spi::latch_change::kind;
   spi::store& store = world.troubled_store();
   int changes = 0;

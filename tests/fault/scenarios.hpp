@@ -35,6 +35,6 @@ void permits(fault_world& world);
 // Close the client while it holds and waits.
 void closing(fault_world& world);
 // Set a latch and count it down, from two clients.
-void latch(fault_world& world);
+void counting_down(fault_world& world);
 
 }  // namespace holdfast::test

@@ -88,6 +88,13 @@ core::machine_settings usual_settings() {
   return settings;
 }
 
+core::claim_machine held_claim(core::machine_settings settings) {
+  core::claim_machine machine(settings);
+  machine.start(at(0s));
+  machine.attempted(at(5ms), at(0s), granted(7, settings.ttl));
+  return machine;
+}
+
 }  // namespace holdfast::test
 
 namespace holdfast::core {

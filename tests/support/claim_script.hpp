@@ -40,6 +40,9 @@ std::string said(const core::claim_machine::orders& orders);
 // What most tests start from: ttl 30 s, in line, renewed, no deadline.
 core::machine_settings usual_settings();
 
+// Held since an attempt sent at(0); with a ttl of 30 s valid until 29.698 s.
+core::claim_machine held_claim(core::machine_settings settings = usual_settings());
+
 }  // namespace holdfast::test
 
 namespace holdfast::core {

@@ -9,14 +9,6 @@ namespace {
 using core::claim_machine;
 using phase = claim_machine::phase;
 
-// Held since an attempt sent at(0); ttl 30 s: valid until 29.698 s.
-claim_machine held_claim(core::machine_settings settings = usual_settings()) {
-  claim_machine machine(settings);
-  machine.start(at(0s));
-  machine.attempted(at(5ms), at(0s), granted(7, settings.ttl));
-  return machine;
-}
-
 constexpr time_point end_of_thirty = at(30s - 300ms - 2ms);
 
 TEST(claim_machine_held, validity_counts_from_before_the_request_less_the_margin) {

@@ -9,13 +9,6 @@ namespace {
 using core::claim_machine;
 using phase = claim_machine::phase;
 
-claim_machine held_claim(core::machine_settings settings = usual_settings()) {
-  claim_machine machine(settings);
-  machine.start(at(0s));
-  machine.attempted(at(5ms), at(0s), granted(7, settings.ttl));
-  return machine;
-}
-
 // Leaves again and again without an answer; the time at which the machine gives up.
 time_point abandoned_at(claim_machine& machine) {
   while (machine.where() == phase::leaving) {

@@ -4,6 +4,7 @@
 
 #include "runtime/descriptor.hpp"
 #include "runtime/reactor.hpp"
+#include "support/eventually.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,17 +26,6 @@ using runtime::event_loop;
 
 // Far beyond what anything here takes, also on a loaded machine with sanitizers.
 inline constexpr auto generous = 60s;
-
-// Waits for a condition that no event announces.
-template <class Condition>
-[[nodiscard]] bool eventually(Condition condition) {
-  const auto limit = std::chrono::steady_clock::now() + generous;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 // Waits without driving any reactor.
 template <class T>
