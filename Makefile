@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 60
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: build demo test check format sanitize sim bench bench-peers install deb fresh clean help
+.PHONY: build demo test test-long check format sanitize sim bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
 .PHONY: docs torture report-shots broken-locks fuzz interop-redisson
 
@@ -18,13 +18,20 @@ build: packages build/build.ninja ## build everything; the program is build/hold
 	cmake --build build -j $(JOBS)
 
 demo: packages build/build.ninja ## show what holdfast does; builds the program only
-	cmake --build build -j $(JOBS) --target holdfast_cli
-	scripts/demo
+	@echo "make demo: compiles the program (two to three minutes on two cores), then sells 200 items to 1,000 buyers"
+	@NINJA_STATUS="compiling, %f of %t " cmake --build build -j $(JOBS) --target holdfast_cli
+	@scripts/demo
 
-test: packages-test build ## build everything and run all tests
+test: packages-test ## build everything and run all tests that a change must pass
+	@echo "make test: about 15 minutes on two cores, a third of it compiling; see build/tests.xml afterwards"
+	@$(MAKE) --no-print-directory build
 	rm -rf build/tests.inside build/tests.xml
 	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml || scripts/show-failures build/tests.xml
 	@scripts/check-coverage build/tests.xml
+
+test-long: packages-test build ## what takes longer: a million seeds, every mutant from seed 1 on, half a minute of torture per engine
+	@$(MAKE) --no-print-directory sim
+	@$(MAKE) --no-print-directory torture
 
 check: packages-tools build ## format, clang-tidy and the project's own rules
 	scripts/check-format
