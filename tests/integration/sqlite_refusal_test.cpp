@@ -235,6 +235,57 @@ void enter_own_mounts() {
   }
 }
 
+TEST(sqlite_refusal, of_a_file_that_is_mounted_by_itself) {
+  // Broken: the file under its two paths has two logs, gates and folders, and each path's clients hold
+  // the same lock.
+  const embedded_file file;
+  const temporary_folder other;
+  forked_process mounted([&] {
+    const auto require = [](bool fine, const std::string& what) {
+      if (!fine) throw std::runtime_error(what);
+    };
+    enter_own_mounts();
+    const embedded_client holder(file.path());
+    require(granted(holder.attempt(holder.claim())), "it was free");
+    const fs::path second = other.path() / "with blank.db";
+    std::ofstream(second).close();
+    require(::mount(file.path().c_str(), second.c_str(), nullptr, MS_BIND, nullptr) == 0, "mount");
+    const error refused = opening(second.string());
+    require(refused == errc::unsupported, refused.message());
+    require(refused.detail.find("mount its folder") != std::string::npos, refused.message());
+    require(files_in(other.path()) == 1, "something was made beside it");
+    // The right way: one folder under two paths is one store.
+    const fs::path folder = other.path() / "folder";
+    fs::create_directory(folder);
+    require(::mount(file.folder().c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) == 0,
+            "mount");
+    const embedded_client beside((folder / "locks.db").string());
+    auto attempt = beside.claim();
+    attempt->queued = false;
+    require(!granted(beside.attempt(attempt)), "two hold it");
+  });
+  EXPECT_EQ(mounted.wait(), 0);
+}
+
+TEST(sqlite_refusal, of_a_folder_that_others_could_break_locks_in) {
+  // Broken: in a folder for all, such as /tmp, another user makes it beforehand and takes locks away.
+  const embedded_file file;
+  fs::create_directory(file.beside());
+  fs::permissions(file.beside(), fs::perms::all);
+  const error open_to_all = opening(file.path());
+  EXPECT_EQ(open_to_all, errc::denied);
+  EXPECT_NE(open_to_all.detail.find("every user"), std::string::npos) << open_to_all.message();
+  fs::permissions(file.beside(), fs::perms::owner_all);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(file.beside().c_str(), 2001, 2001), 0);
+    const error of_another = opening(file.path());
+    EXPECT_EQ(of_another, errc::denied);
+    EXPECT_NE(of_another.detail.find("user 2001"), std::string::npos) << of_another.message();
+    ASSERT_EQ(::chown(file.beside().c_str(), 0, 0), 0);
+  }
+  EXPECT_EQ(opening(file.path()).detail, "it was opened");
+}
+
 // A file system in user space with nothing in it: answers only what opening asks.
 void serve_empty_file_system(int device) {
   std::array<char, FUSE_MIN_READ_BUFFER + 4096> request{};

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <system_error>
 
 namespace holdfast::sqlite {
@@ -97,6 +99,47 @@ result<void> check_file_system(const std::string& at, const std::string& databas
   return {};
 }
 
+// A line of /proc/self/mountinfo: "36 35 98:0 /root /mount/point rw,noatime ...", blanks as \040.
+std::string mount_point_in(const std::string& line) {
+  std::istringstream words(line);
+  std::string word;
+  for (int i = 0; i < 5; ++i) words >> word;
+  std::string path;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    if (word[i] == '\\' && i + 3 < word.size()) {
+      path += static_cast<char>(std::stoi(word.substr(i + 1, 3), nullptr, 8));
+      i += 3;
+    } else {
+      path += word[i];
+    }
+  }
+  return path;
+}
+
+// Asked of the kernel, or, before 5.8, of its list of mounts.
+bool is_mount_point(const std::string& path) {
+  struct statx status {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO, &status) == 0 &&
+      (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0) {
+    return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  }
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    if (mount_point_in(line) == path) return true;
+  }
+  return false;
+}
+
+// Its log, the gate and the signs of life stand beside a path. Under another path, the one that was
+// mounted here, others would have their own, and both would hold the same lock.
+result<void> check_mount(const std::string& database) {
+  if (!is_mount_point(database)) return {};
+  return refusal(errc::unsupported, database,
+                 "the file is mounted by itself, so that what stands beside it is not shared with "
+                 "those who use it under another path; mount its folder instead (with containers: "
+                 "-v /host/locks:/locks and sqlite:/locks/locks.db)");
+}
+
 // Only where there is no file yet: closing a second descriptor of a database that this process has
 // open would drop SQLite's locks on it.
 result<void> make_file(const std::string& database) {
@@ -127,6 +170,24 @@ result<struct stat> check_file(const std::string& database) {
   return status;
 }
 
+// Who owns the folder, or may write in it, can take every lock away. So it is ours, root's or the file's
+// owner's, or one that a member of the file's group made for it.
+result<void> check_owner(const location& at, const struct stat& folder) {
+  const uid_t owner = folder.st_uid;
+  const bool for_group = (at.file_mode & 0020U) != 0 && folder.st_gid == at.group;
+  if (owner != ::geteuid() && owner != 0 && owner != at.owner && !for_group) {
+    return refusal(errc::denied, at.folder,
+                   "it belongs to user " + std::to_string(owner) +
+                       ", who could take locks away; have that user or root remove it");
+  }
+  if ((folder.st_mode & 0007U & ~at.folder_mode) != 0) {
+    return refusal(errc::denied, at.folder,
+                   "every user may write in it or read it, and could take locks away; remove it, "
+                   "or chmod o-rwx it");
+  }
+  return {};
+}
+
 result<void> make_folder(location& at) {
   if (::mkdir(at.folder.c_str(), at.folder_mode) == 0) {
     at.made_folder = true;
@@ -139,6 +200,7 @@ result<void> make_folder(location& at) {
   struct stat status {};
   if (::lstat(at.folder.c_str(), &status) != 0) return refusal_by_system(at.folder, errno);
   if (!S_ISDIR(status.st_mode)) return refusal(errc::name_conflict, at.folder, "it is no folder");
+  if (auto ours = check_owner(at, status); !ours) return ours;
   if (::faccessat(AT_FDCWD, at.folder.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
     return refusal_by_system(at.folder, errno);
   }
@@ -168,6 +230,7 @@ result<location> locate(const std::string& path) {
   if (fit) fit = make_file(at.database);
   // A file may be mounted from elsewhere than its folder.
   if (fit) fit = check_file_system(at.database, at.database);
+  if (fit) fit = check_mount(at.database);
   if (!fit) return tl::unexpected(std::move(fit.error()));
   auto status = check_file(at.database);
   if (!status) return tl::unexpected(std::move(status.error()));
@@ -176,6 +239,7 @@ result<location> locate(const std::string& path) {
   // What a member of the group makes in it is the group's, whatever is that user's own group.
   if ((at.file_mode & 0060U) != 0) at.folder_mode |= S_ISGID;
   at.group = status->st_gid;
+  at.owner = status->st_uid;
   if (auto ours = format::look(at.database); !ours) return tl::unexpected(std::move(ours.error()));
   if (auto made = make_folder(at); !made) return tl::unexpected(std::move(made.error()));
   return at;

@@ -21,6 +21,7 @@ struct location {
   mode_t file_mode = 0600;
   mode_t folder_mode = 0700;
   gid_t group = 0;
+  uid_t owner = 0;
   bool made_folder = false;  // just now
 };
 
