@@ -11,12 +11,13 @@ spi::granted ledger::granted_to(const moment& step, const resource_row& at, cons
   grant.fence = fence_token(row.fence);
   grant.ttl = row.ends == never ? forever : duration(std::max<instant>(0, row.ends - step.now));
   grant.at = spi::server_time(duration(step.now));
+  grant.offer = row.offer;
   grant.wanted = at.waiting > 0;
   return grant;
 }
 
 // The head of the line watches all who hold, everybody else the one before it: when that one dies,
-// it asks again and is told whom to watch then.
+// it asks again and is told whom to watch then. Who is absent watches nobody, so its neighbour does.
 spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const claim_row& row,
                                 bool queued) {
   spi::blocked answer;
@@ -24,10 +25,13 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
   answer.at = spi::server_time(duration(step.now));
   answer.recheck_after = ledger_limits::recheck;
   auto before = queued ? roster_.before(at, row.place) : std::nullopt;
-  while (before && step.dead.contains(before->client)) {
-    roster_.remove_waiter(at, *before);
-    note(step, at, spi::event_kind::withdrawn, *before, false);
-    before = roster_.before(at, row.place);
+  while (before && (step.dead.contains(before->client) || absent(step, *before))) {
+    const std::int64_t place = before->place;
+    if (step.dead.contains(before->client)) {
+      roster_.remove_waiter(at, *before);
+      note(step, at, spi::event_kind::withdrawn, *before, false);
+    }
+    before = roster_.before(at, place);
   }
   if (before) {
     step.out.blockers = {before->client};

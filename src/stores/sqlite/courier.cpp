@@ -26,6 +26,7 @@ message message_of(const push& what) {
       made.fence = what.grant.fence.value();
       made.ttl = what.grant.ttl.count();
       made.at = what.grant.at.time_since_epoch().count();
+      made.offer = what.grant.offer;
       made.wanted = what.grant.wanted;
       break;
     case push::kind::freed:
@@ -179,6 +180,7 @@ void courier::tell(const message& what) {
       grant.fence = fence_token(what.fence);
       grant.ttl = duration(what.ttl);
       grant.at = spi::server_time(duration(what.at));
+      grant.offer = what.offer;
       grant.wanted = what.wanted;
       return wakeup->notify(grant);
     }

@@ -2,6 +2,7 @@
 // Delivered in order, after the commit, when nothing is held any more.
 #pragma once
 
+#include "stores/sqlite/folder.hpp"
 #include "stores/sqlite/rows.hpp"
 
 #include <holdfast/spi/store.hpp>
@@ -45,6 +46,8 @@ struct moment {
   effects& out;
   // The claim that speaks: it is answered, not pushed to.
   const spi::claim_id* claim = nullptr;
+  // Where the clients' last words are; nullptr: nobody is asked for one.
+  const folder* beside = nullptr;
 };
 
 }  // namespace holdfast::sqlite

@@ -10,11 +10,11 @@
 
 namespace holdfast::sqlite {
 
-// The values are in the database. 1: nobody waited in a resource's own row. Who opens such a file makes it
-// a 2 (see join()).
+// The values are in the database. 1: nobody waited in a resource's own row; 2: no grant was an offer. Who opens
+// such a file makes it a 3 (see join()).
 struct format {
   static constexpr std::int64_t application = 0x486f6c64;  // "Hold"
-  static constexpr std::int64_t version = 2;
+  static constexpr std::int64_t version = 3;
 
   // Throws failed. name_conflict: not a database, or another program's. unsupported: written by a
   // newer version.

@@ -31,14 +31,6 @@ result<void> accepts(const resource_row& at, const spi::claim& claim) {
   return {};
 }
 
-// Who waits decides whether a newcomer may take what is free.
-bool may_pass(const resource_row& at, const spi::claim& newcomer) {
-  if (at.waiting == 0) return true;
-  if (newcomer.fair || at.waiting_fair > 0) return false;
-  // Readers that come one after the other would keep a writer out for ever.
-  return newcomer.mode != spi::mode::shared || at.waiting_exclusive == 0;
-}
-
 void begin_use(resource_row& at, const spi::claim& claim) {
   const bool semaphore = claim.mode == spi::mode::permit;
   at.kind = semaphore ? kind::semaphore : kind::lock;
@@ -94,7 +86,8 @@ result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim
   end_latch(step, at);
   if (place != 0) {
     promote(step, at);
-    if (const auto row = roster_.holder(at, place, claim.id)) {
+    if (auto row = roster_.holder(at, place, claim.id)) {
+      complete(step, at, *row);
       return stand(step, at, *row, standing::holds);
     }
     if (const auto row = roster_.waiter(at, place, claim.id)) {
@@ -116,7 +109,7 @@ spi::outcome ledger::place_claim(const moment& step, resource_row& at, const spi
                                  std::int64_t& place) {
   if (at.unused()) begin_use(at, claim);
   claim_row row = row_of(step, claim, static_cast<std::int64_t>(at.last + 1));
-  if (may_pass(at, claim) && free_for(step, at, row)) {
+  if (may_pass(step, at, claim) && free_for(step, at, row)) {
     place = row.place;
     return stand(step, at, grant(step, at, std::move(row)), standing::holds);
   }
@@ -226,10 +219,22 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
     answer.state = spi::hold_state::waiting;
     answer.recheck_after = ledger_limits::recheck;
     if (at->exclusive > 0 && at->next_end > step.now) {
-      if (const auto before = roster_.before(*at, place)) behind = before->client;
+      const auto before = roster_.before(*at, place);
+      if (before && !absent(step, *before)) behind = before->client;
     }
   }
   return answer;
+}
+
+std::optional<spi::granted> ledger::take_up(const moment& step, const spi::claim& claim,
+                                            std::int64_t place) {
+  auto at = place == 0 ? std::nullopt : roster_.find(key_of(claim.resource));
+  if (!at) return std::nullopt;
+  auto held = roster_.holder(*at, place, claim.id);
+  if (!held || held->ends <= step.now) return std::nullopt;
+  complete(step, *at, *held);
+  save(step, *at);
+  return granted_to(step, *at, *held);
 }
 
 result<spi::granted> ledger::change(const moment& step, const spi::claim& claim, std::int64_t place,
@@ -237,7 +242,8 @@ result<spi::granted> ledger::change(const moment& step, const spi::claim& claim,
   auto found = roster_.find(key_of(claim.resource));
   // Who may come in comes in first: an upgrade does not pass a reader that could be granted.
   if (found) promote(step, *found);
-  const auto held = found ? roster_.holder(*found, place, claim.id) : std::nullopt;
+  auto held = found ? roster_.holder(*found, place, claim.id) : std::nullopt;
+  if (held) complete(step, *found, *held);
   if (found) save(step, *found);
   if (!held) return failure(errc::lost, "not held any more");
   resource_row& at = *found;
@@ -255,8 +261,7 @@ result<spi::granted> ledger::change(const moment& step, const spi::claim& claim,
   }
   claim_row row = *held;
   row.mode = to;
-  row.fence = at.last + 1;
-  at.last += std::max(row.fence_block, 1U);
+  row.fence = next_fence(at, row.fence_block);
   roster_.change_holder(at, *held, row);
   note(step, at, spi::event_kind::granted, row, true);
   promote(step, at);

@@ -1,15 +1,17 @@
 // The grant rules on the database's rows: what is decided inside one write transaction. The same
 // rules as the memory store's ledger, which is their reference, but for how a hold ends: here a
-// renewed one lasts as long as its client lives, and no grant is only an offer.
+// renewed one, once it was taken up, lasts as long as its client lives. A waiter's last word is its
+// client's, which stands in the client's sign of life: thousands who wait write no row for it.
 //
 // Invariants:
 //  1. A resource has one exclusive holder and nobody else, or any number of shared ones, or permit
 //     holders whose permits sum up to at most max.
 //  2. Fences of a resource grow from grant to grant, whatever ends or is forgotten.
-//  3. Nobody is granted before an earlier one that waits and lives, except that an unfair newcomer
-//     may take what is free while only unfair ones wait (and no reader passes a waiting writer).
+//  3. Nobody is granted before an earlier one that waits, lives and was heard since the last offer
+//     that nobody took up was made; except that an unfair newcomer may take what is free while only
+//     unfair ones wait (and no reader passes a waiting writer).
 //  4. Only the head of the line and its neighbour are ever read, so that a long line costs what a
-//     short one costs.
+//     short one costs; and those before the first that is not silent, where an offer ran out.
 //  5. The head of the line always knows whom it waits for: where that changes without a grant, it is
 //     told to ask again. Its store watches them, so that their death is noticed at once.
 //
@@ -36,6 +38,10 @@ struct ledger_limits {
   static constexpr duration hand_over_after = std::chrono::milliseconds(1);
   // How soon a waiter looks again that hears nothing.
   static constexpr duration recheck = std::chrono::seconds(1);
+  // What is handed over is an offer for so long (at most its ttl), until it is taken up.
+  static constexpr duration offer = std::chrono::seconds(2);
+  // Who was not heard for so long does not look after those who hold: the next in line does.
+  static constexpr duration absent = std::chrono::seconds(3);
   // Grants, and dead waiters passed over, in one transaction; the next one goes on.
   static constexpr std::size_t promote_limit = 64;
   // Holders that are told that somebody waits, and clients that one waiter watches.
@@ -66,6 +72,9 @@ class ledger {
   // in line but waits behind one of that client's.
   spi::renewal look(const moment& step, const spi::claim& claim, std::int64_t place,
                     std::optional<std::int64_t>& behind);
+  // The holder has heard of its grant: an offer becomes a hold. Nothing: it is over.
+  std::optional<spi::granted> take_up(const moment& step, const spi::claim& claim,
+                                      std::int64_t place);
   result<spi::granted> change(const moment& step, const spi::claim& claim, std::int64_t place,
                               spi::mode to);
   std::vector<spi::holder> revoke(const moment& step, const spi::resource_id& resource,
@@ -103,8 +112,14 @@ class ledger {
   bool drop_dead_holders(const moment& step, resource_row& at);
   void end_abnormally(const moment& step, resource_row& at, const claim_row& row, instant since);
   bool free_for(const moment& step, resource_row& at, const claim_row& row);
+  std::optional<claim_row> next_in_line(const moment& step, resource_row& at);
+  bool may_pass(const moment& step, const resource_row& at, const spi::claim& newcomer);
+  instant last_word(const moment& step, const claim_row& waiter);
+  bool silent(const moment& step, const resource_row& at, const claim_row& waiter);
+  bool absent(const moment& step, const claim_row& waiter);
+  void complete(const moment& step, resource_row& at, claim_row& row);
   claim_row grant(const moment& step, resource_row& at, claim_row row);
-  void wake_head(const moment& step, const resource_row& at);
+  void wake_head(const moment& step, resource_row& at);
 
   // answer.cpp
   static spi::granted granted_to(const moment& step, const resource_row& at, const claim_row& row);

@@ -55,6 +55,11 @@ result<life> life::begin(const folder& at, const std::string& token) {
   return life(std::move(file), status.st_ino);
 }
 
+void life::speak(instant now) const noexcept {
+  // If it fails, others may pass us over until the next time.
+  if (::pwrite(file_.get(), &now, sizeof now, 0) != sizeof now) errno = 0;
+}
+
 bool life::deleted() const noexcept {
   struct stat status {};
   return ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0;
@@ -77,6 +82,14 @@ bool alive(const folder& at, const peer& client) noexcept {
   lock.l_type = F_WRLCK;
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0) return true;
   return lock.l_type != F_UNLCK;
+}
+
+instant last_word(const folder& at, const std::string& token) noexcept {
+  const descriptor file = descriptor::made_by(
+      [&] { return ::openat(at.get(), token.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
+  instant word = 0;
+  if (!file || ::pread(file.get(), &word, sizeof word, 0) != sizeof word) return 0;
+  return word;
 }
 
 }  // namespace holdfast::sqlite

@@ -8,6 +8,7 @@
 
 #include "stores/sqlite/descriptor.hpp"
 #include "stores/sqlite/folder.hpp"
+#include "stores/sqlite/rows.hpp"
 
 #include <holdfast/result.hpp>
 
@@ -23,6 +24,8 @@ class life {
   static result<life> begin(const folder& at, const std::string& token);
 
   [[nodiscard]] std::uint64_t inode() const noexcept { return inode_; }
+  // Writes into the file that this client was heard at that time.
+  void speak(instant now) const noexcept;
   // Somebody deleted the file.
   [[nodiscard]] bool deleted() const noexcept;
   // A further descriptor of the same description, close-on-exec, which the caller owns: a child
@@ -39,5 +42,8 @@ class life {
 // Does the client live? A client that has ended never lives again. In doubt (no memory, no
 // descriptors left): yes.
 bool alive(const folder& at, const peer& client) noexcept;
+
+// When a client last said that it waits; 0 where it never did, or that cannot be read.
+instant last_word(const folder& at, const std::string& token) noexcept;
 
 }  // namespace holdfast::sqlite

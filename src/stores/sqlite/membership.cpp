@@ -17,8 +17,10 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// Commits may be lost in a power cut, but not this many: fences after a reboot are greater than all
-// before it, whatever was lost and whatever the clocks say.
+// Commits may be lost in a power cut. Fences are microseconds of the wall clock at least, so that those
+// after a reboot are greater than all before it, also if the clock lost less than this. Where it lost
+// more, so many are left out: more than can have been given.
+constexpr std::uint64_t fences_per_minute = 60'000'000;
 constexpr std::uint64_t fences_per_boot = std::uint64_t{1} << 32U;
 
 struct listed_client {
@@ -73,7 +75,10 @@ std::uint64_t next_floor(statements& of) {
   if (!meta.next()) return 0;  // a new database: no fence was ever given
   query last(of.greatest_last);
   last.next();
-  return static_cast<std::uint64_t>(std::max(meta.number(1), last.number(0))) + fences_per_boot;
+  const auto greatest = static_cast<std::uint64_t>(std::max(meta.number(1), last.number(0)));
+  const std::uint64_t clock = wall_clock_microseconds();
+  if (clock <= greatest) return greatest + fences_per_boot;
+  return std::max(clock, greatest + fences_per_minute);
 }
 
 void start_boot(session& at, statements& of, const folder& beside, const host& here) {
@@ -182,7 +187,7 @@ burial bury_dead(ledger& book, statements& of, const folder& beside, std::int64_
       ++done.alive;
     }
   }
-  const moment step{now(), self, dead, out};
+  const moment step{now(), self, dead, out, nullptr, &beside};
   for (const peer& each : done.buried) book.bury(step, each.number);
   return done;
 }

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint32_t magic = 0x53414648;  // "HFAS"
 constexpr std::uint16_t version = 1;
+constexpr unsigned about_wanted = 1;
+constexpr unsigned about_offer = 2;
 
 // Both ends run on one machine: its own byte order.
 struct packet_head {
@@ -22,7 +24,7 @@ struct packet_head {
   std::uint64_t fence;
   std::int64_t ttl;
   std::int64_t at;
-  std::uint8_t wanted;
+  std::uint8_t about;
   std::uint8_t fenced;
   std::uint8_t mode;
   std::uint8_t event;
@@ -49,7 +51,8 @@ std::string encode(const message& message) {
   head.fence = message.fence;
   head.ttl = message.ttl;
   head.at = message.at;
-  head.wanted = message.wanted ? 1 : 0;
+  head.about = static_cast<std::uint8_t>((message.wanted ? about_wanted : 0) |
+                                         (message.offer ? about_offer : 0));
   head.fenced = message.fenced ? 1 : 0;
   head.mode = static_cast<std::uint8_t>(message.mode);
   head.event = static_cast<std::uint8_t>(message.event);
@@ -83,7 +86,8 @@ std::optional<message> decode(std::string_view packet) {
   read.fence = head.fence;
   read.ttl = head.ttl;
   read.at = head.at;
-  read.wanted = head.wanted != 0;
+  read.wanted = (head.about & about_wanted) != 0;
+  read.offer = (head.about & about_offer) != 0;
   read.fenced = head.fenced != 0;
   read.mode = static_cast<spi::mode>(head.mode);
   read.event = static_cast<spi::event_kind>(head.event);

@@ -30,6 +30,7 @@ struct message {
   std::uint64_t fence = 0;
   std::int64_t ttl = 0;
   std::int64_t at = 0;
+  bool offer = false;
   bool wanted = false;
   bool fenced = false;  // an event that has a fence
   spi::mode mode = spi::mode::exclusive;

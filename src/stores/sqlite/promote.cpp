@@ -1,5 +1,6 @@
 // How a resource passes from one to the next: what has ended goes out, who is next comes in.
 #include "stores/sqlite/ledger.hpp"
+#include "stores/sqlite/life.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -38,7 +39,57 @@ bool hands_over(const moment& step, const resource_row& at, const claim_row& nex
   return step.now - next.since > ledger_limits::hand_over_after.count();
 }
 
+void set_end(claim_row& row, instant now) {
+  const duration ttl(row.ttl);
+  if (row.offer) {
+    row.ends = after(now, std::min(ttl, ledger_limits::offer));
+  } else {
+    row.ends = row.renewed ? never : after(now, ttl);
+  }
+}
+
 }  // namespace
+
+// The dead are not left out: whoever meets them here takes them off.
+std::optional<claim_row> ledger::next_in_line(const moment& step, resource_row& at) {
+  auto next = roster_.head(at);
+  while (next && !step.dead.contains(next->client) && silent(step, at, *next)) {
+    next = roster_.after(at, next->place);
+  }
+  return next;
+}
+
+// Who waits decides whether a newcomer may take what is free.
+bool ledger::may_pass(const moment& step, const resource_row& at, const spi::claim& newcomer) {
+  if (at.waiting == 0) return true;
+  const bool reads = newcomer.mode == spi::mode::shared;
+  // Readers that come one after the other would keep a writer out for ever.
+  if (!newcomer.fair && at.waiting_fair == 0 && (!reads || at.waiting_exclusive == 0)) return true;
+  if (at.silent_since == 0) return false;
+  for (auto each = roster_.head(at); each; each = roster_.after(at, each->place)) {
+    if (step.dead.contains(each->client) || silent(step, at, *each)) continue;
+    if (newcomer.fair || each->fair) return false;
+    if (reads && each->mode == spi::mode::exclusive) return false;
+  }
+  return true;
+}
+
+instant ledger::last_word(const moment& step, const claim_row& waiter) {
+  if (step.beside == nullptr || waiter.client == step.self) return step.now;
+  query client(statements_.client, waiter.client);
+  if (!client.next()) return waiter.since;
+  return std::max(waiter.since, sqlite::last_word(*step.beside, std::string(client.blob(0))));
+}
+
+bool ledger::silent(const moment& step, const resource_row& at, const claim_row& waiter) {
+  return at.silent_since != 0 && last_word(step, waiter) <= at.silent_since;
+}
+
+// Those who have just come are not asked.
+bool ledger::absent(const moment& step, const claim_row& waiter) {
+  const instant limit = step.now - ledger_limits::absent.count();
+  return waiter.since <= limit && last_word(step, waiter) <= limit;
+}
 
 // Whether a claim can be granted beside those who hold, once the dead among them are taken off.
 bool ledger::free_for(const moment& step, resource_row& at, const claim_row& row) {
@@ -53,7 +104,7 @@ void ledger::promote(const moment& step, resource_row& at) {
   std::size_t count = 0;
   for (; at.waiting > 0 && count < ledger_limits::promote_limit; ++count) {
     if (shut_to_all(step, at)) break;
-    const auto next = roster_.head(at);
+    const auto next = next_in_line(step, at);
     if (!next) break;
     if (step.dead.contains(next->client)) {
       roster_.remove_waiter(at, *next);
@@ -89,6 +140,9 @@ void ledger::drop_ended(const moment& step, resource_row& at) {
   instant next_end = never;
   for (const claim_row& row : roster_.all_holders(at, ledger_limits::holder_limit)) {
     if (row.ends <= step.now) {
+      if (row.offer && !row.revoked && at.waiting > 0) {
+        at.silent_since = std::max(at.silent_since, row.since);
+      }
       end_abnormally(step, at, row, row.ends);
     } else {
       next_end = std::min(next_end, row.ends);
@@ -118,10 +172,10 @@ void ledger::end_abnormally(const moment& step, resource_row& at, const claim_ro
 }
 
 claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
-  row.fence = at.last + 1;
-  at.last += std::max(row.fence_block, 1U);
+  row.fence = next_fence(at, row.fence_block);
   row.since = step.now;
-  row.ends = row.renewed ? never : after(step.now, duration(row.ttl));
+  row.offer = row.client != step.self && (step.claim == nullptr || *step.claim != row.id);
+  set_end(row, step.now);
   at.head_told = false;
   at.shut_until = 0;  // it is over, and nothing that a reboot should find
   at.shut_for = duration{0};
@@ -130,8 +184,16 @@ claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
   return row;
 }
 
-void ledger::wake_head(const moment& step, const resource_row& at) {
-  if (const auto head = roster_.head(at)) {
+void ledger::complete(const moment& step, resource_row& at, claim_row& row) {
+  if (!row.offer || row.revoked) return;
+  const claim_row before = row;
+  row.offer = false;
+  set_end(row, step.now);
+  roster_.change_holder(at, before, row);
+}
+
+void ledger::wake_head(const moment& step, resource_row& at) {
+  if (const auto head = next_in_line(step, at)) {
     step.out.pushes.push_back({push::kind::freed, head->client, head->id, {}, {}});
   }
 }

@@ -248,10 +248,14 @@ void roster::change_holder(resource_row& at, const claim_row& before, claim_row 
   }
 }
 
-std::optional<claim_row> roster::head(const resource_row& at) {
-  auto rows = line(at, 1);
-  if (rows.empty()) return std::nullopt;
-  return std::move(rows.front());
+std::optional<claim_row> roster::after(const resource_row& at, std::int64_t place) {
+  for (const claim_row& row : at.line) {
+    if (row.place > place) return row;
+  }
+  if (at.waiting == at.line.size()) return std::nullopt;
+  query found(statements_.after, at.id, place);
+  if (!found.next()) return std::nullopt;
+  return decode_claim(found.blob(0));
 }
 
 std::optional<claim_row> roster::before(const resource_row& at, std::int64_t place) {
@@ -313,7 +317,7 @@ void roster::remove_waiter(resource_row& at, const claim_row& row) {
     erase(at, standing::waits, row.place);
   }
   at.head_told = false;  // it may have been the head
-  --at.waiting;
+  if (--at.waiting == 0) at.silent_since = 0;
   if (fair) --at.waiting_fair;
   if (exclusive) --at.waiting_exclusive;
   at.dirty = true;

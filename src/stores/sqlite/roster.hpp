@@ -50,7 +50,9 @@ class roster {
   // The same claim, otherwise.
   void change_holder(resource_row& at, const claim_row& before, claim_row now);
 
-  [[nodiscard]] std::optional<claim_row> head(const resource_row& at);
+  [[nodiscard]] std::optional<claim_row> head(const resource_row& at) { return after(at, 0); }
+  // The next in line behind a place.
+  [[nodiscard]] std::optional<claim_row> after(const resource_row& at, std::int64_t place);
   [[nodiscard]] std::optional<claim_row> before(const resource_row& at, std::int64_t place);
   [[nodiscard]] std::vector<claim_row> line(const resource_row& at, std::size_t limit);
   [[nodiscard]] std::vector<claim_row> waits_of(const resource_row& at, std::int64_t client);

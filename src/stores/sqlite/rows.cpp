@@ -12,7 +12,12 @@ namespace holdfast::sqlite {
 
 namespace {
 
-enum flag : std::uint8_t { fair = 1, renewed = 2, revoked = 4 };
+enum flag : std::uint8_t { fair = 1, renewed = 2, revoked = 4, offered = 8 };
+// Of a resource: a silent_since follows it.
+enum class told : std::uint8_t { head = 1, silence_follows = 2 };
+constexpr bool is_set(std::uint8_t bits, told which) noexcept {
+  return (bits & static_cast<std::uint8_t>(which)) != 0;
+}
 
 // The database never leaves its machine: its own byte order.
 struct packed_claim {
@@ -38,7 +43,7 @@ struct packed_resource {
   std::uint8_t kind;
   std::uint8_t observed;
   std::uint8_t seated;
-  std::uint8_t head_told;
+  std::uint8_t told;
   std::uint32_t max;
   std::uint32_t holders;
   std::uint8_t exclusive;
@@ -85,15 +90,28 @@ void append(std::string& to, const claim_row& row) {
   packed.permits = row.permits;
   packed.fence_block = row.fence_block;
   packed.mode = static_cast<std::uint8_t>(row.mode);
-  packed.flags =
-      static_cast<std::uint8_t>((row.fair ? flag::fair : 0) | (row.renewed ? flag::renewed : 0) |
-                                (row.revoked ? flag::revoked : 0));
+  packed.flags = static_cast<std::uint8_t>(
+      (row.fair ? flag::fair : 0) | (row.renewed ? flag::renewed : 0) |
+      (row.revoked ? flag::revoked : 0) | (row.offer ? flag::offered : 0));
   packed.payload_size = static_cast<std::uint16_t>(std::min(row.payload.size(), max_payload));
   append(to, packed);
   to.append(row.payload, 0, packed.payload_size);
 }
 
 }  // namespace
+
+std::uint64_t wall_clock_microseconds() noexcept {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto count = std::chrono::floor<std::chrono::microseconds>(now).count();
+  return count > 0 ? static_cast<std::uint64_t>(count) : 0;
+}
+
+std::uint64_t next_fence(resource_row& at, std::uint32_t block) {
+  const std::uint64_t fence = std::max(at.last + 1, wall_clock_microseconds());
+  at.last = fence + std::max(block, 1U) - 1;
+  at.dirty = true;
+  return fence;
+}
 
 std::size_t encoded_size(const claim_row& row) noexcept {
   return sizeof(packed_claim) + std::min(row.payload.size(), max_payload);
@@ -123,12 +141,14 @@ claim_row decode_claim(std::string_view body) {
   row.fair = (packed.flags & flag::fair) != 0;
   row.renewed = (packed.flags & flag::renewed) != 0;
   row.revoked = (packed.flags & flag::revoked) != 0;
+  row.offer = (packed.flags & flag::offered) != 0;
   row.payload = body.substr(sizeof packed, packed.payload_size);
   return row;
 }
 
 std::size_t encoded_size(const resource_row& row) noexcept {
   std::size_t size = sizeof(packed_resource) + (row.seat ? encoded_size(*row.seat) : 0);
+  if (row.silent_since != 0) size += sizeof row.silent_since;
   for (const claim_row& waiter : row.line) size += encoded_size(waiter);
   return size;
 }
@@ -138,7 +158,8 @@ std::string encode(const resource_row& row) {
   packed.kind = static_cast<std::uint8_t>(row.kind);
   packed.observed = row.observed ? 1 : 0;
   packed.seated = row.seat ? 1 : 0;
-  packed.head_told = row.head_told ? 1 : 0;
+  if (row.head_told) packed.told |= static_cast<std::uint8_t>(told::head);
+  if (row.silent_since != 0) packed.told |= static_cast<std::uint8_t>(told::silence_follows);
   packed.max = row.max;
   packed.holders = row.holders;
   packed.exclusive = static_cast<std::uint8_t>(row.exclusive);
@@ -155,6 +176,7 @@ std::string encode(const resource_row& row) {
   std::string body;
   body.reserve(std::max(row.stored_body.size(), encoded_size(row)));
   append(body, packed);
+  if (row.silent_since != 0) append(body, row.silent_since);
   if (row.seat) append(body, *row.seat);
   for (const claim_row& waiter : row.line) append(body, waiter);
   if (body.size() < row.stored_body.size()) body.resize(row.stored_body.size());
@@ -165,7 +187,7 @@ void decode_resource(std::string_view body, resource_row& row) {
   const auto packed = unpack<packed_resource>(body);
   row.kind = static_cast<kind>(packed.kind);
   row.observed = packed.observed != 0;
-  row.head_told = packed.head_told != 0;
+  row.head_told = is_set(packed.told, told::head);
   row.max = packed.max;
   row.holders = packed.holders;
   row.exclusive = packed.exclusive;
@@ -177,6 +199,10 @@ void decode_resource(std::string_view body, resource_row& row) {
   row.shut_until = packed.shut_until;
   row.shut_for = std::chrono::milliseconds(packed.shut_for_ms);
   body.remove_prefix(sizeof packed);
+  if (is_set(packed.told, told::silence_follows)) {
+    row.silent_since = unpack<instant>(body);
+    body.remove_prefix(sizeof row.silent_since);
+  }
   const auto next = [&body] {
     claim_row claim = decode_claim(body);
     body.remove_prefix(std::min(body.size(), encoded_size(claim)));

@@ -40,7 +40,7 @@ struct claim_row {
   std::int64_t client = 0;  // whose it is
   std::uint64_t fence = 0;
   instant since = 0;     // queued, then granted
-  instant ends = never;  // of a hold that is not renewed, or not any more
+  instant ends = never;  // of an offer, and of a hold that is not renewed, or not any more
   std::int64_t ttl = 0;
   std::int64_t lock_delay = 0;
   std::uint32_t permits = 1;
@@ -49,6 +49,7 @@ struct claim_row {
   bool fair = false;
   bool renewed = true;
   bool revoked = false;
+  bool offer = false;  // handed over, and not yet taken up
   std::string payload;
 };
 
@@ -71,8 +72,11 @@ struct resource_row {
   bool head_told = false;     // that it is free, since it was last taken
   std::uint64_t permits = 0;  // of all holders
   instant next_end = never;   // no hold ends before; of a latch: its end
-  instant shut_until = 0;     // after an abnormal end
-  duration shut_for{0};       // how long that was from its beginning
+  // When the last offer was made that nobody took up, while somebody waits: who was not heard since
+  // is passed over. 0: none.
+  instant silent_since = 0;
+  instant shut_until = 0;  // after an abnormal end
+  duration shut_for{0};    // how long that was from its beginning
   // One holder has its place in here, so that to take and to give back an uncontended lock each
   // write a single page. Further holders are rows of their own.
   std::optional<claim_row> seat;
@@ -91,6 +95,13 @@ struct resource_row {
     return waiting == 0 && holders == (seat ? 1U : 0U) && !observed && kind != kind::latch;
   }
 };
+
+// 0 where the clock is before 1970.
+std::uint64_t wall_clock_microseconds() noexcept;
+
+// Reserves `block` numbers and answers the first. Microseconds of the wall clock are a floor, so that
+// fences go on after a restored backup.
+std::uint64_t next_fence(resource_row& at, std::uint32_t block);
 
 // For the lock delay of one that ended abnormally; none is 0.
 inline void shut(resource_row& at, duration delay, instant since) noexcept {

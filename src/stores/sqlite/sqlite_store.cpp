@@ -248,9 +248,27 @@ void sqlite_store::probe(const spi::op_context& context,
 // the queue of the socket that is given away, and stay there as long as it is open anywhere.
 int sqlite_store::life_descriptor() const noexcept {
   if (!begin_verb()) return -1;
+  take_up_all();
   const int made = parcel_of_life();
   end_verb();
   return made;
+}
+
+// Not fatal: then its owner, if it lives, learns that it was lost.
+void sqlite_store::take_up_all() const noexcept {
+  try {
+    effects out;
+    const auto dead = courier_->dead();
+    const auto done = session_->write(clock::now() + closing_limit, [&](ledger& book) {
+      const moment step{now(), self_.number, *dead, out, nullptr, folder_.get()};
+      for (const spi::claim_ptr& claim : roll_->claims()) {
+        book.take_up(step, *claim, roll_->place(claim->id));
+      }
+    });
+    if (done) courier_->deliver(out, clock::now() + closing_limit);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 int sqlite_store::parcel_of_life() const noexcept {
@@ -319,7 +337,12 @@ bool sqlite_store::leave_database() noexcept {
     const auto dead = courier_->dead();
     const auto claims = roll_->claims();
     const auto done = session_->write(deadline, [&](ledger& book) {
-      const moment step{clock::now().time_since_epoch().count(), self_.number, *dead, out};
+      const moment step{clock::now().time_since_epoch().count(),
+                        self_.number,
+                        *dead,
+                        out,
+                        nullptr,
+                        folder_.get()};
       for (const spi::claim_ptr& claim : claims) book.leave(step, *claim, roll_->place(claim->id));
       run(session_->prepared().delete_observers_of, self_.number);
       run(session_->prepared().delete_client, self_.number);

@@ -83,6 +83,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
 
   void probe(const spi::op_context& context,
              spi::completion<std::vector<spi::check>> done) override;
+  // Takes up first what was handed over: the other process cannot.
   [[nodiscard]] int life_descriptor() const noexcept override;
   void close() noexcept override;
 
@@ -100,6 +101,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   result<void> begin_verb() const;
   void end_verb() const noexcept;
   bool leave_database() noexcept;  // false: it still names this client
+  void take_up_all() const noexcept;
   [[nodiscard]] int parcel_of_life() const noexcept;
 
   // verbs.cpp
@@ -114,6 +116,8 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
   result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
                                              time_point deadline);
+  result<void> take_up(const std::vector<spi::claim_ptr>& claims,
+                       std::vector<spi::renewal>& answers, time_point deadline);
   result<spi::granted> do_change(const spi::claim& claim, spi::mode to, time_point deadline);
   result<std::vector<spi::holder>> do_revoke(const spi::resource_id& resource, spi::revocation how,
                                              const std::string& claim, time_point deadline);

@@ -43,6 +43,7 @@ struct statements {
   statement delete_all_claims{owner, statement_text("delete_all_claims")};
   statement claims{owner, statement_text("claims")};
   statement before{owner, statement_text("before")};
+  statement after{owner, statement_text("after")};
   statement holding_clients{owner, statement_text("holding_clients")};
   statement resources_of_client{owner, statement_text("resources_of_client")};
   statement waits_of_client{owner, statement_text("waits_of_client")};

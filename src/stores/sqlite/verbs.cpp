@@ -2,6 +2,7 @@
 // another transaction, in the same call.
 #include "stores/sqlite/sqlite_store.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -27,7 +28,7 @@ result<void> sqlite_store::write(time_point deadline, effects& out, const spi::c
   const auto now_or_later = [&](auto& step_by) {
     return [&](ledger& book) {
       const instant now = clock::now().time_since_epoch().count();
-      return step_by(book, moment{now, self_.number, *dead, out, claim});
+      return step_by(book, moment{now, self_.number, *dead, out, claim, folder_.get()});
     };
   };
   auto done = session_->write(deadline, now_or_later(at_once), now_or_later(work));
@@ -112,6 +113,27 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
   return answer;
 }
 
+// What was handed over is held for certain only now.
+result<void> sqlite_store::take_up(const std::vector<spi::claim_ptr>& claims,
+                                   std::vector<spi::renewal>& answers, time_point deadline) {
+  const auto offered = [](const spi::renewal& each) { return each.grant.offer; };
+  if (std::ranges::none_of(answers, offered)) return {};
+  effects out;
+  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      if (!answers[i].grant.offer) continue;
+      const auto grant = book.take_up(step, *claims[i], roll_->place(claims[i]->id));
+      if (grant) {
+        answers[i].grant = *grant;
+      } else {
+        answers[i].state = spi::hold_state::lost;
+      }
+    }
+  });
+  if (done) courier_->deliver(out, deadline);
+  return done;
+}
+
 // Holders only look: they hold as long as they live. A waiter asks again, which also finds a grant
 // whose message was lost and blockers whose death nobody noticed; but not one in the middle of a line
 // that nobody can come in from, or thousands would write every second.
@@ -125,7 +147,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   if (done) {
     done = session_->read(deadline, [&](ledger& book) {
       const instant now = clock::now().time_since_epoch().count();
-      const moment step{now, self_.number, *dead, out};
+      const moment step{now, self_.number, *dead, out, nullptr, folder_.get()};
       for (std::size_t i = 0; i < claims.size(); ++i) {
         answers[i] = book.look(step, *claims[i], roll_->place(claims[i]->id), behind[i]);
       }
@@ -136,6 +158,13 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
     return tl::unexpected(std::move(done.error()));
   }
   courier_->deliver(out, deadline);
+  if (auto taken = take_up(claims, answers, deadline); !taken) {
+    return tl::unexpected(std::move(taken.error()));
+  }
+  const auto waits = [](const spi::renewal& each) {
+    return each.state == spi::hold_state::waiting;
+  };
+  if (std::ranges::any_of(answers, waits)) life_->speak(now());
   for (std::size_t i = 0; i < claims.size(); ++i) {
     spi::renewal& each = answers[i];
     if (each.state == spi::hold_state::lost) roll_->strike(claims[i]->id);
