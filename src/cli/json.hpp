@@ -22,6 +22,11 @@ std::string event(const spi::store_event& event, wall_time at);
 
 namespace holdfast::cli {
 
+// A name that is listed though nobody is there: the engine found it and could not read it.
+inline bool cannot_be_read(const spi::resource_summary& one) noexcept {
+  return one.holders == 0 && one.waiters == 0 && !one.shut_for;
+}
+
 std::string_view name_of(spi::mode mode);
 std::string_view name_of(spi::event_kind kind);
 std::string_view name_of(spi::check::status status);

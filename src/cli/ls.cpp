@@ -33,6 +33,10 @@ int ls(const context& context, const look_arguments& what) {
   std::vector<std::vector<std::string>> rows{{"NAME", "HOLDERS", "WAITERS"}};
   if (shut) rows.front().emplace_back("SHUT FOR");
   for (const spi::resource_summary& one : *all) {
+    if (cannot_be_read(one)) {
+      note(plain(one.name) + ": what the engine has stored cannot be read (damaged?)\n");
+      continue;
+    }
     rows.push_back({plain(one.name), std::to_string(one.holders), std::to_string(one.waiters)});
     if (shut) rows.back().push_back(one.shut_for ? to_text(*one.shut_for) : "");
   }

@@ -46,7 +46,6 @@ inline memory::rules short_rules(about what) {
   rules.hand_over_after = duration{0};  // whoever waits is handed it
   rules.waiter_lease = times_for(what).waiter_lease;
   rules.tombstone_extra = times_for(what).tombstone_extra;
-  rules.silences_process_only = true;  // until the scripts silence the whole line
   return rules;
 }
 

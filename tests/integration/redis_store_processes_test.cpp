@@ -12,6 +12,7 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -110,6 +111,50 @@ TEST(redis_store_processes, a_killed_waiter_is_skipped_at_once_and_a_paused_one_
   const auto lease = next.get();
   ASSERT_TRUE(lease) << lease.error().message();
   EXPECT_LT(clock::now() - freed, 20s);  // one offer of 2 s, a re-check of 1 s, and a slow machine
+}
+
+TEST(redis_store_processes, ten_thousand_dead_waiters_do_not_keep_a_live_one_from_a_free_lock) {
+  // Broken (G6.1, G8.2): the lock would be free, and everybody would wait for minutes.
+  constexpr std::size_t dead = 10'000;
+  const redis_server server;
+  const std::string url = redis_url(server.port());
+  const shared_page<talk> shared;
+  forked_process crowd([&] {
+    while (!shared->go_on.load()) std::this_thread::yield();
+    const client mine = open_client(url);
+    std::vector<std::unique_ptr<mutex>> locks;
+    for (std::size_t i = 0; i < dead; ++i) {
+      locks.push_back(
+          std::make_unique<mutex>(mine, "stock", lock_options{.ttl = 60s, .fair = true}));
+      locks.back()->async_acquire({.wait = 600s}, {}, [](const result<lease>&) {});
+    }
+    while (true) ::pause();
+  });
+  const client own = open_client(url);
+  mutex lock(own, "stock", {.ttl = 60s, .fair = true});
+  auto first = lock.acquire({.wait = patience});
+  ASSERT_TRUE(first);
+  shared->go_on = true;
+  ASSERT_TRUE(eventually([&] { return line_length(own, "stock") == dead; }, 4 * patience));
+  crowd.kill();
+  const client other = open_client(url);
+  auto next = in_thread([&] {
+    mutex same(other, "stock", {.ttl = 60s, .fair = true});
+    return same.acquire({.wait = 4 * patience});
+  });
+  // inspect() shows 10,000 at most.
+  ASSERT_TRUE(eventually([&] {
+    const auto all = own.list("stock");
+    return all && all->size() == 1 && all->front().waiters == dead + 1;
+  }));
+  const time_point freed = clock::now();
+  EXPECT_EQ(told(first->release()), "ok");
+  ASSERT_TRUE(arrives(next));
+  const duration took = clock::now() - freed;
+  const auto lease = next.get();
+  ASSERT_TRUE(lease) << lease.error().message();
+  RecordProperty("milliseconds", std::to_string(took / 1ms));
+  EXPECT_LT(took, 15s);  // 3 s on a calm machine
 }
 
 TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_goes_on) {

@@ -11,7 +11,7 @@ namespace holdfast::redis {
 
 namespace {
 
-constexpr std::size_t keys_at_once = 100;
+constexpr std::size_t keys_in_a_call = 100;
 
 }  // namespace
 
@@ -31,16 +31,16 @@ void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scr
   made->topology_->ready(deadline, [made](const result<void>& known) {
     if (!known) return made->fail(known.error());
     made->nodes_ = made->topology_->nodes();
-    made->scan("0");
+    made->scan();
   });
 }
 
 void listing::fail(error why) { done_(tl::unexpected(std::move(why))); }
 
-void listing::scan(const std::string& cursor) {
-  if (nodes_.empty()) return count();
+void listing::scan() {
+  if (nodes_.empty()) return finish();
   nodes_.back()->send(
-      command{"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
+      command{"SCAN", cursor_, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
       [self = shared_from_this()](const result<reply>& answer) { self->scanned(answer); });
 }
 
@@ -54,52 +54,80 @@ void listing::scanned(const result<reply>& answer) {
     const auto parsed = parse_state(key.words());
     if (parsed && keys_[parsed->lane].insert(std::string(key.words())).second) ++found_;
   }
-  if (found_ > names_at_most) {
-    return fail(
-        {errc::overloaded, "more than " + std::to_string(names_at_most) + " names: give a prefix"});
-  }
-  const std::string cursor(answer->elements[0].words());
-  if (cursor == "0") nodes_.pop_back();
-  scan(cursor == "0" ? "0" : cursor);
+  cursor_ = answer->elements[0].words();
+  if (cursor_ == "0") nodes_.pop_back();
+  if (found_ < keys_at_once && !nodes_.empty()) return scan();
+  count();
 }
 
 void listing::count() {
-  while (!keys_.empty() && keys_.begin()->second.empty()) keys_.erase(keys_.begin());
-  if (keys_.empty()) {
-    std::ranges::sort(list_, {}, &spi::resource_summary::name);
-    return done_(std::move(list_));
+  std::vector<std::pair<lane, std::vector<std::string>>> calls;
+  for (auto& [which, keys] : keys_) {
+    while (!keys.empty()) {
+      auto& call = calls.emplace_back(which, std::vector<std::string>()).second;
+      while (!keys.empty() && call.size() < keys_in_a_call) {
+        call.push_back(std::move(keys.extract(keys.begin()).value()));
+      }
+    }
   }
-  auto& [which, left] = *keys_.begin();
-  std::vector<std::string> keys;
-  while (!left.empty() && keys.size() < keys_at_once) {
-    keys.push_back(std::move(left.extract(left.begin()).value()));
+  keys_.clear();
+  found_ = 0;
+  if (calls.empty()) return scan();
+  {
+    const std::lock_guard lock(mutex_);
+    missing_ = calls.size();
   }
-  std::vector<std::string_view> words(keys.begin(), keys.end());
-  const std::string mark = observed_key(which);
-  words.push_back(mark);
-  topology_->run(which, scripts_->list, words, {}, deadline_,
-                 [self = shared_from_this(), keys](const result<reply>& answer) {
-                   self->counted(keys, answer);
-                 });
+  for (auto& [which, keys] : calls) {
+    std::vector<std::string_view> words(keys.begin(), keys.end());
+    words.push_back(observed_key(which));
+    topology_->run(which, scripts_->list, words, {}, deadline_,
+                   [self = shared_from_this(), keys](const result<reply>& answer) {
+                     self->counted(keys, answer);
+                   });
+  }
+}
+
+// SCAN may give a key twice, and a slot that moves meanwhile is on two nodes.
+void listing::finish() {
+  std::ranges::sort(list_, {}, &spi::resource_summary::name);
+  const auto twice = std::ranges::unique(list_, {}, &spi::resource_summary::name);
+  list_.erase(twice.begin(), twice.end());
+  done_(std::move(list_));
 }
 
 void listing::counted(const std::vector<std::string>& keys, const result<reply>& answer) {
-  if (!answer) return fail(answer.error());
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto taken = take(keys, answer); !taken && !failure_) failure_ = taken.error();
+    if (--missing_ > 0) return;
+  }
+  if (failure_) return fail(*failure_);
+  scan();
+}
+
+// Called with the mutex held.
+result<void> listing::take(const std::vector<std::string>& keys, const result<reply>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
   if (answer->is_error()) {
-    return fail(to_error(*answer, "list", topology_->where(), {"~holdfast:*", "&holdfast:*"}));
+    return tl::unexpected(
+        to_error(*answer, "list", topology_->where(), {"~holdfast:*", "&holdfast:*"}));
   }
   const auto& fields = answer->elements;
   for (std::size_t i = 0; i < keys.size() && 4 * i + 4 < fields.size(); ++i) {
-    const auto holders = static_cast<std::size_t>(fields[4 * i + 1].integer);
+    // Listed with nobody: what is stored there cannot be read.
+    const bool damaged = fields[4 * i + 1].integer < 0;
+    const auto holders = damaged ? 0 : static_cast<std::size_t>(fields[4 * i + 1].integer);
     const auto waiters = static_cast<std::size_t>(fields[4 * i + 2].integer);
     const auto shut = shut_of(fields[4 * i + 4].integer);
-    if (holders + waiters == 0 && !shut) continue;
+    if (holders + waiters == 0 && !shut && !damaged) continue;
     const auto resource = resource_of(parse_state(keys[i])->tail, fields[4 * i + 3].words());
     if (!resource || resource->space != what_.space) continue;
     if (!resource->name.starts_with(what_.name)) continue;
     list_.push_back({resource->name, holders, waiters, shut});
   }
-  count();
+  if (list_.size() <= names_at_most) return {};
+  return failure(errc::overloaded, "more than " + std::to_string(names_at_most) +
+                                       " names are held or waited for: give a prefix");
 }
 
 }  // namespace holdfast::redis

@@ -1,5 +1,5 @@
-// Lists the resources that have holders or waiters: finds their keys on every node, then asks each
-// lane how many.
+// Lists the resources that have holders or waiters: finds the keys of all on every node, some at a time since
+// most of them may be idle, and asks each lane how many hold and wait.
 #pragma once
 
 #include "stores/redis/scripts.hpp"
@@ -11,16 +11,19 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace holdfast::redis {
 
-// One listing under way; keeps itself until it is answered. Its steps follow each other.
+// One listing under way; keeps itself until it is answered. It looks for some keys, then asks all lanes about them
+// at the same time, then looks for more.
 class listing : public std::enable_shared_from_this<listing> {
  public:
-  // Names beyond this are not listed, and the answer is overloaded.
+  // More names that are held or waited for are not listed: the answer is overloaded.
   static constexpr std::size_t names_at_most = 100'000;
 
   using summaries = std::vector<spi::resource_summary>;
@@ -32,10 +35,15 @@ class listing : public std::enable_shared_from_this<listing> {
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
           spi::resource_id what, time_point deadline, spi::completion<summaries> done);
 
-  void scan(const std::string& cursor);
+  // Keys that are found before their lanes are asked.
+  static constexpr std::size_t keys_at_once = 20'000;
+
+  void scan();
   void scanned(const result<reply>& answer);
   void count();
   void counted(const std::vector<std::string>& keys, const result<reply>& answer);
+  result<void> take(const std::vector<std::string>& keys, const result<reply>& answer);
+  void finish();
   void fail(error why);
 
   const std::shared_ptr<topology> topology_;
@@ -45,9 +53,14 @@ class listing : public std::enable_shared_from_this<listing> {
   const time_point deadline_;
   spi::completion<summaries> done_;
   std::vector<std::shared_ptr<node>> nodes_;  // still to be scanned
+  std::string cursor_ = "0";
   std::map<lane, std::set<std::string>> keys_;
-  std::size_t found_ = 0;
-  summaries list_;
+  std::size_t found_ = 0;  // keys_ of all lanes
+
+  std::mutex mutex_;
+  std::size_t missing_ = 0;       // answers of lanes; guarded by mutex_
+  std::optional<error> failure_;  // guarded by mutex_
+  summaries list_;                // guarded by mutex_ while lanes are asked
 };
 
 }  // namespace holdfast::redis

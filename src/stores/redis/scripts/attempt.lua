@@ -119,7 +119,6 @@ end
 local why = R.load(KEYS[1], state, ARGV[2] or '')
 if why then return R.refusal(why) end
 local claim = R.claim_of(raw)
-R.heard(claim.process)
 R.speaker = claim.id
 if S.latch > now then return R.refusal(IN_USE_AS_LATCH) end
 R.promote()

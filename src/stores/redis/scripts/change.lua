@@ -15,7 +15,6 @@ local why = R.load(KEYS[1], state, '')
 if why then return R.refusal(why) end
 local claim = R.claim_of(ARGV[1])
 local to = tonumber(ARGV[2])
-R.heard(claim.process)
 R.promote()
 
 local function refuse(reason)

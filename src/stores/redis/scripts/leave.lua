@@ -97,8 +97,7 @@ end
 if not state and not remember and not if_absent then return { 2, now } end
 local why = R.load(KEYS[1], state, ARGV[3] or '')
 if why then return R.refusal(why) end
-local id, process, ttl = unpack_bytes('>c16c16d', raw)
-R.heard(process)
+local id, _, ttl = unpack_bytes('>c16c16d', raw)
 -- Not promoted yet: who leaves must not be granted on its way out.
 R.drop_ended()
 local left = 2

@@ -23,7 +23,6 @@ local function raise(i)
   local why = R.load(KEYS[i], redis.call('GET', KEYS[i]), '')
   if why or not R.existed then return say(3, 0, 0, 0, 0) end
   local id = sub(raw, 1, 16)
-  R.heard(sub(raw, 17, 32))
   R.speaker = id
   R.promote()
   local h = R.find_holder(id)

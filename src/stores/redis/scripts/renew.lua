@@ -54,7 +54,6 @@ local function renew(i)
   if why then return say(i, 3, 0, 0, 0, 0) end
   if not R.existed then return say(i, 3, 0, 0, 0, 0) end
   local id = sub(ARGV[i], 1, 16)
-  R.heard(sub(ARGV[i], 17, 32))
   R.speaker = id
   R.promote()
   local h = R.find_holder(id)

@@ -17,7 +17,6 @@ local counts_after, run = R.since_birth(KEYS[3], tonumber(ARGV[4]), ARGV[5] == '
 local why = R.load(KEYS[1], state, ARGV[2])
 if why then return R.refusal(why) end
 local claim = R.claim_of(raw)
-R.heard(claim.process)
 R.speaker = claim.id
 R.wish = tonumber(ARGV[3])
 if S.latch > now then return R.refusal(IN_USE_AS_LATCH) end

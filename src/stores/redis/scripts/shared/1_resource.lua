@@ -13,8 +13,9 @@
 --
 -- Times are microseconds of the server's clock. docs/formats/redis.md has the layout.
 
---@is limit.promote 64 -- grants, and ended claims taken out, in one step
---@is limit.line 1024 -- waiters looked at in one step
+--@is limit.promote 64 -- grants, and ended holds taken out, in one step
+--@is limit.dead 1024 -- dead waiters taken out in one step
+--@is limit.line 1024 -- waiters that could be granted and are looked at for a newcomer
 --@is limit.tell 256 -- holders told that somebody waits
 --@is limit.packed 4096 -- bytes of a line that is not in the three keys: docs/formats/redis.md
 --@is limit.head 768 -- bytes of it in the state, what comes behind is in the rest
@@ -64,15 +65,16 @@ local R = {
   moved = nil, -- the id of a hold that change.lua moves between the state and the hash
   holders = nil, holder_writes = nil, -- by id: of shared and permit holders
   waiters = nil, line = nil, line_read = 0, line_done = false, joined = nil, -- by id; in order
+  passed = 0, -- waiters that were read and cannot be granted now: they are not in `line`
   brief = false, spilled = false, -- there are no keys of the line: nobody waits, or the state has the line;
   -- they were made
   rested = false, -- some of the line were in the key of its rest
-  hush = nil, -- by process: passed over until heard again?
+  mark = nil, -- who has not been heard since this time is passed over: see silence_mark()
   reach = nil, -- by process: has it a subscription?
-  dirty = false, put_waiters = nil, cut_waiters = nil, beats = nil, put_hush = nil, cut_hush = nil,
+  dirty = false, put_waiters = nil, cut_waiters = nil, beats = nil,
   tombstone = nil,
   letters = nil, letters_order = nil, events = nil,
-  speaker = nil, speaker_process = nil,
+  speaker = nil,
   wish = nil, -- of a quorum, for the next fence
 }
 
@@ -115,12 +117,13 @@ function R.load(which, bytes, name)
     untold = 0, ends = 0, waiting = 0, dead = 0, seq = 0, silent = 0, max = 0, name = name,
   }
   H = nil
-  R.holders, R.holder_writes, R.waiters, R.line, R.hush, R.reach = {}, {}, {}, {}, {}, {}
-  R.line_read, R.joined, R.brief, R.spilled, R.rested = 0, nil, true, false, false
-  R.dirty, R.put_waiters, R.cut_waiters, R.beats, R.put_hush, R.cut_hush = false, {}, {}, {}, {}, {}
+  R.holders, R.holder_writes, R.waiters, R.line, R.reach = {}, {}, {}, {}, {}
+  R.line_read, R.passed, R.mark = 0, 0, nil
+  R.joined, R.brief, R.spilled, R.rested = nil, true, false, false
+  R.dirty, R.put_waiters, R.cut_waiters, R.beats = false, {}, {}, {}
   R.tombstone, R.moved = nil, nil
   R.letters, R.letters_order, R.events = {}, {}, {}
-  R.speaker, R.speaker_process = nil, nil
+  R.speaker = nil
   if bytes then
     local kind = sub(bytes, 1, 4)
     local at, _ = #bytes + 1

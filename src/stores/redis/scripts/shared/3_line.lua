@@ -51,41 +51,52 @@ function R.brief_bytes()
   return table.concat(all)
 end
 
--- Reads on; a few at first, since mostly the head is all that matters.
+-- Reads on; a few at first, since mostly the head is all that matters. Who cannot be granted now costs
+-- little: ten thousand of them, dead, must not keep the next one waiting.
 function R.read_line()
   if R.line_done then return false end
   local ids = {}
-  local page = R.line_read == 0 and 2 or (R.line_read < 16 and 8 or 64)
-  if R.waiting_before > 0 and R.line_read < limit.line then
+  local page = R.line_read == 0 and 2 or (R.line_read < 16 and 8 or (R.line_read < 256 and 64 or 1000))
+  if R.waiting_before > 0 then
     ids = call('ZRANGE', R.side('w'), R.line_read, R.line_read + page - 1)
   end
   if #ids > 0 then
     local records = call('HMGET', R.side('q'), unpack(ids))
+    local deaths = R.silence_mark() > 0 and call('ZMSCORE', R.side('d'), unpack(ids)) or {}
     for i, id in ipairs(ids) do
-      local w = R.waiter_of(id, records[i])
-      if w and not R.find_holder(id) then
-        R.line[#R.line + 1] = w
-      elseif not w or not w.gone then
-        R.cut_waiters[#R.cut_waiters + 1] = id -- its record is gone, or it was granted
-        R.waiters[id] = nil
-        S.waiting = math.max(0, S.waiting - 1)
-        R.dirty = true
+      local bytes, dead = records[i], tonumber(deaths[i] or nil)
+      if bytes and id ~= R.speaker and not R.waiters[id] and R.passed_over(sub(bytes, 25, 40), dead) then
+        R.passed = R.passed + 1
+      else
+        R.read_waiter(id, bytes, dead)
       end
     end
     R.line_read = R.line_read + #ids
   end
-  local alive = 0
+  local alive = R.passed + (R.joined and 1 or 0)
   for _, w in ipairs(R.line) do
     if not w.gone then alive = alive + 1 end
   end
-  if R.joined then alive = alive + 1 end
   if #ids < page then R.line_done = true end
-  if R.line_done and R.joined and R.line_read < limit.line then R.line[#R.line + 1] = R.joined end
+  if R.line_done and R.joined then R.line[#R.line + 1] = R.joined end
   -- The state only counts what the set has.
-  if alive > S.waiting or (R.line_done and R.line_read < limit.line and alive < S.waiting) then
+  if alive > S.waiting or (R.line_done and alive < S.waiting) then
     S.waiting, R.dirty = alive, true
   end
   return #R.line > 0
+end
+
+function R.read_waiter(id, bytes, dead)
+  local w = R.waiter_of(id, bytes)
+  if w and not R.find_holder(id) then
+    w.dead = w.dead or dead
+    R.line[#R.line + 1] = w
+  elseif not w or not w.gone then
+    R.cut_waiters[#R.cut_waiters + 1] = id -- its record is gone, or it was granted
+    R.waiters[id] = nil
+    S.waiting = math.max(0, S.waiting - 1)
+    R.dirty = true
+  end
 end
 
 -- The i-th of the line that is still in it, as an iterator.
@@ -104,7 +115,9 @@ function R.in_line()
 end
 
 function R.first_in_line()
-  return R.in_line()()
+  if R.brief then return R.in_line()() end
+  local id = call('ZRANGE', R.side('w'), 0, 0)[1]
+  return id and R.find_waiter(id) or R.joined
 end
 
 function R.join(claim)

@@ -1,27 +1,29 @@
 -- The grant rules, as in stores/memory/ledger: who may be granted, what has ended, who is next.
 
-function R.heard(process)
-  R.speaker_process = process
-  R.hush[process] = false
-  if S.silent == 0 then return end
-  if call('HEXISTS', R.side('q'), 's' .. process) == 1 then
-    R.cut_hush[#R.cut_hush + 1] = 's' .. process
-    S.silent = S.silent - 1
-    R.dirty = true
+-- An offer that nobody took up was made to somebody who is silent: dead, or stopped. Others may be so as well, and
+-- each would cost the line another offer. So from then on who has not been heard since that offer was made is passed
+-- over, with its place kept, until it is heard. 0: there is no such time.
+function R.silence_mark()
+  if R.mark then return R.mark end
+  R.mark = 0
+  if S.silent > 0 then
+    local bytes = call('HGET', R.side('q'), 'm')
+    R.mark = bytes and unpack_bytes('>d', bytes) or 0
+    -- Who is alive has been heard since.
+    if R.mark + waiter_lease <= now then R.mark, S.silent, R.dirty = 0, 0, true end
   end
+  return R.mark
 end
 
-function R.silent(process)
-  local known = R.hush[process]
-  if known == nil then
-    known = false
-    if S.silent > 0 then
-      local till = call('HGET', R.side('q'), 's' .. process)
-      known = till and unpack_bytes('>d', till) > now or false
-    end
-    R.hush[process] = known
-  end
-  return known
+function R.note_silence(since)
+  R.mark, S.silent, R.dirty = math.max(R.silence_mark(), since), 1, true
+end
+
+-- dead: when it counts as dead, if nothing is heard of it.
+function R.passed_over(process, dead)
+  local mark = R.silence_mark()
+  if mark > 0 and dead and dead - waiter_lease <= mark then return true end
+  return not R.reachable(process)
 end
 
 function R.free_for(claim)
@@ -33,9 +35,8 @@ end
 
 -- Who speaks can be granted by the answer; who is passed over must not keep others waiting.
 function R.eligible(w)
-  if w.id == R.speaker and R.free_for(w.claim) then return true end
-  if R.silent(w.claim.process) then return false end
-  return R.reachable(w.claim.process)
+  if w.id == R.speaker then return R.free_for(w.claim) or R.reachable(w.claim.process) end
+  return not R.passed_over(w.claim.process, w.dead)
 end
 
 function R.next_in_line()
@@ -47,13 +48,15 @@ end
 function R.may_take(claim)
   if not R.free_for(claim) then return false end
   if S.waiting == 0 then return true end
+  local seen = 0
   for w in R.in_line() do
     if R.eligible(w) then
-      if claim.fair or w.claim.fair then return false end
+      seen = seen + 1
+      if claim.fair or w.claim.fair or seen > limit.line then return false end
       if claim.mode == SHARED and w.claim.mode == EXCLUSIVE then return false end
     end
   end
-  return S.waiting <= limit.line
+  return true
 end
 
 -- A wish is taken near this clock, on both sides: not above it, or one client would push the fences of
@@ -84,13 +87,7 @@ function R.ended(h)
   R.remove_holder(h)
   -- Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
   if h.claim.delay > 0 then S.shut = math.max(S.shut, h.fin + h.claim.delay) end
-  -- Its other waiters would each cost the next ones an offer.
-  local process = h.claim.process
-  if h.offer and not h.revoked and process ~= R.speaker_process then
-    if not R.silent(process) then S.silent = S.silent + 1 end
-    R.hush[process] = true
-    R.put_hush['s' .. process] = pack('>d', now + waiter_lease)
-  end
+  if h.offer and not h.revoked then R.note_silence(h.since) end
   R.note(EXPIRED, h.claim, h)
 end
 
@@ -135,7 +132,7 @@ function R.drop_ended()
       end
     end
   elseif S.waiting > 0 and S.dead <= now then
-    local over = call('ZRANGEBYSCORE', R.side('d'), '-inf', now, 'LIMIT', 0, limit.promote)
+    local over = call('ZRANGEBYSCORE', R.side('d'), '-inf', now, 'LIMIT', 0, limit.dead)
     for _, id in ipairs(over) do
       local w = R.find_waiter(id)
       if w then

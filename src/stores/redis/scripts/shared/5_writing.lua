@@ -147,8 +147,7 @@ function R.write_line(till)
     if not R.brief then R.drop_line() end
     return
   end
-  if #R.cut_hush > 0 then redis.pcall('HDEL', R.side('q'), unpack(R.cut_hush)) end
-  for field, value in pairs(R.put_hush) do call('HSET', R.side('q'), field, value) end
+  if R.mark and R.mark > 0 and R.dirty then call('HSET', R.side('q'), 'm', pack('>d', R.mark)) end
   for id, w in pairs(R.put_waiters) do
     call('ZADD', R.side('w'), w.seq, id)
     call('ZADD', R.side('d'), now + waiter_lease, id)
