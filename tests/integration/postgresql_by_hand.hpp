@@ -17,7 +17,10 @@ namespace holdfast::test {
 
 class postgresql_by_hand : public testing::Test {
  protected:
-  postgresql_by_hand() { server.run(postgresql::installation(schema)); }
+  postgresql_by_hand() {
+    server.run(postgresql::installation(schema));
+    for (const char* process : {"p1", "p2"}) ears.ask(listening_call(process));
+  }
 
   static std::string url() {
     const std::string whole = shared_postgresql().url("x");
@@ -54,6 +57,12 @@ class postgresql_by_hand : public testing::Test {
         .front();
   }
 
+  // Of those who are in that table: which claim, and whether it holds (1) or waits (2).
+  std::vector<std::string> standing() {
+    return server.ask("SELECT concat(left(encode(id, 'hex'), 2), ' ', standing) FROM " + schema +
+                      ".claims ORDER BY id");
+  }
+
   // From now on it is 1000000000, until time is let pass.
   void set_clock() {
     server.run("CREATE TABLE " + schema + ".now AS SELECT 1000000000::bigint AS t");
@@ -80,6 +89,7 @@ class postgresql_by_hand : public testing::Test {
 
   const std::string schema = fresh_schema();
   postgresql_session server{url()};
+  postgresql_session ears{url()};
 };
 
 }  // namespace holdfast::test

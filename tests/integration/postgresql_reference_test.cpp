@@ -27,8 +27,7 @@ std::string micros(duration time) { return std::to_string(sql::microseconds(time
 
 class postgresql_rules : public sql_rules {
  public:
-  postgresql_rules()
-      : schema_(fresh_schema()), server_(shared_postgresql().url("x").substr(0, url_end())) {
+  postgresql_rules() : schema_(fresh_schema()), server_(url()), ears_(url()) {
     server_.run(postgresql::installation(schema_));
     // A clock that the test sets.
     server_.run("CREATE OR REPLACE FUNCTION " + schema_ +
@@ -36,6 +35,7 @@ class postgresql_rules : public sql_rules {
                 "'SELECT current_setting(''holdfast.clock'')::bigint'");
     for (std::uint64_t process = 1; process <= 3; ++process) {
       server_.run("LISTEN hf_" + sql_process_name(process));
+      ears_.ask(listening_call(sql_process_name(process)));
     }
   }
 
@@ -92,7 +92,10 @@ class postgresql_rules : public sql_rules {
   }
 
  private:
-  static std::size_t url_end() { return shared_postgresql().url("x").find('?'); }
+  static std::string url() {
+    const std::string whole = shared_postgresql().url("x");
+    return whole.substr(0, whole.find('?'));
+  }
 
   sql::rows call(time now, const std::string& what, const std::vector<std::string>& arguments) {
     server_.ask("SELECT set_config('holdfast.clock', $1, false)", {std::to_string(now.count())});
@@ -101,6 +104,7 @@ class postgresql_rules : public sql_rules {
 
   const std::string schema_;
   postgresql_session server_;
+  postgresql_session ears_;
   std::size_t leaves_ = 0;
 };
 

@@ -207,7 +207,7 @@ class both {
 
   sql_rules& rules_;
   // Until the functions silence the whole line.
-  memory::ledger reference_{memory::rules{.silences_process_only = true}};
+  memory::ledger reference_;
   std::chrono::microseconds now_{1'700'000'000'000'000};
   std::map<spi::claim_id, spi::claim_ptr> claims_;
   std::multimap<std::uint64_t, spi::claim_id> fences_;  // of the grants of one verb
@@ -245,12 +245,13 @@ class world {
 
   void pass() {
     if (pick(12) != 0) return ledgers_.pass(std::chrono::microseconds(pick(1500)));
-    // Offers that run out are looked at elsewhere: silence is each store's own affair.
+    // Some offers run out, and with them goes the turn of those who are silent.
     for (const wish& each : wishes_) {
+      if (pick(3) == 0) continue;
       if (ledgers_.offers.contains(each.claim->id)) ledgers_.renew({each.claim}, each.process);
     }
     ledgers_.offers.clear();
-    ledgers_.pass(std::chrono::milliseconds(pick(1900)));
+    ledgers_.pass(std::chrono::milliseconds(pick(2500)));
   }
 
   void act() {

@@ -42,6 +42,12 @@ inline std::string attempt_call(const spi::claim& claim, const std::string& proc
          postgresql::ticket(claim, process) + "')";
 }
 
+// Says to the others that this process listens, for as long as the session lives that says it; not to that session
+// itself.
+inline std::string listening_call(const std::string& process) {
+  return "SELECT pg_advisory_lock_shared(hashtextextended('hf_" + process + "', 0))";
+}
+
 // `remember` and `heard`: the last two arguments of leave_1.
 inline std::string leave_call(const spi::claim& claim, int remember, std::int64_t heard) {
   return "leave_1(" + literal(sql::key_of(claim.resource)) + ", '" +

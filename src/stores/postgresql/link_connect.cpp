@@ -284,7 +284,14 @@ void link::finish_phase(harvest& into) {
 }
 
 void link::prepare(harvest& into) {
-  if (!how_.channel.empty()) return ask(phase::preparing, "LISTEN " + how_.channel, into);
+  if (!how_.channel.empty()) {
+    // By the lock the others know that somebody listens (listens_1). Shared: an earlier session of ours may
+    // not have ended yet.
+    return ask(phase::preparing,
+               "LISTEN " + how_.channel + "; SELECT pg_advisory_lock_shared(hashtextextended('" +
+                   how_.channel + "', 0))",
+               into);
+  }
   phase_ = phase::preparing;
   bool fine = PQenterPipelineMode(connection_) == 1;
   for (std::size_t i = 0; fine && i < statement_count; ++i) {
