@@ -166,6 +166,59 @@ TEST(mariadb_schema, names_that_nobody_used_for_a_day_are_forgotten) {
   EXPECT_EQ(admin.ask("SELECT COUNT(*) FROM " + prefix + "resources").front(), "40");
 }
 
+TEST(mariadb_schema, what_a_session_begins_with_does_not_matter) {
+  // Broken: the server's defaults for sessions break locks: no autocommit, limits, another mode (H76).
+  constexpr const char* settings[] = {
+      "autocommit = 0",
+      "sql_big_selects = 0, max_join_size = 1",
+      "sql_select_limit = 0",
+      "sql_safe_updates = 1",
+      "tx_isolation = 'SERIALIZABLE'",
+      "tx_read_only = 1",
+      "completion_type = 2",
+      "sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'",
+      "sql_mode = 'ORACLE'",
+      "sql_auto_is_null = 1",
+      "max_statement_time = 0.001",
+      "lock_wait_timeout = 1",
+      "innodb_lock_wait_timeout = 1",
+      "wait_timeout = 1, interactive_timeout = 1",
+      "idle_transaction_timeout = 1",
+      "time_zone = '-11:00'",
+      "timestamp = 1",
+      "group_concat_max_len = 4",
+      "collation_connection = 'utf8mb4_bin'",
+      "character_set_results = 'ucs2'",
+      "character_set_connection = 'latin1'",
+      "max_error_count = 0",
+      "max_sort_length = 64",
+      "low_priority_updates = 1",
+      "optimizer_switch = 'derived_merge=off,semijoin=off'",
+  };
+  mariadb_server& server = troubled_mariadb();
+  auto admin = admin_of(server);
+  // Whoever may do everything does not run it.
+  admin.ask("CREATE OR REPLACE USER odd@'%'");
+  admin.ask("GRANT ALL ON locks.* TO odd@'%'");
+  for (const char* setting : settings) {
+    SCOPED_TRACE(setting);
+    admin.ask("SET GLOBAL init_connect = \"SET SESSION " + std::string(setting) + "\"");
+    const std::string url = url_of("odd", server, fresh_prefix());
+    const client a = open_client(url);
+    const client b = open_client(url);
+    auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
+    EXPECT_THAT(held, succeeds());
+    reply<lease> waits;
+    mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+    EXPECT_TRUE(has_waiters(a, "stock", held ? 1 : 0));
+    if (held) {
+      EXPECT_THAT(held->release(), succeeds());
+    }
+    EXPECT_THAT(waits.future.get(), succeeds());
+  }
+  admin.ask("SET GLOBAL init_connect = ''");
+}
+
 TEST(mariadb_schema, a_wrong_password_is_denied_and_not_repeated) {
   // Broken: a secret in a log (S1); a password file that is not read.
   auto admin = admin_of(shared_mariadb());

@@ -70,37 +70,56 @@ TEST(postgresql_schema, a_newer_format_is_refused) {
 
 TEST(postgresql_schema, what_the_role_has_set_does_not_matter) {
   // Broken: a role's own settings break locks: another isolation, time-outs, a search path (H76).
-  const std::string schema = fresh_schema();
+  constexpr const char* settings[] = {
+      "default_transaction_isolation = 'serializable'",
+      "default_transaction_read_only = on",
+      "default_transaction_deferrable = on",
+      "statement_timeout = '1ms'",
+      "lock_timeout = '1ms'",
+      "idle_session_timeout = '100ms'",
+      "idle_in_transaction_session_timeout = '1ms'",
+      "search_path = 'nowhere'",
+      "bytea_output = 'escape'",
+      "client_min_messages = 'debug5'",
+      "client_encoding = 'LATIN1'",
+      "standard_conforming_strings = off",
+      "escape_string_warning = on",
+      "extra_float_digits = 0",
+      "DateStyle = 'SQL, DMY'",
+      "IntervalStyle = 'sql_standard'",
+      "TimeZone = 'Pacific/Auckland'",
+      "array_nulls = off",
+      "transform_null_equals = on",
+      "check_function_bodies = off",
+      "plan_cache_mode = 'force_custom_plan'",
+      "enable_indexscan = off",
+      "row_security = off",
+  };
   auto admin = admin_of(shared_postgresql());
-  admin.run(
-      "DROP ROLE IF EXISTS odd; CREATE ROLE odd LOGIN SUPERUSER; "
-      "ALTER ROLE odd SET default_transaction_isolation = 'serializable'; "
-      "ALTER ROLE odd SET statement_timeout = '1s'; "
-      "ALTER ROLE odd SET idle_session_timeout = '300ms'; "
-      "ALTER ROLE odd SET search_path = 'nowhere'; "
-      "ALTER ROLE odd SET bytea_output = 'escape'; "
-      "ALTER ROLE odd SET client_min_messages = 'debug5'; "
-      "ALTER ROLE odd SET standard_conforming_strings = off; "
-      "ALTER ROLE odd SET extra_float_digits = 0");
-  const std::string url =
-      "postgresql://odd@127.0.0.1:" + std::to_string(shared_postgresql().port()) +
-      "/postgres?schema=" + schema;
-  const client a = open_client(url);
-  const client b = open_client(url);
-  auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
-  ASSERT_THAT(held, succeeds());
-  reply<lease> waits;
-  mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
-  ASSERT_TRUE(has_waiters(a, "stock", 1));
-  EXPECT_THAT(held->release(), succeeds());
-  EXPECT_THAT(waits.future.get(), succeeds());
-  EXPECT_TRUE(eventually([&] {
-    return admin
-               .ask(
-                   "SELECT count(*) FROM pg_stat_activity WHERE usename = 'odd' AND "
-                   "state LIKE 'idle in%'")
-               .front() == "0";
-  }));
+  for (const char* setting : settings) {
+    SCOPED_TRACE(setting);
+    const std::string schema = fresh_schema();
+    const std::string role = "odd_" + schema;
+    admin.run("CREATE ROLE " + role + " LOGIN SUPERUSER; ALTER ROLE " + role + " SET " + setting);
+    const std::string url = "postgresql://" + role +
+                            "@127.0.0.1:" + std::to_string(shared_postgresql().port()) +
+                            "/postgres?schema=" + schema;
+    const client a = open_client(url);
+    const client b = open_client(url);
+    auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    reply<lease> waits;
+    mutex(b, "stock").async_acquire({.wait = patience}, {}, waits.callback());
+    ASSERT_TRUE(has_waiters(a, "stock", 1));
+    EXPECT_THAT(held->release(), succeeds());
+    EXPECT_THAT(waits.future.get(), succeeds());
+    EXPECT_TRUE(eventually([&] {
+      return admin
+                 .ask("SELECT count(*) FROM pg_stat_activity WHERE usename = '" + role +
+                      "' AND state LIKE 'idle in%'")
+                 .front() == "0";
+    }));
+  }
 }
 
 TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {

@@ -57,9 +57,9 @@ class link_user {
 //
 //   phase       waits for                          then
 //   resolving   the host's addresses               connecting
-//   connecting  libmariadb: TCP, TLS, login        greeting
-//   greeting    who answers                        settling
-//   settling    session settings                   checking
+//   connecting  libmariadb: TCP, TLS, login        settling
+//   settling    session settings                   greeting
+//   greeting    who answers                        checking
 //   checking    the tables' format                 naming, or locking where no tables are
 //   locking     the right to make the tables       rechecking
 //   rechecking  whether somebody made them         unlocking, or installing

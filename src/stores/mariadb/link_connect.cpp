@@ -31,7 +31,8 @@ constexpr const char* settings =
     "wait_timeout = 31536000, interactive_timeout = 31536000, innodb_lock_wait_timeout = 3, "
     "lock_wait_timeout = 5, max_statement_time = 10, idle_transaction_timeout = 0, "
     "idle_write_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, "
-    "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, group_concat_max_len = "
+    "sql_select_limit = 18446744073709551615, sql_safe_updates = 0, max_join_size = "
+    "18446744073709551615, sql_big_selects = 1, timestamp = DEFAULT, group_concat_max_len = "
     "16777216";
 
 std::string_view first_of(const sql::rows& rows) noexcept {
@@ -102,7 +103,7 @@ void link::finish_connecting(harvest& into) {
     into.end = error{errc::unsupported, where_ + ": MariaDB 10.5 is the oldest that will do"};
     return;
   }
-  enter(phase::greeting);
+  enter(phase::settling);
 }
 
 std::string link::question(phase next) const {
@@ -168,7 +169,7 @@ void link::greeted(harvest& into) {
   } else if (read_only) {
     into.end = error{errc::unavailable, where_ + ": read-only, perhaps a replica"};
   } else {
-    enter(phase::settling);
+    enter(phase::checking);
   }
 }
 
@@ -231,7 +232,7 @@ void link::finish_phase(harvest& into) {
     case phase::greeting:
       return greeted(into);
     case phase::settling:
-      return enter(phase::checking);
+      return enter(phase::greeting);
     case phase::checking:
     case phase::rechecking:
       if (!absent) return enter_checked(into);

@@ -46,6 +46,7 @@ constexpr std::array settings{
     setting{"synchronous_commit", "off", 0, carriers},
     setting{"default_transaction_isolation", "read committed", 0},
     setting{"default_transaction_deferrable", "off", 0},
+    setting{"transaction_timeout", "0", 170000},
     setting{"plan_cache_mode", "force_generic_plan", 0},
     setting{"enable_seqscan", "off", 0},
     setting{"enable_bitmapscan", "off", 0},
@@ -53,6 +54,14 @@ constexpr std::array settings{
     setting{"enable_mergejoin", "off", 0},
     setting{"jit", "off", 0},
 };
+
+// Whether the server has been made read-only: then the others are at another primary. Where only this role
+// begins its transactions so, it is told otherwise, which the server's own setting must not be.
+constexpr const char* is_read_only =
+    "CASE WHEN current_setting('default_transaction_read_only') = 'off' THEN 'off' "
+    "WHEN (SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only') "
+    "IN ('user', 'database user', 'client') "
+    "THEN set_config('default_transaction_read_only', 'off', false) ELSE 'on' END";
 
 }  // namespace
 
@@ -136,7 +145,7 @@ std::optional<error> link::begin() {
                                 "keepalives_count",
                                 "tcp_user_timeout"};
   std::vector<const char*> values{
-      hosts.c_str(), addresses.c_str(), ports.c_str(), "read-write", "15", "5", "3", "20000"};
+      hosts.c_str(), addresses.c_str(), ports.c_str(), "primary", "15", "5", "3", "20000"};
   const auto add = [&](const char* key, const std::string& value) {
     if (value.empty()) return;
     keys.push_back(key);
@@ -189,7 +198,8 @@ std::string link::greeting_query() const {
   // Leases do not need the tables of the other strategies, which came later.
   const bool leases = how_.duty == duty::lease || how_.duty == duty::ear;
   std::string query = "SELECT pg_backend_pid(), to_regclass('" + options_->schema +
-                      (leases ? ".meta" : ".tied") + "') IS NOT NULL, pg_is_in_recovery()";
+                      (leases ? ".meta" : ".tied") + "') IS NOT NULL, pg_is_in_recovery(), " +
+                      is_read_only;
   for (const setting& each : settings) {
     if (PQserverVersion(connection_) < each.since) continue;
     if ((each.duties & bit(how_.duty)) == 0) continue;
@@ -252,6 +262,8 @@ void link::greeted(const PGresult* answer, harvest& into) {
   schema_there_ = PQgetvalue(answer, 0, 1)[0] == 't';
   if (PQgetvalue(answer, 0, 2)[0] == 't') {
     into.end = error{errc::unavailable, where_ + ": a standby, which takes no writes"};
+  } else if (PQgetvalue(answer, 0, 3) == std::string_view("on")) {
+    into.end = error{errc::unavailable, where_ + ": read-only (default_transaction_read_only)"};
   }
 }
 
