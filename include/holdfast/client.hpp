@@ -58,8 +58,8 @@ class client {
   client& operator=(const client&) = default;
   ~client() = default;
 
-  // invalid: the URL or an option is wrong; unsupported: an engine that was not built in;
-  // otherwise what the engine or the file says.
+  // invalid: the URL or an option is wrong; unsupported: an engine that was not built in; overloaded:
+  // no descriptor or thread is left; otherwise what the engine or the file says.
   static result<client> open(std::string_view url, client_options options = {});
   // With a store of your own making, and the runtime that it was made with.
   static result<client> open(std::shared_ptr<spi::reactor> runtime,

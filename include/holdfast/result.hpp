@@ -1,5 +1,5 @@
 // What a call answers when it cannot do what was asked. Outcomes and failures are values of
-// result<T>; only the std face (lock, try_lock, ...) throws, and then a lock_error.
+// result<T>; only the std face (lock, ...) and constructors given a wrong argument throw: a lock_error.
 #pragma once
 
 #include <tl/expected.hpp>

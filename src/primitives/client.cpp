@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <climits>
+#include <system_error>
 #include <utility>
 
 namespace holdfast {
@@ -117,7 +118,7 @@ spi::op_context client::state::soon() const {
   return {.deadline = runtime->now() + operator_limit};
 }
 
-result<client> client::open(std::string_view url, client_options options) {
+result<client> client::open(std::string_view url, client_options options) try {
   if (auto fine = complete(options); !fine) return tl::unexpected(fine.error());
   auto parsed = spi::parse_url(url);
   if (!parsed) return tl::unexpected(parsed.error());
@@ -128,6 +129,9 @@ result<client> client::open(std::string_view url, client_options options) {
   auto store = stores::open(*parsed, runtime, options.retry);
   if (!store) return tl::unexpected(store.error());
   return client(std::make_shared<state>(std::move(runtime), std::move(*store), std::move(options)));
+} catch (const std::system_error& problem) {
+  // No descriptor is left, or no thread can be made. Nothing was asked for yet.
+  return failure(errc::overloaded, std::string("cannot open a client: ") + problem.what());
 }
 
 result<client> client::open(std::shared_ptr<spi::reactor> runtime,

@@ -1,6 +1,9 @@
 // One life of a connection: its socket, its answers, its end. How it begins: link_connect.cpp.
 #include "stores/mariadb/link.hpp"
 
+#include "net/socket.hpp"
+
+#include <system_error>
 #include <utility>
 
 namespace holdfast::mariadb {
@@ -57,12 +60,20 @@ void link::await() {
   if (watched_ && readable == readable_ && writable == writable_) return;
   readable_ = readable;
   writable_ = writable;
-  if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
-  watched_ = true;
-  watch_ = net_.reactor->watch(talk_->socket(), readable, writable,
-                               [weak = weak_from_this()](spi::readiness how) {
-                                 if (const auto self = weak.lock()) self->ready(how);
-                               });
+  try {
+    if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
+    watch_ = net_.reactor->watch(talk_->socket(), readable, writable,
+                                 [weak = weak_from_this()](spi::readiness how) {
+                                   if (const auto self = weak.lock()) self->ready(how);
+                                 });
+    watched_ = true;
+  } catch (const std::system_error& problem) {
+    // Not from here, where the mutex is held.
+    net_.reactor->post([weak = weak_from_this(),
+                        why = net::socket_error("watch", where_, problem.code().value())] {
+      if (const auto self = weak.lock()) self->fail(why);
+    });
+  }
 }
 
 void link::unwatch_within() noexcept {

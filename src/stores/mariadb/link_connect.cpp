@@ -26,7 +26,9 @@ constexpr const char* greeting =
 // while it is idle, none of its statements waits for ever, a commit is a commit. Read committed: with
 // the default, neighbours of a name would wait for each other.
 constexpr const char* settings =
-    "SET SESSION time_zone = '+00:00', tx_isolation = 'READ-COMMITTED', tx_read_only = 0, "
+    "SET SESSION character_set_client = 'utf8mb4', character_set_connection = 'utf8mb4', "
+    "character_set_results = 'utf8mb4', time_zone = '+00:00', tx_isolation = 'READ-COMMITTED', "
+    "tx_read_only = 0, "
     "autocommit = 1, completion_type = 0, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
     "wait_timeout = 31536000, interactive_timeout = 31536000, innodb_lock_wait_timeout = 3, "
     "lock_wait_timeout = 5, max_statement_time = 10, idle_transaction_timeout = 0, "

@@ -1,11 +1,13 @@
 // One life of a connection: its socket, its answers, its end. How it begins: link_connect.cpp.
 #include "stores/postgresql/link.hpp"
 
+#include "net/socket.hpp"
 #include "stores/postgresql/server_error.hpp"
 
 #include <unistd.h>
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::postgresql {
@@ -54,12 +56,20 @@ void link::flush() {
 
 void link::watch(bool readable, bool writable) {
   writing_ = writable;
-  if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
-  watched_ = true;
-  watch_ = net_.reactor->watch(PQsocket(connection_), readable, writable,
-                               [weak = weak_from_this()](spi::readiness) {
-                                 if (const auto self = weak.lock()) self->ready();
-                               });
+  try {
+    if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
+    watch_ = net_.reactor->watch(PQsocket(connection_), readable, writable,
+                                 [weak = weak_from_this()](spi::readiness) {
+                                   if (const auto self = weak.lock()) self->ready();
+                                 });
+    watched_ = true;
+  } catch (const std::system_error& problem) {
+    // Not from here, where the mutex is held.
+    net_.reactor->post([weak = weak_from_this(),
+                        why = net::socket_error("watch", where_, problem.code().value())] {
+      if (const auto self = weak.lock()) self->fail(why);
+    });
+  }
 }
 
 void link::unwatch_within() noexcept {

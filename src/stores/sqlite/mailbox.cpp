@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -78,16 +79,29 @@ result<std::shared_ptr<mailbox>> mailbox::open(std::shared_ptr<spi::reactor> rea
   }
   std::shared_ptr<mailbox> made(new mailbox(std::move(reactor), std::move(at), std::move(self),
                                             std::move(call), std::move(listener)));
-  made->listen();
+  if (auto fine = made->listen(); !fine) return tl::unexpected(std::move(fine.error()));
   return made;
 }
 
-void mailbox::listen() {
+result<void> mailbox::listen() {
   const std::lock_guard lock(mutex_);
-  listening_ =
-      reactor_->watch(listener_.get(), true, false, [weak = weak_from_this()](spi::readiness) {
-        if (const auto self = weak.lock()) self->accept_some();
-      });
+  try {
+    listening_ =
+        reactor_->watch(listener_.get(), true, false, [weak = weak_from_this()](spi::readiness) {
+          if (const auto self = weak.lock()) self->accept_some();
+        });
+  } catch (const std::system_error& problem) {
+    return failure(errc::unavailable, "sqlite, open " + folder_->path() + ", " + problem.what());
+  }
+  return {};
+}
+
+void mailbox::heed(bool newcomers) noexcept {
+  try {
+    reactor_->rewatch(listening_, newcomers, false);
+  } catch (const std::system_error&) {
+    // As it was: somebody is taken, or waits in the kernel's queue until the next look.
+  }
 }
 
 void mailbox::accept_some() {
@@ -112,20 +126,20 @@ void mailbox::accept_some() {
   const std::lock_guard lock(mutex_);
   if (links_.size() < link_limit) return;
   // Those who are not taken wait in the kernel's queue and hang up with us all the same.
-  if (!closed_) reactor_->rewatch(listening_, false, false);
+  if (!closed_) heed(false);
 }
 
 void mailbox::pause_accepting() {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
-    reactor_->rewatch(listening_, false, false);
+    heed(false);
   }
   reactor_->at(reactor_->now() + accept_pause, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self) return;
     const std::lock_guard lock(self->mutex_);
-    if (!self->closed_) self->reactor_->rewatch(self->listening_, true, false);
+    if (!self->closed_) self->heed(true);
   });
 }
 
@@ -134,10 +148,14 @@ void mailbox::pause_accepting() {
 bool mailbox::adopt(const link_ptr& made) {
   const std::lock_guard lock(mutex_);
   if (closed_) return false;
-  made->watched = reactor_->watch(made->socket.get(), true, false,
-                                  [weak = weak_from_this(), made](spi::readiness) {
-                                    if (const auto self = weak.lock()) self->ready(made);
-                                  });
+  try {
+    made->watched = reactor_->watch(made->socket.get(), true, false,
+                                    [weak = weak_from_this(), made](spi::readiness) {
+                                      if (const auto self = weak.lock()) self->ready(made);
+                                    });
+  } catch (const std::system_error&) {
+    return false;
+  }
   links_.insert(made);
   // Dialled: there was none, or a broken one.
   if (made->who.number != 0) known_.insert_or_assign(made->who.number, made);
@@ -228,7 +246,7 @@ void mailbox::drop(const link_ptr& ended) {
     watched = ended->watched;
     const auto found = known_.find(who.number);
     if (found != known_.end() && found->second == ended) known_.erase(found);
-    if (links_.size() == link_limit - 1 && !closed_) reactor_->rewatch(listening_, true, false);
+    if (links_.size() == link_limit - 1 && !closed_) heed(true);
   }
   reactor_->unwatch(watched);
   {

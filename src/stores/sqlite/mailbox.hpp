@@ -66,7 +66,8 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
   mailbox(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<const folder> at, peer self,
           handlers call, descriptor listener);
 
-  void listen();
+  result<void> listen();
+  void heed(bool newcomers) noexcept;  // under mutex_
   void accept_some();
   void pause_accepting();
   bool adopt(const link_ptr& made);

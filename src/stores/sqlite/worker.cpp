@@ -1,5 +1,6 @@
 #include "stores/sqlite/worker.hpp"
 
+#include <system_error>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -14,11 +15,7 @@ bool worker::post(time_point deadline, spi::task run, spi::task refuse) {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->closed || state_->jobs.size() >= queue_limit) return false;
-    if (!thread_) {
-      // Both are kept by the thread, which may have to outlive this object.
-      thread_ = std::make_unique<std::jthread>(
-          [of = state_, reactor = reactor_] { serve(of, *reactor); });
-    }
+    if (!thread_ && !start()) return false;
     work->timer = reactor_->at(deadline, [work] {
       if (!work->taken.exchange(true)) work->refuse();
     });
@@ -26,6 +23,18 @@ bool worker::post(time_point deadline, spi::task run, spi::task refuse) {
   }
   state_->changed.notify_one();
   return true;
+}
+
+// False: no thread can be made now.
+bool worker::start() {
+  try {
+    // Both are kept by the thread, which may have to outlive this object.
+    thread_ =
+        std::make_unique<std::jthread>([of = state_, reactor = reactor_] { serve(of, *reactor); });
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 void worker::serve(const std::shared_ptr<state>& of, spi::reactor& reactor) {

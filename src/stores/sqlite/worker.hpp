@@ -49,6 +49,7 @@ class worker {
     bool closed = false;                    // guarded by mutex
   };
 
+  bool start();  // under state_->mutex
   static void serve(const std::shared_ptr<state>& of, spi::reactor& reactor);
 
   const std::shared_ptr<spi::reactor> reactor_;

@@ -1,0 +1,119 @@
+// What happens where the operating system refuses something: no descriptor, no thread, no memory for a watch. The
+// n-th call of a kind fails, for n = 1, 2, ... until none is met.
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // these want to be loaded first
+
+#include "contract/stores.hpp"
+#include "support/child_process.hpp"
+#include "support/eventually.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// One of each engine: the others are made of the same parts.
+std::vector<store_setup> engines_to_starve() {
+  const std::vector<std::string> wanted{"memory",    "sqlite",     "redis",
+                                        "zookeeper", "postgresql", "mariadb"};
+  std::vector<store_setup> found;
+  for (const store_setup& each : store_setups()) {
+    if (std::ranges::find(wanted, each.name) != wanted.end()) found.push_back(each);
+  }
+  return found;
+}
+
+struct failing_call {
+  const char* kind;
+  int problem;
+  const char* how = "once";
+};
+
+constexpr failing_call failing_calls[] = {
+    {"socket", EMFILE},
+    {"connect", EADDRNOTAVAIL},
+    {"bind", ENOMEM},
+    {"listen", ENOMEM},
+    {"accept4", EMFILE},
+    {"setsockopt", ENOMEM},
+    {"send", ENOBUFS},
+    {"recv", ENOMEM},
+    {"epoll_create1", EMFILE},
+    {"epoll_ctl", ENOSPC},
+    {"eventfd", EMFILE},
+    {"timerfd_create", EMFILE},
+    {"pipe2", EMFILE},
+    {"pthread_create", EAGAIN},
+    {"open", EMFILE},
+    {"fcntl", ENOLCK},
+    {"descriptor", EMFILE, "on"},
+    {"pthread_create", EAGAIN, "on"},
+    {"epoll_ctl", ENOMEM, "on"},
+};
+
+class failing_calls_of : public testing::TestWithParam<store_setup> {
+ protected:
+  // How lock_once ended; none: it hangs.
+  std::optional<int> lock_once(const std::string& url, const failing_call& what, int number) {
+    static const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    const std::string fault = std::string(what.kind) + ":" + std::to_string(number) + ":" +
+                              std::to_string(what.problem) + ":" + what.how;
+    child_process run({"env", "LD_PRELOAD=" + (folder / "failing_calls.so").string(),
+                       "HOLDFAST_FAULT=" + fault, (folder / "lock_once").string(), url,
+                       std::string("x/") + what.kind + "/" + what.how + std::to_string(number)},
+                      log());
+    std::optional<int> status;
+    if (!eventually([&] { return (status = run.ended()).has_value(); }, 60s)) return std::nullopt;
+    return status;
+  }
+  std::filesystem::path log() const { return folder_.path() / "log"; }
+  std::string said() const {
+    std::ifstream file(log());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  temporary_folder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(on, failing_calls_of, testing::ValuesIn(engines_to_starve()),
+                         [](const auto& setup) { return setup.param.name; });
+
+TEST_P(failing_calls_of, the_system_are_answered_by_an_error_value) {
+  // Broken: a program that runs out of descriptors or threads crashes, aborts, hangs or is thrown at.
+  constexpr int went_well = 0;
+  constexpr int error_value = 1;
+  constexpr int without_fault = 10;
+  constexpr int at_most = 200;  // of one kind; nobody makes so many
+  const fresh_engine engine = GetParam().make();
+  for (const failing_call& what : failing_calls) {
+    int number = 1;
+    for (std::optional<int> status; status != without_fault; ++number) {
+      ASSERT_LT(number, at_most) << what.kind;
+      status = lock_once(engine.url, what, number);
+      ASSERT_TRUE(status) << what.kind << " " << number << " " << what.how << " hangs\n" << said();
+      ASSERT_TRUE(status == went_well || status == error_value || status == without_fault)
+          << what.kind << " " << number << " " << what.how << " ended with " << *status << "\n"
+          << said();
+    }
+    RecordProperty(std::string(what.kind) + "_" + what.how, number - 2);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
+
+#endif
