@@ -6,7 +6,8 @@
 
 namespace holdfast::runtime {
 
-// Grows by one in every child that fork() makes. One load: cheap enough for every call.
+// Grows by one in every child, whether fork(), _Fork() or clone() made it. One load: cheap enough for
+// every call. Only one that shares the memory (vfork) is not told apart: it may do nothing but exec.
 std::uint64_t fork_generation() noexcept;
 
 // Remembers the process in which it was made. Thread-safe; takes no lock, since in the child any

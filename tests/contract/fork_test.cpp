@@ -14,8 +14,8 @@ HOLDFAST_ON_EVERY_STORE(forking);
 
 // What the child finds wrong, by number; 0: nothing. Runs in the child, and ends it.
 template <class Work>
-int in_child(Work&& work) {
-  const pid_t child = ::fork();
+int in_child(Work&& work, pid_t (*make)() = ::fork) {
+  const pid_t child = make();
   if (child == 0) ::_exit(work());
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
@@ -91,6 +91,29 @@ TEST_P(forking, the_parents_leases_are_not_the_childs) {
   EXPECT_THAT(mutex(b, "tree").acquire({.wait = 0s}), fails_with(errc::busy));
   table.unlock();
   tree.unlock();
+  EXPECT_THAT(held->release(), succeeds());
+}
+
+TEST_P(forking, a_child_made_without_fork_handlers_releases_nothing) {
+  // Broken: a child of _Fork() gives the parent's lock back, or believes in it.
+  const client a = open();
+  const client b = open();
+  mutex stock(a, "stock");
+  auto held = stock.acquire();
+  ASSERT_THAT(held, succeeds());
+  const int wrong = in_child(
+      [&] {
+        if (held->valid()) return 1;
+        const auto released = held->release();
+        if (released || !(released.error() == errc::cancelled)) return 2;
+        const auto other = mutex(a, "price").acquire({.wait = 0s});
+        if (other || !(other.error() == errc::cancelled)) return 3;
+        return 0;
+      },
+      ::_Fork);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
   EXPECT_THAT(held->release(), succeeds());
 }
 

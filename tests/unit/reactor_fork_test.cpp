@@ -4,7 +4,9 @@
 #include "runtime/random.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -40,6 +42,22 @@ TEST(fork_guard, the_child_knows_that_it_is_one) {
     ::_exit(knows && !own.forked() ? inert : wrong);
   }
   EXPECT_EQ(exit_code(child), inert);
+  EXPECT_FALSE(guard.forked());
+}
+
+// Broken: a child that no fork handler ran for releases the parent's locks.
+TEST(fork_guard, a_child_made_without_fork_handlers_knows_it_too) {
+  const runtime::fork_guard guard;
+  for (const bool raw : {false, true}) {
+    const auto child =
+        raw ? static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : ::_Fork();
+    if (child == 0) {
+      const bool knows = guard.forked();
+      const runtime::fork_guard own;
+      ::_exit(knows && !own.forked() ? inert : wrong);
+    }
+    EXPECT_EQ(exit_code(child), inert) << (raw ? "clone" : "_Fork");
+  }
   EXPECT_FALSE(guard.forked());
 }
 

@@ -1,12 +1,12 @@
 #include "stores/sqlite/descriptor.hpp"
 
+#include "runtime/fork_guard.hpp"
 #include "stores/sqlite/inheritance.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <mutex>
@@ -20,7 +20,6 @@ namespace {
 // matters.
 constinit std::mutex fork_mutex;
 constinit std::array<std::uint64_t, descriptor::limit / 64> tracked{};  // guarded by fork_mutex
-constinit std::atomic<std::uint64_t> generation{0};
 
 void close_all_in_child() noexcept {
   for (std::size_t word = 0; word < tracked.size(); ++word) {
@@ -31,7 +30,6 @@ void close_all_in_child() noexcept {
       ::close(static_cast<int>(word * 64) + bit);
     }
   }
-  generation.fetch_add(1, std::memory_order_relaxed);
 }
 
 // At load time, not at first use: see above. SQLite first, since who is inside makes descriptors.
@@ -60,7 +58,7 @@ std::uint64_t bit_of(int number) noexcept {
 
 }  // namespace
 
-std::uint64_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+std::uint64_t fork_generation() noexcept { return runtime::fork_generation(); }
 
 descriptor::fork_lock::fork_lock() noexcept { fork_mutex.lock(); }
 descriptor::fork_lock::~fork_lock() { fork_mutex.unlock(); }
