@@ -3,9 +3,37 @@
 #include "cli/passed_url.hpp"
 #include "cli/plain_text.hpp"
 
+#include <limits.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+
 namespace holdfast::cli {
+
+namespace {
+
+constexpr int patience_with_stderr = 500;  // ms
+
+// Writes no more than stderr takes: a reader that has stopped reading must keep nobody from obeying a
+// signal. What it does not take in time is lost, and so is what follows until it reads again.
+void write_to_stderr(std::string_view text) noexcept {
+  static constinit std::atomic<bool> stuck{false};
+  while (!text.empty()) {
+    pollfd out{STDERR_FILENO, POLLOUT, 0};
+    const bool ready = ::poll(&out, 1, stuck.load() ? 0 : patience_with_stderr) > 0;
+    stuck.store(!ready);
+    if (!ready) return;
+    // A pipe that is ready takes at least so much.
+    const ssize_t written =
+        ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (written <= 0) return;  // nobody to tell
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
 
 tl::unexpected<complaint> usage(const std::string& what, std::string_view topic) {
   std::string help = "see holdfast ";
@@ -34,10 +62,9 @@ complaint from_engine(const std::string& what, std::string_view engine, std::str
 void tell(std::string_view text) noexcept {
   try {
     const std::string line = "holdfast: " + plain(text) + "\n";
-    // Nobody to tell if this fails.
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    write_to_stderr(line);
   } catch (...) {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, "holdfast: no memory\n", 20);
+    write_to_stderr("holdfast: no memory\n");
   }
 }
 

@@ -55,6 +55,22 @@ TEST_F(signals, end_a_wait_in_an_election_and_for_several_locks) {
   }
 }
 
+TEST_F(signals, are_obeyed_although_nobody_reads_stderr) {
+  // Broken: with a full pipe on stderr neither the command nor a wait can be ended by SIGTERM.
+  const std::string fill =
+      "mkfifo full; exec 3<>full; for size in 4096 1; do dd if=/dev/zero of=full bs=$size "
+      "count=9999 "
+      "oflag=nonblock conv=notrunc 2>/dev/null; done; exec 2>&3; exec ";
+  process job = shell_.start({"sh", "-c",
+                              fill + program_path() +
+                                  " run --log-level debug x -- sh -c "
+                                  "'echo ready; exec sleep 1000'"});
+  ASSERT_TRUE(job.says("ready"));
+  job.send(SIGTERM);
+  EXPECT_EQ(job.end().code, 128 + SIGTERM);
+  EXPECT_TRUE(is_free("x"));
+}
+
 TEST_F(signals, that_were_ignored_at_the_start_end_no_wait) {
   // As nohup starts it: a closed terminal must not end the wait.
   process holder = hold("x");
