@@ -268,6 +268,23 @@ TEST_F(zookeeper_session, slashes_nest_where_that_is_asked_for) {
   EXPECT_EQ(names->front().name, "shop/stock");
 }
 
+TEST_F(zookeeper_session, a_nested_name_is_not_a_name_in_a_namespace) {
+  // Broken: the name team/x and the name x of the namespace team are one lock.
+  const std::string url = "zookeeper://" + server_.hosts + root_ + "?layout=path";
+  const client plain = client::open(url).value();
+  const client team = client::open(url, {.space = "team"}).value();
+  const auto held = mutex(plain, "team/x").acquire({.wait = patience});
+  ASSERT_TRUE(held) << held.error().message();
+  const auto other = mutex(team, "x").acquire({.wait = patience});
+  ASSERT_TRUE(other) << other.error().message();
+  for (const client* each : {&plain, &team}) {
+    const auto names = each->list();
+    ASSERT_TRUE(names);
+    ASSERT_EQ(names->size(), 1U);
+    EXPECT_EQ(names->front().name, each == &plain ? "team/x" : "x");
+  }
+}
+
 TEST_F(zookeeper_session, options_that_make_no_sense_are_refused) {
   // Broken: a typo is taken for a wish.
   const std::string url = "zookeeper://" + server_.hosts;

@@ -120,6 +120,16 @@ TEST(zookeeper_names, a_name_is_where_curator_has_it) {
   EXPECT_EQ(path_of(options, {"", "a//b"}), "/shop/a/%/b");
 }
 
+TEST(zookeeper_names, names_in_different_namespaces_never_conflict) {
+  // Broken: the name team/x and the name x of the namespace team are one lock.
+  server_options options;
+  options.root = "/shop";
+  options.layout = name_layout::path;
+  EXPECT_NE(path_of(options, {"team", "x"}), path_of(options, {"", "team/x"}));
+  EXPECT_NE(path_of(options, {"team", "x"}), path_of(options, {"", "_holdfast_namespaces/team/x"}));
+  EXPECT_NE(path_of(options, {"team", "x"}), path_of(options, {"x", "team"}));
+}
+
 TEST(zookeeper_names, a_permit_says_of_how_many) {
   // Broken: two deployments with different limits each keep their own.
   const std::string data = data_of("host:1:job", {2, 5});

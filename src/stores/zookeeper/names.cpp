@@ -102,7 +102,10 @@ std::optional<std::string> decoded(std::string_view component) {
 }
 
 std::string folder_of(const server_options& options, const std::string& space) {
-  return space.empty() ? options.root : options.root + "/" + encoded(space);
+  if (space.empty()) return options.root;
+  // Where '/' nests, a name could be written like a namespace and a name in it.
+  const bool nests = options.layout == name_layout::path;
+  return options.root + (nests ? "/" + std::string(spaces_folder) + "/" : "/") + encoded(space);
 }
 
 std::string path_of(const server_options& options, const spi::resource_id& resource) {

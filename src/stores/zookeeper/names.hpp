@@ -19,7 +19,10 @@ std::string encoded(std::string_view name);
 // Nothing if it is no such text: then it is nobody's name.
 std::optional<std::string> decoded(std::string_view component);
 
-// root / [namespace /] name.
+// Of the namespaces with layout=path; no name is written so.
+inline constexpr std::string_view spaces_folder = "_holdfast_namespaces";
+
+// root / [namespace /] name; with layout=path root / [_holdfast_namespaces / namespace /] name.
 std::string folder_of(const server_options& options, const std::string& space);
 std::string path_of(const server_options& options, const spi::resource_id& resource);
 
