@@ -12,7 +12,16 @@ using std::chrono::seconds;
 namespace {
 
 // Parts of a plan draw from streams of their own; the numbers name them.
-enum class part : std::uint8_t { size, resources, troubles, tuning, network, clocks, disturbances };
+enum class part : std::uint8_t {
+  size,
+  resources,
+  troubles,
+  tuning,
+  network,
+  clocks,
+  disturbances,
+  window
+};
 
 random_source stream(std::uint64_t seed, part of) {
   return random_source(seed).branch(static_cast<std::uint64_t>(of));
@@ -82,6 +91,14 @@ void draw_troubles(plan& made, const restrictions& at_most) {
   made.troubles = made.troubles.within(at_most.troubles);
 }
 
+// In every third world so small that attempts wait for one another.
+void draw_window(plan& made) {
+  auto random = stream(made.seed, part::window);
+  if (!random.chance(333)) return;
+  made.limit.window_first = static_cast<std::size_t>(random.between(1, 3));
+  made.limit.window_least = 1;
+}
+
 void draw_tuning(plan& made) {
   auto random = stream(made.seed, part::tuning);
   static constexpr std::int64_t ttls[] = {100, 150, 300, 600, 1000, 2000, 5000};
@@ -107,6 +124,7 @@ void draw_tuning(plan& made) {
   limit.local_hand_over = milliseconds(random.between(1, 50));
   limit.local_hand_overs = static_cast<std::uint32_t>(random.between(0, 4));
   limit.waiter_lease = limit.recheck * 3 + made.ttl + milliseconds(random.between(100, 1000));
+  draw_window(made);
   made.retry.first = milliseconds(random.between(2, 50));
   made.retry.limit = milliseconds(random.between(50, 400));
 

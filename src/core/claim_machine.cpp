@@ -253,7 +253,10 @@ claim_machine::orders claim_machine::tick(time_point now) {
   switch (phase_) {
     case phase::seeking:
       if (settings_.queued && now >= seek_until_) return past_deadline(now);
-      if (tired(now)) return give_up(now, {errc::unavailable, last_error_.detail});
+      if (now >= starved_at_) return starve(now);
+      if (tired(now)) {
+        return postponed_ ? starve(now) : give_up(now, {errc::unavailable, last_error_.detail});
+      }
       if (next_at_ > now || attempting_ || renewing_) return {};
       return in_line_ && !outage_ ? send_renewal(now) : send_attempt(now);
     case phase::held:
@@ -283,7 +286,7 @@ claim_machine::orders claim_machine::tick(time_point now) {
 time_point claim_machine::wake_at() const noexcept {
   switch (phase_) {
     case phase::seeking:
-      return std::min(settings_.queued ? std::min(seek_until_, outage_until_) : time_point::max(),
+      return std::min(settings_.queued ? std::min(seek_until_, outage_until_) : starved_at_,
                       attempting_ || renewing_ ? time_point::max() : next_at_);
     case phase::held:
       return std::min(loss_at(), renewing_ ? time_point::max() : renew_at_);

@@ -62,6 +62,7 @@ class claim_machine {
     bool renew = false;
     bool leave = false;
     bool unanswered = false;                    // with leave: keep a tombstone
+    bool starved = false;                       // with settle: it was not asked for in time
     std::optional<result<fence_token>> settle;  // answer the requester
     std::optional<result<void>> released;       // answer who released
     bool release_pending = false;               // events
@@ -74,6 +75,11 @@ class claim_machine {
   explicit claim_machine(const machine_settings& settings);
 
   orders start(time_point now);
+  // The attempt that was just ordered is not sent yet: the client's window is full.
+  void postpone(time_point now);
+  // Its turn has come. Not sent where it is not wanted any more, or no answer would come in time:
+  // answers usually take so long.
+  orders admitted(time_point now, duration usual);
   orders attempted(time_point now, time_point sent_at, const result<spi::outcome>& answer);
   orders watched(time_point now, const result<spi::armed>& answer);
   orders notified(time_point now, const std::optional<spi::granted>& grant);
@@ -96,6 +102,10 @@ class claim_machine {
   [[nodiscard]] fence_token fence() const noexcept { return fence_; }
   [[nodiscard]] bool degraded() const noexcept { return degraded_; }
   void adopt(fence_token fence) noexcept { fence_ = fence; }  // after a change of mode
+  // An attempt is wanted and waits for its turn.
+  [[nodiscard]] bool postponed() const noexcept { return postponed_ && phase_ == phase::seeking; }
+  // The engine has answered, and may have a trace of us.
+  [[nodiscard]] bool known() const noexcept { return known_ && !outage_; }
 
  private:
   orders accept(time_point now, time_point proven_at, const spi::granted& grant);
@@ -104,6 +114,7 @@ class claim_machine {
   orders refreshed_seeking(time_point now, time_point sent_at, const spi::renewal& answer);
   orders refreshed_held(time_point now, time_point sent_at, const spi::renewal& answer);
   orders past_deadline(time_point now);
+  orders starve(time_point now);
   orders send_attempt(time_point now);
   orders send_renewal(time_point now);
   orders give_up(time_point now, error why);
@@ -131,8 +142,11 @@ class claim_machine {
   std::optional<time_point> first_sent_;  // of the first attempt
   time_point last_sent_{};                // of the last attempt or renewal
   time_point last_answered_sent_{};       // of those, the last that was answered
-  bool attempting_ = false;               // an attempt is in flight
-  bool renewing_ = false;                 // a renewal is in flight whose answer is waited for
+  // The two before the attempt that was ordered last, in case it is postponed.
+  std::optional<time_point> first_sent_before_;
+  time_point last_sent_before_{};
+  bool attempting_ = false;  // an attempt is in flight
+  bool renewing_ = false;    // a renewal is in flight whose answer is waited for
   std::uint32_t renewals_in_flight_ = 0;
   bool unanswered_ = false;  // some attempt was never answered and may still arrive
   bool known_ = false;       // the engine may have a trace of us, apart from what is in flight
@@ -140,7 +154,9 @@ class claim_machine {
   // Seeking.
   std::uint32_t attempts_ = 0;  // since the last usable answer
   bool in_line_ = false;
-  bool woken_ = false;    // a wake-up came while an attempt was in flight
+  bool postponed_ = false;                     // an attempt waits for its turn, unsent
+  time_point starved_at_ = time_point::max();  // a try waits for it until then
+  bool woken_ = false;                         // a wake-up came while an attempt was in flight
   bool doubted_ = false;  // it said "gone": of a place before the attempt, or of its grant
   bool last_try_ = false;
   error last_error_{errc::unavailable, "no answer yet"};

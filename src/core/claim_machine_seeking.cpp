@@ -195,7 +195,33 @@ claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_poin
   return {};
 }
 
+void claim_machine::postpone(time_point now) {
+  attempting_ = false;
+  postponed_ = true;
+  --attempts_;
+  first_sent_ = first_sent_before_;
+  last_sent_ = last_sent_before_;
+  // A try has no deadline, since the engine answers it at once: here it gets the time of a command.
+  if (!settings_.queued) starved_at_ = now + command_limit(*settings_.limit, settings_.ttl);
+}
+
+claim_machine::orders claim_machine::admitted(time_point now, duration usual) {
+  if (!postponed()) return {};
+  if (settings_.queued && seek_until_ - now <= usual * 2) return past_deadline(now);
+  postponed_ = false;
+  starved_at_ = time_point::max();
+  return send_attempt(now);
+}
+
+// The wait is over before its turn came.
+claim_machine::orders claim_machine::starve(time_point now) {
+  orders todo = give_up(now, {errc::overloaded, "not sent in time"});
+  todo.starved = true;
+  return todo;
+}
+
 claim_machine::orders claim_machine::past_deadline(time_point now) {
+  if (postponed_) return outage_ ? starve(now) : give_up(now, last_error_);
   if (attempting_ && !last_try_ && now - last_sent_ < settings_.limit->last_try) {
     // Too young to call it an outage: the attempt on its way is the last try.
     last_try_ = true;
@@ -213,18 +239,21 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
 }
 
 bool claim_machine::tired(time_point now) const noexcept {
-  return now >= outage_until_ && (attempting_ || outage_) && settings_.queued;
+  return now >= outage_until_ && (attempting_ || outage_ || postponed_) && settings_.queued;
 }
 
 claim_machine::orders claim_machine::send_attempt(time_point now) {
+  if (postponed_) return {};  // one is on its way to be sent
   attempting_ = true;
   woken_ = false;
   doubted_ = false;
-  if (++attempts_ == 1 && settings_.retry.within < time_point::max() - now) {
+  ++attempts_;
+  if (outage_until_ == time_point::max() && settings_.retry.within < time_point::max() - now) {
     outage_until_ = now + settings_.retry.within;
   }
   next_at_ = time_point::max();
-  last_sent_ = now;
+  first_sent_before_ = first_sent_;
+  last_sent_before_ = std::exchange(last_sent_, now);
   if (!first_sent_) first_sent_ = now;
   orders todo;
   todo.attempt = true;

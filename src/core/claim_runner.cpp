@@ -7,6 +7,15 @@
 
 namespace holdfast::core {
 
+namespace {
+
+// The engine has said something, whatever it is.
+bool answers(const result<spi::outcome>& given) noexcept {
+  return given || (given.error() != errc::unavailable && given.error() != spi::not_sent);
+}
+
+}  // namespace
+
 claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
                            const machine_settings& settings, std::shared_ptr<acquisition> requester)
     : engine_(std::move(engine)),
@@ -61,6 +70,10 @@ void claim_runner::after_step(claim_machine::orders todo, time_point now) {
   publish();
   carry_out(std::move(todo), now);
   if (std::exchange(announced_, false)) engine_->departing().sent(claim_->resource);
+  if (in_window_ && !machine_.postponed()) {
+    in_window_ = false;
+    engine_->window().withdraw(*this);
+  }
   const time_point wake = machine_.wake_at();
   if (wake != time_point::max()) engine_->schedule().schedule(shared_from_this(), wake);
 }
@@ -93,6 +106,7 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
   if (todo.renew) engine_->dog().collect(shared_from_this());
   if (todo.leave) send_leave(begun, todo.unanswered, todo.settle.has_value());
   // After the leave: what the requester asks for next must not meet its own claim that gave up.
+  if (todo.starved) todo.settle = tl::unexpected<error>(engine_->window().reason());
   if (todo.settle) settle(std::move(*todo.settle), begun);
   if (todo.released) {
     spi::completion<void> done;
@@ -116,23 +130,34 @@ spi::op_context claim_runner::context(time_point now, bool unanswered) const {
 }
 
 void claim_runner::send_attempt(time_point sent_at) {
+  slot taken = std::exchange(admitted_, 0);
+  if (taken == 0) taken = engine_->window().enter(shared_from_this(), machine_.known(), sent_at);
+  if (taken == 0) {
+    in_window_ = true;
+    machine_.postpone(sent_at);
+    return;
+  }
   if (mutated(mutant::new_id_on_retry) && attempts_ > 0) {
     auto other = std::make_shared<spi::claim>(*claim_);
     other->id = engine_->new_claim_id();
     claim_ = std::move(other);
   }
   ++attempts_;
-  engine_->store().attempt(claim_, shared_from_this(), context(sent_at),
-                           [self = shared_from_this(), sent_at](result<spi::outcome> answer) {
-                             self->attempt_answer_ = std::move(answer);
-                             self->feed([self = self.get(), sent_at](time_point now) {
-                               const result<spi::outcome> given = std::move(self->attempt_answer_);
-                               if (given && std::holds_alternative<spi::blocked>(*given)) {
-                                 self->seen_ = std::get<spi::blocked>(*given);
-                               }
-                               return self->machine_.attempted(now, sent_at, given);
-                             });
-                           });
+  engine_->store().attempt(
+      claim_, shared_from_this(), context(sent_at),
+      [self = shared_from_this(), sent_at, taken](result<spi::outcome> answer) {
+        const bool usable = answers(answer);
+        self->attempt_answer_ = std::move(answer);
+        self->feed([self = self.get(), sent_at](time_point now) {
+          const result<spi::outcome> given = std::move(self->attempt_answer_);
+          if (given && std::holds_alternative<spi::blocked>(*given)) {
+            self->seen_ = std::get<spi::blocked>(*given);
+          }
+          return self->machine_.attempted(now, sent_at, given);
+        });
+        core::engine& owner = *self->engine_;
+        owner.window().answered(taken, sent_at, owner.runtime().now(), usable);
+      });
 }
 
 void claim_runner::send_leave(time_point begun, bool unanswered, bool in_passing) {
@@ -235,6 +260,18 @@ void claim_runner::due(time_point) {
 
 void claim_runner::join(time_point, time_point horizon) {
   feed([this, horizon](time_point now) { return machine_.join(now, horizon); });
+}
+
+void claim_runner::admitted(slot taken, duration usual) {
+  feed([this, taken, usual](time_point now) {
+    claim_machine::orders todo = machine_.admitted(now, usual);
+    if (todo.attempt) {
+      admitted_ = taken;
+    } else {
+      engine_->window().give_back(taken, now);
+    }
+    return todo;
+  });
 }
 
 void claim_runner::refreshed(time_point sent_at, const spi::renewal& answer) {

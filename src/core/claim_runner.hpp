@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/agenda.hpp"
+#include "core/attempt_window.hpp"
 #include "core/claim_machine.hpp"
 #include "core/engine.hpp"
 #include "core/inbox.hpp"
@@ -23,6 +24,7 @@ class acquisition;
 class hold;
 
 class claim_runner final : public agenda_item,
+                           public window_item,
                            public spi::wakeup,
                            public std::enable_shared_from_this<claim_runner> {
  public:
@@ -44,6 +46,9 @@ class claim_runner final : public agenda_item,
   // agenda_item
   void due(time_point now) override;
   void join(time_point now, time_point horizon) override;
+
+  // window_item
+  void admitted(slot taken, duration usual) override;
 
   // From the watchdog.
   void refreshed(time_point sent_at, const spi::renewal& answer);
@@ -96,6 +101,8 @@ class claim_runner final : public agenda_item,
   // Of the one attempt that is in flight: set by its completion, taken by the step that this feeds.
   result<spi::outcome> attempt_answer_;
   bool announced_ = false;  // used while running_: this step is a release others wait for
+  bool in_window_ = false;  // used while running_: it may be in the window's line
+  slot admitted_ = 0;       // used while running_: this step's attempt has its slot already
 
   std::mutex mutex_;
   bool running_ = false;                    // guarded by mutex_: somebody feeds the machine

@@ -15,7 +15,9 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
       store_(std::move(store)),
       settings_(std::move(settings)),
       agenda_(std::make_shared<agenda>(*runtime_)),
-      watchdog_(std::make_shared<core::watchdog>(*runtime_, store_, agenda_, settings_.limit)) {
+      window_(std::make_shared<attempt_window>(agenda_, ttls_, settings_.limit)),
+      watchdog_(
+          std::make_shared<core::watchdog>(*runtime_, store_, agenda_, window_, settings_.limit)) {
   agenda_->on_swept([dog = std::weak_ptr(watchdog_)] {
     if (const auto alive = dog.lock()) alive->flush();
   });
@@ -34,7 +36,10 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
   });
 }
 
-engine::~engine() { agenda_->stop(); }
+engine::~engine() {
+  window_->stop();
+  agenda_->stop();
+}
 
 result<void> check_limits(const request& request, const limits& limit) {
   const lock_options& lock = request.lock;
@@ -141,6 +146,7 @@ void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, 
 void engine::enlist(const std::shared_ptr<claim_runner>& runner) {
   const std::lock_guard lock(mutex_);
   runner->ticket = next_ticket_++;
+  ttls_.add(runner->claim().ttl);
   if (spare_.empty()) {
     runners_.emplace(runner->ticket, runner);
     return;
@@ -158,6 +164,7 @@ void engine::discharge(claim_runner& runner) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = runners_.find(runner.ticket);
     if (found == runners_.end()) return;
+    ttls_.remove(runner.claim().ttl);
     dropped = std::move(found->second);
     spare_ = runners_.extract(found);
     finished = runners_.empty() && on_closed_;
@@ -205,6 +212,7 @@ void engine::finish_close() {
     if (!done) return;
     left.swap(runners_);
   }
+  window_->stop();
   agenda_->stop();
   if (!runtime_->forked()) store_->close();
   abandoned names;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/agenda.hpp"
+#include "core/attempt_window.hpp"
 #include "core/departures.hpp"
 #include "core/limits.hpp"
 #include "core/watchdog.hpp"
@@ -89,6 +90,7 @@ class engine : public std::enable_shared_from_this<engine> {
   // For the parts of the engine.
   [[nodiscard]] agenda& schedule() noexcept { return *agenda_; }
   [[nodiscard]] core::watchdog& dog() noexcept { return *watchdog_; }
+  [[nodiscard]] attempt_window& window() noexcept { return *window_; }
   [[nodiscard]] departures& departing() noexcept { return departures_; }
   [[nodiscard]] std::shared_ptr<gate> gate_of(const spi::resource_id& resource);
   void forget_gate(const spi::resource_id& resource) noexcept;
@@ -111,7 +113,9 @@ class engine : public std::enable_shared_from_this<engine> {
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<spi::store> store_;
   const engine_settings settings_;
+  ttl_census ttls_;  // of all runners_; changed under mutex_
   const std::shared_ptr<agenda> agenda_;
+  const std::shared_ptr<attempt_window> window_;
   const std::shared_ptr<core::watchdog> watchdog_;
   std::atomic<bool> closed_{false};
   std::atomic<std::size_t> pending_{0};  // acquisitions without an answer

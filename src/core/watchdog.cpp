@@ -9,8 +9,13 @@
 namespace holdfast::core {
 
 watchdog::watchdog(spi::runtime& runtime, std::shared_ptr<spi::store> store,
-                   std::shared_ptr<agenda> schedule, const limits& limit)
-    : runtime_(runtime), store_(std::move(store)), agenda_(std::move(schedule)), limit_(limit) {}
+                   std::shared_ptr<agenda> schedule, std::shared_ptr<attempt_window> window,
+                   const limits& limit)
+    : runtime_(runtime),
+      store_(std::move(store)),
+      agenda_(std::move(schedule)),
+      window_(std::move(window)),
+      limit_(limit) {}
 
 void watchdog::collect(std::shared_ptr<claim_runner> runner) {
   {
@@ -72,12 +77,16 @@ void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_poi
     limit = std::min(limit, time_for(*runner));
   }
   store_->renew(std::move(claims), {.deadline = now + limit},
-                [runners = std::move(runners), now](result<std::vector<spi::renewal>> answer) {
+                [self = shared_from_this(), runners = std::move(runners), now,
+                 limit](result<std::vector<spi::renewal>> answer) {
+                  std::size_t unknown = 0;
                   for (std::size_t i = 0; i < runners.size(); ++i) {
                     spi::renewal one;  // unknown
                     if (answer && i < answer->size()) one = (*answer)[i];
+                    if (one.state == spi::hold_state::unknown) ++unknown;
                     runners[i]->refreshed(now, one);
                   }
+                  self->window_->renewed(now, self->runtime_.now(), limit, runners.size(), unknown);
                 });
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/agenda.hpp"
+#include "core/attempt_window.hpp"
 #include "core/limits.hpp"
 
 #include <holdfast/spi/runtime.hpp>
@@ -22,7 +23,8 @@ class claim_runner;
 class watchdog : public std::enable_shared_from_this<watchdog> {
  public:
   watchdog(spi::runtime& runtime, std::shared_ptr<spi::store> store,
-           std::shared_ptr<agenda> schedule, const limits& limit);
+           std::shared_ptr<agenda> schedule, std::shared_ptr<attempt_window> window,
+           const limits& limit);
 
   // The runner's claim goes with the next batch. Its answer comes to claim_runner::refreshed().
   void collect(std::shared_ptr<claim_runner> runner);
@@ -37,6 +39,7 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
   spi::runtime& runtime_;
   const std::shared_ptr<spi::store> store_;
   const std::shared_ptr<agenda> agenda_;
+  const std::shared_ptr<attempt_window> window_;  // hears how long renewals take
   const limits limit_;
 
   std::mutex mutex_;

@@ -1,0 +1,234 @@
+#include "core/attempt_window.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace holdfast::core {
+
+namespace {
+
+constexpr duration shortest_period = std::chrono::milliseconds(1);
+constexpr duration fastest_counts_for = std::chrono::seconds(10);
+
+// Without overflow where one of the two was never.
+duration since(time_point then, time_point now) noexcept {
+  return then == time_point::min() ? duration::max() : now - then;
+}
+
+}  // namespace
+
+// --- the census --------------------------------------------------------------------------------
+
+std::size_t ttl_census::class_of(duration ttl) noexcept {
+  const auto milliseconds =
+      static_cast<std::uint64_t>(std::max<duration::rep>(4, ttl / std::chrono::milliseconds(1)));
+  const auto width = static_cast<std::size_t>(std::bit_width(milliseconds));
+  return std::min(classes - 1, width * 4 + ((milliseconds >> (width - 3)) & 3U));
+}
+
+duration ttl_census::least_of(std::size_t index) noexcept {
+  const std::uint64_t milliseconds = (4 + index % 4) << (index / 4 - 3);
+  return std::chrono::milliseconds(milliseconds);
+}
+
+void ttl_census::add(duration ttl) noexcept {
+  const std::size_t index = class_of(ttl);
+  ++counts_[index];
+  if (index >= lowest_) return;
+  lowest_ = index;
+  shortest_.store(least_of(index).count(), std::memory_order_relaxed);
+}
+
+void ttl_census::remove(duration ttl) noexcept {
+  const std::size_t index = class_of(ttl);
+  if (--counts_[index] > 0 || index != lowest_) return;
+  while (lowest_ < classes && counts_[lowest_] == 0) ++lowest_;
+  const duration least = lowest_ < classes ? least_of(lowest_) : duration::max();
+  shortest_.store(least.count(), std::memory_order_relaxed);
+}
+
+// --- the window --------------------------------------------------------------------------------
+
+attempt_window::attempt_window(std::shared_ptr<agenda> schedule, const ttl_census& census,
+                               const limits& limit)
+    : agenda_(std::move(schedule)),
+      census_(census),
+      limit_(limit),
+      window_(static_cast<double>(limit.window_first)) {}
+
+// How long an answer may take: a quarter of what is left of the deadline after the way there and
+// back.
+duration attempt_window::target() const noexcept {
+  const duration deadline = command_limit(limit_, census_.shortest());
+  const duration fastest = std::min(fastest_, fastest_before_);
+  const duration base = fastest == duration::max() ? duration{0} : std::min(fastest, deadline);
+  return std::max(shortest_period, base + (deadline - base) / 4);
+}
+
+bool attempt_window::room(bool known, time_point now) const noexcept {
+  if (in_flight() >= static_cast<std::size_t>(window_)) return false;
+  return known || now >= renewals_slow_until_;
+}
+
+attempt_window::slot attempt_window::enter(const std::shared_ptr<window_item>& who, bool known,
+                                           time_point now) {
+  mutex_lock lock(mutex_);
+  roll(now);
+  if ((known || waiting_.empty()) && room(known, now)) {
+    ++current_;
+    return period_;
+  }
+  if (stopped_) return 0;
+  who->place_ = {!known, next_place_++};
+  waiting_.emplace(who->place_, who);
+  pump(lock, now);
+  return 0;
+}
+
+void attempt_window::withdraw(window_item& who) noexcept {
+  std::shared_ptr<window_item> dropped;  // destroyed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  if (who.place_.second == 0) return;
+  const auto found = waiting_.find(std::exchange(who.place_, {}));
+  if (found == waiting_.end()) return;
+  dropped = std::move(found->second);
+  waiting_.erase(found);
+}
+
+void attempt_window::drop(slot taken) noexcept {
+  if (taken == period_) {
+    --current_;
+  } else if (taken + 1 == period_) {
+    --previous_;
+  }
+}
+
+// What was sent before the period that just ended is not counted any more: the engine is too slow
+// for so many, or silent.
+void attempt_window::roll(time_point now) {
+  const duration span = target();
+  const duration age = since(period_began_, now);
+  if (age < span) return;
+  const bool both = age / 2 >= span;
+  const std::size_t overdue = previous_ + (both ? current_ : 0);
+  if (overdue > 0) {
+    if (since(last_answer_, now) > span) last_silence_ = now;
+    shrink(period_began_, now);
+  }
+  previous_ = both ? 0 : current_;
+  current_ = 0;
+  period_ += both ? 2 : 1;
+  period_began_ = now;
+}
+
+// Once for all that were sent before it was halved. Not where few were on their way: it is not they
+// who made the engine slow.
+void attempt_window::shrink(time_point sent_at, time_point now) noexcept {
+  if (sent_at < shrunk_at_ || static_cast<double>(in_flight()) < window_ / 2) return;
+  shrunk_at_ = now;
+  doubling_ = false;
+  window_ = std::max(static_cast<double>(limit_.window_least), window_ / 2);
+}
+
+void attempt_window::note(duration took, time_point now) noexcept {
+  if (since(fastest_since_, now) >= fastest_counts_for) {
+    fastest_before_ = std::exchange(fastest_, duration::max());
+    fastest_since_ = now;
+  }
+  fastest_ = std::min(fastest_, took);
+  usual_ += (took - usual_) / 8;
+}
+
+void attempt_window::answered(slot taken, time_point sent_at, time_point now, bool usable) {
+  mutex_lock lock(mutex_);
+  const duration took = now - sent_at;
+  if (usable) note(took, now);
+  (usable ? last_answer_ : last_silence_) = now;
+  const bool full =
+      !waiting_.empty() || static_cast<double>(in_flight()) >= window_ - 1;  // it was the limit
+  if (took > target()) {
+    shrink(sent_at, now);
+  } else if (usable && full) {
+    window_ = std::min(static_cast<double>(limit_.window_most),
+                       window_ + (doubling_ ? 1.0 : 1.0 / window_));
+  }
+  roll(now);
+  drop(taken);
+  pump(lock, now);
+}
+
+void attempt_window::give_back(slot taken, time_point now) {
+  mutex_lock lock(mutex_);
+  drop(taken);
+  pump(lock, now);
+}
+
+void attempt_window::renewed(time_point sent_at, time_point now, duration time, std::size_t claims,
+                             std::size_t unknown) {
+  mutex_lock lock(mutex_);
+  const duration took = now - sent_at;
+  if (unknown == 0) {
+    note(took, now);
+    last_answer_ = now;
+  }
+  if (took > target()) shrink(sent_at, now);
+  // A few are slow for other reasons than their number; and where only some of many have no answer, a
+  // server is silent, not one that has too much to do.
+  const bool many = claims >= limit_.many_renewals;
+  const bool one_server = unknown > 0 && unknown < claims / 2;
+  if (many && !one_server && took > time / 3) renewals_slow_until_ = now + time;
+  pump(lock, now);
+}
+
+error attempt_window::reason() const {
+  const std::lock_guard lock(mutex_);
+  if (last_silence_ > last_answer_) return {errc::unavailable, "the engine does not answer"};
+  return {errc::overloaded, "not sent: the engine has as much to do for this client as it answers"};
+}
+
+// One thread at a time, in a loop instead of by recursion: an attempt may be answered before its
+// call returns. Called with the mutex held, which it releases.
+void attempt_window::pump(mutex_lock& lock, time_point now) {
+  if (waiting_.empty() || std::exchange(pumping_, true)) return;
+  while (!waiting_.empty() && room(!waiting_.begin()->first.first, now)) {
+    const auto node = waiting_.extract(waiting_.begin());
+    node.mapped()->place_ = {};
+    ++current_;
+    const slot taken = period_;
+    const duration usual = usual_;
+    lock.unlock();
+    node.mapped()->admitted(taken, usual);
+    lock.lock();
+  }
+  pumping_ = false;
+  if (waiting_.empty() || stopped_) return;
+  const time_point wake = std::max(period_began_ + target(), renewals_slow_until_);
+  lock.unlock();
+  agenda_->schedule(shared_from_this(), std::max(wake, now + shortest_period));
+}
+
+void attempt_window::due(time_point now) {
+  mutex_lock lock(mutex_);
+  roll(now);
+  pump(lock, now);
+}
+
+void attempt_window::stop() noexcept {
+  line dropped;
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (auto& [place, who] : waiting_) who->place_ = {};
+  dropped.swap(waiting_);
+}
+
+std::size_t attempt_window::size() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(window_);
+}
+
+std::size_t attempt_window::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,140 @@
+// The attempt window of a client: how many attempts may be on their way to the engine at once. A
+// client that asks for ten thousand locks must not fill the engine's queue with attempts: the
+// renewals of what it holds would wait behind them, and their answers would come when their time is
+// over. What does not fit waits here, unsent, without a deadline of its own.
+//
+// The window follows the answers: it grows while attempts are answered within a fraction of the
+// shortest deadline that depends on the engine, and is halved when they are not. Renewals and
+// releases pass by it. Where renewals themselves become slow, the client holds as much as the engine
+// can renew: no new claim is asked for until they are fast again.
+//
+// Those whom the engine knows already (woken, offered a lock, at their deadline) go first, then all
+// others in the order of their coming.
+//
+// Thread-safe; calls window_item under no lock.
+#pragma once
+
+#include "core/agenda.hpp"
+#include "core/limits.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace holdfast::core {
+
+class window_item {
+ public:
+  // The period in which it was sent; 0: not sent.
+  using slot = std::uint64_t;
+
+  virtual ~window_item() = default;
+  // Its turn has come: it sends its attempt, or gives the slot back. `usual`: how long answers take.
+  virtual void admitted(slot taken, duration usual) = 0;
+
+ private:
+  friend class attempt_window;
+  std::pair<bool, std::uint64_t> place_{};  // guarded by the window's mutex; second 0: not in line
+};
+
+// Which ttls the live claims have: all deadlines follow from the shortest. Changed under the
+// engine's lock, read without.
+class ttl_census {
+ public:
+  void add(duration ttl) noexcept;
+  void remove(duration ttl) noexcept;
+  // At most a fifth less than the shortest; max: there is none.
+  [[nodiscard]] duration shortest() const noexcept {
+    return duration(shortest_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  static constexpr std::size_t classes = 128;  // four for each power of two, in milliseconds
+  static std::size_t class_of(duration ttl) noexcept;
+  static duration least_of(std::size_t index) noexcept;
+
+  std::array<std::uint32_t, classes> counts_{};
+  std::size_t lowest_ = classes;
+  std::atomic<duration::rep> shortest_{duration::max().count()};
+};
+
+class attempt_window final : public agenda_item,
+                             public std::enable_shared_from_this<attempt_window> {
+ public:
+  attempt_window(std::shared_ptr<agenda> schedule, const ttl_census& census, const limits& limit);
+
+  using slot = window_item::slot;
+
+  // A slot: to be sent now, and answered() is called with it later. 0: waits in line.
+  // `known`: the engine has a trace of the claim.
+  slot enter(const std::shared_ptr<window_item>& who, bool known, time_point now);
+  // Out of the line, if it is in it.
+  void withdraw(window_item& who) noexcept;
+  // `usable`: an answer, whatever it says. Lets others in.
+  void answered(slot taken, time_point sent_at, time_point now, bool usable);
+  // Nothing was sent.
+  void give_back(slot taken, time_point now);
+  // A batch of so many claims, with this much time, was answered but for `unknown` of them.
+  void renewed(time_point sent_at, time_point now, duration time, std::size_t claims,
+               std::size_t unknown);
+  // Why one that waits here was not sent.
+  [[nodiscard]] error reason() const;
+
+  void due(time_point now) override;
+  void stop() noexcept;
+
+  // For tests.
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t waiting() const;
+
+ private:
+  using line = std::map<std::pair<bool, std::uint64_t>, std::shared_ptr<window_item>>;
+  using mutex_lock = std::unique_lock<std::mutex>;
+
+  void pump(mutex_lock& lock, time_point now);
+  void roll(time_point now);
+  void drop(slot taken) noexcept;
+  void shrink(time_point sent_at, time_point now) noexcept;
+  void note(duration took, time_point now) noexcept;
+  [[nodiscard]] bool room(bool known, time_point now) const noexcept;
+  [[nodiscard]] duration target() const noexcept;
+  [[nodiscard]] std::size_t in_flight() const noexcept { return current_ + previous_; }
+
+  const std::shared_ptr<agenda> agenda_;
+  const ttl_census& census_;
+  const limits limit_;
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  line waiting_;
+  std::uint64_t next_place_ = 1;
+  bool pumping_ = false;
+  bool stopped_ = false;
+  double window_;
+  bool doubling_ = true;  // until it was too large once
+  time_point shrunk_at_ = time_point::min();
+  // Attempts in flight, by period. One that is older than the period before counts no longer: if
+  // one of many servers is silent, it must not shut the others.
+  slot period_ = 2;
+  time_point period_began_ = time_point::min();
+  std::size_t current_ = 0;
+  std::size_t previous_ = 0;
+  time_point renewals_slow_until_ = time_point::min();
+  // The fastest answers of this while and of the one before: what the network costs without a queue.
+  duration fastest_ = duration::max();
+  duration fastest_before_ = duration::max();
+  time_point fastest_since_ = time_point::min();
+  duration usual_{0};
+  time_point last_answer_ = time_point::min();
+  time_point last_silence_ = time_point::min();
+};
+
+}  // namespace holdfast::core

@@ -1,0 +1,117 @@
+// One client asks for thousands of locks at once. What it was granted it keeps.
+#include "support/also_longer.hpp"
+#include "support/eventually.hpp"
+#include "support/postgresql_server.hpp"
+#include "support/zookeeper_server.hpp"
+
+#include <holdfast/holdfast.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What has come so far. Thread-safe.
+class burst_answers {
+ public:
+  void take(result<lease> answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (answer) {
+        held_.push_back(*std::move(answer));
+      } else if (!(answer.error() == errc::overloaded)) {
+        wrong_ = answer.error().message();
+      }
+    }
+    count_.fetch_add(1);
+  }
+  [[nodiscard]] std::size_t count() const { return count_.load(); }
+
+  // Granted or refused as overloaded, and nothing lost.
+  [[nodiscard]] testing::AssertionResult fine() const {
+    const std::lock_guard lock(mutex_);
+    const auto lost =
+        std::count_if(held_.begin(), held_.end(), [](const lease& each) { return !each.valid(); });
+    if (held_.empty()) return testing::AssertionFailure() << "none was granted: " << wrong_;
+    if (lost > 0) return testing::AssertionFailure() << lost << " of " << held_.size() << " lost";
+    if (!wrong_.empty()) return testing::AssertionFailure() << wrong_;
+    return testing::AssertionSuccess();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<lease> held_;  // guarded by mutex_
+  std::string wrong_;        // guarded by mutex_
+  std::atomic<std::size_t> count_{0};
+};
+
+// `ask` is given the client, which one of them it is, and what to call.
+template <class Ask>
+testing::AssertionResult burst(const std::string& url, std::size_t many, duration ttl, Ask ask) {
+  auto opened = client::open(url);
+  if (!opened) return testing::AssertionFailure() << opened.error().message();
+  const auto answers = std::make_shared<burst_answers>();
+  const auto done = [answers](result<lease> answer) { answers->take(std::move(answer)); };
+  for (std::size_t i = 0; i < many; ++i) ask(*opened, i, done);
+  if (!eventually([&] { return answers->count() == many; }, 5min)) {
+    return testing::AssertionFailure() << answers->count() << " of " << many << " answered";
+  }
+  // All are renewed at least once more.
+  const time_point end = clock::now() + ttl * 5 / 4;
+  if (!eventually([&] { return clock::now() > end; }, ttl * 2 + 1min)) {
+    return testing::AssertionFailure() << "the clock does not go on";
+  }
+  return answers->fine();
+}
+
+testing::AssertionResult many_names(const std::string& url, std::size_t many) {
+  return also_longer(3s, [&](duration ttl) {
+    return burst(url, many, ttl, [ttl](const client& from, std::size_t i, auto done) {
+      mutex(from, "burst/" + std::to_string(i), {.ttl = ttl})
+          .async_acquire({.wait = 2min}, {}, done);
+    });
+  });
+}
+
+#ifdef HOLDFAST_WITH_POSTGRESQL
+TEST(bursts, of_names_on_postgresql_lose_no_lease) {
+  // Broken: renewals wait behind the attempts of their own client, and all that was granted is lost.
+  for (const std::size_t many : {3'000U, 8'000U}) {
+    const borrowed_schema schema;
+    EXPECT_TRUE(many_names(schema.url(), many)) << many;
+  }
+}
+
+TEST(bursts, of_readers_on_postgresql_lose_no_lease) {
+  // Broken: thousands of readers of one name are granted for a second, and none after that.
+  const borrowed_schema schema;
+  EXPECT_TRUE(also_longer(3s, [&](duration ttl) {
+    return burst(schema.url(), 3'000, ttl, [ttl](const client& from, std::size_t, auto done) {
+      shared_mutex(from, "burst", {.ttl = ttl}).async_acquire_shared({.wait = 2min}, {}, done);
+    });
+  }));
+}
+#endif
+
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+TEST(bursts, of_names_on_zookeeper_lose_no_lease) {
+  // Broken: the first of 8,000 are lost while the last are asked for.
+  const shared_zookeeper server = use_shared_zookeeper();
+  for (const std::size_t many : {3'000U, 8'000U}) {
+    EXPECT_TRUE(many_names("zookeeper://" + server.hosts + fresh_chroot(), many)) << many;
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace holdfast::test
