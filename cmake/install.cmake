@@ -12,16 +12,18 @@ if(TARGET holdfast)
     DESTINATION "${config_folder}" COMPONENT development)
 
   get_property(packages GLOBAL PROPERTY HOLDFAST_PACKAGES)
-  get_property(pkgconfig_modules GLOBAL PROPERTY HOLDFAST_PKGCONFIG)
-  set(pkgconfig_scope)
+  # Libraries, not modules: a module would bring the other project's compiler flags too.
+  get_property(pkgconfig_libraries GLOBAL PROPERTY HOLDFAST_LINK)
+  list(APPEND pkgconfig_libraries ${CMAKE_DL_LIBS} -pthread)
+  list(TRANSFORM pkgconfig_libraries REPLACE "^([^-])" "-l\\1")
   if(BUILD_SHARED_LIBS)
     # The shared library brings its own dependencies.
     set(packages)
-    set(pkgconfig_scope .private)
+    set(pkgconfig_libraries -pthread)
   endif()
   list(TRANSFORM packages REPLACE "(.+)" "find_dependency(\\1)" OUTPUT_VARIABLE engine_dependencies)
   list(JOIN engine_dependencies "\n" engine_dependencies)
-  list(JOIN pkgconfig_modules " " pkgconfig_modules)
+  list(JOIN pkgconfig_libraries " " pkgconfig_libraries)
   file(RELATIVE_PATH pkgconfig_prefix "/prefix/${pkgconfig_folder}" /prefix)
   string(REGEX REPLACE "/$" "" pkgconfig_prefix "${pkgconfig_prefix}")
 
@@ -32,8 +34,6 @@ if(TARGET holdfast)
   install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake"
                 "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
                 "${PROJECT_SOURCE_DIR}/cmake/FindHiredis.cmake"
-                "${PROJECT_SOURCE_DIR}/cmake/FindLibPQ.cmake"
-                "${PROJECT_SOURCE_DIR}/cmake/FindLibMariaDB.cmake"
     DESTINATION "${config_folder}" COMPONENT development)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
     COMPONENT development)

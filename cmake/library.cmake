@@ -14,7 +14,7 @@ target_include_directories(holdfast
   PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
          "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
   PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated")
-target_link_libraries(holdfast PUBLIC tl::expected Threads::Threads)
+target_link_libraries(holdfast PUBLIC tl::expected Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   # None: static and shared objects are the same, and the compiler cache knows both.
@@ -29,12 +29,15 @@ function(holdfast_needs property)
 endfunction()
 
 # holdfast_engine(<NAME> <folder under src/stores> [NET] ALSO <shared folder>... PACKAGE <find_package name>...
-#                 TARGET <imported target>... PKGCONFIG <module>... DEBIAN <development package>...)
+#                 TARGET <imported target>... LAZY <package>... LINK <-l flag>...
+#                 DEBIAN <development package>...)
 # Adds the option HOLDFAST_<NAME>, on by default. An engine that is on brings its sources, the
 # definition HOLDFAST_WITH_<NAME>=1, its client library, and what a consumer of the static library needs.
 # NET: it uses src/net, the sockets and TLS of all stores. ALSO: folders that it shares with others.
+# LAZY: packages, with a target of the same name, of which only the headers are used: the library is
+# loaded when a URL asks for it. LINK: what pkg-config tells a consumer of the static library.
 function(holdfast_engine name folder)
-  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "ALSO;PACKAGE;TARGET;PKGCONFIG;DEBIAN")
+  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "ALSO;PACKAGE;TARGET;LAZY;LINK;DEBIAN")
   option(HOLDFAST_${name} "Build the ${folder} store" ON)
   holdfast_sources(engine_sources src/stores/${folder})
   if(NOT HOLDFAST_${name} OR NOT engine_sources)
@@ -49,12 +52,17 @@ function(holdfast_engine name folder)
     list(APPEND engine_sources ${net_sources})
     list(APPEND engine_PACKAGE OpenSSL)
     list(APPEND engine_TARGET OpenSSL::SSL)
-    list(APPEND engine_PKGCONFIG openssl)
+    list(APPEND engine_LINK -lssl -lcrypto)
     list(APPEND engine_DEBIAN libssl-dev)
     target_compile_definitions(holdfast PRIVATE HOLDFAST_WITH_NET=1)
   endif()
   foreach(package IN LISTS engine_PACKAGE)
     find_package(${package} REQUIRED)
+  endforeach()
+  foreach(package IN LISTS engine_LAZY)
+    find_package(${package} REQUIRED)
+    target_include_directories(holdfast SYSTEM PRIVATE
+      $<TARGET_PROPERTY:${package}::${package},INTERFACE_INCLUDE_DIRECTORIES>)
   endforeach()
   # Sources that another engine brought are not added again.
   get_target_property(present holdfast SOURCES)
@@ -63,20 +71,20 @@ function(holdfast_engine name folder)
   target_compile_definitions(holdfast PRIVATE HOLDFAST_WITH_${name}=1)
   target_link_libraries(holdfast PRIVATE ${engine_TARGET})
   holdfast_needs(HOLDFAST_PACKAGES ${engine_PACKAGE})
-  holdfast_needs(HOLDFAST_PKGCONFIG ${engine_PKGCONFIG})
+  holdfast_needs(HOLDFAST_LINK ${engine_LINK})
   holdfast_needs(HOLDFAST_DEBIAN ${engine_DEBIAN})
 endfunction()
 
 holdfast_engine(SQLITE sqlite ALSO sql
-  PACKAGE SQLite3 TARGET SQLite::SQLite3 PKGCONFIG sqlite3 DEBIAN libsqlite3-dev)
+  PACKAGE SQLite3 TARGET SQLite::SQLite3 LINK -lsqlite3 DEBIAN libsqlite3-dev)
 holdfast_scripts("${PROJECT_BINARY_DIR}/generated/redis_scripts.inc"
   "${PROJECT_SOURCE_DIR}/src/stores/redis/scripts")
 holdfast_engine(REDIS redis NET
-  PACKAGE Hiredis TARGET Hiredis::hiredis PKGCONFIG hiredis DEBIAN libhiredis-dev)
+  PACKAGE Hiredis TARGET Hiredis::hiredis LINK -lhiredis DEBIAN libhiredis-dev)
 holdfast_engine(POSTGRESQL postgresql NET ALSO sql
-  PACKAGE LibPQ TARGET LibPQ::LibPQ PKGCONFIG libpq DEBIAN libpq-dev)
+  LAZY LibPQ)
 holdfast_engine(MARIADB mariadb NET ALSO sql
-  PACKAGE LibMariaDB TARGET LibMariaDB::LibMariaDB PKGCONFIG libmariadb DEBIAN libmariadb-dev)
+  LAZY LibMariaDB)
 # The wire is our own: docs/decisions says why.
 holdfast_engine(ZOOKEEPER zookeeper NET)
 holdfast_unity(holdfast)

@@ -1,6 +1,6 @@
 # What the torture lab needs and tests use too: servers to start, a proxy that misbehaves, and the
 # records that checkers read. Part of the program, so built without the tests too.
-if(NOT HOLDFAST_CLI AND NOT HOLDFAST_TESTS AND NOT HOLDFAST_BENCH)
+if(NOT HOLDFAST_PROGRAM AND NOT HOLDFAST_TESTS AND NOT HOLDFAST_BENCH)
   return()
 endif()
 holdfast_sources(sources lab/support)
@@ -10,7 +10,7 @@ target_include_directories(holdfast_servers PUBLIC "${PROJECT_SOURCE_DIR}/lab"
 target_link_libraries(holdfast_servers PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast> Threads::Threads)
 holdfast_unity(holdfast_servers)
 
-if(NOT HOLDFAST_CLI AND NOT HOLDFAST_TESTS)
+if(NOT HOLDFAST_PROGRAM AND NOT HOLDFAST_TESTS)
   return()
 endif()
 # The records and the checkers of what callers can see are the simulator's.

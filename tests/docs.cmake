@@ -1,6 +1,6 @@
 # The C++ in README.md and docs/ is compiled as it stands; what the pages name is looked for.
 set(code_pages README.md docs/tutorial.md docs/stores/embedded.md docs/stores/redis.md docs/stores/zookeeper.md
-  docs/stores/postgresql.md docs/stores/mariadb.md)
+  docs/stores/postgresql.md docs/stores/mariadb.md docs/cpp.md)
 list(TRANSFORM code_pages PREPEND "${PROJECT_SOURCE_DIR}/")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${code_pages}
   "${CMAKE_CURRENT_SOURCE_DIR}/docs/code_blocks.py")
@@ -26,3 +26,8 @@ add_test(NAME docs.the_site_builds_and_its_links_resolve
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/site_test.py")
 set_tests_properties(docs.tables_are_those_of_bench_results docs.pictures_are_those_of_the_script
   docs.the_site_builds_and_its_links_resolve PROPERTIES LABELS docs TIMEOUT 300)
+
+add_test(NAME docs.public_headers
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/public_headers_test.py")
+set_tests_properties(docs.public_headers PROPERTIES LABELS docs TIMEOUT 300
+  ENVIRONMENT "CXX=${CMAKE_CXX_COMPILER}")

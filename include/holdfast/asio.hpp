@@ -13,6 +13,7 @@
 
 #include <holdfast/election.hpp>
 #include <holdfast/latch.hpp>
+#include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/semaphore.hpp>
 #include <holdfast/shared_mutex.hpp>
@@ -40,6 +41,8 @@ namespace net = ::asio;
 #endif
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -48,91 +51,141 @@ namespace holdfast {
 
 namespace detail {
 
-// Begins what `start` begins, given a stop token and a callback, and brings the answer to the
-// handler.
-template <class Answer>
+// Begins what `make` gives and brings its answer to the handler.
+template <class T>
 struct initiation {
-  template <class Handler, class Start>
-  void operator()(Handler&& handler, Start start) const {
-    std::stop_token token;
+  template <class Handler, class Make>
+  void operator()(Handler&& handler, Make make) const {
+    const std::shared_ptr<operation<T>> begun = make().take_inside();
     if (auto slot = net::get_associated_cancellation_slot(handler); slot.is_connected()) {
-      std::stop_source stop;
-      token = stop.get_token();
-      slot.assign([stop](net::cancellation_type type) mutable {
-        if (type != net::cancellation_type::none) stop.request_stop();
+      slot.assign([begun](net::cancellation_type type) {
+        if (type != net::cancellation_type::none) begun->cancel();
       });
     }
     auto work = net::make_work_guard(handler);
-    start(std::move(token),
-          [kept = std::forward<Handler>(handler), work = std::move(work)](Answer answer) mutable {
-            const auto executor = work.get_executor();
-            net::dispatch(executor, [kept = std::move(kept), work = std::move(work),
-                                     answer = std::move(answer)]() mutable {
-              work.reset();
-              std::move(kept)(std::move(answer));
-            });
+    begun->start(
+        [kept = std::forward<Handler>(handler), work = std::move(work)](result<T> answer) mutable {
+          const auto executor = work.get_executor();
+          net::dispatch(executor, [kept = std::move(kept), work = std::move(work),
+                                   answer = std::move(answer)]() mutable {
+            work.reset();
+            std::move(kept)(std::move(answer));
           });
+        },
+        {});
   }
 };
 
-template <class Answer, class CompletionToken, class Start>
-auto initiate(CompletionToken& token, Start start) {
-  return net::async_initiate<CompletionToken, void(Answer)>(initiation<Answer>{}, token,
-                                                            std::move(start));
+template <class T, class CompletionToken, class Make>
+auto initiate(CompletionToken& token, Make make) {
+  return net::async_initiate<CompletionToken, void(result<T>)>(initiation<T>{}, token,
+                                                               std::move(make));
 }
 
 }  // namespace detail
 
 template <class CompletionToken>
 auto async_acquire(mutex& lock, const acquire_options& options, CompletionToken&& token) {
-  return detail::initiate<result<lease>, CompletionToken>(
-      token, [&lock, options](std::stop_token stop, acquire_callback done) {
-        lock.async_acquire(options, std::move(stop), std::move(done));
-      });
+  return detail::initiate<lease, CompletionToken>(
+      token, [&lock, options] { return lock.async_acquire(options); });
 }
 
 // Writing.
 template <class CompletionToken>
 auto async_acquire(shared_mutex& lock, const acquire_options& options, CompletionToken&& token) {
-  return detail::initiate<result<lease>, CompletionToken>(
-      token, [&lock, options](std::stop_token stop, acquire_callback done) {
-        lock.async_acquire(options, std::move(stop), std::move(done));
-      });
+  return detail::initiate<lease, CompletionToken>(
+      token, [&lock, options] { return lock.async_acquire(options); });
 }
 
 // Reading.
 template <class CompletionToken>
 auto async_acquire_shared(shared_mutex& lock, const acquire_options& options,
                           CompletionToken&& token) {
-  return detail::initiate<result<lease>, CompletionToken>(
-      token, [&lock, options](std::stop_token stop, acquire_callback done) {
-        lock.async_acquire_shared(options, std::move(stop), std::move(done));
-      });
+  return detail::initiate<lease, CompletionToken>(
+      token, [&lock, options] { return lock.async_acquire_shared(options); });
+}
+
+template <class CompletionToken>
+auto async_try_upgrade(shared_mutex& lock, lease& reader, CompletionToken&& token) {
+  return detail::initiate<void, CompletionToken>(
+      token, [&lock, &reader] { return lock.async_try_upgrade(reader); });
+}
+
+template <class CompletionToken>
+auto async_downgrade(shared_mutex& lock, lease& writer, CompletionToken&& token) {
+  return detail::initiate<void, CompletionToken>(
+      token, [&lock, &writer] { return lock.async_downgrade(writer); });
 }
 
 template <class CompletionToken>
 auto async_acquire(semaphore& permits, const acquire_options& options, CompletionToken&& token,
                    std::uint32_t count = 1) {
-  return detail::initiate<result<lease>, CompletionToken>(
-      token, [&permits, options, count](std::stop_token stop, acquire_callback done) {
-        permits.async_acquire(options, std::move(stop), std::move(done), count);
-      });
+  return detail::initiate<lease, CompletionToken>(token, [&permits, options, count] {
+    return permits.async_acquire(options, std::stop_token{}, count);
+  });
+}
+
+template <class CompletionToken>
+auto async_available(const semaphore& permits, CompletionToken&& token) {
+  return detail::initiate<std::uint32_t, CompletionToken>(
+      token, [&permits] { return permits.async_available(); });
+}
+
+template <class CompletionToken>
+auto async_acquire(multi_lock& locks, const acquire_options& options, CompletionToken&& token) {
+  return detail::initiate<multi_lease, CompletionToken>(
+      token, [&locks, options] { return locks.async_acquire(options); });
 }
 
 template <class CompletionToken>
 auto async_campaign(election& candidate, const acquire_options& options, CompletionToken&& token) {
-  return detail::initiate<result<lease>, CompletionToken>(
-      token, [&candidate, options](std::stop_token stop, acquire_callback done) {
-        candidate.async_campaign(options, std::move(stop), std::move(done));
-      });
+  return detail::initiate<lease, CompletionToken>(
+      token, [&candidate, options] { return candidate.async_campaign(options); });
+}
+
+template <class CompletionToken>
+auto async_leader(const election& watched, CompletionToken&& token) {
+  return detail::initiate<std::optional<leader_info>, CompletionToken>(
+      token, [&watched] { return watched.async_leader(); });
+}
+
+template <class CompletionToken>
+auto async_set(latch& counts, std::uint32_t count, CompletionToken&& token) {
+  return detail::initiate<void, CompletionToken>(
+      token, [&counts, count] { return counts.async_set(count); });
+}
+
+template <class CompletionToken>
+auto async_count_down(latch& counts, std::uint32_t by, CompletionToken&& token,
+                      std::optional<countdown_id> id = std::nullopt) {
+  return detail::initiate<std::uint32_t, CompletionToken>(
+      token, [&counts, by, id] { return counts.async_count_down(by, id); });
+}
+
+template <class CompletionToken>
+auto async_count(const latch& counts, CompletionToken&& token) {
+  return detail::initiate<std::optional<std::uint32_t>, CompletionToken>(
+      token, [&counts] { return counts.async_count(); });
 }
 
 template <class CompletionToken>
 auto async_wait(const latch& counts, const acquire_options& options, CompletionToken&& token) {
-  return detail::initiate<result<void>, CompletionToken>(
-      token, [&counts, options](std::stop_token stop, spi::function<void(result<void>)> done) {
-        counts.async_wait(options, std::move(stop), std::move(done));
-      });
+  return detail::initiate<void, CompletionToken>(
+      token, [&counts, options] { return counts.async_wait(options); });
+}
+
+// Of a lease or a multi_lease.
+template <class Lease, class CompletionToken>
+requires(std::is_same_v<Lease, lease> || std::is_same_v<Lease, multi_lease>)  //
+    auto async_release(Lease& held, CompletionToken&& token) {
+  return detail::initiate<void, CompletionToken>(token, [&held] { return held.async_release(); });
+}
+
+// Composes: co_await (async_lost(lease, use_awaitable) || work()) ends the work when the lease is lost,
+// and stops waiting for the loss when the work is done.
+template <class CompletionToken>
+auto async_lost(const lease& held, CompletionToken&& token) {
+  return detail::initiate<void, CompletionToken>(token, [&held] { return async_lost(held); });
 }
 
 }  // namespace holdfast

@@ -5,15 +5,16 @@
 //   holdfast::mutex stock(*client, "stock/42");
 #pragma once
 
+#include <holdfast/awaitable.hpp>
 #include <holdfast/clock.hpp>
+#include <holdfast/inspection.hpp>
+#include <holdfast/move_only_function.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
-#include <holdfast/spi/function.hpp>
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,22 +22,16 @@
 
 namespace holdfast {
 
-namespace core {
-class engine;
-}
-
-// Runs callbacks and resumes coroutines; must run each task exactly once, and not within the call.
-using executor = std::function<void(spi::function<void()>)>;
-
 struct client_options {
-  // Two namespaces never meet. 0 to 64 bytes of [A-Za-z0-9._-].
-  std::string space{};
+  // Names in different namespaces never conflict. 0 to 64 bytes of [A-Za-z0-9._-].
+  std::string name_space{};
   // Who we are, for people who look at holders; empty: "host:pid:program". At most 256 bytes.
   std::string payload{};
   // Instead of one in the URL.
   std::string password{};
   std::shared_ptr<holdfast::observer> observer{};
-  // Where completions and coroutines resume; empty: the client's notifier thread.
+  // Where callbacks run and coroutines resume; empty: the client's notifier thread, where no blocking
+  // call may be made. <holdfast/awaitable.hpp> has the whole rule.
   holdfast::executor executor{};
   // Threads of this process pass an unfair mutex on among themselves, within a budget, before it
   // goes back to the engine. Reserves 33 fences with each grant.
@@ -60,30 +55,30 @@ class client {
 
   // invalid: the URL or an option is wrong; unsupported: an engine that was not built in; overloaded:
   // no descriptor or thread is left; otherwise what the engine or the file says.
-  static result<client> open(std::string_view url, client_options options = {});
+  [[nodiscard]] static result<client> open(std::string_view url, client_options options = {});
   // With a store of your own making, and the runtime that it was made with.
-  static result<client> open(std::shared_ptr<spi::reactor> runtime,
-                             std::shared_ptr<spi::store> store, client_options options = {});
+  [[nodiscard]] static result<client> open(std::shared_ptr<spi::reactor> runtime,
+                                           std::shared_ptr<spi::store> store,
+                                           client_options options = {});
 
   // Cancels all who wait (they answer cancelled before this returns), fires lost() of all leases,
   // releases them, and waits for that at most options.close_within. Answers with the names whose
   // release could not be confirmed: their ttl ends them. May be called twice.
   std::vector<std::string> close();
 
-  [[nodiscard]] const spi::caps& caps() const noexcept;
+  [[nodiscard]] const capabilities& caps() const noexcept;
 
   // For operators. Each waits at most 5 s.
-  [[nodiscard]] result<spi::resource_state> inspect(const std::string& name) const;
-  [[nodiscard]] result<std::vector<spi::resource_summary>> list(
-      const std::string& prefix = {}) const;
+  [[nodiscard]] result<resource_state> inspect(const std::string& name) const;
+  [[nodiscard]] result<std::vector<resource_summary>> list(const std::string& prefix = {}) const;
   // Break-glass; the holders that were taken away. `claim`: public id, empty for all.
-  result<std::vector<spi::holder>> revoke(const std::string& name, spi::revocation how,
-                                          const std::string& claim = {});
+  [[nodiscard]] result<std::vector<holder>> revoke(const std::string& name, revocation how,
+                                                   const std::string& claim = {});
   // Events of one name, or of all where it is empty, until the subscription is destroyed. The sink
-  // is called on the notifier thread.
-  [[nodiscard]] result<std::unique_ptr<spi::subscription>> observe(
-      const std::string& name, spi::function<void(const spi::store_event&)> sink) const;
-  [[nodiscard]] result<std::vector<spi::check>> probe() const;
+  // is called on the client's executor.
+  [[nodiscard]] result<std::unique_ptr<subscription>> observe(
+      const std::string& name, move_only_function<void(const lock_event&)> sink) const;
+  [[nodiscard]] result<std::vector<health_check>> probe() const;
 
   // For the primitives of this library.
   struct state;

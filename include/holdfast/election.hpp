@@ -34,19 +34,25 @@ class election {
   // asked.
   election(const client& client, std::string name, const std::string& id,
            const lock_options& options = {});
+  // The same for a name from outside: answers invalid where the constructor throws it.
+  [[nodiscard]] static result<election> make(const client& client, std::string name,
+                                             const std::string& id,
+                                             const lock_options& options = {});
 
   // Waits until leader. Resign by releasing or dropping the lease; stop leading when lost() fires.
-  result<lease> campaign(const acquire_options& options = {}, std::stop_token token = {});
+  [[nodiscard]] result<lease> campaign(const acquire_options& options = {},
+                                       std::stop_token token = {});
   acquire_awaitable async_campaign(const acquire_options& options = {}, std::stop_token token = {});
   void async_campaign(const acquire_options& options, std::stop_token token, acquire_callback done);
 
   // None: nobody leads at the moment.
   [[nodiscard]] result<std::optional<leader_info>> leader() const;
+  [[nodiscard]] awaitable<std::optional<leader_info>> async_leader() const;
 
   // Calls on_change with the current leader at once, then at every change, the latest one winning
   // over those in between; on the client's executor, one call at a time. Ends when the returned
   // subscription is destroyed, which waits for a call that runs on another thread.
-  [[nodiscard]] result<std::unique_ptr<spi::subscription>> observe(
+  [[nodiscard]] result<std::unique_ptr<subscription>> observe(
       std::function<void(const std::optional<leader_info>&)> on_change) const;
 
   [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }

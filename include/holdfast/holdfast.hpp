@@ -1,8 +1,10 @@
 // Everything but <holdfast/asio.hpp>.
 #pragma once
 
+#include <holdfast/awaitable.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/election.hpp>
+#include <holdfast/inspection.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>

@@ -37,23 +37,33 @@ class latch {
  public:
   // Throws lock_error(invalid) for a bad name or option. Sends nothing.
   latch(const client& client, std::string name, const latch_options& options = {});
+  // The same for a name from outside: answers invalid where the constructor throws it.
+  [[nodiscard]] static result<latch> make(const client& client, std::string name,
+                                          const latch_options& options = {});
 
   // Only where it is unset or at zero, else conflict. 1 to 1,000,000. Each of these calls takes at
   // most 10 s, then unavailable; a lost answer is asked for again meanwhile, under the same id.
-  result<void> set(std::uint32_t count);
+  [[nodiscard]] result<void> set(std::uint32_t count);
+  awaitable<void> async_set(std::uint32_t count);
   // Answers the count after it; never below zero. not_held: the latch is unset. Without an id each
   // call counts, once, however often it had to be sent.
-  result<std::uint32_t> count_down(std::uint32_t by = 1,
-                                   std::optional<countdown_id> id = std::nullopt);
+  [[nodiscard]] result<std::uint32_t> count_down(std::uint32_t by = 1,
+                                                 std::optional<countdown_id> id = std::nullopt);
+  awaitable<std::uint32_t> async_count_down(std::uint32_t by = 1,
+                                            std::optional<countdown_id> id = std::nullopt);
   // None: unset.
   [[nodiscard]] result<std::optional<std::uint32_t>> count() const;
+  [[nodiscard]] awaitable<std::optional<std::uint32_t>> async_count() const;
 
   // Until zero. An unset latch is waited for. timed_out (also where wait is zero), cancelled,
   // unavailable: no answer until the end of the wait.
-  result<void> wait(const acquire_options& options = {}, std::stop_token token = {}) const;
+  [[nodiscard]] result<void> wait(const acquire_options& options = {},
+                                  std::stop_token token = {}) const;
+  [[nodiscard]] awaitable<void> async_wait(const acquire_options& options = {},
+                                           std::stop_token token = {}) const;
   // The answer comes once, on the client's executor.
   void async_wait(const acquire_options& options, std::stop_token token,
-                  spi::function<void(result<void>)> done) const;
+                  move_only_function<void(result<void>)> done) const;
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

@@ -15,8 +15,8 @@ namespace holdfast::mariadb {
 struct transaction_lock_options {
   // How long to wait while another transaction has it, in whole seconds, rounded up. Zero: not at all.
   duration wait{};
-  // Locks of two namespaces never meet. 0 to 64 of [A-Za-z0-9._-].
-  std::string space{};
+  // Names in different namespaces never conflict. 0 to 64 of [A-Za-z0-9._-].
+  std::string name_space{};
   // Of holdfast's tables, in the connection's database. They must be there: any client of mariadb://
   // with strategy=row or strategy=session makes them.
   std::string prefix = "holdfast_";
@@ -34,7 +34,7 @@ struct transaction_lock_options {
 // server rolls whole transactions back when a wait times out (innodb_rollback_on_timeout); or holdfast's
 // tables are not there. unavailable: the connection broke, or the server chose this transaction to
 // break a dead-lock and has rolled it back.
-result<fence_token> lock_in_transaction(st_mysql* connection, const std::string& name,
-                                        const transaction_lock_options& options = {});
+[[nodiscard]] result<fence_token> lock_in_transaction(st_mysql* connection, const std::string& name,
+                                                      const transaction_lock_options& options = {});
 
 }  // namespace holdfast::mariadb

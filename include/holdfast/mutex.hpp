@@ -35,27 +35,37 @@ class mutex {
   // Throws lock_error(invalid) if the name is not 1 to 512 bytes of UTF-8 without control
   // characters, or an option is out of its limits. Sends nothing.
   mutex(const client& client, std::string name, const lock_options& options = {});
+  // The same for a name from outside: answers invalid where the constructor throws it.
+  [[nodiscard]] static result<mutex> make(const client& client, std::string name,
+                                          const lock_options& options = {});
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
+  // So that locks can live in a std::vector. Only while the std face of neither is locked or being
+  // locked: an assertion, on in release builds too. What was moved from is for destruction and
+  // assignment only.
+  mutex(mutex&& other) noexcept;
+  mutex& operator=(mutex&& other) noexcept;
   ~mutex();  // unlocks if locked by the std face
 
   // busy (wait was zero), timed_out, cancelled, unavailable, ... Never re-enters: on the thread that
   // holds already it waits like a stranger, and the event self_wait is raised.
-  result<holdfast::lease> acquire(const acquire_options& options = {}, std::stop_token token = {});
-  // The same, waiting in a coroutine or answered by a callback on the client's executor.
+  [[nodiscard]] result<holdfast::lease> acquire(const acquire_options& options = {},
+                                                std::stop_token token = {});
+  // The same, waiting in a coroutine or answered by a callback. Where that goes on is decided by the
+  // rule in <holdfast/awaitable.hpp>: by default on the client's own thread, where nothing may block.
   acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {});
   void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done);
 
   // Lockable and TimedLockable. They throw lock_error for everything but "not free in time"; so
   // try_lock() throws when the engine is down, it does not answer false.
   void lock();
-  bool try_lock();
+  [[nodiscard]] bool try_lock();
   template <class Rep, class Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return lock_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
     return lock_within(detail::patience_until(deadline));
   }
   void unlock() noexcept;

@@ -15,8 +15,8 @@ namespace holdfast::postgresql {
 struct transaction_lock_options {
   // How long to wait while another transaction has it. Zero: not at all (a millisecond).
   duration wait{};
-  // Locks of two namespaces never meet. 0 to 64 of [A-Za-z0-9._-].
-  std::string space{};
+  // Names in different namespaces never conflict. 0 to 64 of [A-Za-z0-9._-].
+  std::string name_space{};
   // Where holdfast's tables are. They must be there: any client of postgresql:// makes them.
   std::string schema = "holdfast";
 };
@@ -31,7 +31,7 @@ struct transaction_lock_options {
 // busy (wait is zero) or timed_out: another transaction has it; the caller's goes on. invalid: a
 // name out of its limits, or no transaction is open, or it has failed. unsupported: not READ
 // COMMITTED; or holdfast's tables are not there. unavailable: the connection broke.
-result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& name,
-                                        const transaction_lock_options& options = {});
+[[nodiscard]] result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& name,
+                                                      const transaction_lock_options& options = {});
 
 }  // namespace holdfast::postgresql

@@ -18,19 +18,24 @@ namespace holdfast {
 class recursive_mutex {
  public:
   recursive_mutex(const client& client, std::string name, const lock_options& options = {});
+  // The same for a name from outside: answers invalid where the constructor throws it.
+  [[nodiscard]] static result<recursive_mutex> make(const client& client, std::string name,
+                                                    const lock_options& options = {});
   recursive_mutex(const recursive_mutex&) = delete;
   recursive_mutex& operator=(const recursive_mutex&) = delete;
+  recursive_mutex(recursive_mutex&&) noexcept = default;
+  recursive_mutex& operator=(recursive_mutex&&) noexcept = default;
   ~recursive_mutex() = default;  // entries belong to threads, not to this object
 
   // Lockable and TimedLockable; as mutex's, but for re-entrance.
   void lock();
-  bool try_lock();
+  [[nodiscard]] bool try_lock();
   template <class Rep, class Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return lock_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
     return lock_within(detail::patience_until(deadline));
   }
   void unlock() noexcept;

@@ -27,17 +27,24 @@ namespace holdfast {
 class shared_mutex {
  public:
   shared_mutex(const client& client, std::string name, const lock_options& options = {});
+  // The same for a name from outside: answers invalid where the constructor throws it.
+  [[nodiscard]] static result<shared_mutex> make(const client& client, std::string name,
+                                                 const lock_options& options = {});
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
+  // As mutex's: only while the std face of neither is in use.
+  shared_mutex(shared_mutex&& other) noexcept;
+  shared_mutex& operator=(shared_mutex&& other) noexcept;
   ~shared_mutex();  // gives back what the std face still holds
 
   // Value face: writing.
-  result<holdfast::lease> acquire(const acquire_options& options = {}, std::stop_token token = {});
+  [[nodiscard]] result<holdfast::lease> acquire(const acquire_options& options = {},
+                                                std::stop_token token = {});
   acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {});
   void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done);
   // Value face: reading.
-  result<holdfast::lease> acquire_shared(const acquire_options& options = {},
-                                         std::stop_token token = {});
+  [[nodiscard]] result<holdfast::lease> acquire_shared(const acquire_options& options = {},
+                                                       std::stop_token token = {});
   acquire_awaitable async_acquire_shared(const acquire_options& options = {},
                                          std::stop_token token = {});
   void async_acquire_shared(const acquire_options& options, std::stop_token token,
@@ -46,33 +53,36 @@ class shared_mutex {
   // From reader to writer without letting go: only for the sole reader with no other upgrade
   // pending, else would_deadlock at once, and the lease stays what it was. A new fence. lost: the
   // lease has ended; not_held: it is none of this lock.
-  result<void> try_upgrade(holdfast::lease& reader);
+  [[nodiscard]] result<void> try_upgrade(holdfast::lease& reader);
+  awaitable<void> async_try_upgrade(holdfast::lease& reader);
   // From writer to reader without letting go: no writer gets in between, waiting readers do. A new
   // fence. Errors as above; without an answer (unavailable) it may be either, and asking again tells.
   // From then on try_upgrade answers unavailable: the lost downgrade might still arrive.
-  result<void> downgrade(holdfast::lease& writer);
+  [[nodiscard]] result<void> downgrade(holdfast::lease& writer);
+  awaitable<void> async_downgrade(holdfast::lease& writer);
 
   // Std face: SharedTimedLockable. As mutex's.
   void lock();
-  bool try_lock();
+  [[nodiscard]] bool try_lock();
   template <class Rep, class Period>
-  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return lock_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
-  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
     return lock_within(detail::patience_until(deadline));
   }
   void unlock() noexcept;
 
   void lock_shared();
-  bool try_lock_shared();
+  [[nodiscard]] bool try_lock_shared();
   template <class Rep, class Period>
-  bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
+  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
     return lock_shared_within(detail::patience_for(wait));
   }
   template <class Clock, class Duration>
-  bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+  [[nodiscard]] bool try_lock_shared_until(
+      const std::chrono::time_point<Clock, Duration>& deadline) {
     return lock_shared_within(detail::patience_until(deadline));
   }
   // Gives back the caller's own, else any: they are interchangeable, so that a std::shared_lock may
@@ -81,8 +91,15 @@ class shared_mutex {
 
   // The writer's lease of the std face; only between lock() and unlock(), on the thread that locked.
   [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
+  // The reader's; only between lock_shared() and unlock_shared(), on the thread that locked. One that
+  // holds nothing where this thread has not locked.
+  [[nodiscard]] const holdfast::lease& shared_lease() const noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return writer_.name(); }
+
+  // For the primitives of this library.
+  [[nodiscard]] const detail::seeker& inside() const noexcept { return writer_; }
+  [[nodiscard]] const detail::seeker& inside_shared() const noexcept { return reader_; }
 
  private:
   bool lock_within(duration wait);
@@ -94,7 +111,7 @@ class shared_mutex {
   holdfast::lease lease_;
   std::uint64_t owner_ = 0;  // the thread
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::multimap<std::uint64_t, holdfast::lease> readers_;  // guarded by mutex_; by thread
 };
 

@@ -172,13 +172,11 @@ void labourer::take_several() {
   }
   std::swap(group[0], group[random_.below(group.size())]);
   group.resize(2);
-  std::vector<std::unique_ptr<mutex>> locks;
-  std::vector<mutex*> pointers;
+  std::vector<lock_part> locks;
   std::vector<sim::record> lines;
   for (const std::size_t which : group) {
-    locks.push_back(std::make_unique<mutex>(
-        place_.client, place_.sent.prefix + place_.resources[which].name, how(place_.sent.wanted)));
-    pointers.push_back(locks.back().get());
+    locks.emplace_back(mutex(place_.client, place_.sent.prefix + place_.resources[which].name,
+                             how(place_.sent.wanted)));
     // It blocks on one at a time, and which one is its own affair: not counted as waiting.
     sim::record line = request(which);
     line.kind = sim::what::acquire_invoked;
@@ -186,7 +184,7 @@ void labourer::take_several() {
     place_.history.add(line);
     lines.push_back(line);
   }
-  multi_lock both(pointers);
+  multi_lock both(std::move(locks));
   auto granted = both.acquire({.wait = longest_wait}, place_.stop);
   if (!granted) {
     for (const sim::record& line : lines) failed(line, granted.error());

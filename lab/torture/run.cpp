@@ -33,7 +33,7 @@ client connect(const std::string& url, const std::string& password, const std::s
   const auto answers = [&] {
     client_options options;
     options.password = password;
-    options.space = space;
+    options.name_space = space;
     opened = client::open(url, std::move(options));
     return *opened || opened->error() != errc::unavailable;
   };
@@ -188,7 +188,7 @@ story hold(const setup& how, arena& engine, const onlooker& seen) {
   }
   merge(told.records, faults.records());
 
-  told.looked_for_leaks = looking.caps().lists;
+  told.looked_for_leaks = looking.caps().supports_listing;
   if (told.looked_for_leaks) {
     const bool lines_too = !clients.killed_any() || how.wanted.length >= long_run;
     const duration limit = clients.killed_any() && lines_too ? waiters_lease : duration{};

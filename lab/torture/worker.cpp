@@ -32,7 +32,7 @@ result<connection> open(const errand& sent, recorder& history) {
   if (!store) return tl::unexpected(store.error());
   auto witness = std::make_shared<witness_store>(*std::move(store), sent.start(), history);
   client_options options;
-  options.space = sent.space;
+  options.name_space = sent.space;
   auto opened = client::open(runtime, witness, std::move(options));
   if (!opened) return tl::unexpected(opened.error());
   return connection{std::move(witness), *std::move(opened)};

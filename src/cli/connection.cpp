@@ -1,7 +1,6 @@
 #include "cli/connection.hpp"
 
 #include "cli/default_file.hpp"
-#include "cli/late/library.hpp"
 #include "core/names.hpp"
 
 #include <holdfast/spi/url.hpp>
@@ -89,15 +88,11 @@ outcome<client> connect(const context& context, const address& to,
 outcome<client> connect(const address& to, credentials with, std::shared_ptr<observer> observer,
                         std::string payload, hand_over locally) {
   client_options options;
-  options.space = std::move(with.space);
+  options.name_space = std::move(with.space);
   options.password = std::move(with.password);
   options.observer = std::move(observer);
   options.payload = std::move(payload);
   options.hand_over_locally = locally == hand_over::within_process;
-  const auto driver = late::load_driver_of(to.engine);
-  if (!driver) {
-    return tl::unexpected(from_engine("cannot use the engine", to.engine, "open", driver.error()));
-  }
   auto opened = client::open(to.url, std::move(options));
   if (!opened) {
     return tl::unexpected(from_engine("cannot use the engine", to.engine, "open", opened.error()));

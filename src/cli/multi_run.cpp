@@ -16,13 +16,11 @@ int multi_run(const context& context, const hold_arguments& how) {
   for (const std::string& name : how.names) what += (what.empty() ? "'" : ", '") + name + "'";
   return run_holding(context, how, what,
                      [&](const client& client, std::stop_token token) -> result<grip> {
-                       std::vector<std::unique_ptr<mutex>> locks;
-                       std::vector<mutex*> pointers;
+                       std::vector<lock_part> parts;
                        for (const std::string& name : how.names) {
-                         locks.push_back(std::make_unique<mutex>(client, name, how.lock));
-                         pointers.push_back(locks.back().get());
+                         parts.emplace_back(mutex(client, name, how.lock));
                        }
-                       multi_lock all(pointers);
+                       multi_lock all(std::move(parts));
                        auto granted = all.acquire(how.acquire, std::move(token));
                        if (!granted) return tl::unexpected(std::move(granted.error()));
                        return grip(std::move(*granted));

@@ -73,7 +73,7 @@ result<void> engine::check(const request& request) const {
   if (lock.fair && !caps.fair) return lacks("fair locks");
   if (request.mode == spi::mode::shared && !caps.shared) return lacks("shared locks");
   if (request.mode == spi::mode::permit && !caps.permits) return lacks("semaphores");
-  if (request.role == spi::role::leader && !caps.tells) return lacks("elections");
+  if (request.role == spi::role::leader && !caps.reports_holders) return lacks("elections");
   return {};
 }
 
@@ -141,6 +141,24 @@ void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, 
                         .took = took,
                         .cause = why ? &*why : nullptr});
   });
+}
+
+void engine::deliver(spi::task work, const holdfast::executor& where) {
+  spi::task guarded = [work = std::move(work), owner = weak_from_this()]() mutable {
+    try {
+      work();
+    } catch (...) {
+      if (const auto alive = owner.lock()) alive->raise(event_kind::callback_threw, {});
+    }
+  };
+  const holdfast::executor& chosen = where ? where : settings_.executor;
+  if (!chosen) return runtime_->notify(std::move(guarded));
+  try {
+    chosen(std::move(guarded));
+  } catch (...) {
+    // The task is gone; a lease in it gives itself back.
+    raise(event_kind::callback_threw, {});
+  }
 }
 
 void engine::enlist(const std::shared_ptr<claim_runner>& runner) {

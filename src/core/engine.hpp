@@ -15,6 +15,7 @@
 #include "core/limits.hpp"
 #include "core/watchdog.hpp"
 
+#include <holdfast/awaitable.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/spi/runtime.hpp>
@@ -57,6 +58,7 @@ struct engine_settings {
   bool hand_over_locally = true;  // threads of this process pass a lock on
   retry_policy retry{};           // of requests that have none of their own
   std::shared_ptr<holdfast::observer> observer;
+  holdfast::executor executor{};  // for user code; empty: the runtime's notifier
 };
 
 class engine : public std::enable_shared_from_this<engine> {
@@ -98,6 +100,8 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool observed() const noexcept { return settings_.observer != nullptr; }
   void raise(event_kind kind, const spi::claim& claim, fence_token fence = {}, duration took = {},
              const error* cause = nullptr);
+  // Runs user code on `where`, else on the executor; what it throws is swallowed and raised as an event.
+  void deliver(spi::task work, const holdfast::executor& where = {});
   void enlist(const std::shared_ptr<claim_runner>& runner);
   void discharge(claim_runner& runner) noexcept;
   void answered() noexcept { pending_.fetch_sub(1, std::memory_order_relaxed); }

@@ -3,6 +3,12 @@
 #include "core/claim_runner.hpp"
 #include "core/gate.hpp"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::core {
@@ -15,7 +21,10 @@ hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fen
       at_gate_(gate != nullptr),
       gate_(std::move(gate)) {}
 
-hold::~hold() { release(); }
+hold::~hold() {
+  release();
+  if (lost_descriptor_ >= 0) ::close(lost_descriptor_);
+}
 
 bool hold::valid() const noexcept {
   if (state_.load(std::memory_order_acquire) != state::held) return false;
@@ -40,16 +49,74 @@ const std::shared_ptr<spi::runtime>& hold::runtime() const noexcept {
   return runner_->owner().shared_runtime();
 }
 
+std::shared_ptr<engine> hold::owner() const { return runner_->owner().shared_from_this(); }
+
 const spi::claim& hold::claim() const noexcept { return runner_->claim(); }
 
 std::stop_token hold::lost() {
   const std::lock_guard lock(mutex_);
   if (!lost_) lost_.emplace();
   // After the fact: nobody listens on this source yet, so no callback runs here.
-  const bool gone =
-      state_.load(std::memory_order_acquire) == state::lost || runner_->owner().runtime().forked();
-  if (gone) lost_->request_stop();
+  if (gone()) lost_->request_stop();
   return lost_->get_token();
+}
+
+bool hold::gone() const noexcept {
+  return state_.load() == state::lost || runner_->owner().runtime().forked();
+}
+
+std::uint64_t hold::watch_end(spi::completion<void> told) {
+  std::uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_watch_++;
+    end_watches_.push_back({id, std::move(told)});
+  }
+  // Sequentially consistent with leave_held(): one of the two sees the other.
+  end_watched_.store(true);
+  if (gone()) {
+    tell_ended({});
+  } else if (state_.load() == state::released) {
+    tell_ended(failure(errc::not_held, "released"));
+  }
+  return id;
+}
+
+void hold::ignore_end(std::uint64_t id) noexcept {
+  spi::completion<void> dropped;  // destroyed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  for (auto each = end_watches_.begin(); each != end_watches_.end(); ++each) {
+    if (each->id != id) continue;
+    dropped = std::move(each->told);
+    end_watches_.erase(each);
+    return;
+  }
+}
+
+void hold::tell_ended(const result<void>& how) noexcept {
+  if (!end_watched_.load()) return;
+  std::vector<end_watch> told;
+  {
+    const std::lock_guard lock(mutex_);
+    told.swap(end_watches_);
+    if (how && lost_descriptor_ >= 0) ::eventfd_write(lost_descriptor_, 1);
+  }
+  for (end_watch& each : told) each.told(how);
+}
+
+result<int> hold::lost_descriptor() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost_descriptor_ < 0) lost_descriptor_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lost_descriptor_ < 0) {
+      return failure(errc::overloaded, std::string("no descriptor for lost_fd: ") +
+                                           std::generic_category().message(errno));
+    }
+  }
+  end_watched_.store(true);
+  if (gone()) tell_ended({});
+  const std::lock_guard lock(mutex_);
+  return lost_descriptor_;
 }
 
 std::stop_token hold::wanted() {
@@ -61,7 +128,7 @@ std::stop_token hold::wanted() {
 
 bool hold::leave_held(state to) noexcept {
   state expected = state::held;
-  return state_.compare_exchange_strong(expected, to, std::memory_order_acq_rel);
+  return state_.compare_exchange_strong(expected, to);
 }
 
 void hold::disown() noexcept { leave_held(state::released); }
@@ -82,6 +149,7 @@ void hold::release(spi::completion<void> done) {
     return;
   }
   runner_->detach();
+  tell_ended(failure(errc::not_held, "released"));
   const time_point now = owner.runtime().now();
   if (owner.observed()) owner.raise(event_kind::released, runner_->claim(), fence(), now - since_);
   const std::shared_ptr<gate> left = take_gate();
@@ -136,6 +204,7 @@ void hold::tell_lost(const error&) noexcept {
     runner_->owner().runtime().notify(
         [source = std::move(*source)]() mutable { source.request_stop(); });
   }
+  tell_ended({});
   leave_gate();
 }
 

@@ -12,15 +12,18 @@
 #include <holdfast/spi/store.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace holdfast::core {
 
 class claim_runner;
+class engine;
 class gate;
 
 class hold : public std::enable_shared_from_this<hold> {
@@ -39,9 +42,18 @@ class hold : public std::enable_shared_from_this<hold> {
   [[nodiscard]] bool degraded() const noexcept;
   [[nodiscard]] const spi::claim& claim() const noexcept;
   [[nodiscard]] const std::shared_ptr<spi::runtime>& runtime() const noexcept;
+  [[nodiscard]] std::shared_ptr<engine> owner() const;
   [[nodiscard]] time_point since() const noexcept { return since_; }
   [[nodiscard]] std::stop_token lost();
   [[nodiscard]] std::stop_token wanted();
+
+  // Tells once, on any thread, under no lock: ok when it is lost; not_held when it is released first. At
+  // once where it has ended. The id is for ignore_end(), after which nothing is told any more, but by a
+  // call that has begun.
+  std::uint64_t watch_end(spi::completion<void> told);
+  void ignore_end(std::uint64_t id) noexcept;
+  // Readable once it is lost; made when asked for, closed with this object.
+  [[nodiscard]] result<int> lost_descriptor();
 
   // ok; lost (it was gone before); unavailable (goes on in the background); not_held (released
   // before).
@@ -67,7 +79,14 @@ class hold : public std::enable_shared_from_this<hold> {
  private:
   enum class state : std::uint8_t { held, lost, released };
 
+  struct end_watch {
+    std::uint64_t id;
+    spi::completion<void> told;
+  };
+
   bool leave_held(state to) noexcept;
+  [[nodiscard]] bool gone() const noexcept;
+  void tell_ended(const result<void>& how) noexcept;
   // The gate, if it was still ours to leave or to pass on; null otherwise.
   std::shared_ptr<gate> take_gate() noexcept;
   void leave_gate() noexcept;
@@ -82,7 +101,11 @@ class hold : public std::enable_shared_from_this<hold> {
               // may own this hold
   std::atomic<bool> downgrade_unanswered_{false};
 
+  std::atomic<bool> end_watched_{false};
   std::mutex mutex_;
+  std::vector<end_watch> end_watches_;      // guarded by mutex_
+  std::uint64_t next_watch_ = 1;            // guarded by mutex_
+  int lost_descriptor_ = -1;                // guarded by mutex_
   bool wanted_told_ = false;                // guarded by mutex_
   std::optional<std::stop_source> lost_;    // guarded by mutex_; made when asked for
   std::optional<std::stop_source> wanted_;  // guarded by mutex_; made when asked for

@@ -1,14 +1,50 @@
 #include <holdfast/result.hpp>
 
+#include <optional>
+
 namespace holdfast {
 
 namespace {
+
+std::optional<std::errc> counterpart(errc code) noexcept {
+  switch (code) {
+    case errc::busy:
+      return std::errc::device_or_resource_busy;
+    case errc::timed_out:
+      return std::errc::timed_out;
+    case errc::cancelled:
+      return std::errc::operation_canceled;
+    case errc::not_held:
+      return std::errc::operation_not_permitted;  // as pthread_mutex_unlock
+    case errc::would_deadlock:
+      return std::errc::resource_deadlock_would_occur;
+    case errc::unavailable:
+      return std::errc::io_error;
+    case errc::denied:
+      return std::errc::permission_denied;
+    case errc::overloaded:
+      return std::errc::resource_unavailable_try_again;  // as pthread_mutex_lock, too deep
+    case errc::unsupported:
+      return std::errc::not_supported;
+    case errc::invalid:
+      return std::errc::invalid_argument;
+    case errc::lost:
+    case errc::conflict:
+    case errc::name_conflict:
+      break;
+  }
+  return std::nullopt;
+}
 
 class category final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "holdfast"; }
   [[nodiscard]] std::string message(int code) const override {
     return std::string(describe(static_cast<errc>(code)));
+  }
+  [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
+    const auto same = counterpart(static_cast<errc>(code));
+    return same ? std::make_error_condition(*same) : std::error_condition(code, *this);
   }
 };
 
@@ -62,6 +98,10 @@ std::string error::message() const {
 }
 
 lock_error::lock_error(const error& cause)
-    : std::system_error(make_error_code(cause.code), cause.detail) {}
+    : std::system_error(make_error_code(cause.code)),
+      text_(cause.message()),
+      cause_(std::make_shared<const error>(cause)) {}
+
+void detail::throw_lock_error(const error& cause) { throw lock_error(cause); }
 
 }  // namespace holdfast

@@ -28,7 +28,7 @@ std::string default_payload() {
 }
 
 result<void> complete(client_options& options) {
-  if (auto fine = core::check_space(options.space); !fine) return fine;
+  if (auto fine = core::check_space(options.name_space); !fine) return fine;
   if (options.payload.size() > core::longest_payload) {
     return failure(errc::invalid, "a payload has at most 256 bytes");
   }
@@ -46,7 +46,8 @@ core::engine_settings settings_from(const client_options& options) {
           .limit = {},
           .hand_over_locally = options.hand_over_locally,
           .retry = options.retry,
-          .observer = options.observer};
+          .observer = options.observer,
+          .executor = options.executor};
 }
 
 }  // namespace
@@ -96,23 +97,7 @@ std::vector<std::string> client::state::close() {
   return names ? *std::move(names) : core::engine::abandoned{};
 }
 
-void client::state::deliver(spi::function<void()> work) const {
-  spi::function<void()> guarded = [work = std::move(work),
-                                   owner = std::weak_ptr(engine)]() mutable {
-    try {
-      work();
-    } catch (...) {
-      if (const auto alive = owner.lock()) alive->raise(event_kind::callback_threw, {});
-    }
-  };
-  if (!options.executor) return runtime->notify(std::move(guarded));
-  try {
-    options.executor(std::move(guarded));
-  } catch (...) {
-    // The task is gone; a lease in it gives itself back.
-    engine->raise(event_kind::callback_threw, {});
-  }
-}
+void client::state::deliver(spi::task work) const { engine->deliver(std::move(work)); }
 
 spi::op_context client::state::soon() const {
   return {.deadline = runtime->now() + operator_limit};
@@ -154,25 +139,29 @@ result<void> usable(const client::state& state) {
 result<spi::resource_id> named(const client::state& state, const std::string& name) {
   if (auto fine = usable(state); !fine) return tl::unexpected(fine.error());
   if (auto fine = core::check_name(name); !fine) return tl::unexpected(fine.error());
-  return spi::resource_id{state.options.space, name};
+  return spi::resource_id{state.options.name_space, name};
 }
 
 }  // namespace
 
-result<spi::resource_state> client::inspect(const std::string& name) const {
-  const auto resource = named(*state_, name);
-  if (!resource) return tl::unexpected(resource.error());
-  return wait_for<spi::resource_state>(
-      state_->runtime, [&](spi::completion<spi::resource_state> done) {
-        state_->engine->store().inspect(*resource, state_->soon(), std::move(done));
-      });
+void client::state::inspect(const std::string& name, spi::completion<resource_state> done) const {
+  const auto resource = named(*this, name);
+  if (!resource) return done(tl::unexpected(resource.error()));
+  engine->store().inspect(*resource, soon(), std::move(done));
+}
+
+result<resource_state> client::inspect(const std::string& name) const {
+  return wait_for<resource_state>(state_->runtime, [&](spi::completion<resource_state> done) {
+    state_->inspect(name, std::move(done));
+  });
 }
 
 result<std::vector<spi::resource_summary>> client::list(const std::string& prefix) const {
   using answer = std::vector<spi::resource_summary>;
   if (auto fine = usable(*state_); !fine) return tl::unexpected(fine.error());
   return wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
-    state_->engine->store().list(state_->options.space, prefix, state_->soon(), std::move(done));
+    state_->engine->store().list(state_->options.name_space, prefix, state_->soon(),
+                                 std::move(done));
   });
 }
 
@@ -187,19 +176,19 @@ result<std::vector<spi::holder>> client::revoke(const std::string& name, spi::re
 }
 
 result<std::unique_ptr<spi::subscription>> client::observe(
-    const std::string& name, spi::function<void(const spi::store_event&)> sink) const {
+    const std::string& name, move_only_function<void(const lock_event&)> sink) const {
   if (auto fine = usable(*state_); !fine) return tl::unexpected(fine.error());
   if (!name.empty()) {
     if (auto fine = core::check_name(name); !fine) return tl::unexpected(fine.error());
   }
   struct listener {
-    spi::function<void(const spi::store_event&)> sink;
+    move_only_function<void(const lock_event&)> sink;
     call_guard calls;
   };
   auto shared = std::make_shared<listener>();
   shared->sink = std::move(sink);
   auto made = state_->engine->store().observe(
-      {state_->options.space, name},
+      {state_->options.name_space, name},
       [shared, weak = std::weak_ptr(state_)](const spi::store_event& event) {
         const auto alive = weak.lock();
         if (!alive) return;

@@ -7,6 +7,8 @@
 #include "primitives/wait_registry.hpp"
 
 #include <holdfast/client.hpp>
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
 
 #include <memory>
 #include <string>
@@ -23,8 +25,10 @@ struct client::state {
 
   std::vector<std::string> close();
   // Runs user code on the executor; what it throws is swallowed and raised as an event.
-  void deliver(spi::function<void()> work) const;
+  void deliver(spi::task work) const;
   [[nodiscard]] spi::op_context soon() const;
+  // invalid and cancelled are answered at once.
+  void inspect(const std::string& name, spi::completion<resource_state> done) const;
 
   const client_options options;
   const std::shared_ptr<spi::reactor> runtime;

@@ -1,5 +1,7 @@
 #include "core/names.hpp"
 #include "primitives/election_watch.hpp"
+#include "primitives/made.hpp"
+#include "primitives/operation.hpp"
 #include "primitives/seeker_inside.hpp"
 
 #include <holdfast/election.hpp>
@@ -25,7 +27,7 @@ std::string checked(const std::string& id) {
 // A leader that nobody can be told of is none.
 result<void> elects(const client& client) {
   const spi::caps& caps = client.caps();
-  if (caps.tells) return {};
+  if (caps.reports_holders) return {};
   return failure(errc::unsupported, caps.engine + " has no elections");
 }
 
@@ -62,11 +64,35 @@ void election::async_campaign(const acquire_options& options, std::stop_token to
   seeker_.async_acquire(options, std::move(token), std::move(done));
 }
 
-result<std::optional<leader_info>> election::leader() const {
-  if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
-  const auto state = client_.inspect(name());
+namespace {
+
+result<std::optional<leader_info>> leader_seen(const result<resource_state>& state) {
   if (!state) return tl::unexpected(state.error());
   return leader_of(*state);
+}
+
+}  // namespace
+
+result<election> election::make(const client& client, std::string name, const std::string& id,
+                                const lock_options& options) {
+  return detail::made([&] { return election(client, std::move(name), id, options); });
+}
+
+result<std::optional<leader_info>> election::leader() const {
+  if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
+  return leader_seen(client_.inspect(name()));
+}
+
+awaitable<std::optional<leader_info>> election::async_leader() const {
+  using answer = std::optional<leader_info>;
+  if (auto fine = elects(client_); !fine) return detail::make_refusal<answer>(fine.error());
+  return detail::make_awaitable<answer>(
+      client_.inside()->engine,
+      [state = client_.inside(), name = name()](spi::completion<answer> done) {
+        state->inspect(name, [done = std::move(done)](const result<resource_state>& seen) mutable {
+          done(leader_seen(seen));
+        });
+      });
 }
 
 result<std::unique_ptr<spi::subscription>> election::observe(

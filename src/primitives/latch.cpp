@@ -2,12 +2,16 @@
 #include "core/names.hpp"
 #include "primitives/client_state.hpp"
 #include "primitives/latch_wait.hpp"
-#include "primitives/pause.hpp"
+#include "primitives/made.hpp"
+#include "primitives/operation.hpp"
 #include "primitives/wait_for.hpp"
 
 #include <holdfast/latch.hpp>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace holdfast {
@@ -42,27 +46,144 @@ result<void> latches_usable(const client::state& state) {
   return {};
 }
 
-result<spi::latch_state> change(const client::state& state, const spi::resource_id& resource,
-                                const spi::latch_change& wish) {
-  if (auto fine = latches_usable(state); !fine) return tl::unexpected(fine.error());
-  const retry_policy& retry = state.options.retry;
-  const time_point deadline = state.runtime->now() + std::min(change_limit, retry.within);
-  core::backoff backoff(retry);
-  for (std::uint32_t attempts = 1;; ++attempts) {
-    const time_point now = state.runtime->now();
-    const spi::op_context context{.deadline = std::min(deadline, now + one_try)};
-    auto answer =
-        wait_for<spi::latch_state>(state.runtime, [&](spi::completion<spi::latch_state> done) {
-          state.engine->store().change_latch(resource, wish, context, std::move(done));
-        });
-    if (answer || !(answer.error() == errc::unavailable) || state.engine->inert()) return answer;
-    if (attempts >= retry.attempts) return answer;
-    const duration step = backoff.next(state.runtime->random());
-    const time_point next = state.runtime->now() + step;
-    if (next >= deadline) return answer;
-    detail::pause_until(state.runtime, next);
+// One change from the call to its answer, repeated under the same id while there is none. Thread-safe.
+class latch_update : public std::enable_shared_from_this<latch_update> {
+ public:
+  latch_update(std::shared_ptr<client::state> client, spi::resource_id resource,
+               const spi::latch_change& wish, spi::completion<spi::latch_state> done)
+      : client_(std::move(client)),
+        resource_(std::move(resource)),
+        wish_(wish),
+        deadline_(client_->runtime->now() + std::min(change_limit, client_->options.retry.within)),
+        backoff_(client_->options.retry),
+        done_(std::move(done)) {}
+
+  void send() {
+    if (auto fine = latches_usable(*client_); !fine) return done_(tl::unexpected(fine.error()));
+    const time_point now = client_->runtime->now();
+    const spi::op_context context{.deadline = std::min(deadline_, now + one_try)};
+    client_->engine->store().change_latch(
+        resource_, wish_, context,
+        [self = shared_from_this()](result<spi::latch_state> answer) { self->answered(answer); });
   }
+
+ private:
+  void answered(const result<spi::latch_state>& answer) {
+    const bool definite = answer || !(answer.error() == errc::unavailable);
+    if (definite || client_->engine->inert()) return done_(answer);
+    if (++attempts_ >= client_->options.retry.attempts) return done_(answer);
+    const time_point next = client_->runtime->now() + backoff_.next(client_->runtime->random());
+    if (next >= deadline_) return done_(answer);
+    client_->runtime->at(next, [self = shared_from_this()] { self->send(); });
+  }
+
+  const std::shared_ptr<client::state> client_;
+  const spi::resource_id resource_;
+  const spi::latch_change wish_;
+  const time_point deadline_;
+  // Touched by one try after the other.
+  std::uint32_t attempts_ = 0;
+  core::backoff backoff_;
+  spi::completion<spi::latch_state> done_;
+};
+
+using latch_verb = move_only_function<void(spi::completion<spi::latch_state>)>;
+
+// The verbs as they are begun by the blocking and the asynchronous calls alike.
+latch_verb changing(const std::shared_ptr<client::state>& state, const std::string& name,
+                    const spi::latch_change& wish) {
+  return [state, resource = spi::resource_id{state->options.name_space, name},
+          wish](spi::completion<spi::latch_state> done) {
+    std::make_shared<latch_update>(state, resource, wish, std::move(done))->send();
+  };
 }
+
+latch_verb reading_latch(const std::shared_ptr<client::state>& state, const std::string& name) {
+  return [state, name](spi::completion<spi::latch_state> done) {
+    if (auto fine = latches_usable(*state); !fine) return done(tl::unexpected(fine.error()));
+    state->engine->store().read_latch({state->options.name_space, name}, state->soon(),
+                                      std::move(done));
+  };
+}
+
+// What the caller is answered.
+result<void> as_done(const result<spi::latch_state>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  return {};
+}
+result<std::uint32_t> as_count(const result<spi::latch_state>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  return answer->count.value_or(0);
+}
+result<std::optional<std::uint32_t>> as_optional_count(const result<spi::latch_state>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  return answer->count;
+}
+
+template <class T>
+awaitable<T> awaiting(const std::shared_ptr<client::state>& state, latch_verb verb,
+                      result<T> (*answer_of)(const result<spi::latch_state>&)) {
+  return detail::make_awaitable<T>(
+      state->engine, [verb = std::move(verb), answer_of](spi::completion<T> done) mutable {
+        verb([done = std::move(done), answer_of](const result<spi::latch_state>& answer) mutable {
+          done(answer_of(answer));
+        });
+      });
+}
+
+result<spi::latch_state> blocking(const client::state& state, latch_verb verb) {
+  return wait_for<spi::latch_state>(state.runtime, std::move(verb));
+}
+
+result<void> check_count(std::uint32_t count, const char* why) {
+  if (count == 0 || count > greatest_count) return failure(errc::invalid, why);
+  return {};
+}
+
+constexpr const char* bad_set = "a latch is set to 1 to 1,000,000";
+constexpr const char* bad_count_down = "a latch is counted down by 1 to 1,000,000";
+
+class latch_operation final : public detail::client_operation<void> {
+ public:
+  latch_operation(std::shared_ptr<client::state> client, const std::string& name,
+                  const acquire_options& options, std::stop_token token)
+      : client_operation<void>(client->engine),
+        client_(std::move(client)),
+        name_(name),
+        wait_(options.wait),
+        token_(std::move(token)) {}
+
+  void cancel() noexcept override {
+    std::shared_ptr<latch_wait> wait;
+    {
+      const std::lock_guard lock(mutex_);
+      wait = waiting_;
+    }
+    if (wait) wait->cancel({errc::cancelled, "cancelled while waiting"});
+  }
+
+ private:
+  void begin() override {
+    const auto self = std::static_pointer_cast<latch_operation>(shared_from_this());
+    if (wait_ < duration{0}) return arrived(failure(errc::invalid, "wait must not be negative"));
+    if (auto fine = latches_usable(*client_); !fine) return arrived(std::move(fine));
+    auto wait = std::make_shared<latch_wait>(
+        client_, spi::resource_id{client_->options.name_space, name_}, wait_,
+        [self](result<void> answer) { self->arrived(std::move(answer)); });
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_ = wait;
+    }
+    wait->start(std::move(token_));
+  }
+
+  const std::shared_ptr<client::state> client_;
+  const std::string name_;
+  const duration wait_;
+  std::stop_token token_;
+  std::mutex mutex_;
+  std::shared_ptr<latch_wait> waiting_;  // guarded by mutex_
+};
 
 }  // namespace
 
@@ -84,43 +205,67 @@ latch::latch(const client& client, std::string name, const latch_options& option
   }
 }
 
+result<latch> latch::make(const client& client, std::string name, const latch_options& options) {
+  return detail::made([&] { return latch(client, std::move(name), options); });
+}
+
+namespace {
+
+spi::latch_change setting(const client::state& state, std::uint32_t count,
+                          const latch_options& options) {
+  return {.what = spi::latch_change::kind::set,
+          .count = count,
+          .id = state.engine->new_claim_id(),
+          .life = options.life};
+}
+
+spi::latch_change counting_down(const client::state& state, std::uint32_t by,
+                                const std::optional<countdown_id>& id,
+                                const latch_options& options) {
+  return {.what = spi::latch_change::kind::down,
+          .count = by,
+          .id = id ? id_from(*id) : state.engine->new_claim_id(),
+          .life = options.life};
+}
+
+}  // namespace
+
 result<void> latch::set(std::uint32_t count) {
-  if (count == 0 || count > greatest_count) {
-    return failure(errc::invalid, "a latch is set to 1 to 1,000,000");
-  }
-  const client::state& state = *client_.inside();
-  const auto answer = change(state, {state.options.space, name_},
-                             {.what = spi::latch_change::kind::set,
-                              .count = count,
-                              .id = state.engine->new_claim_id(),
-                              .life = options_.life});
-  if (!answer) return tl::unexpected(answer.error());
-  return {};
+  if (auto fine = check_count(count, bad_set); !fine) return fine;
+  const auto& state = client_.inside();
+  return as_done(blocking(*state, changing(state, name_, setting(*state, count, options_))));
+}
+
+awaitable<void> latch::async_set(std::uint32_t count) {
+  if (auto fine = check_count(count, bad_set); !fine)
+    return detail::make_refusal<void>(fine.error());
+  const auto& state = client_.inside();
+  return awaiting(state, changing(state, name_, setting(*state, count, options_)), as_done);
 }
 
 result<std::uint32_t> latch::count_down(std::uint32_t by, std::optional<countdown_id> id) {
-  if (by == 0 || by > greatest_count) {
-    return failure(errc::invalid, "a latch is counted down by 1 to 1,000,000");
+  if (auto fine = check_count(by, bad_count_down); !fine) return tl::unexpected(fine.error());
+  const auto& state = client_.inside();
+  return as_count(
+      blocking(*state, changing(state, name_, counting_down(*state, by, id, options_))));
+}
+
+awaitable<std::uint32_t> latch::async_count_down(std::uint32_t by, std::optional<countdown_id> id) {
+  if (auto fine = check_count(by, bad_count_down); !fine) {
+    return detail::make_refusal<std::uint32_t>(fine.error());
   }
-  const client::state& state = *client_.inside();
-  const auto answer = change(state, {state.options.space, name_},
-                             {.what = spi::latch_change::kind::down,
-                              .count = by,
-                              .id = id ? id_from(*id) : state.engine->new_claim_id(),
-                              .life = options_.life});
-  if (!answer) return tl::unexpected(answer.error());
-  return answer->count.value_or(0);
+  const auto& state = client_.inside();
+  return awaiting(state, changing(state, name_, counting_down(*state, by, id, options_)), as_count);
 }
 
 result<std::optional<std::uint32_t>> latch::count() const {
-  const client::state& state = *client_.inside();
-  if (auto fine = latches_usable(state); !fine) return tl::unexpected(fine.error());
-  const auto answer = wait_for<
-      spi::latch_state>(state.runtime, [&](spi::completion<spi::latch_state> done) {
-    state.engine->store().read_latch({state.options.space, name_}, state.soon(), std::move(done));
-  });
-  if (!answer) return tl::unexpected(answer.error());
-  return answer->count;
+  const auto& state = client_.inside();
+  return as_optional_count(blocking(*state, reading_latch(state, name_)));
+}
+
+awaitable<std::optional<std::uint32_t>> latch::async_count() const {
+  const auto& state = client_.inside();
+  return awaiting(state, reading_latch(state, name_), as_optional_count);
 }
 
 result<void> latch::wait(const acquire_options& options, std::stop_token token) const {
@@ -128,27 +273,20 @@ result<void> latch::wait(const acquire_options& options, std::stop_token token) 
   if (options.wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
   if (auto fine = latches_usable(*state); !fine) return fine;
   return wait_for<void>(state->runtime, [&](spi::completion<void> done) {
-    std::make_shared<latch_wait>(state, spi::resource_id{state->options.space, name_}, options.wait,
-                                 std::move(done))
+    std::make_shared<latch_wait>(state, spi::resource_id{state->options.name_space, name_},
+                                 options.wait, std::move(done))
         ->start(std::move(token));
   });
 }
 
+awaitable<void> latch::async_wait(const acquire_options& options, std::stop_token token) const {
+  return awaitable<void>(
+      std::make_shared<latch_operation>(client_.inside(), name_, options, std::move(token)));
+}
+
 void latch::async_wait(const acquire_options& options, std::stop_token token,
-                       spi::function<void(result<void>)> done) const {
-  const auto& state = client_.inside();
-  spi::completion<void> deliver = [state, done = std::move(done)](result<void> answer) mutable {
-    state->deliver([done = std::move(done), answer = std::move(answer)]() mutable {
-      done(std::move(answer));
-    });
-  };
-  if (options.wait < duration{0}) {
-    return deliver(failure(errc::invalid, "wait must not be negative"));
-  }
-  if (auto fine = latches_usable(*state); !fine) return deliver(std::move(fine));
-  std::make_shared<latch_wait>(state, spi::resource_id{state->options.space, name_}, options.wait,
-                               std::move(deliver))
-      ->start(std::move(token));
+                       move_only_function<void(result<void>)> done) const {
+  async_wait(options, std::move(token)).then(std::move(done));
 }
 
 }  // namespace holdfast

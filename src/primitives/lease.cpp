@@ -1,12 +1,85 @@
 #include "core/hold.hpp"
+#include "primitives/operation.hpp"
 #include "primitives/wait_for.hpp"
 
 #include <holdfast/lease.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace holdfast {
+
+namespace {
+
+const error nothing_held{errc::not_held, "this lease holds nothing"};
+
+// Whatever comes first ends the wait: the loss, the release, the time, the token.
+class lost_meeting {
+ public:
+  explicit lost_meeting(std::shared_ptr<spi::runtime> runtime) : meeting_(std::move(runtime)) {}
+
+  void end(result<void> how) {
+    if (!ended_.exchange(true)) meeting_.arrive(std::move(how));
+  }
+  result<void> wait() { return meeting_.wait(); }
+
+ private:
+  rendezvous<void> meeting_;
+  std::atomic<bool> ended_{false};
+};
+
+class loss_operation final : public detail::client_operation<void> {
+ public:
+  explicit loss_operation(std::shared_ptr<core::hold> hold)
+      : client_operation<void>(hold->owner()), hold_(std::move(hold)) {}
+
+  void cancel() noexcept override {
+    end(failure(errc::cancelled, "stopped while waiting for the loss"));
+  }
+
+ private:
+  void begin() override {
+    const auto self = std::static_pointer_cast<loss_operation>(shared_from_this());
+    {
+      const std::lock_guard lock(mutex_);
+      begun_ = true;
+    }
+    const std::uint64_t watch =
+        hold_->watch_end([self](result<void> how) { self->end(std::move(how)); });
+    bool over = false;
+    {
+      const std::lock_guard lock(mutex_);
+      watch_ = watch;
+      over = ended_;
+    }
+    if (over) hold_->ignore_end(watch);
+  }
+
+  // Before begin() there is nobody to answer.
+  void end(result<void> how) {
+    std::uint64_t watch = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!begun_ || std::exchange(ended_, true)) return;
+      watch = watch_;
+    }
+    if (watch != 0) hold_->ignore_end(watch);
+    arrived(std::move(how));
+  }
+
+  const std::shared_ptr<core::hold> hold_;
+  std::mutex mutex_;
+  bool begun_ = false;       // guarded by mutex_
+  bool ended_ = false;       // guarded by mutex_
+  std::uint64_t watch_ = 0;  // guarded by mutex_
+};
+
+}  // namespace
 
 lease::lease(std::shared_ptr<core::hold> hold) noexcept : hold_(std::move(hold)) {}
 
@@ -24,10 +97,50 @@ lease::~lease() {
 
 result<void> lease::release() {
   const auto hold = std::exchange(hold_, nullptr);
-  if (!hold) return failure(errc::not_held, "this lease holds nothing");
+  if (!hold) return tl::unexpected(nothing_held);
   // Not under the caller's patience: a release has a deadline of its own, in the core.
   return wait_for<void>(hold->runtime(),
                         [&](spi::completion<void> done) { hold->release(std::move(done)); });
+}
+
+awaitable<void> lease::async_release() {
+  auto hold = std::exchange(hold_, nullptr);
+  if (!hold) return detail::make_refusal<void>(nothing_held);
+  auto owner = hold->owner();
+  return detail::make_awaitable<void>(
+      std::move(owner),
+      [hold = std::move(hold)](spi::completion<void> done) { hold->release(std::move(done)); });
+}
+
+result<void> lease::wait_lost(duration wait, std::stop_token token) const {
+  const auto hold = hold_;
+  if (!hold) return tl::unexpected(nothing_held);
+  const auto& runtime = hold->runtime();
+  if (runtime->on_own_thread()) {
+    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  }
+  if (!hold->valid()) return {};
+  auto meeting = std::make_shared<lost_meeting>(runtime);
+  const std::uint64_t watch =
+      hold->watch_end([meeting](result<void> how) { meeting->end(std::move(how)); });
+  const std::stop_callback stopped(std::move(token), [&meeting] {
+    meeting->end(failure(errc::cancelled, "stopped while waiting for the loss"));
+  });
+  const time_point now = runtime->now();
+  std::optional<spi::runtime::timer_id> timer;
+  if (wait < time_point::max() - now) {
+    timer = runtime->at(now + std::max(wait, duration{0}),
+                        [meeting] { meeting->end(failure(errc::timed_out, "not lost")); });
+  }
+  auto answer = meeting->wait();
+  if (timer) runtime->cancel(*timer);
+  hold->ignore_end(watch);
+  return answer;
+}
+
+result<int> lease::lost_fd() const {
+  if (!hold_) return tl::unexpected(nothing_held);
+  return hold_->lost_descriptor();
 }
 
 bool lease::valid() const noexcept { return hold_ && hold_->valid(); }
@@ -65,6 +178,11 @@ const std::string& lease::name() const noexcept {
 
 std::string lease::claim() const {
   return hold_ ? spi::public_id(hold_->claim().id) : std::string{};
+}
+
+awaitable<void> async_lost(const lease& held) {
+  if (!held) return detail::make_refusal<void>(nothing_held);
+  return awaitable<void>(std::make_shared<loss_operation>(held.inside()));
 }
 
 }  // namespace holdfast

@@ -1,4 +1,7 @@
 // Several leases as one: valid while all are, lost with the first.
+#include "core/hold.hpp"
+#include "primitives/operation.hpp"
+
 #include <holdfast/multi_lock.hpp>
 
 #include <algorithm>
@@ -47,6 +50,43 @@ result<void> multi_lease::release() {
     if (first && !answer) first = std::move(answer);
   }
   return first;
+}
+
+namespace {
+
+// Gives the leases back one after the other, the last first; each completion begins the next.
+struct giving_back {
+  std::vector<lease> left;
+  result<void> first;
+  spi::completion<void> done;
+
+  static void step(std::shared_ptr<giving_back> all) {
+    if (all->left.empty()) return std::exchange(all->done, nullptr)(std::move(all->first));
+    const auto hold = all->left.back().take_inside();
+    all->left.pop_back();
+    hold->release([all](result<void> answer) {
+      if (all->first && !answer) all->first = std::move(answer);
+      step(all);
+    });
+  }
+};
+
+}  // namespace
+
+awaitable<void> multi_lease::async_release() {
+  auto last = std::exchange(inside_, nullptr);
+  if (!last || last->leases.empty()) {
+    return detail::make_refusal<void>({errc::not_held, "this lease holds nothing"});
+  }
+  last->listeners.clear();
+  auto owner = last->leases.front().inside()->owner();
+  auto all = std::make_shared<giving_back>();
+  all->left = std::move(last->leases);
+  return detail::make_awaitable<void>(std::move(owner),
+                                      [all = std::move(all)](spi::completion<void> done) {
+                                        all->done = std::move(done);
+                                        giving_back::step(all);
+                                      });
 }
 
 bool multi_lease::valid() const noexcept {

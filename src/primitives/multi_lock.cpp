@@ -1,129 +1,128 @@
-#include "primitives/pause.hpp"
+#include "primitives/made.hpp"
+#include "primitives/multi_acquisition.hpp"
+#include "primitives/operation.hpp"
 #include "primitives/std_face.hpp"
+#include "primitives/wait_for.hpp"
 
 #include <holdfast/multi_lock.hpp>
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
 #include <utility>
 
 namespace holdfast {
 
 namespace {
 
-// How long one lock may be waited for, by a slow engine, while another is held.
-constexpr duration longest_try = std::chrono::seconds(1);
-
-// A try that is answered in time, whatever the engine does.
-result<lease> try_soon(const detail::seeker& seeker, const std::stop_token& token) {
-  const auto& runtime = seeker.in().client->runtime;
-  std::stop_source hurry;
-  const std::stop_callback stopped(token, [&hurry] { hurry.request_stop(); });
-  const auto timer =
-      runtime->at(runtime->now() + longest_try, [late = hurry]() mutable { late.request_stop(); });
-  auto answer = seeker.acquire({.wait = duration{0}}, hurry.get_token());
-  runtime->cancel(timer);
-  if (!answer && hurry.stop_requested() && !token.stop_requested()) {
-    return failure(errc::unavailable, "no answer within 1 s");
-  }
-  return answer;
+template <class Lock>
+const Lock& there(const Lock* lock) {
+  if (lock == nullptr) throw lock_error(error{errc::invalid, "a lock of a multi-lock is null"});
+  return *lock;
 }
 
-// Two groups that take each other's locks in step could go on so for long, the longer the slower the
-// engine. A random pause after each failed round, up to what the failed tries took, then up to twice
-// that and four times, lets one of them finish.
-constexpr unsigned most_doublings = 2;
-constexpr duration longest_pause = std::chrono::milliseconds(250);
-
-duration random_pause(spi::runtime& runtime, duration tried, unsigned failures) {
-  const duration longest =
-      std::min(tried * (1U << std::min(failures, most_doublings)), longest_pause);
-  if (longest <= duration{0}) return duration{0};
-  return duration(
-      static_cast<duration::rep>(runtime.random() % static_cast<std::uint64_t>(longest.count())));
-}
-
-void check_distinct(const std::vector<mutex*>& locks) {
+void check_distinct(const std::vector<lock_part>& parts) {
   const auto refuse = [](const char* why) { throw lock_error(error{errc::invalid, why}); };
-  if (locks.empty()) refuse("a multi-lock has one lock at least");
-  for (std::size_t i = 0; i < locks.size(); ++i) {
-    if (locks[i] == nullptr) refuse("a lock of a multi-lock is null");
+  if (parts.empty()) refuse("a multi-lock needs at least one lock");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      const bool same = locks[i]->inside().in().client == locks[j]->inside().in().client &&
-                        locks[i]->name() == locks[j]->name();
+      const bool same = parts[i].inside().in().client == parts[j].inside().in().client &&
+                        parts[i].inside().name() == parts[j].inside().name();
       if (same) refuse("a multi-lock has the same lock twice");
     }
   }
 }
 
-// Contention and outage are waited out; everything else is an answer.
-bool passing(const error& why) { return why == errc::busy || why == errc::unavailable; }
+class multi_operation final : public detail::client_operation<multi_lease> {
+ public:
+  multi_operation(const std::shared_ptr<core::engine>& engine,
+                  std::shared_ptr<multi_acquisition> acquisition, std::stop_token token)
+      : client_operation<multi_lease>(engine),
+        acquisition_(std::move(acquisition)),
+        token_(std::move(token)) {}
+
+  void cancel() noexcept override { acquisition_->cancel(); }
+
+ private:
+  struct cancel_on_stop {
+    std::weak_ptr<multi_acquisition> acquisition;
+    void operator()() const noexcept {
+      if (const auto alive = acquisition.lock()) alive->cancel();
+    }
+  };
+
+  void begin() override {
+    const auto self = std::static_pointer_cast<multi_operation>(shared_from_this());
+    if (token_.stop_requested()) acquisition_->cancel();
+    acquisition_->start([self](result<multi_lease> answer) { self->arrived(std::move(answer)); });
+    if (token_.stop_possible()) on_stop_.emplace(token_, cancel_on_stop{acquisition_});
+  }
+
+  const std::shared_ptr<multi_acquisition> acquisition_;
+  std::stop_token token_;
+  std::optional<std::stop_callback<cancel_on_stop>> on_stop_;  // touched by begin() only
+};
+
+// A permit belongs to no thread: its holder may take another.
+bool owned(const lock_part& part) { return part.inside().in().terms.mode != lock_mode::permit; }
 
 }  // namespace
 
-multi_lock::multi_lock(std::vector<mutex*> locks) : locks_(std::move(locks)) {
-  check_distinct(locks_);
-  order_.resize(locks_.size());
-  std::iota(order_.begin(), order_.end(), std::size_t{0});
-  // Who takes them in one order is seldom in another's way; it needs not be the same for all.
-  std::stable_sort(order_.begin(), order_.end(), [this](std::size_t left, std::size_t right) {
-    return locks_[left]->name() < locks_[right]->name();
-  });
+lock_part::lock_part(const mutex* lock) : lock_part(there(lock)) {}
+lock_part::lock_part(const shared_mutex* lock) : lock_part(there(lock)) {}
+lock_part reading(const shared_mutex& lock) { return lock_part(lock.inside_shared()); }
+lock_part permits(const semaphore& from, std::uint32_t count) {
+  return lock_part(from.inside(count));
+}
+
+multi_lock::multi_lock(std::vector<lock_part> parts) {
+  check_distinct(parts);
+  parts_ = std::make_shared<const std::vector<lock_part>>(std::move(parts));
+}
+
+result<multi_lock> multi_lock::make(std::vector<lock_part> parts) {
+  return detail::made([&] { return multi_lock(std::move(parts)); });
+}
+
+multi_lock::multi_lock(multi_lock&& other) noexcept : parts_(other.parts_) {
+  detail::check_movable(!other.held_, "multi_lock");
+}
+
+multi_lock& multi_lock::operator=(multi_lock&& other) noexcept {
+  detail::check_movable(!held_ && !other.held_, "multi_lock");
+  parts_ = other.parts_;
+  return *this;
 }
 
 multi_lock::~multi_lock() {
   if (held_) unlock();
 }
 
-result<multi_lease> multi_lock::round(std::size_t& first, duration wait, duration& tried,
-                                      const std::stop_token& token) {
-  const auto& runtime = locks_.front()->inside().in().client->runtime;
-  std::vector<lease> leases(locks_.size());
-  time_point begun;
-  for (std::size_t i = 0; i < locks_.size(); ++i) {
-    const std::size_t place = (first + i) % locks_.size();
-    const std::size_t which = order_[place];
-    const detail::seeker& seeker = locks_[which]->inside();
-    auto granted = i == 0 ? seeker.acquire({.wait = wait}, token) : try_soon(seeker, token);
-    if (i == 0) begun = runtime->now();
-    if (!granted) {
-      first = place;
-      tried = runtime->now() - begun;
-      return tl::unexpected(std::move(granted.error()));
+result<multi_lease> multi_lock::acquire(const acquire_options& options, std::stop_token token) {
+  for (const lock_part& each : *parts_) {
+    if (each.inside().in().client->runtime->on_own_thread()) {
+      return failure(errc::would_deadlock, "a blocking call on the client's own thread");
     }
-    leases[which] = std::move(*granted);
   }
-  return multi_lease(std::move(leases));
+  if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
+  const auto acquisition =
+      std::make_shared<multi_acquisition>(parts_, options, core::thread_token());
+  auto meeting =
+      std::make_shared<rendezvous<multi_lease>>(parts_->front().inside().in().client->runtime);
+  acquisition->start([meeting](result<multi_lease> answer) { meeting->arrive(std::move(answer)); });
+  const std::stop_callback on_stop(std::move(token), [&acquisition] { acquisition->cancel(); });
+  return meeting->wait();
 }
 
-result<multi_lease> multi_lock::acquire(const acquire_options& options, std::stop_token token) {
-  const auto& runtime = locks_.front()->inside().in().client->runtime;
-  const time_point start = runtime->now();
-  const time_point deadline =
-      options.wait >= time_point::max() - start ? time_point::max() : start + options.wait;
-  std::size_t first = 0;
-  duration left = options.wait;
-  for (unsigned failures = 0;; ++failures) {
-    // What a round took is given back before the next begins, and the next waits for the lock that
-    // was in the way: nobody holds one and waits for another, so no circle can close.
-    const std::size_t waited_for = first;
-    duration tried{0};
-    auto all = round(first, left, tried, token);
-    if (all && all->valid()) return all;
-    const error why = all ? error{errc::lost, "one ended before all were there"} : all.error();
-    all = failure(errc::busy);  // nothing is held from here on
-    const bool again = why == errc::lost || (first != waited_for && passing(why));
-    if (!again || options.wait <= duration{0}) return tl::unexpected(why);
-    const duration pause = random_pause(*runtime, tried, failures);
-    if (pause > duration{0}) {
-      detail::pause_until(runtime, std::min(runtime->now() + pause, deadline), token);
-    }
-    const time_point present = runtime->now();
-    if (present >= deadline) {
-      return failure(why == errc::busy ? errc::timed_out : why.code, why.detail);
-    }
-    left = deadline == time_point::max() ? forever : deadline - present;
-  }
+awaitable<multi_lease> multi_lock::async_acquire(const acquire_options& options,
+                                                 std::stop_token token) {
+  return awaitable<multi_lease>(std::make_shared<multi_operation>(
+      parts_->front().inside().in().client->engine,
+      std::make_shared<multi_acquisition>(parts_, options, 0), std::move(token)));
+}
+
+void multi_lock::async_acquire(const acquire_options& options, std::stop_token token,
+                               move_only_function<void(result<multi_lease>)> done) {
+  async_acquire(options, std::move(token)).then(std::move(done));
 }
 
 void multi_lock::lock() {
@@ -133,9 +132,9 @@ void multi_lock::lock() {
 bool multi_lock::try_lock() { return lock_within(duration{0}); }
 
 bool multi_lock::lock_within(duration wait) {
-  for (const mutex* each : locks_) {
-    detail::check_usable(each->inside());
-    detail::check_not_held(each->inside());
+  for (const lock_part& each : *parts_) {
+    detail::check_usable(each.inside());
+    if (owned(each)) detail::check_not_held(each.inside());
   }
   auto granted = acquire({.wait = wait});
   if (!granted) {
@@ -144,16 +143,18 @@ bool multi_lock::lock_within(duration wait) {
     throw lock_error(why);
   }
   owner_ = core::thread_token();
-  for (const mutex* each : locks_) each->inside().in().gate->threads().add(owner_);
+  for (const lock_part& each : *parts_) {
+    if (owned(each)) each.inside().in().gate->threads().add(owner_);
+  }
   held_ = std::move(*granted);
   return true;
 }
 
 void multi_lock::unlock() noexcept {
   if (!held_) return;
-  for (const mutex* each : locks_) {
-    const detail::seeker& seeker = each->inside();
-    if (detail::forked(seeker)) continue;
+  for (const lock_part& each : *parts_) {
+    const detail::seeker& seeker = each.inside();
+    if (!owned(each) || detail::forked(seeker)) continue;
     seeker.in().gate->threads().remove(owner_);
     if (owner_ != core::thread_token()) {
       seeker.in().client->engine->raise(event_kind::foreign_unlock,

@@ -1,3 +1,4 @@
+#include "primitives/made.hpp"
 #include "primitives/std_face.hpp"
 
 #include <holdfast/mutex.hpp>
@@ -8,6 +9,20 @@ namespace holdfast {
 
 mutex::mutex(const client& client, std::string name, const lock_options& options)
     : seeker_(client, std::move(name), options) {}
+
+result<mutex> mutex::make(const client& client, std::string name, const lock_options& options) {
+  return detail::made([&] { return mutex(client, std::move(name), options); });
+}
+
+mutex::mutex(mutex&& other) noexcept : seeker_(other.seeker_) {
+  detail::check_movable(!other.lease_, "mutex");
+}
+
+mutex& mutex::operator=(mutex&& other) noexcept {
+  detail::check_movable(!lease_ && !other.lease_, "mutex");
+  seeker_ = other.seeker_;
+  return *this;
+}
 
 mutex::~mutex() {
   if (lease_) unlock();

@@ -1,12 +1,10 @@
-// One asynchronous acquisition in the hands of user code: joins the core's acquisition, the
-// caller's stop token, and whoever waits for the answer.
-//
-// Thread-safe. The answer is delivered once, on the client's executor; after abandon() never, and a
-// grant that comes then is given back.
+// One asynchronous acquisition: joins the core's acquisition, the caller's stop token, and the receiver
+// of the answer.
 #pragma once
 
 #include "core/acquisition.hpp"
 #include "primitives/client_state.hpp"
+#include "primitives/operation.hpp"
 
 #include <holdfast/detail/seeker.hpp>
 
@@ -17,13 +15,13 @@
 
 namespace holdfast::detail {
 
-class pursuit : public std::enable_shared_from_this<pursuit> {
+// Thread-safe.
+class pursuit final : public client_operation<lease> {
  public:
-  pursuit(std::shared_ptr<client::state> client, core::request request, std::stop_token token);
+  pursuit(const std::shared_ptr<client::state>& client, core::request request,
+          std::stop_token token);
 
-  void start(acquire_callback done);
-  // Nobody waits for the answer any more.
-  void abandon() noexcept;
+  void cancel() noexcept override;
 
  private:
   struct cancel_on_stop {
@@ -31,17 +29,18 @@ class pursuit : public std::enable_shared_from_this<pursuit> {
     void operator()() const noexcept;
   };
 
-  void arrived(result<std::shared_ptr<core::hold>> answer);
+  void begin() override;
+  void answered(result<std::shared_ptr<core::hold>> answer);
 
-  const std::shared_ptr<client::state> client_;
+  const std::shared_ptr<core::engine> engine_;
   core::request request_;
   std::stop_token token_;
 
   std::mutex mutex_;
-  acquire_callback done_;                           // guarded by mutex_
   std::shared_ptr<core::acquisition> acquisition_;  // guarded by mutex_
   bool answered_ = false;                           // guarded by mutex_
-  // Touched by start() and, after it has returned, by arrived().
+  bool cancelled_ = false;                          // guarded by mutex_
+  // Touched by begin() only.
   std::optional<std::stop_callback<cancel_on_stop>> on_stop_;
 };
 

@@ -1,5 +1,6 @@
 #include "core/hold.hpp"
 #include "core/reentry.hpp"
+#include "primitives/made.hpp"
 #include "primitives/std_face.hpp"
 
 #include <holdfast/recursive_mutex.hpp>
@@ -28,6 +29,11 @@ std::shared_ptr<core::hold> held_here(const detail::seeker& seeker, const char* 
 recursive_mutex::recursive_mutex(const client& client, std::string name,
                                  const lock_options& options)
     : seeker_(client, std::move(name), options) {}
+
+result<recursive_mutex> recursive_mutex::make(const client& client, std::string name,
+                                              const lock_options& options) {
+  return detail::made([&] { return recursive_mutex(client, std::move(name), options); });
+}
 
 void recursive_mutex::lock() {
   if (!lock_within(forever)) throw lock_error(error{errc::timed_out, "not granted"});

@@ -33,7 +33,7 @@ seeker::seeker(const client& client, std::string name, const lock_options& optio
   }
   auto made = std::make_shared<inside>();
   made->client = client.inside();
-  made->resource = {made->client->options.space, std::move(name)};
+  made->resource = {made->client->options.name_space, std::move(name)};
   made->options = options;
   made->terms = std::move(terms);
   made->gate = made->client->engine->gate_of(made->resource);
@@ -79,7 +79,7 @@ result<lease> seeker::acquire(const acquire_options& options, std::stop_token to
 void seeker::async_acquire(const acquire_options& options, std::stop_token token,
                            acquire_callback done) const {
   std::make_shared<pursuit>(inside_->client, inside_->wish(options), std::move(token))
-      ->start(std::move(done));
+      ->start(std::move(done), {});
 }
 
 acquire_awaitable seeker::async_acquire(const acquire_options& options,

@@ -1,3 +1,5 @@
+#include "primitives/made.hpp"
+#include "primitives/operation.hpp"
 #include "primitives/seeker_inside.hpp"
 
 #include <holdfast/semaphore.hpp>
@@ -29,7 +31,22 @@ semaphore::semaphore(const client& client, std::string name, const semaphore_opt
            {.mode = spi::mode::permit, .permits = 1, .max = checked(options.max)}),
       max_(options.max) {}
 
-detail::seeker semaphore::seeking(std::uint32_t permits) const {
+result<semaphore> semaphore::make(const client& client, std::string name,
+                                  const semaphore_options& options) {
+  return detail::made([&] { return semaphore(client, std::move(name), options); });
+}
+
+semaphore::semaphore(semaphore&& other) noexcept
+    : client_(other.client_), one_(other.one_), max_(other.max()) {}
+
+semaphore& semaphore::operator=(semaphore&& other) noexcept {
+  client_ = other.client_;
+  one_ = other.one_;
+  max_.store(other.max());
+  return *this;
+}
+
+detail::seeker semaphore::inside(std::uint32_t permits) const {
   const std::uint32_t all = max();
   if (permits == 1 && all == one_.in().terms.max) return one_;
   return one_.with(permits, all);
@@ -37,31 +54,48 @@ detail::seeker semaphore::seeking(std::uint32_t permits) const {
 
 result<lease> semaphore::acquire(const acquire_options& options, std::stop_token token,
                                  std::uint32_t permits) {
-  return seeking(permits).acquire(options, std::move(token));
+  return inside(permits).acquire(options, std::move(token));
 }
 
 acquire_awaitable semaphore::async_acquire(const acquire_options& options, std::stop_token token,
                                            std::uint32_t permits) {
-  return seeking(permits).async_acquire(options, std::move(token));
+  return inside(permits).async_acquire(options, std::move(token));
 }
 
 void semaphore::async_acquire(const acquire_options& options, std::stop_token token,
                               acquire_callback done, std::uint32_t permits) {
-  seeking(permits).async_acquire(options, std::move(token), std::move(done));
+  inside(permits).async_acquire(options, std::move(token), std::move(done));
 }
 
-result<std::uint32_t> semaphore::available() const {
-  const auto state = client_.inspect(name());
+namespace {
+
+result<std::uint32_t> free_of(std::uint32_t all, const result<resource_state>& state) {
   if (!state) return tl::unexpected(state.error());
   std::uint64_t held = 0;
-  for (const spi::holder& each : state->holders) {
-    if (each.mode != spi::mode::permit) {
+  for (const holder& each : state->holders) {
+    if (each.mode != lock_mode::permit) {
       return failure(errc::name_conflict, "the name is in use as a lock");
     }
     held += each.permits;
   }
-  const std::uint32_t all = max();
   return static_cast<std::uint32_t>(all - std::min<std::uint64_t>(held, all));
+}
+
+}  // namespace
+
+result<std::uint32_t> semaphore::available() const {
+  return free_of(max(), client_.inspect(name()));
+}
+
+awaitable<std::uint32_t> semaphore::async_available() const {
+  return detail::make_awaitable<std::uint32_t>(
+      client_.inside()->engine,
+      [state = client_.inside(), name = name(), all = max()](spi::completion<std::uint32_t> done) {
+        state->inspect(name,
+                       [all, done = std::move(done)](const result<resource_state>& seen) mutable {
+                         done(free_of(all, seen));
+                       });
+      });
 }
 
 result<void> semaphore::resize(std::uint32_t max) {

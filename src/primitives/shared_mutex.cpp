@@ -1,4 +1,6 @@
 #include "core/hold.hpp"
+#include "primitives/made.hpp"
+#include "primitives/operation.hpp"
 #include "primitives/std_face.hpp"
 #include "primitives/wait_for.hpp"
 
@@ -10,16 +12,31 @@ namespace holdfast {
 
 namespace {
 
-result<void> change_mode(const detail::seeker& seeker, const lease& held, spi::mode to) {
-  const std::shared_ptr<core::hold>& hold = held.inside();
+// Begins at once where it may.
+void change_mode(const detail::seeker& seeker, const std::shared_ptr<core::hold>& hold,
+                 lock_mode to, spi::completion<void> done) {
   const detail::seeker::inside& in = seeker.in();
   if (!hold || hold->claim().resource != in.resource || hold->runtime() != in.client->runtime) {
-    return failure(errc::not_held, "this lease holds nothing of this lock");
+    return done(failure(errc::not_held, "this lease holds nothing of this lock"));
   }
-  const spi::caps& caps = in.client->engine->store().caps();
-  if (!caps.change) return failure(errc::unsupported, caps.engine + " has no up- and downgrade");
-  return wait_for<void>(in.client->runtime,
-                        [&](spi::completion<void> done) { hold->change(to, std::move(done)); });
+  const capabilities& caps = in.client->engine->store().caps();
+  if (!caps.supports_mode_change) {
+    return done(failure(errc::unsupported, caps.engine + " has no up- and downgrade"));
+  }
+  hold->change(to, std::move(done));
+}
+
+result<void> change_now(const detail::seeker& seeker, const lease& held, lock_mode to) {
+  return wait_for<void>(seeker.in().client->runtime, [&](spi::completion<void> done) {
+    change_mode(seeker, held.inside(), to, std::move(done));
+  });
+}
+
+awaitable<void> change_soon(const detail::seeker& seeker, const lease& held, lock_mode to) {
+  return detail::make_awaitable<void>(
+      seeker.in().client->engine, [seeker, hold = held.inside(), to](spi::completion<void> done) {
+        change_mode(seeker, hold, to, std::move(done));
+      });
 }
 
 }  // namespace
@@ -27,6 +44,31 @@ result<void> change_mode(const detail::seeker& seeker, const lease& held, spi::m
 shared_mutex::shared_mutex(const client& client, std::string name, const lock_options& options)
     : writer_(client, name, options, {.role = spi::role::writer}),
       reader_(client, std::move(name), options, {.mode = spi::mode::shared}) {}
+
+result<shared_mutex> shared_mutex::make(const client& client, std::string name,
+                                        const lock_options& options) {
+  return detail::made([&] { return shared_mutex(client, std::move(name), options); });
+}
+
+shared_mutex::shared_mutex(shared_mutex&& other) noexcept
+    : writer_(other.writer_), reader_(other.reader_) {
+  detail::check_movable(!other.lease_ && other.readers_.empty(), "shared_mutex");
+}
+
+shared_mutex& shared_mutex::operator=(shared_mutex&& other) noexcept {
+  detail::check_movable(!lease_ && readers_.empty(), "shared_mutex");
+  detail::check_movable(!other.lease_ && other.readers_.empty(), "shared_mutex");
+  writer_ = other.writer_;
+  reader_ = other.reader_;
+  return *this;
+}
+
+const holdfast::lease& shared_mutex::shared_lease() const noexcept {
+  static const holdfast::lease none;
+  const std::lock_guard lock(mutex_);
+  const auto found = readers_.find(core::thread_token());
+  return found == readers_.end() ? none : found->second;
+}
 
 shared_mutex::~shared_mutex() {
   if (lease_) unlock();
@@ -64,11 +106,19 @@ void shared_mutex::async_acquire_shared(const acquire_options& options, std::sto
 }
 
 result<void> shared_mutex::try_upgrade(holdfast::lease& reader) {
-  return change_mode(writer_, reader, spi::mode::exclusive);
+  return change_now(writer_, reader, lock_mode::exclusive);
+}
+
+awaitable<void> shared_mutex::async_try_upgrade(holdfast::lease& reader) {
+  return change_soon(writer_, reader, lock_mode::exclusive);
 }
 
 result<void> shared_mutex::downgrade(holdfast::lease& writer) {
-  return change_mode(writer_, writer, spi::mode::shared);
+  return change_now(writer_, writer, lock_mode::shared);
+}
+
+awaitable<void> shared_mutex::async_downgrade(holdfast::lease& writer) {
+  return change_soon(writer_, writer, lock_mode::shared);
 }
 
 void shared_mutex::lock() {

@@ -5,11 +5,13 @@
 #include "net/backoff.hpp"
 
 #ifdef HOLDFAST_WITH_MARIADB
+#include "stores/mariadb/libmariadb.hpp"
 #include "stores/mariadb/mariadb_store.hpp"
 #endif
 #include "stores/memory/memory_store.hpp"
 #include "stores/outage/open_outage.hpp"
 #ifdef HOLDFAST_WITH_POSTGRESQL
+#include "stores/postgresql/libpq.hpp"
 #include "stores/postgresql/postgresql_store.hpp"
 #endif
 #ifdef HOLDFAST_WITH_REDIS
@@ -70,6 +72,7 @@ constexpr opener open_redlock = nullptr;
 #ifdef HOLDFAST_WITH_POSTGRESQL
 opened open_postgresql(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
                        const net::backoff_limits& pauses) {
+  if (auto driver = postgresql::libpq.load(); !driver) return tl::unexpected(driver.error());
   return postgresql::open_postgresql(url, runtime, pauses);
 }
 #else
@@ -79,6 +82,7 @@ constexpr opener open_postgresql = nullptr;
 #ifdef HOLDFAST_WITH_MARIADB
 opened open_mariadb(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
                     const net::backoff_limits& pauses) {
+  if (auto driver = mariadb::libmariadb.load(); !driver) return tl::unexpected(driver.error());
   return mariadb::open_mariadb(url, runtime, pauses);
 }
 #else

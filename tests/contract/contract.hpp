@@ -134,7 +134,7 @@ inline void engine_fixture::take_away(client by, const std::string& name) const 
 
 // Where the store does not tell who holds, an election is refused; the test then ends.
 [[nodiscard]] inline bool elects(const client& from) {
-  if (from.caps().tells) return true;
+  if (from.caps().reports_holders) return true;
   election scheduler(from, "scheduler", "host");
   EXPECT_THAT(scheduler.campaign({.wait = 0s}), fails_with(errc::unsupported));
   EXPECT_THAT(scheduler.leader(), fails_with(errc::unsupported));

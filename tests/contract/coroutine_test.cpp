@@ -89,7 +89,7 @@ task every_primitive(const client& a, outcomes& out) {
     out.all.insert(out.all.end(), {"ok", "busy", "invalid"});
   }
   election scheduler(a, "scheduler", "host-7");
-  if (a.caps().tells) {
+  if (a.caps().reports_holders) {
     auto leader = co_await scheduler.async_campaign();
     out.add(leader);
   } else {

@@ -114,7 +114,7 @@ TEST_P(exclusion, a_lease_tells_what_it_is) {
   const auto state = a.inspect("stock/7");
   ASSERT_THAT(state, succeeds());
   ASSERT_EQ(state->holders.size(), 1U);
-  if (!a.caps().tells) {
+  if (!a.caps().reports_holders) {
     EXPECT_EQ(state->holders[0].fence, std::nullopt);
     EXPECT_EQ(state->holders[0].payload, "");
     return;

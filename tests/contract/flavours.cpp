@@ -81,7 +81,7 @@ const std::vector<flavour>& flavours() {
       {"fair_mutex", make_fair, [](const spi::caps& caps) { return caps.fair; }},
       {"writer", make_writer, [](const spi::caps&) { return true; }},
       {"one_permit", make_permit, [](const spi::caps& caps) { return caps.permits; }},
-      {"leader", make_leader, [](const spi::caps& caps) { return caps.tells; }},
+      {"leader", make_leader, [](const spi::caps& caps) { return caps.reports_holders; }},
   };
   return all;
 }

@@ -45,9 +45,9 @@ TEST_P(forking, every_call_of_the_child_is_cancelled) {
     if (a.caps().permits && !is_cancelled(api.available())) return 6;
     if (a.caps().latches && !is_cancelled(start.set(1))) return 7;
     if (a.caps().latches && !is_cancelled(start.wait())) return 8;
-    if (a.caps().tells && !is_cancelled(scheduler.campaign())) return 9;
-    if (a.caps().tells && !is_cancelled(scheduler.leader())) return 10;
-    if (a.caps().tells &&
+    if (a.caps().reports_holders && !is_cancelled(scheduler.campaign())) return 9;
+    if (a.caps().reports_holders && !is_cancelled(scheduler.leader())) return 10;
+    if (a.caps().reports_holders &&
         !is_cancelled(scheduler.observe([](const std::optional<leader_info>&) {}))) {
       return 11;
     }

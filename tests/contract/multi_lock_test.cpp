@@ -78,8 +78,8 @@ TEST_P(multi_locks, opposite_orders_do_not_block_each_other) {
     mutex one(through, "one");
     mutex two(through, "two");
     mutex mine(through, turned ? "three" : "four");
-    multi_lock all(turned ? std::vector<mutex*>{&two, &mine, &one}
-                          : std::vector<mutex*>{&one, &two, &mine});
+    multi_lock all(turned ? std::vector<lock_part>{&two, &mine, &one}
+                          : std::vector<lock_part>{&one, &two, &mine});
     for (int i = 0; i < rounds; ++i) {
       const auto held = all.acquire({.wait = 4 * patience});
       ASSERT_THAT(held, succeeds());
@@ -184,8 +184,8 @@ TEST_P(multi_locks, what_would_wait_for_itself_is_refused) {
   mutex one(a, "one");
   mutex same(a, "one");
   EXPECT_EQ(thrown_by([&] { multi_lock({&one, &same}); }), "invalid");
-  EXPECT_EQ(thrown_by([&] { multi_lock({&one, nullptr}); }), "invalid");
-  EXPECT_EQ(thrown_by([&] { multi_lock(std::vector<mutex*>{}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { multi_lock({&one, static_cast<mutex*>(nullptr)}); }), "invalid");
+  EXPECT_EQ(thrown_by([&] { multi_lock(std::vector<lock_part>{}); }), "invalid");
   multi_lease none;
   EXPECT_FALSE(none.valid());
   EXPECT_TRUE(none.lost().stop_requested());

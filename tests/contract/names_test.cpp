@@ -65,7 +65,7 @@ TEST_P(naming, every_name_is_a_lock_of_its_own) {
   for (const std::string& name : odd_names()) {
     EXPECT_THAT(mutex(b, name).acquire({.wait = 0s}), fails_with(errc::busy)) << name;
   }
-  if (!a.caps().lists) return;
+  if (!a.caps().supports_listing) return;
   const auto all = b.list();
   ASSERT_THAT(all, succeeds());
   std::vector<std::string> listed;
@@ -104,14 +104,14 @@ TEST_P(naming, what_is_no_name_is_refused) {
 TEST_P(naming, namespaces_never_meet) {
   // Broken: the test environment locks production.
   client_options shop;
-  shop.space = "shop";
+  shop.name_space = "shop";
   client_options other;
-  other.space = "sho";
+  other.name_space = "sho";
   const client plain = open();
   const client one = open(shop);
   const client two = open(other);
   const client same = open(shop);
-  if (!one.caps().spaces) {
+  if (!one.caps().supports_namespaces) {
     EXPECT_THAT(mutex(one, "stock").acquire(), fails_with(errc::unsupported));
     EXPECT_THAT(one.inspect("stock"), fails_with(errc::unsupported));
     return;
@@ -125,7 +125,7 @@ TEST_P(naming, namespaces_never_meet) {
   EXPECT_THAT(mutex(same, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
   EXPECT_EQ(holders(plain, "stock"), 0U);
   EXPECT_EQ(holders(same, "stock"), 1U);
-  if (one.caps().lists) {
+  if (one.caps().supports_listing) {
     EXPECT_EQ(same.list()->size(), 1U);
     EXPECT_EQ(two.list()->size(), 0U);
   }
@@ -140,11 +140,11 @@ TEST_P(naming, what_is_no_namespace_is_refused) {
   for (const std::string& space :
        {std::string("a/b"), std::string("a b"), std::string("ä"), std::string(65, 'x')}) {
     client_options options;
-    options.space = space;
+    options.name_space = space;
     EXPECT_THAT(client::open(url(), options), fails_with(errc::invalid)) << space;
   }
   client_options longest;
-  longest.space = std::string(64, 'x');
+  longest.name_space = std::string(64, 'x');
   EXPECT_THAT(client::open(url(), longest), succeeds());
 }
 

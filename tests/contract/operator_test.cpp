@@ -32,7 +32,7 @@ TEST_P(operating, a_name_shows_who_holds_it_and_who_waits_in_order) {
   ASSERT_THAT(state, succeeds());
   ASSERT_EQ(state->holders.size(), 1U);
   EXPECT_EQ(state->holders[0].mode, spi::mode::exclusive);
-  if (a.caps().tells) {
+  if (a.caps().reports_holders) {
     EXPECT_EQ(state->holders[0].payload, "host-1:11:backup");
     EXPECT_EQ(state->holders[0].fence, held->fence());
     EXPECT_EQ(state->holders[0].claim, held->claim());
@@ -60,7 +60,7 @@ TEST_P(operating, a_free_name_shows_nobody) {
   ASSERT_THAT(state, succeeds());
   EXPECT_TRUE(state->holders.empty());
   EXPECT_TRUE(state->waiters.empty());
-  if (a.caps().lists) {
+  if (a.caps().supports_listing) {
     EXPECT_TRUE(a.list()->empty());
   }
 }
@@ -68,7 +68,7 @@ TEST_P(operating, a_free_name_shows_nobody) {
 TEST_P(operating, a_list_has_the_names_that_are_in_use) {
   // Broken: an operator does not see a lock that blocks.
   const client a = open();
-  if (!a.caps().lists) {
+  if (!a.caps().supports_listing) {
     EXPECT_THAT(a.list(), fails_with(errc::unsupported));
     return;
   }
@@ -92,7 +92,7 @@ TEST_P(operating, a_name_that_stays_shut_says_so) {
   const client a = open();
   const client b = open();
   const duration delay = 30s;
-  if (!a.caps().delays) {
+  if (!a.caps().supports_lock_delay) {
     EXPECT_THAT(mutex(a, "stock", {.lock_delay = delay}).acquire(), fails_with(errc::unsupported));
     return;
   }
@@ -121,7 +121,7 @@ TEST_P(operating, a_name_that_stays_shut_says_so) {
   ASSERT_TRUE(state->shut_for);
   EXPECT_GT(*state->shut_for, 5s);
   EXPECT_LE(*state->shut_for, delay);
-  if (!b.caps().lists) return;
+  if (!b.caps().supports_listing) return;
   const auto names = b.list(name);
   ASSERT_THAT(names, succeeds());
   ASSERT_EQ(names->size(), 1U);
@@ -206,7 +206,7 @@ TEST_P(operating, what_happens_to_a_name_can_be_watched) {
   const client watcher = open();
   log seen;
   auto watching = watcher.observe("stock", seen.sink());
-  if (!a.caps().lists) {
+  if (!a.caps().supports_listing) {
     EXPECT_THAT(watching, fails_with(errc::unsupported));
     return;
   }
@@ -235,12 +235,12 @@ TEST_P(operating, what_happens_to_a_name_can_be_watched) {
 TEST_P(operating, all_names_can_be_watched_at_once) {
   // Broken: `watch` without a name shows nothing.
   client_options shop;
-  shop.space = "shop";
+  shop.name_space = "shop";
   const client a = open(shop);
   const client stranger = open();
   log seen;
   auto watching = a.observe("", seen.sink());
-  if (!a.caps().lists) {
+  if (!a.caps().supports_listing) {
     EXPECT_THAT(watching, fails_with(errc::unsupported));
     return;
   }

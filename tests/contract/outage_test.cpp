@@ -221,7 +221,7 @@ TEST_P(outage, a_multi_lock_does_not_sit_on_one_lock_while_it_waits_for_a_silent
 TEST_P(outage, an_upgrade_without_an_answer_may_be_asked_for_again) {
   // Broken: a lost answer leaves a writer that believes to be a reader, for good.
   const auto& caps = disturbed().caps();
-  if (!caps.shared || !caps.change) return;
+  if (!caps.shared || !caps.supports_mode_change) return;
   shared_mutex price(disturbed(), "price");
   auto held = price.acquire_shared();
   ASSERT_THAT(held, succeeds());

@@ -125,7 +125,7 @@ TEST_P(waiting, who_is_in_the_way_is_said) {
   ASSERT_THAT(held, succeeds());
   const auto answer = make(b)->acquire({.wait = 0s});
   ASSERT_THAT(answer, fails_with(errc::busy));
-  if (!b.caps().tells) {
+  if (!b.caps().reports_holders) {
     EXPECT_THAT(answer.error().message(), testing::HasSubstr("held by another"));
     return;
   }

@@ -20,7 +20,7 @@ bool shares(const client& from) {
 
 bool changes(const client& from) {
   if (!shares(from)) return false;
-  if (from.caps().change) return true;
+  if (from.caps().supports_mode_change) return true;
   shared_mutex price(from, "price");
   auto reading = price.acquire_shared();
   EXPECT_THAT(price.try_upgrade(*reading), fails_with(errc::unsupported));

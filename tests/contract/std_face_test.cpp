@@ -204,7 +204,7 @@ TEST_P(std_face, unlocking_what_is_not_locked_does_nothing) {
   mutex again(a, "stock");
   again.lock();
   stock.unlock();
-  multi_lock(std::vector<mutex*>{&stock}).unlock();
+  multi_lock(std::vector<lock_part>{&stock}).unlock();
   shared_mutex(a, "stock").unlock();
   shared_mutex(a, "stock").unlock_shared();
   EXPECT_TRUE(again.lease().valid());

@@ -48,10 +48,10 @@ struct party {
   party(const party&) = delete;
   party& operator=(const party&) = delete;
 
-  [[nodiscard]] std::vector<mutex*> all() const {
+  [[nodiscard]] std::vector<lock_part> all() const {
     return {locks[0].get(), locks[1].get(), locks[2].get()};
   }
-  [[nodiscard]] std::vector<mutex*> turned() const {
+  [[nodiscard]] std::vector<lock_part> turned() const {
     return {locks[2].get(), locks[0].get(), locks[1].get()};
   }
   // Neither a holder nor a waiter on any engine.

@@ -83,10 +83,10 @@ TEST(sqlite_latch, tells_who_waits_for_it_in_another_client) {
   noting_wakeup told;
   const auto watch = waits.store().watch_latch({"", "start"}, [&] { told.notify(std::nullopt); });
   ASSERT_TRUE(watch);
-  counts.set_latch("start", 1, id_of(1));
+  static_cast<void>(counts.set_latch("start", 1, id_of(1)));
   EXPECT_TRUE(told.is_freed());
   EXPECT_EQ(waits.read_latch("start")->count, 1U);
-  counts.count_down("start", 1, id_of(2));
+  static_cast<void>(counts.count_down("start", 1, id_of(2)));
   const auto limit = clock::now() + generous;
   while (waits.read_latch("start")->count != 0U && clock::now() < limit) {
     told.listen();
@@ -108,11 +108,11 @@ TEST(sqlite_observer, hears_what_happens_in_other_clients) {
   ASSERT_TRUE(one && every);
   const auto holder = first.claim();
   const auto waiter = first.fair_claim();
-  first.attempt(holder);
-  first.attempt(waiter);
-  first.leave(holder);
-  first.leave(waiter);
-  first.attempt(first.claim("other"));
+  static_cast<void>(first.attempt(holder));
+  static_cast<void>(first.attempt(waiter));
+  static_cast<void>(first.leave(holder));
+  static_cast<void>(first.leave(waiter));
+  static_cast<void>(first.attempt(first.claim("other")));
   using enum spi::event_kind;
   ASSERT_TRUE(seen.has(5));
   EXPECT_EQ(seen.kinds(), (std::vector{spi::event_kind::granted, spi::event_kind::queued, released,
@@ -131,10 +131,10 @@ TEST(sqlite_observer, hears_no_more_once_its_subscription_ended) {
   diary seen;
   auto one = client.store().observe({"", "stock"}, [&](const auto& e) { seen.write(e); });
   const auto claim = client.claim();
-  client.attempt(claim);
+  static_cast<void>(client.attempt(claim));
   ASSERT_TRUE(seen.has(1));
   one->reset();
-  client.leave(claim);
+  static_cast<void>(client.leave(claim));
   EXPECT_EQ(seen.kinds().size(), 1U);
 }
 

@@ -30,12 +30,12 @@ TEST(sqlite_modes, readers_share_and_a_writer_keeps_later_readers_out) {
   ASSERT_TRUE(queued(client.attempt(writer, write)));
   ASSERT_TRUE(queued(client.attempt(late, read)));
   ASSERT_TRUE(queued(client.attempt(later, read_too)));
-  client.leave(first);
+  static_cast<void>(client.leave(first));
   EXPECT_FALSE(write->grant());
-  client.leave(second);
+  static_cast<void>(client.leave(second));
   ASSERT_TRUE(write->is_granted());
   EXPECT_FALSE(read->grant());
-  client.leave(writer);
+  static_cast<void>(client.leave(writer));
   EXPECT_TRUE(read->is_granted());
   EXPECT_TRUE(read_too->is_granted());
 }
@@ -60,9 +60,9 @@ TEST(sqlite_modes, downgrade_lets_readers_in_and_no_writer_between) {
   EXPECT_FALSE(write->grant());
   EXPECT_EQ(client.change(holder, spi::mode::shared)->fence, changed->fence);
   EXPECT_EQ(client.change(holder, spi::mode::exclusive).error(), errc::would_deadlock);
-  client.leave(reader);
+  static_cast<void>(client.leave(reader));
   EXPECT_TRUE(client.change(holder, spi::mode::exclusive));
-  client.leave(holder);
+  static_cast<void>(client.leave(holder));
   EXPECT_TRUE(write->is_granted());
 }
 
@@ -87,11 +87,11 @@ TEST(sqlite_modes, permits_are_never_given_twice) {
   EXPECT_EQ(client.attempt(permits(1, 4)).error(), errc::conflict);
   EXPECT_EQ(client.attempt(permits(4)).error(), errc::invalid);
   EXPECT_EQ(client.attempt(client.claim()).error(), errc::name_conflict);
-  client.leave(one);
+  static_cast<void>(client.leave(one));
   EXPECT_FALSE(all->grant());
-  client.leave(two);
+  static_cast<void>(client.leave(two));
   EXPECT_TRUE(all->is_granted());
-  client.leave(three);
+  static_cast<void>(client.leave(three));
   EXPECT_TRUE(granted(client.attempt(permits(1, 4))));
 }
 

@@ -79,7 +79,7 @@ TEST(sqlite_processes, sixteen_times_five_hundred_increments_are_exact) {
           ++shared->disorders;
         }
         counter.add_one();
-        client.leave(claim);
+        static_cast<void>(client.leave(claim));
       }
     });
   }
@@ -119,7 +119,7 @@ void work_until_killed(const embedded_file& file, const file_counter& counter, k
     counter.add_one();
     ++shared.steps[slot];
     shared.inside[slot] = false;
-    client.leave(claim);
+    static_cast<void>(client.leave(claim));
   }
 }
 
@@ -191,7 +191,7 @@ TEST(sqlite_processes, fifty_waiting_processes_are_served_in_order_and_killed_on
     client.acquire(claim);
     first_line.say_back('h');
     static_cast<void>(first_line.hear_back());
-    client.leave(claim);
+    static_cast<void>(client.leave(claim));
   });
   ASSERT_EQ(first_line.hear(), 'h');
   std::vector<forked_process> processes;
@@ -205,7 +205,7 @@ TEST(sqlite_processes, fifty_waiting_processes_are_served_in_order_and_killed_on
       line.say_back('q');
       client.acquire(claim, wakeup);
       shared->order[static_cast<std::size_t>(shared->served++)] = i;
-      client.leave(claim);
+      static_cast<void>(client.leave(claim));
     });
     ASSERT_EQ(line.hear(), 'q');
   }
@@ -246,8 +246,8 @@ TEST(sqlite_processes, sixty_four_processes_on_one_lock_and_on_their_own) {
         const auto common = client.claim("common");
         client.acquire(common);
         counter.add_one();
-        client.leave(common);
-        client.leave(own);
+        static_cast<void>(client.leave(common));
+        static_cast<void>(client.leave(own));
       }
     });
   }
@@ -268,7 +268,7 @@ TEST(sqlite_processes, killed_anywhere_leaves_locks_that_others_can_take) {
         for (int i = 0; i < 20; ++i) {
           const auto claim = client.claim("stock/" + std::to_string(i % 3));
           client.acquire(claim);
-          client.leave(claim);
+          static_cast<void>(client.leave(claim));
         }
       }
     });
@@ -277,7 +277,7 @@ TEST(sqlite_processes, killed_anywhere_leaves_locks_that_others_can_take) {
         const embedded_client client(file.path());
         const auto claim = client.fair_claim("stock/1");
         client.acquire(claim);
-        client.leave(claim);
+        static_cast<void>(client.leave(claim));
       }
     });
     // The moment of the kill is what the test varies.

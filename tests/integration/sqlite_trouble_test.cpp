@@ -45,8 +45,8 @@ TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
     const embedded_client client(at(file, "first boot"));
     const auto claim = client.claim();
     before = fence(client.attempt(claim));
-    client.leave(claim);
-    client.set_latch("start", 3, client.claim()->id);
+    static_cast<void>(client.leave(claim));
+    static_cast<void>(client.set_latch("start", 3, client.claim()->id));
   }
   forked_process holder([&] {
     const embedded_client client(at(file, "first boot"));
@@ -92,7 +92,7 @@ TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
     auto claim = client.claim(name);
     claim->queued = false;
     const bool taken = granted(client.attempt(claim));
-    if (taken) client.leave(claim);
+    if (taken) static_cast<void>(client.leave(claim));
     return taken;
   };
   {
@@ -100,7 +100,7 @@ TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
     EXPECT_FALSE(tried(client, "long"));
     const auto over = client.claim("short");
     client.acquire(over);
-    client.leave(over);
+    static_cast<void>(client.leave(over));
   }
   for (const char* boot : {"second boot", "third boot"}) {
     const embedded_client client(at(file, boot));
@@ -375,7 +375,7 @@ TEST(sqlite_paths, may_be_longer_than_a_sockets_address) {
   const auto wakeup = std::make_shared<noting_wakeup>();
   ASSERT_TRUE(granted(first.attempt(holder)));
   ASSERT_TRUE(queued(second.attempt(waiter, wakeup)));
-  first.leave(holder);
+  static_cast<void>(first.leave(holder));
   EXPECT_TRUE(wakeup->is_granted());
 }
 

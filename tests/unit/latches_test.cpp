@@ -31,7 +31,7 @@ TEST_F(latches_test, a_latch_counts_down_to_zero_and_stays_there) {
 
 // A down whose answer was lost is sent again.
 TEST_F(latches_test, a_repeated_down_counts_once) {
-  set(3, 1);
+  static_cast<void>(set(3, 1));
   EXPECT_TRUE(down(1, 2)->anew);
   const auto again = down(1, 2);
   EXPECT_FALSE(again->anew);
@@ -39,16 +39,16 @@ TEST_F(latches_test, a_repeated_down_counts_once) {
 }
 
 TEST_F(latches_test, a_live_latch_is_not_set_again_but_one_at_zero_is) {
-  set(1, 1);
+  static_cast<void>(set(1, 1));
   EXPECT_EQ(set(5, 2).error(), errc::conflict);
   EXPECT_EQ(count(), 1U);
-  down(1, 3);
+  static_cast<void>(down(1, 3));
   EXPECT_EQ(set(5, 2)->state.count, 5U);
 }
 
 TEST_F(latches_test, a_repeated_set_answers_the_count_as_it_is) {
-  set(3, 1);
-  down(1, 2);
+  static_cast<void>(set(3, 1));
+  static_cast<void>(down(1, 2));
   const auto again = set(3, 1);
   EXPECT_EQ(again->state.count, 2U);
   EXPECT_FALSE(again->anew);
@@ -56,11 +56,11 @@ TEST_F(latches_test, a_repeated_set_answers_the_count_as_it_is) {
 
 // Late repetitions of the first count must not count on the second.
 TEST_F(latches_test, ids_of_an_earlier_count_do_not_count_on_the_next) {
-  set(2, 1);
-  down(1, 2);
-  down(1, 3);
-  down(1, 4);
-  set(2, 5);
+  static_cast<void>(set(2, 1));
+  static_cast<void>(down(1, 2));
+  static_cast<void>(down(1, 3));
+  static_cast<void>(down(1, 4));
+  static_cast<void>(set(2, 5));
   EXPECT_EQ(down(1, 2)->state.count, 2U);
   EXPECT_EQ(down(1, 4)->state.count, 2U);
   EXPECT_EQ(set(2, 1)->state.count, 2U);
@@ -79,13 +79,13 @@ TEST_F(latches_test, counts_have_limits) {
 }
 
 TEST_F(latches_test, a_latch_lives_a_while_after_its_last_change_also_at_zero) {
-  set(2, 1);
+  static_cast<void>(set(2, 1));
   now += 59min;
-  down(2, 2);
+  static_cast<void>(down(2, 2));
   now += 59min;
   EXPECT_EQ(count(), 0U);
   // A repetition is no change.
-  down(2, 2);
+  static_cast<void>(down(2, 2));
   now += 1min;
   EXPECT_EQ(count(), std::nullopt);
   EXPECT_EQ(book.size(), 0U);

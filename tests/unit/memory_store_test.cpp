@@ -31,17 +31,17 @@ TEST_F(memory_store_test, a_lock_goes_from_one_to_the_next_by_push) {
 
 // A core that answers a grant at once with the next verb must find no lock held.
 TEST_F(memory_store_test, a_wake_up_may_use_the_store) {
-  attempt(*store, one, bell);
-  attempt(*store, two, second);
+  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, two, second));
   spi::departure left{};
   second->on_notify = [&] { left = leave(*store, two).value(); };
-  leave(*store, one);
+  static_cast<void>(leave(*store, one));
   EXPECT_EQ(left, spi::departure::was_holder);
 }
 
 // A chain of hand-overs must not nest: a thousand waiters would overflow the stack.
 TEST_F(memory_store_test, a_chain_of_hand_overs_does_not_recurse) {
-  attempt(*store, one, bell);
+  static_cast<void>(attempt(*store, one, bell));
   int depth = 0, deepest = 0, granted = 0;
   std::vector<std::shared_ptr<noting_wakeup>> bells;
   for (std::uint64_t i = 0; i < 1'000; ++i) {
@@ -50,19 +50,19 @@ TEST_F(memory_store_test, a_chain_of_hand_overs_does_not_recurse) {
     bells.back()->on_notify = [&, claim] {
       deepest = std::max(deepest, ++depth);
       ++granted;
-      leave(*store, claim);
+      static_cast<void>(leave(*store, claim));
       --depth;
     };
-    attempt(*store, claim, bells.back());
+    static_cast<void>(attempt(*store, claim, bells.back()));
   }
-  leave(*store, one);
+  static_cast<void>(leave(*store, one));
   runtime->run_ready();
   EXPECT_EQ(granted, 1'000);
   EXPECT_EQ(deepest, 1);
 }
 
 TEST_F(memory_store_test, a_forced_release_is_told_at_once) {
-  attempt(*store, one, bell);
+  static_cast<void>(attempt(*store, one, bell));
   EXPECT_EQ(revoke(*store, spi::revocation::force).value().size(), 1U);
   EXPECT_EQ(bell->notes, said{"gone"});
   EXPECT_EQ(bell->last_error, errc::lost);
@@ -71,10 +71,10 @@ TEST_F(memory_store_test, a_forced_release_is_told_at_once) {
 TEST_F(memory_store_test, after_close_no_wake_up_comes_and_nothing_is_placed) {
   const auto shared = open_or_fail("memory:close", runtime);
   const auto other = open_or_fail("memory:close", runtime);
-  attempt(*other, one, bell);
-  attempt(*shared, two, second);
+  static_cast<void>(attempt(*other, one, bell));
+  static_cast<void>(attempt(*shared, two, second));
   shared->close();
-  leave(*other, one);
+  static_cast<void>(leave(*other, one));
   EXPECT_EQ(second->notes, said{});
   EXPECT_EQ(attempt(*shared, three, second).error(), errc::cancelled);
   EXPECT_EQ(leave(*shared, two).error(), errc::cancelled);
@@ -98,7 +98,7 @@ TEST_F(memory_store_test, clients_of_one_name_exclude_each_other_and_others_do_n
 
 // A client that ends is a process that ends: what it did not release is protected until its ttl.
 TEST_F(memory_store_test, a_name_outlives_its_clients) {
-  attempt(*open_or_fail("memory:passing", runtime), one, bell);
+  static_cast<void>(attempt(*open_or_fail("memory:passing", runtime), one, bell));
   EXPECT_FALSE(is_granted(attempt(*open_or_fail("memory:passing", runtime), two, second)));
   runtime->pause_for(10s);
   const auto answer = attempt(*open_or_fail("memory:passing", runtime), three, second);
@@ -115,22 +115,22 @@ TEST_F(memory_store_test, a_url_with_a_host_or_an_option_is_refused) {
 TEST_F(memory_store_test, wake_ups_are_dropped_when_their_claim_is_over) {
   const auto dropped = [&](const auto& end) {
     const std::weak_ptr<spi::wakeup> watched = bell;
-    attempt(*store, one, std::exchange(bell, std::make_shared<noting_wakeup>()));
+    static_cast<void>(attempt(*store, one, std::exchange(bell, std::make_shared<noting_wakeup>())));
     EXPECT_FALSE(watched.expired());
     end();
     return watched.expired();
   };
-  EXPECT_TRUE(dropped([&] { leave(*store, one); }));
-  EXPECT_TRUE(dropped([&] { revoke(*store, spi::revocation::force); }));
+  EXPECT_TRUE(dropped([&] { static_cast<void>(leave(*store, one)); }));
+  EXPECT_TRUE(dropped([&] { static_cast<void>(revoke(*store, spi::revocation::force)); }));
   EXPECT_TRUE(dropped([&] {
     runtime->pause_for(10s);
-    renew(*store, {one});
+    static_cast<void>(renew(*store, {one}));
   }));
   EXPECT_TRUE(dropped([&] { store->close(); }));
 }
 
 TEST_F(memory_store_test, a_try_that_is_turned_away_keeps_no_wake_up) {
-  attempt(*store, one, bell);
+  static_cast<void>(attempt(*store, one, bell));
   const auto tried = make_claim(2, {.queued = false});
   const std::weak_ptr<spi::wakeup> watched = second;
   EXPECT_FALSE(is_granted(attempt(*store, tried, std::move(second))));
@@ -139,15 +139,15 @@ TEST_F(memory_store_test, a_try_that_is_turned_away_keeps_no_wake_up) {
 
 // It ended and came again in one step: the old end must not silence the new claim.
 TEST_F(memory_store_test, a_claim_that_comes_again_is_still_reached) {
-  attempt(*store, one, bell);
+  static_cast<void>(attempt(*store, one, bell));
   runtime->pause_for(10s);
   EXPECT_TRUE(is_granted(attempt(*store, one, bell)));
-  attempt(*store, two, second);
+  static_cast<void>(attempt(*store, two, second));
   EXPECT_EQ(bell->notes, said{"wanted"});
 }
 
 TEST_F(memory_store_test, a_claim_with_an_unanswered_request_is_not_placed_after_it_was_left) {
-  leave(*store, one, true);
+  static_cast<void>(leave(*store, one, true));
   EXPECT_EQ(attempt(*store, one, bell).error(), errc::lost);
 }
 
@@ -157,12 +157,12 @@ TEST_F(memory_store_test, observers_see_their_name_or_their_namespace_until_they
       store->observe({"", "stock"}, [&](const auto& event) { named.push_back(event.name); });
   auto rest = store->observe({"", ""}, [&](const auto& event) { all.push_back(event.name); });
   auto other = store->observe({"x", ""}, [&](const auto& e) { elsewhere.push_back(e.name); });
-  attempt(*store, one, bell);
-  attempt(*store, make_claim(2, {.name = "other"}), second);
+  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, make_claim(2, {.name = "other"}), second));
   EXPECT_EQ(named, said{"stock"});
   EXPECT_EQ(all, (said{"stock", "other"}));
   first->reset();
-  leave(*store, one);
+  static_cast<void>(leave(*store, one));
   EXPECT_EQ(named.size(), 1U);
   EXPECT_EQ(all.size(), 3U);
   EXPECT_TRUE(elsewhere.empty());
@@ -187,12 +187,12 @@ TEST_F(memory_store_test, latch_watchers_are_called_when_it_changes) {
   });
   EXPECT_EQ(read->count, 0U);
   watching->reset();
-  change(spi::latch_change::kind::set, 4);
+  static_cast<void>(change(spi::latch_change::kind::set, 4));
   EXPECT_EQ(calls, 2);
 }
 
 TEST_F(memory_store_test, people_see_and_change_through_the_store_too) {
-  attempt(*store, one, bell);
+  static_cast<void>(attempt(*store, one, bell));
   const auto state = answer_of<spi::resource_state>([&](auto done) {
     store->inspect({"", "stock"}, context, std::move(done));
   });

@@ -2,28 +2,27 @@
 // it: blocking, by callback, by co_await.
 #pragma once
 
+#include <holdfast/awaitable.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/claim.hpp>
 
-#include <coroutine>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 
 namespace holdfast {
 
-using acquire_callback = spi::function<void(result<lease>)>;
+using acquire_callback = move_only_function<void(result<lease>)>;
+
+// What async_acquire() returns.
+using acquire_awaitable = awaitable<lease>;
 
 namespace detail {
-
-// One asynchronous acquisition in progress. Thread-safe.
-class pursuit;
 
 struct seeker_terms {
   spi::mode mode = spi::mode::exclusive;
@@ -33,36 +32,15 @@ struct seeker_terms {
   spi::role role = spi::role::lock;
 };
 
-}  // namespace detail
-
-// What async_acquire() returns: to be awaited once, in a coroutine of any type. Starts when awaited.
-// Destroying the coroutine while it waits cancels the acquisition; a grant that nobody takes is
-// given back. Resumes on the client's executor.
-class [[nodiscard]] acquire_awaitable {
- public:
-  explicit acquire_awaitable(std::shared_ptr<detail::pursuit> pursuit) noexcept;
-  acquire_awaitable(acquire_awaitable&&) noexcept = default;
-  acquire_awaitable& operator=(acquire_awaitable&&) = delete;
-  acquire_awaitable(const acquire_awaitable&) = delete;
-  acquire_awaitable& operator=(const acquire_awaitable&) = delete;
-  ~acquire_awaitable();
-
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> waiting);
-  result<lease> await_resume();
-
- private:
-  std::shared_ptr<detail::pursuit> pursuit_;
-  std::optional<result<lease>> answer_;
-};
-
-namespace detail {
-
 // Thread-safe; cheap to copy. Throws lock_error(invalid) when made of a bad name or bad options.
 class seeker {
  public:
   seeker(const client& client, std::string name, const lock_options& options,
          seeker_terms terms = {});
+  // Copied, also where it is moved: there is no empty one.
+  seeker(const seeker&) noexcept = default;
+  seeker& operator=(const seeker&) noexcept = default;
+  ~seeker() = default;
 
   result<lease> acquire(const acquire_options& options, std::stop_token token) const;
   void async_acquire(const acquire_options& options, std::stop_token token,

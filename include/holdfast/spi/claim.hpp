@@ -3,6 +3,7 @@
 #pragma once
 
 #include <holdfast/clock.hpp>
+#include <holdfast/inspection.hpp>
 
 #include <array>
 #include <compare>
@@ -34,12 +35,7 @@ struct resource_id {
   friend auto operator<=>(const resource_id&, const resource_id&) noexcept = default;
 };
 
-// The grant rules. "Others": granted claims; where one is fair, also those that came before.
-enum class mode : std::uint8_t {
-  exclusive,  // no others
-  shared,     // no exclusive others
-  permit,     // permits of others + mine <= max
-};
+using mode = lock_mode;
 
 // What an exclusive claim is to its user. Exclusion is the same; engines that share a layout with
 // others' clients write it as those do.

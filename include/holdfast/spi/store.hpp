@@ -20,6 +20,7 @@
 
 #include <holdfast/clock.hpp>
 #include <holdfast/fence.hpp>
+#include <holdfast/inspection.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/claim.hpp>
 #include <holdfast/spi/function.hpp>
@@ -113,95 +114,17 @@ struct op_context {
 template <class T>
 using completion = function<void(result<T>)>;
 
-struct caps {
-  std::string engine;   // "memory", "sqlite", "redis"
-  bool expires = true;  // false: a hold lasts while its process lives, paused or not
-  bool pushes = true;   // wake-ups come by themselves; else the core polls
-  bool always_fair = false;
-  bool fair = true;
-  bool shared = true;
-  bool permits = true;
-  bool change = true;  // upgrade, downgrade
-  bool latches = true;
-  bool lists = true;               // ls, and events for watch
-  bool tells = true;               // who holds: claim, fence and payload; no election without it
-  bool revokes = true;             // what another holds can be taken away
-  bool delays = true;              // lock_delay
-  bool spaces = true;              // namespaces
-  bool excludes_processes = true;  // false: memory
-  bool votes = false;              // may be a member of a quorum: proposed fences, raise()
-};
-
-struct holder {
-  std::string claim;  // public id
-  spi::mode mode = spi::mode::exclusive;
-  std::uint32_t permits = 1;
-  std::optional<fence_token> fence;   // none: a foreign holder
-  std::optional<duration> remaining;  // none: does not end by time, or nobody can say when
-  bool by_session = false;            // none, because it ends with a session of the engine's
-  std::optional<duration> held_for;
-  std::string payload;
-};
-
-struct waiting {
-  std::string claim;
-  spi::mode mode = spi::mode::exclusive;
-  std::uint32_t permits = 1;
-  std::optional<duration> waiting_for;
-  std::string payload;
-};
-
-struct resource_state {
-  std::vector<holder> holders;
-  std::vector<waiting> waiters;  // in order
-  // One with a lock delay ended abnormally: nobody is granted for this long.
-  std::optional<duration> shut_for{};
-};
-
-struct resource_summary {
-  std::string name;
-  std::size_t holders = 0;
-  std::size_t waiters = 0;
-  std::optional<duration> shut_for{};  // listed also if nobody holds it or waits for it
-};
-
-enum class revocation : std::uint8_t {
-  force,  // frees at once; two may run until the holder learns
-  safe,   // no further renewal; nobody else before the lease has ended
-};
-
-enum class event_kind : std::uint8_t {
-  queued,
-  granted,
-  renewed,
-  released,
-  expired,
-  withdrawn,
-  forced
-};
-
-struct store_event {
-  event_kind kind{};
-  std::string name;
-  std::string claim;
-  spi::mode mode = spi::mode::exclusive;
-  std::optional<fence_token> fence;
-  std::string payload;
-};
-
-// Ends when destroyed; no call is made after that.
-class subscription {
- public:
-  virtual ~subscription() = default;
-};
-
-struct check {
-  enum class status : std::uint8_t { ok, warn, fail };
-  std::string name;
-  status state = status::ok;
-  std::string detail;
-  std::string remedy;
-};
+// What users see too, under their names in the public headers.
+using caps = capabilities;
+using holder = holdfast::holder;
+using waiting = waiter;
+using resource_state = holdfast::resource_state;
+using resource_summary = holdfast::resource_summary;
+using revocation = holdfast::revocation;
+using event_kind = lock_event_kind;
+using store_event = lock_event;
+using subscription = holdfast::subscription;
+using check = health_check;
 
 struct latch_change {
   enum class kind : std::uint8_t { set, down };

@@ -2,10 +2,9 @@
 // and take all that is answered.
 #pragma once
 
+#include "stores/mariadb/libmariadb.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/sql/answers.hpp"
-
-#include <mariadb/mysql.h>
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,5 @@
 // See include/holdfast/mariadb.hpp.
+#include "stores/mariadb/libmariadb.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/server_error.hpp"
 #include "stores/mariadb/statement.hpp"
@@ -7,8 +8,6 @@
 #include "stores/sql/words.hpp"
 
 #include <holdfast/mariadb.hpp>
-
-#include <mariadb/mysql.h>
 
 #include <chrono>
 #include <cstdint>
@@ -25,8 +24,9 @@ constexpr unsigned er_no_such_procedure = 1305;
 // The first value of the answer, or nothing. unsupported: there is no such procedure.
 result<std::string> ask(MYSQL* connection, const std::string& query) {
   const bool failed = mysql_real_query(connection, query.data(), query.size()) != 0;
-  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> answer(
-      failed ? nullptr : mysql_store_result(connection), mysql_free_result);
+  const auto free = [](MYSQL_RES* done) { mysql_free_result(done); };
+  const std::unique_ptr<MYSQL_RES, decltype(free)> answer(
+      failed ? nullptr : mysql_store_result(connection), free);
   if (const unsigned code = mysql_errno(connection); code != 0) {
     error what = to_error(code, mysql_error(connection), where, verb).what;
     if (code == er_no_such_procedure) {
@@ -64,13 +64,13 @@ result<void> usable(MYSQL* connection) {
 
 result<fence_token> lock_in_transaction(st_mysql* connection, const std::string& name,
                                         const transaction_lock_options& options) {
-  if (auto fine = sql::check_lock(name, options.space, options.wait); !fine) {
+  if (auto fine = sql::check_lock(name, options.name_space, options.wait); !fine) {
     return tl::unexpected(std::move(fine.error()));
   }
   if (!is_prefix(options.prefix)) return failure(errc::invalid, "that is no prefix of tables");
   if (auto fine = usable(connection); !fine) return tl::unexpected(std::move(fine.error()));
   arguments with;
-  with.bytes(sql::key_of({options.space, name}));
+  with.bytes(sql::key_of({options.name_space, name}));
   with.number(std::chrono::ceil<std::chrono::seconds>(options.wait).count());
   const auto called = ask(
       connection, "CALL " + options.prefix + "lock_row_1(" + with.text() + ", @holdfast_answer)");

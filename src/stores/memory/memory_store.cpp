@@ -13,7 +13,7 @@ spi::caps capabilities() {
   spi::caps caps;
   caps.engine = "memory";
   caps.excludes_processes = false;
-  caps.votes = true;
+  caps.can_vote = true;
   return caps;
 }
 

@@ -5,14 +5,13 @@
 
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
+#include "stores/postgresql/libpq.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
-
-#include <libpq-fe.h>
 
 #include <cstdint>
 #include <deque>

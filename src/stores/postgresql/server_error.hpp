@@ -1,9 +1,9 @@
 // What an error of the server or of libpq means: is it worth trying again, is it about us?
 #pragma once
 
-#include <holdfast/result.hpp>
+#include "stores/postgresql/libpq.hpp"
 
-#include <libpq-fe.h>
+#include <holdfast/result.hpp>
 
 #include <string>
 #include <string_view>

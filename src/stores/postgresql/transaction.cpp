@@ -1,4 +1,5 @@
 // See include/holdfast/postgresql.hpp.
+#include "stores/postgresql/libpq.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/server_error.hpp"
 #include "stores/postgresql/statement.hpp"
@@ -6,8 +7,6 @@
 #include "stores/sql/names.hpp"
 
 #include <holdfast/postgresql.hpp>
-
-#include <libpq-fe.h>
 
 #include <memory>
 
@@ -19,7 +18,7 @@ constexpr const char* where = "postgresql, the caller's connection";
 
 result<void> usable(PGconn* connection, const std::string& name,
                     const transaction_lock_options& options) {
-  if (auto fine = sql::check_lock(name, options.space, options.wait); !fine) return fine;
+  if (auto fine = sql::check_lock(name, options.name_space, options.wait); !fine) return fine;
   if (!is_schema_name(options.schema)) return failure(errc::invalid, "that is no schema's name");
   if (connection == nullptr || PQtransactionStatus(connection) != PQTRANS_INTRANS) {
     return failure(errc::invalid, "no transaction is open on the connection, or it has failed");
@@ -29,10 +28,11 @@ result<void> usable(PGconn* connection, const std::string& name,
 
 result<std::string> ask(PGconn* connection, const std::string& query, const arguments& with) {
   const arguments::view all = with.all();
-  const std::unique_ptr<PGresult, void (*)(PGresult*)> answer(
+  const auto clear = [](PGresult* done) { PQclear(done); };
+  const std::unique_ptr<PGresult, decltype(clear)> answer(
       PQexecParams(connection, query.c_str(), static_cast<int>(all.values.size()), nullptr,
                    all.values.data(), all.lengths.data(), all.formats.data(), 0),
-      PQclear);
+      clear);
   if (PQresultStatus(answer.get()) != PGRES_TUPLES_OK || PQntuples(answer.get()) != 1) {
     return tl::unexpected(to_error(answer.get(), where, "lock in a transaction").what);
   }
@@ -70,7 +70,7 @@ result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& 
     return tl::unexpected(std::move(fine.error()));
   }
   arguments with;
-  with.bytes(sql::key_of({options.space, name})).number(sql::microseconds(options.wait));
+  with.bytes(sql::key_of({options.name_space, name})).number(sql::microseconds(options.wait));
   const auto answer =
       ask(connection, in_schema("SELECT @.lock_row_1($1::bytea, $2::int8)", options.schema), with);
   if (!answer) return tl::unexpected(answer.error());

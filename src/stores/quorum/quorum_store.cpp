@@ -18,9 +18,9 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
   caps.pushes = false;
   caps.fair = false;
   caps.permits = false;
-  caps.change = false;
+  caps.supports_mode_change = false;
   caps.latches = false;
-  caps.lists = false;
+  caps.supports_listing = false;
   caps.excludes_processes = true;
   for (const member& each : members) {
     const spi::caps& of = each.store->caps();

@@ -19,13 +19,13 @@ spi::caps capabilities(const foreign_format& format) {
   caps.fair = false;
   caps.shared = false;
   caps.permits = false;
-  caps.change = false;
+  caps.supports_mode_change = false;
   caps.latches = false;
-  caps.lists = false;
-  caps.tells = false;
+  caps.supports_listing = false;
+  caps.reports_holders = false;
   caps.revokes = false;
-  caps.delays = false;
-  caps.spaces = false;
+  caps.supports_lock_delay = false;
+  caps.supports_namespaces = false;
   return caps;
 }
 

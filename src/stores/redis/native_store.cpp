@@ -67,8 +67,8 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
       "attempt", deadline,
       [self = shared_from_this(), claim, how, deadline, at = where.lane,
        done = std::move(done)](const result<script_answer>& found) mutable {
-        auto answer = found.and_then(
-            [&claim](const script_answer& from) { return outcome_of(from, *claim); });
+        auto answer = found ? outcome_of(*found, *claim)
+                            : result<spi::outcome>(tl::unexpected(found.error()));
         const bool unknown =
             !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
         if (unknown) self->board_->attempt_lost(at, claim->id);

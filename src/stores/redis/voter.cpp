@@ -18,7 +18,7 @@ constexpr std::size_t claims_at_once = 64;
 
 spi::caps capabilities(const spi::caps& inner) {
   spi::caps caps = inner;
-  caps.votes = true;
+  caps.can_vote = true;
   return caps;
 }
 

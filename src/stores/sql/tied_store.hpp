@@ -104,7 +104,7 @@ spi::caps tied_store<Engine>::capabilities() {
   caps.expires = false;
   caps.fair = false;
   caps.permits = false;
-  caps.change = false;
+  caps.supports_mode_change = false;
   caps.latches = false;
   return caps;
 }

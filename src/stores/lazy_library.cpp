@@ -1,5 +1,4 @@
-// Loading a shared library late.
-#include "cli/late/library.hpp"
+#include "stores/lazy_library.hpp"
 
 #include <dlfcn.h>
 
@@ -7,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
-namespace holdfast::cli::late {
+namespace holdfast::stores {
 
-result<void> library::load() const {
+result<void> lazy_library::load() const {
   // Not RTLD_GLOBAL: nothing else in the process is to be resolved by what it brings.
   if (::dlopen(file_, RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};
   const char* why = ::dlerror();
@@ -17,7 +16,7 @@ result<void> library::load() const {
                                         package_ + "): " + (why == nullptr ? file_ : why));
 }
 
-void* library::address(const char* name) const {
+void* lazy_library::address(const char* name) const {
   void* const loaded = ::dlopen(file_, RTLD_LAZY | RTLD_LOCAL);
   void* const found = loaded == nullptr ? nullptr : ::dlsym(loaded, name);
   if (found != nullptr) return found;
@@ -27,14 +26,4 @@ void* library::address(const char* name) const {
   std::abort();
 }
 
-result<void> load_driver_of([[maybe_unused]] std::string_view engine) {
-#ifdef HOLDFAST_LATE_POSTGRESQL
-  if (engine == "postgresql") return libpq.load();
-#endif
-#ifdef HOLDFAST_LATE_MARIADB
-  if (engine == "mariadb" || engine == "mysql") return libmariadb.load();
-#endif
-  return {};
-}
-
-}  // namespace holdfast::cli::late
+}  // namespace holdfast::stores

@@ -1,0 +1,126 @@
+// An asynchronous call in the hands of user code: its answer is delivered once, on the executor; after
+// abandon() never, and what comes then (a grant) is given back by its own destructor.
+//
+// Thread-safe.
+#pragma once
+
+#include "core/engine.hpp"
+
+#include <holdfast/awaitable.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace holdfast::detail {
+
+template <class T>
+class client_operation : public operation<T>,
+                         public std::enable_shared_from_this<client_operation<T>> {
+ public:
+  using callback = move_only_function<void(result<T>)>;
+
+  explicit client_operation(std::shared_ptr<core::engine> engine) : engine_(std::move(engine)) {}
+
+  void start(callback done, executor where) final {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = std::move(done);
+      where_ = std::move(where);
+    }
+    begin();
+  }
+
+  void abandon() noexcept final {
+    callback dropped;
+    {
+      const std::lock_guard lock(mutex_);
+      dropped = std::move(done_);
+    }
+    this->cancel();
+  }
+
+  void cancel() noexcept override {}
+
+ protected:
+  // Leads to one call of arrived(), perhaps before it returns.
+  virtual void begin() = 0;
+
+  void arrived(result<T> answer) {
+    executor where;
+    {
+      const std::lock_guard lock(mutex_);
+      where = std::move(where_);
+    }
+    engine_->deliver(
+        [self = this->shared_from_this(), answer = std::move(answer)]() mutable {
+          callback done;
+          {
+            const std::lock_guard lock(self->mutex_);
+            done = std::move(self->done_);
+          }
+          if (done) done(std::move(answer));
+        },
+        where);
+  }
+
+ private:
+  const std::shared_ptr<core::engine> engine_;
+  std::mutex mutex_;
+  callback done_;   // guarded by mutex_
+  executor where_;  // guarded by mutex_
+};
+
+// A call that ends soon by itself: cancelling it changes nothing.
+template <class T>
+class short_operation final : public client_operation<T> {
+ public:
+  using verb = move_only_function<void(spi::completion<T>)>;
+
+  short_operation(std::shared_ptr<core::engine> engine, verb begin)
+      : client_operation<T>(std::move(engine)), verb_(std::move(begin)) {}
+
+ protected:
+  void begin() override {
+    const auto self = std::static_pointer_cast<short_operation>(this->shared_from_this());
+    std::exchange(verb_, nullptr)([self](result<T> answer) { self->arrived(std::move(answer)); });
+  }
+
+ private:
+  verb verb_;
+};
+
+// The answer that is known before anything begins, with nobody's executor: given at once, on `where` or
+// by the caller.
+template <class T>
+class refused_operation final : public operation<T> {
+ public:
+  explicit refused_operation(error why) : why_(std::move(why)) {}
+
+  void start(move_only_function<void(result<T>)> done, executor where) override {
+    if (!where) return done(tl::unexpected(std::move(why_)));
+    where([done = std::move(done), why = std::move(why_)]() mutable {
+      done(tl::unexpected(std::move(why)));
+    });
+  }
+  void cancel() noexcept override {}
+  void abandon() noexcept override {}
+
+ private:
+  error why_;
+};
+
+template <class T>
+awaitable<T> make_refusal(error why) {
+  return awaitable<T>(std::make_shared<refused_operation<T>>(std::move(why)));
+}
+
+// `verb` is given the completion when the call begins.
+template <class T, class Verb>
+awaitable<T> make_awaitable(std::shared_ptr<core::engine> engine, Verb&& verb) {
+  return awaitable<T>(
+      std::make_shared<short_operation<T>>(std::move(engine), std::forward<Verb>(verb)));
+}
+
+}  // namespace holdfast::detail
