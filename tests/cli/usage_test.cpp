@@ -9,9 +9,9 @@
 namespace holdfast::cli_test {
 namespace {
 
-using command_line = words;
+using typed_line = words;
 
-class bad_input : public ::testing::TestWithParam<command_line> {
+class bad_input : public ::testing::TestWithParam<typed_line> {
  protected:
   folder home_;
   shell shell_{home_};
@@ -26,7 +26,7 @@ TEST_P(bad_input, is_told_in_one_line_and_ends_with_2) {
   EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
 }
 
-const std::vector<command_line> structure{
+const std::vector<typed_line> structure{
     {},
     {"frob"},
     {""},
@@ -119,10 +119,10 @@ const std::vector<command_line> structure{
 };
 INSTANTIATE_TEST_SUITE_P(structure, bad_input, ::testing::ValuesIn(structure));
 
-std::vector<command_line> options() {
-  std::vector<command_line> all;
+std::vector<typed_line> options() {
+  std::vector<typed_line> all;
   const auto add = [&](const words& given) {
-    command_line line{"run"};
+    typed_line line{"run"};
     line.insert(line.end(), given.begin(), given.end());
     line.insert(line.end(), {"x", "--", "true"});
     all.push_back(line);
@@ -169,8 +169,8 @@ std::vector<command_line> options() {
 }
 INSTANTIATE_TEST_SUITE_P(options, bad_input, ::testing::ValuesIn(options()));
 
-std::vector<command_line> names() {
-  std::vector<command_line> all;
+std::vector<typed_line> names() {
+  std::vector<typed_line> all;
   for (const std::string& name :
        {std::string(), std::string(513, 'n'), std::string("two\nlines"), std::string("tab\there"),
         std::string("bell\a"), std::string("\x7f"), std::string("\xc2\x85"), std::string("\xff"),
@@ -189,8 +189,8 @@ std::vector<command_line> names() {
 }
 INSTANTIATE_TEST_SUITE_P(names, bad_input, ::testing::ValuesIn(names()));
 
-std::vector<command_line> urls() {
-  std::vector<command_line> all;
+std::vector<typed_line> urls() {
+  std::vector<typed_line> all;
   for (const char* url :
        {"", "x", "frob://host", "frob:", "sqlite", "sqlite:", "redis:/", "redis://", "redis://u:p@",
         "redis://h:x", "redis://h:0", "redis://h:65536", "sqlite:/a%zz", "sqlite:/a#b",
@@ -204,7 +204,7 @@ std::vector<command_line> urls() {
         words{"revoke", "x"}, words{"release", "x", "--force", "--yes"},
         words{"demo", "flash-sale"}}) {
     // Would exclude nobody.
-    command_line line{"--url", "memory:"};
+    typed_line line{"--url", "memory:"};
     line.insert(line.end(), tail.begin(), tail.end());
     all.push_back(line);
   }
