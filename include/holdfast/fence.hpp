@@ -1,5 +1,5 @@
 // The fence: a number that comes with every grant and grows with each grant of the same name.
-// Whoever guards the resource keeps the greatest number it has seen and refuses smaller ones; that
+// The guarded resource keeps the greatest number it has seen and refuses smaller ones; that
 // is what stops a holder that was paused past the end of its lease.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A lease: a lock in your hands. Whoever has it holds the lock, on whatever thread or coroutine; it
+// A lease: a lock in your hands. Its owner holds the lock, on whatever thread or coroutine; it
 // is given back when it is released or destroyed.
 //
 //   if (auto lease = stock.acquire({.wait = 1s})) {

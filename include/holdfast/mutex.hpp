@@ -23,7 +23,7 @@
 namespace holdfast {
 
 // Thread-safe. Two faces, one truth: the std face belongs to the thread that locked, the value face
-// to whoever has the lease.
+// to the owner of the lease.
 //
 // Unlike std::mutex, locking again on the thread that holds (through any object of the same client
 // and name) is not undefined: it throws would_deadlock. Unlocking on another thread releases, and

@@ -43,7 +43,7 @@ struct lock_options {
   holdfast::renew renew = holdfast::renew::automatic;
   // lost() fires this long before validity ends; less than ttl / 2.
   duration notice{0};
-  // After an abnormal end (holder died, lease ran out) the lock stays shut this long: for resources
+  // After an abnormal end (holder died, lease ran out) the lock stays blocked this long: for resources
   // that cannot check fences.
   duration lock_delay{0};
   // Of its claims: asking for it, renewing it, giving it back. None: the client's.

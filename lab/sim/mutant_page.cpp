@@ -62,7 +62,7 @@ mutant_verdict look_again(core::mutant mutant, const page_row& row, std::uint32_
   mutant_verdict verdict = judge_near(mutant, row.seed, threads);
   if (verdict.seeds != row.seed) {
     check.notes.push_back(row.mutant + ": seed " + std::to_string(row.seed) +
-                          " no longer shows it; write the page anew");
+                          " no longer shows it; write the page again");
     if (!verdict.seeds) verdict = judge(mutant, threads);
   }
   if (!verdict.seeds) check.errors.push_back(row.mutant + ": not caught");

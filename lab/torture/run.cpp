@@ -38,7 +38,7 @@ client connect(const std::string& url, const std::string& password, const std::s
     return *opened || opened->error() != errc::unavailable;
   };
   if (test::eventually(answers, to_answer) && *opened) return **opened;
-  throw trouble("cannot use the engine (" + opened->error().message() + ")");
+  throw trouble("cannot open the engine (" + opened->error().message() + ")");
 }
 
 std::string fresh_prefix() {

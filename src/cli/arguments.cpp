@@ -54,7 +54,7 @@ checked read_latch(const raw_arguments& raw, latch_arguments& into) {
   into.what = found->second;
   const bool is_set = into.what == latch_arguments::verb::set;
   const bool is_down = into.what == latch_arguments::verb::down;
-  if (words.size() > (is_set || is_down ? 3U : 2U)) return usage("one word too many", "latch");
+  if (words.size() > (is_set || is_down ? 3U : 2U)) return usage("too many arguments", "latch");
   if (is_set && words.size() < 3) return usage("set needs a number", "latch");
   if (words.size() == 3) {
     const auto count = parse_number(words[2], 1, most_latch);
@@ -127,7 +127,7 @@ checked read_sale(const raw_arguments& raw, sale_arguments& into) {
       return usage("--lock is a list of none, mutex, fair, rw, semaphore", raw.command);
     }
     if (std::find(into.locks.begin(), into.locks.end(), one) != into.locks.end()) {
-      return usage("--lock has each once", raw.command);
+      return usage("--lock lists a kind twice", raw.command);
     }
     into.locks.push_back(one);
     at = end + 1;

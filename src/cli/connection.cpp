@@ -95,7 +95,7 @@ outcome<client> connect(const address& to, credentials with, std::shared_ptr<obs
   options.hand_over_locally = locally == hand_over::within_process;
   auto opened = client::open(to.url, std::move(options));
   if (!opened) {
-    return tl::unexpected(from_engine("cannot use the engine", to.engine, "open", opened.error()));
+    return tl::unexpected(from_engine("cannot open the engine", to.engine, "open", opened.error()));
   }
   return std::move(*opened);
 }

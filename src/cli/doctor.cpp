@@ -14,9 +14,10 @@ namespace {
 
 std::string remedy_of(const error& why) {
   if (why == errc::denied) {
-    return "it refuses us: check the certificate, the user, the password and what the user may do";
+    return "access refused: check the certificate, the user, the password and the user's "
+           "permissions";
   }
-  if (why == errc::unavailable) return "is it running, and does this machine reach it?";
+  if (why == errc::unavailable) return "is it running, and can this machine reach it?";
   return "see the engine's page in the documentation";
 }
 

@@ -165,7 +165,7 @@ constexpr std::string_view release_help =
     R"help(holdfast release NAME --force [--claim ID] [--yes]
 
 Takes the lock from its holder at once. Two commands may run at the same time until the
-old holder notices, at its next renewal (a third of its ttl) at the latest. The next
+old holder notices, at its next renewal (a third of the ttl) at the latest. The next
 holder's fencing token is greater. Waiters stay in line. Prefer revoke.
 
   holdfast release backup --force                  asks first, on a terminal

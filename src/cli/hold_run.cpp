@@ -86,8 +86,8 @@ class holding {
   int lost(const guard::verdict& verdict) {
     // The guard reads the clock itself, and may do so before the library has told why.
     const bool renewed = how_.lock.renew == renew::automatic;
-    const error by_clock(
-        errc::lost, renewed ? "no proof of the lease in time" : "not renewed, and its ttl is over");
+    const error by_clock(errc::lost, renewed ? "the lease was not confirmed in time"
+                                             : "not renewed, and its ttl has passed");
     const error why = log_->loss().value_or(by_clock);
     const std::string how = verdict.killed ? "SIGTERM and SIGKILL" : "SIGTERM";
     tell("lost " + what_ + " while the command ran; it got " + how + " (" +

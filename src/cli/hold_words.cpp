@@ -68,7 +68,7 @@ checked read_kind(const raw_arguments& raw, hold_arguments& into) {
   }
   if (!raw.permits && !raw.max) return {};
   if (raw.shared) return usage("--shared and --permits exclude each other", raw.command);
-  if (!raw.max) return usage("--permits needs --max, how many there are in all", raw.command);
+  if (!raw.max) return usage("--permits needs --max, the total number of permits", raw.command);
   const auto max = parse_number(*raw.max, 1, most_permits);
   if (!max) return usage("--max " + max.error(), raw.command);
   into.max = *max;
@@ -100,7 +100,7 @@ checked read_words(const raw_arguments& raw, hold_arguments& into) {
     if (auto fine = check_name(name, raw.command); !fine) return fine;
   }
   if (std::set(into.names.begin(), into.names.end()).size() != into.names.size()) {
-    return usage("the same NAME stands twice", raw.command);
+    return usage("the same NAME is given twice", raw.command);
   }
   if (into.command.empty()) return usage("a command to run is missing after --", raw.command);
   return {};

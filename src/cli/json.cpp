@@ -102,7 +102,7 @@ std::string resource(const std::string& name, const spi::resource_state& state, 
                        {"waiting_ms", milliseconds(one.waiting_for)}});
   }
   value document{{"name", name}, {"holders", holders}, {"waiters", waiters}};
-  if (state.shut_for) document["shut_ms"] = milliseconds(state.shut_for);
+  if (state.shut_for) document["blocked_ms"] = milliseconds(state.shut_for);
   return line(document);
 }
 

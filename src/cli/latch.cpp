@@ -61,8 +61,8 @@ int wait(const context& context, const latch_arguments& what, const address& to)
     return exit_code::signalled + *ended_by;
   }
   if (done.error() == errc::timed_out || done.error() == errc::busy) {
-    return tell(from_engine(name + " was not at zero within " + to_text(what.wait.wait), to.engine,
-                            "latch", done.error()));
+    return tell(from_engine(name + " did not reach zero within " + to_text(what.wait.wait),
+                            to.engine, "latch", done.error()));
   }
   return tell(from_engine("cannot wait for " + name, to.engine, "latch", done.error()));
 }

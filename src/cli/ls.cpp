@@ -1,4 +1,4 @@
-// holdfast ls: names that have holders or waiters, or stay shut after an abnormal end.
+// holdfast ls: names that have holders or waiters, or are blocked by a lock delay.
 #include "cli/commands.hpp"
 #include "cli/duration_text.hpp"
 #include "cli/json.hpp"
@@ -28,17 +28,17 @@ int ls(const context& context, const look_arguments& what) {
     note("nothing is held or waited for\n");
     return exit_code::ok;
   }
-  const bool shut = std::any_of(all->begin(), all->end(),
-                                [](const auto& one) { return one.shut_for.has_value(); });
+  const bool blocked = std::any_of(all->begin(), all->end(),
+                                   [](const auto& one) { return one.shut_for.has_value(); });
   std::vector<std::vector<std::string>> rows{{"NAME", "HOLDERS", "WAITERS"}};
-  if (shut) rows.front().emplace_back("SHUT FOR");
+  if (blocked) rows.front().emplace_back("BLOCKED FOR");
   for (const spi::resource_summary& one : *all) {
     if (cannot_be_read(one)) {
       note(plain(one.name) + ": what the engine has stored cannot be read (damaged?)\n");
       continue;
     }
     rows.push_back({plain(one.name), std::to_string(one.holders), std::to_string(one.waiters)});
-    if (shut) rows.back().push_back(one.shut_for ? to_text(*one.shut_for) : "");
+    if (blocked) rows.back().push_back(one.shut_for ? to_text(*one.shut_for) : "");
   }
   return print_all(columns(rows, {1, 2}));
 }

@@ -202,8 +202,8 @@ outcome<raw_arguments> take_apart(std::vector<std::string> head) {
     // "--ttl: 1 required TEXT missing"; only the option's name is ours to repeat.
     const std::string text = problem.what();
     const std::string option = text.substr(0, text.find_first_of(": "));
-    return usage(option.starts_with("--") ? option + " stands once, with one value"
-                                          : "an option stands once, with one value",
+    return usage(option.starts_with("--") ? option + " takes one value and can be given once"
+                                          : "an option takes one value and can be given once",
                  chosen(app));
   } catch (const CLI::ConversionError&) {
     return usage("an option that is switched on takes no value", chosen(app));

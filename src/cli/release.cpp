@@ -25,7 +25,7 @@ int nobody(const look_arguments& what, const std::string& engine) {
 // Shows what would be taken away, and asks. True: yes.
 bool confirmed(const std::vector<spi::holder>& holders) {
   std::cerr << holder_table(holders, std::chrono::system_clock::now())
-            << "Take this away? Two may run until the holder learns. [y/N] " << std::flush;
+            << "Take it from this holder? Two may run until it notices. [y/N] " << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -39,11 +39,11 @@ std::vector<spi::holder> chosen(const spi::resource_state& state, const std::str
 
 int ask_first(const client& client, const look_arguments& what, const std::string& engine) {
   const auto state = client.inspect(what.name);
-  if (!state) return tell(from_engine("cannot look at it", engine, "inspect", state.error()));
+  if (!state) return tell(from_engine("cannot inspect it", engine, "inspect", state.error()));
   const auto holders = chosen(*state, what.claim);
   if (holders.empty()) return nobody(what, engine);
   if (confirmed(holders)) return exit_code::ok;
-  tell("nothing was released (asked, answered no)");
+  tell("nothing was released (you answered no)");
   return exit_code::no;
 }
 
@@ -52,7 +52,7 @@ int break_glass(const context& context, const look_arguments& what, spi::revocat
   const bool ask = how == spi::revocation::force && !what.yes;
   if (ask && (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)) {
     return tell(
-        usage("release asks first, and there is no terminal to ask on: give --yes", "release")
+        usage("release asks for confirmation, and there is no terminal: use --yes", "release")
             .value());
   }
   const auto to = find_address(context);
@@ -76,16 +76,15 @@ int break_glass(const context& context, const look_arguments& what, spi::revocat
 }  // namespace
 
 int release(const context& context, const look_arguments& what) {
-  return break_glass(
-      context, what, spi::revocation::force,
-      "taken away, from those below; two may run until the holder learns, at its next "
-      "renewal (a third of its ttl) at the latest\n");
+  return break_glass(context, what, spi::revocation::force,
+                     "taken from the holders below; two may run until they notice, at their next "
+                     "renewal (a third of the ttl) at the latest\n");
 }
 
 int revoke(const context& context, const look_arguments& what) {
   return break_glass(
       context, what, spi::revocation::safe,
-      "not renewed any more: those below are told, and nobody else is granted before "
+      "no longer renewed: the holders below are notified, and nobody else is granted before "
       "their leases end\n");
 }
 

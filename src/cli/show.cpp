@@ -15,12 +15,12 @@ int show(const context& context, const look_arguments& what) {
   const auto client = connect(context, *to);
   if (!client) return tell(client.error());
   const auto state = client->inspect(what.name);
-  if (!state) return tell(from_engine("cannot look at it", to->engine, "inspect", state.error()));
+  if (!state) return tell(from_engine("cannot inspect it", to->engine, "inspect", state.error()));
   const auto now = std::chrono::system_clock::now();
   if (what.json) return print_all(json::resource(what.name, *state, now));
   if (state->shut_for) {
-    note("shut for " + to_text(*state->shut_for) +
-         ": a holder with a lock delay ended abnormally\n");
+    note("blocked by lock delay for " + to_text(*state->shut_for) +
+         ": a holder ended abnormally\n");
   } else if (state->holders.empty()) {
     note("free\n");
   }

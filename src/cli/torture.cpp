@@ -66,7 +66,7 @@ std::string summary(const lab::story& told, const lab::verdict& given) {
              {"stale writes refused", std::to_string(made.stale_writes)},
              {"checked", joined(given.checked)},
              {"violations", std::to_string(given.violations.size())}};
-  if (!told.looked_for_leaks) rows.push_back({"not checked", "what is left: it cannot be listed"});
+  if (!told.looked_for_leaks) rows.push_back({"not checked", "leftovers: cannot be listed"});
   return text + columns(rows);
 }
 

@@ -31,7 +31,7 @@ outcome<std::vector<std::string>> read_list(const std::string& text, const char*
     const std::string one = text.substr(at, end - at);
     if (!known(one)) return usage(std::string(option) + " has a word that is not known", topic);
     if (std::find(all.begin(), all.end(), one) != all.end()) {
-      return usage(std::string(option) + " has each once", topic);
+      return usage(std::string(option) + " lists something twice", topic);
     }
     all.push_back(one);
     at = end + 1;
@@ -67,7 +67,7 @@ checked read_verb(const raw_arguments& raw, torture_arguments& into) {
   } else if (words.front() == "replay" && words.size() == 2) {
     into.what = torture_arguments::verb::replay;
   } else {
-    return usage("takes no word, or check FILE, or replay FILE", topic);
+    return usage("takes no argument, or check FILE, or replay FILE", topic);
   }
   into.file = words[1];
   return {};

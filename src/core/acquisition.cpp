@@ -25,7 +25,7 @@ void acquisition::start() {
     case gate::entry::entered:
       return pursue();
     case gate::entry::refused:
-      answer(failure(errc::busy, "held or sought by this client"));
+      answer(failure(errc::busy, "held or requested by this client"));
       return;
     case gate::entry::queued:
       break;

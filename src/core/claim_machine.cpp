@@ -141,8 +141,8 @@ claim_machine::orders claim_machine::let_run_out(time_point now, const char* why
 }
 
 claim_machine::orders claim_machine::expire(time_point now) {
-  return let_run_out(now, settings_.renewed ? "no proof of the lease in time"
-                                            : "not renewed, and its ttl is over");
+  return let_run_out(now, settings_.renewed ? "the lease was not confirmed in time"
+                                            : "not renewed, and its ttl has passed");
 }
 
 // An attempt that was never answered may still arrive and place the claim anew.

@@ -107,7 +107,7 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
   known_ = true;
   if (validity_end(proven_at, grant.ttl) - std::min(settings_.notice, grant.ttl / 2) <= now) {
     // I1: the answer took longer than the lease. Not believed; asked again, the same claim.
-    last_error_ = {errc::unavailable, "the grant came too late to be of use"};
+    last_error_ = {errc::unavailable, "the grant came too late"};
     outage_ = true;
     if (!settings_.queued || last_try_) return give_up(now, last_error_);
     if (attempting_) return {};

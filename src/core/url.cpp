@@ -62,7 +62,7 @@ result<endpoint> parse_endpoint(std::string_view text) {
     where.host = *host;
     if (colon != std::string_view::npos) port = text.substr(colon + 1);
     if (where.host.find(':') != std::string::npos) {
-      return failure(errc::invalid, "URL: an IPv6 address stands in brackets");
+      return failure(errc::invalid, "URL: put IPv6 addresses in brackets");
     }
   }
   if (where.host.empty()) return failure(errc::invalid, "URL: a host is missing");
@@ -113,7 +113,7 @@ result<void> parse_options(std::string_view text, url& into) {
     if (!key) return tl::unexpected(key.error());
     if (!value) return tl::unexpected(value.error());
     if (!into.options.emplace(*key, *value).second) {
-      return failure(errc::invalid, "URL: option '" + *key + "' stands twice");
+      return failure(errc::invalid, "URL: option '" + *key + "' is given twice");
     }
     if (next == std::string_view::npos) break;
     text.remove_prefix(next + 1);

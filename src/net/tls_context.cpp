@@ -62,7 +62,7 @@ result<void> identify(SSL_CTX* context, const tls_options& options) {
 std::string tls_problem() {
   const unsigned long code = ::ERR_get_error();
   const char* reason = ::ERR_reason_error_string(code);
-  std::string text = reason != nullptr ? reason : "unknown trouble";
+  std::string text = reason != nullptr ? reason : "unknown error";
   // For a file that is not there the system's words are the reason.
   if (ERR_SYSTEM_ERROR(code)) text = std::system_category().message(ERR_GET_REASON(code));
   ::ERR_clear_error();

@@ -132,7 +132,8 @@ const spi::caps& client::caps() const noexcept { return state_->engine->store().
 namespace {
 
 result<void> usable(const client::state& state) {
-  if (state.engine->inert()) return failure(errc::cancelled, "the client is closed or forked");
+  if (state.engine->inert())
+    return failure(errc::cancelled, "the client is closed, or the process was forked");
   return {};
 }
 

@@ -99,7 +99,8 @@ result<std::unique_ptr<spi::subscription>> election::observe(
     std::function<void(const std::optional<leader_info>&)> on_change) const {
   if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
   const auto& state = client_.inside();
-  if (state->engine->inert()) return failure(errc::cancelled, "the client is closed or forked");
+  if (state->engine->inert())
+    return failure(errc::cancelled, "the client is closed, or the process was forked");
   auto watch = std::make_shared<election_watch>(state, seeker_.in().resource, std::move(on_change));
   watch->start();
   return std::make_unique<watching>(std::move(watch));

@@ -40,7 +40,8 @@ spi::claim_id id_from(const countdown_id& id) {
 }
 
 result<void> latches_usable(const client::state& state) {
-  if (state.engine->inert()) return failure(errc::cancelled, "the client is closed or forked");
+  if (state.engine->inert())
+    return failure(errc::cancelled, "the client is closed, or the process was forked");
   const spi::caps& caps = state.engine->store().caps();
   if (!caps.latches) return failure(errc::unsupported, caps.engine + " has no latches");
   return {};

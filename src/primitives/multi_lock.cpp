@@ -27,7 +27,7 @@ void check_distinct(const std::vector<lock_part>& parts) {
     for (std::size_t j = 0; j < i; ++j) {
       const bool same = parts[i].inside().in().client == parts[j].inside().in().client &&
                         parts[i].inside().name() == parts[j].inside().name();
-      if (same) refuse("a multi-lock has the same lock twice");
+      if (same) refuse("a multi-lock lists the same lock twice");
     }
   }
 }

@@ -22,7 +22,9 @@ inline bool forked(const seeker& seeker) noexcept { return seeker.in().client->r
 // Throws cancelled where the client is closed or the process is a fork.
 inline void check_usable(const seeker& seeker) {
   if (!seeker.in().client->engine->inert()) return;
-  throw lock_error(error{errc::cancelled, "the client is closed, or this process is a fork"});
+  throw lock_error(
+      error{errc::cancelled,
+            "the client is closed, or this process was forked from the one that opened it"});
 }
 
 // Throws would_deadlock where the calling thread holds the name through any object of its client.

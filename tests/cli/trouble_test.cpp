@@ -54,14 +54,16 @@ TEST_F(trouble, a_driver_that_is_not_installed_is_named_with_its_package) {
 }
 #endif
 
-TEST_F(trouble, a_lock_delay_keeps_the_lock_shut_after_a_kill_and_says_so) {
+TEST_F(trouble, a_lock_delay_blocks_the_lock_after_a_kill_and_says_so) {
   // Broken: the next one starts beside what a killed holder still has under way; or the user
   // searches for a holder that is not there.
   process holder = hold("x", {"--lock-delay", "1h"});
   holder.send(SIGKILL);
   holder.end();
-  ASSERT_TRUE(eventually([&] { return type({"show", "x"}).err.starts_with("shut for "); }));
-  EXPECT_NE(type({"ls", "--json"}).out.find("\"waiters\":0,\"shut_ms\":"), std::string::npos);
+  ASSERT_TRUE(eventually([&] {
+    return type({"show", "x"}).err.starts_with("blocked by lock delay for ");
+  }));
+  EXPECT_NE(type({"ls", "--json"}).out.find("\"waiters\":0,\"blocked_ms\":"), std::string::npos);
   const std::string listed = type({"ls"}).out;
   EXPECT_TRUE(listed.starts_with("NAME")) << listed;
   EXPECT_NE(listed.find("SHUT FOR"), std::string::npos) << listed;
@@ -71,7 +73,7 @@ TEST_F(trouble, a_lock_delay_keeps_the_lock_shut_after_a_kill_and_says_so) {
 }
 
 TEST_F(trouble, a_lock_delay_ends_by_itself_and_does_not_follow_a_normal_end) {
-  // Broken: every job with a lock delay delays the next one; or the lock stays shut for ever.
+  // Broken: every job with a lock delay delays the next one; or the lock stays blocked forever.
   EXPECT_EQ(type({"run", "--lock-delay", "1h", "y", "--", "false"}).code, 1);
   EXPECT_EQ(type({"run", "--wait", "0s", "y", "--", "true"}).code, 0);
   process holder = hold("x", {"--lock-delay", "300ms"});

@@ -123,7 +123,7 @@ TEST_F(redis_sentinel_secured, sentinels_have_users_of_their_own) {
 
   const auto same = try_with(url("&sentinel_auth=same"));
   ASSERT_THAT(same, fails_with(errc::denied));
-  EXPECT_THAT(same.error().detail, HasSubstr("user or password is wrong"));
+  EXPECT_THAT(same.error().detail, HasSubstr("wrong user or password"));
 
   const auto wrong = try_with(url("&sentinel_user=watcher&sentinel_password=wrong-word"));
   ASSERT_THAT(wrong, fails_with(errc::denied));

@@ -39,7 +39,7 @@ inline std::vector<spi::check> probed(const client& who) {
     auto answer = who.probe();
     if (!answer) throw lock_error(answer.error());
     checks = *std::move(answer);
-    return checks.front().remedy.find("is the server up") == std::string::npos;
+    return checks.front().remedy.find("is the server running") == std::string::npos;
   };
   EXPECT_TRUE(eventually(heard)) << checks.front().detail;
   return checks;

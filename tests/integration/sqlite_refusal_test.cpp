@@ -403,7 +403,7 @@ void check_full_disk(const embedded_file& file) {
   // Who comes now is let in, or told.
   const error newcomer = opening(file.path());
   check(newcomer == errc::busy || newcomer == errc::unavailable, newcomer.message());
-  check(newcomer == errc::busy || newcomer.detail.find("make room") != std::string::npos,
+  check(newcomer == errc::busy || newcomer.detail.find("free some space") != std::string::npos,
         newcomer.message());
   // Now at the latest a release may fail. It is said, and made good when there is room.
   const auto left = client.leave(kept, 1s);
@@ -432,7 +432,7 @@ TEST(sqlite_full_disk, is_what_a_new_file_says_wherever_the_room_ends) {
     int refusals = 0;
     for (error told = opening(file.path()); told != errc::busy; told = opening(file.path())) {
       ++refusals;
-      if (told.detail.find("make room") == std::string::npos) {
+      if (told.detail.find("free some space") == std::string::npos) {
         throw std::runtime_error(told.message());
       }
       for (const char* part : {"", "-wal", "-shm"}) fs::remove(file.path() + part);

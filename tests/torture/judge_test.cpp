@@ -14,7 +14,8 @@ TEST(judge, acquits_holds_that_follow_each_other) {
 }
 
 TEST(judge, sees_two_believers) {
-  EXPECT_EQ(history().held(0, 30, 1, 1, 5).held(20, 40, 2, 2, 6).findings(), "never two believers");
+  EXPECT_EQ(history().held(0, 30, 1, 1, 5).held(20, 40, 2, 2, 6).findings(),
+            "at most one valid holder");
 }
 
 TEST(judge, a_killed_client_believes_nothing_any_more) {
@@ -41,7 +42,7 @@ TEST(judge, what_a_stated_limit_excuses_is_not_judged_but_for_fences) {
   later.forgets(fault::failover).held(5000, 5300, 1, 1, 5).held(5150, 5310, 2, 2, 6);
   later.line(100, what::trouble_began, sim::nobody, sim::nobody, 0, failover);
   later.line(120, what::trouble_ended, sim::nobody, sim::nobody, 0, failover);
-  EXPECT_EQ(later.findings(), "never two believers");
+  EXPECT_EQ(later.findings(), "at most one valid holder");
   history fences;
   fences.forgets(fault::failover).held(0, 50, 1, 1, 5).held(150, 310, 2, 2, 4);
   fences.line(100, what::trouble_began, sim::nobody, sim::nobody, 0, failover);
@@ -199,7 +200,7 @@ TEST(judge, shows_only_what_convicts) {
     told.held(i * 10, i * 10 + 5, 1, i + 1, static_cast<std::uint64_t>(i) + 1);
   }
   told.held(2000, 2030, 1, 201, 500).held(2020, 2040, 2, 202, 501);
-  ASSERT_EQ(told.findings(), "never two believers");
+  ASSERT_EQ(told.findings(), "at most one valid holder");
   const finding found = judge(told.told()).violations.front();
   EXPECT_LE(found.slice.size(), 8U) << to_text(found);
   EXPECT_NE(to_text(found).find("hold 202"), std::string::npos);

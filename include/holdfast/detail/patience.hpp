@@ -7,7 +7,7 @@
 
 namespace holdfast::detail {
 
-// Rounded up. Zero for what is negative; for ever for what is longer than nanoseconds can count, where
+// Rounded up. Zero for what is negative; forever for what is longer than nanoseconds can count, where
 // a cast would overflow.
 template <class Rep, class Period>
 constexpr duration patience_for(const std::chrono::duration<Rep, Period>& wait) {

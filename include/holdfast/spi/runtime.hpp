@@ -45,7 +45,7 @@ class runtime {
   [[nodiscard]] virtual bool forked() const noexcept { return false; }
 
   // Blocks the caller until `done` is true, driving the runtime's work itself where nobody else
-  // does: a lone thread pays no hop to another. Whoever sets `done` then calls wake() with it.
+  // does: a lone thread pays no hop to another. The thread that sets `done` calls wake() with it.
   // Not to be called from a task. Returns with `done` unset only if the runtime ends or this is a
   // forked child.
   virtual void wait(const std::atomic<bool>& done) = 0;

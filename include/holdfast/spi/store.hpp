@@ -2,7 +2,7 @@
 // clock: granted now, or blocked by what? Five grant rules times M stores, instead of N primitives
 // times M engines. Waiting, renewal, loss, retries and clean-up are written once, in core/.
 //
-// Rules for whoever writes a store:
+// Rules for authors of a store:
 //  1. Arguments are valid until the call returns; copy what you keep.
 //  2. A completion is called exactly once, by the context's deadline, possibly before the call
 //     returns, on any thread, never under a lock of yours.
@@ -70,7 +70,7 @@ struct blocked {
 using outcome = std::variant<granted, blocked>;
 
 enum class hold_state : std::uint8_t {
-  renewed,  // held; ttl counts anew
+  renewed,  // held; ttl starts again
   held,     // held, not prolonged: a lease that is not renewed, or one that was revoked
   waiting,  // in line still, its place kept
   lost,     // neither holder nor in line

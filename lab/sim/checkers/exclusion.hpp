@@ -50,7 +50,9 @@ class belief_checker : public checker {
 class exclusion final : public belief_checker {
  public:
   explicit exclusion(const facts& world) : belief_checker(world, resource_kind::mutex) {}
-  [[nodiscard]] std::string_view name() const noexcept override { return "never two believers"; }
+  [[nodiscard]] std::string_view name() const noexcept override {
+    return "at most one valid holder";
+  }
 
  private:
   void look_at(const record& line, const facts::resource&) override {

@@ -11,7 +11,7 @@ const std::vector<control>& controls_of_the_lab() {
       {"setnx-then-expire", "SETNX, then EXPIRE, then DEL.",
        "The client dies between SETNX and EXPIRE: the lock has no end, and "
        "everybody waits "
-       "for ever.",
+       "forever.",
        "The grant and its ttl are one step on the server.", "no lost wake-up",
        controls::setnx_then_expire},
       {"del-without-owner", "SET NX PX; DEL when done.",
@@ -19,13 +19,13 @@ const std::vector<control>& controls_of_the_lab() {
        "third gets in "
        "beside it.",
        "Only the claim's own id releases it, compared and deleted in one step.",
-       "never two believers", controls::del_without_owner},
+       "at most one valid holder", controls::del_without_owner},
       {"timestamp-and-getset",
        "SETNX with the time of its end as value; who finds it past takes it by "
        "GETSET.",
        "The client's clock decides. One that is a second ahead finds a living "
        "lock past.",
-       "The server's clock decides, in the same script.", "never two believers",
+       "The server's clock decides, in the same script.", "at most one valid holder",
        controls::timestamp_and_getset},
       {"work-longer-than-the-lease",
        "SET NX PX with a value of one's own, compare and delete; no renewal.",
@@ -33,16 +33,16 @@ const std::vector<control>& controls_of_the_lab() {
        "next one gets"
        " in.",
        "Renewal every third of the ttl, and lost() before another can have it.",
-       "never two believers", controls::work_longer_than_the_lease},
+       "at most one valid holder", controls::work_longer_than_the_lease},
       {"renewal-after-release", "A thread renews by SET PX; release does not wait for it.",
-       "A renewal that is late sets the lock anew after it was released; "
+       "A renewal that is late sets the lock again after it was released; "
        "nobody holds it and"
        " everybody waits.",
        "A renewal never creates, and a released claim is never renewed.", "no lost wake-up",
        controls::renewal_after_release},
       {"queue-that-skips", "Waiters in a list; the one who releases takes the next from it.",
        "From the wrong end: who came last is served first, and the first may "
-       "wait for ever.",
+       "wait forever.",
        "Order by the server's own numbers, checked on every store.", "FIFO",
        controls::queue_that_skips},
       {"push-dated-at-receipt",
@@ -53,7 +53,7 @@ const std::vector<control>& controls_of_the_lab() {
        "when it reads it.",
        "A push is dated by the server's time in it, against the last answered "
        "request.",
-       "never two believers", controls::push_dated_at_receipt},
+       "at most one valid holder", controls::push_dated_at_receipt},
       {"publish-count-as-life",
        "Who releases publishes to the next waiter; if PUBLISH counted a "
        "receiver, it is the "
@@ -70,11 +70,11 @@ const std::vector<control>& controls_of_the_lab() {
        "Stated (G1.6), narrowed by wait_replicas, and fenced: the next grant's "
        "fence is "
        "greater.",
-       "never two believers", controls::replica_promoted_too_early},
+       "at most one valid holder", controls::replica_promoted_too_early},
       {"quorum-of-the-reachable", "Redlock that takes a majority of the servers that answer.",
        "In a partition both sides have a majority of what they can reach.",
-       "A majority of the configured members; a tie is a failure (G11.1).", "never two believers",
-       controls::quorum_of_the_reachable},
+       "A majority of the configured members; a tie is a failure (G11.1).",
+       "at most one valid holder", controls::quorum_of_the_reachable},
       {"fence-at-any-majority",
        "Redlock with fences: the greatest is written back until a majority, "
        "any majority, "
@@ -95,7 +95,7 @@ const std::vector<control>& controls_of_the_lab() {
        "A database row with the time of its end; who finds it past takes it.",
        "The time is the client's. One that is a minute ahead takes a living "
        "lock.",
-       "The database's clock, in the same statement.", "never two believers",
+       "The database's clock, in the same statement.", "at most one valid holder",
        controls::row_that_ends_by_the_clients_clock},
       {"node-without-its-owner",
        "ZooKeeper: create an ephemeral node; if it exists with my name in it, "
@@ -103,14 +103,14 @@ const std::vector<control>& controls_of_the_lab() {
        "It is: of a session of mine that has ended for me and not yet for the "
        "server. Its "
        "end deletes the node.",
-       "The node's ephemeral owner must be the session that believes.", "never two believers",
+       "The node's ephemeral owner must be the session that believes.", "at most one valid holder",
        controls::node_without_its_owner},
       {"lease-dated-by-pings",
        "ZooKeeper: an ephemeral node is mine for as long as the server answers my pings.",
        "The server has lost the others, and answers pings by itself. They let the session expire, "
        "and give its node to another.",
        "A lease is dated by answered writes, which a majority must have seen.",
-       "never two believers", controls::lease_dated_by_pings},
+       "at most one valid holder", controls::lease_dated_by_pings},
   };
   return all;
 }

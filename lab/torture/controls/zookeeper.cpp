@@ -129,7 +129,7 @@ class short_session {
       throw std::runtime_error("zookeeper hung up");
     }
     const auto size = static_cast<std::size_t>(number_at(receive(4), 0));
-    if (size > longest_answer) throw std::runtime_error("a strange answer of zookeeper");
+    if (size > longest_answer) throw std::runtime_error("unexpected reply of zookeeper");
     return receive(size);
   }
   std::string receive(std::size_t size) {

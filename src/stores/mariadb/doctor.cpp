@@ -20,13 +20,14 @@ spi::check durability(const facts& known) {
     return {"durability", status::warn,
             "innodb_flush_log_at_trx_commit is " + known.text("flush") +
                 ", innodb_doublewrite is " + known.text("doublewrite"),
-            "a crash of the machine gives back locks of the last moments to others; fences still "
+            "after a crash of the machine the last locks may be granted to others; fencing tokens "
+            "still "
             "grow. SET GLOBAL innodb_flush_log_at_trx_commit = 1"};
   }
   if (!known.is_off("log_bin") && known.is_off("sync_binlog")) {
     return {"durability", status::warn,
             "commits are durable, their binary log is not (sync_binlog=0)",
-            "a replica that takes over after a crash may not know the locks of the last moments"};
+            "a replica that takes over after a crash may miss the last locks"};
   }
   return {"durability", status::ok, "commits are durable when they are answered", ""};
 }
@@ -67,9 +68,10 @@ std::vector<spi::check> refused(const error& why, const server_options& options)
                    installation_for(options.database, options.prefix,
                                     options.user.empty() ? "USER" : options.user);
   } else if (why == errc::denied) {
-    check.remedy = "check user, password, database, certificate, and from where the user may come";
+    check.remedy =
+        "check user, password, database, certificate, and the host the user may connect from";
   } else if (why == errc::unavailable) {
-    check.remedy = "is the server up, and does this machine reach it?";
+    check.remedy = "is the server running, and can this machine reach it?";
   }
   return {std::move(check)};
 }

@@ -97,12 +97,12 @@ void link::finish_connecting(harvest& into) {
     return;
   }
   if (mariadb_connection(talk_->handle()) == 0) {
-    into.end =
-        error{errc::unsupported, where_ + ": MySQL, not MariaDB; its procedures know no rows"};
+    into.end = error{errc::unsupported,
+                     where_ + ": MySQL, not MariaDB: its stored procedures have no row variables"};
     return;
   }
   if (mysql_get_server_version(talk_->handle()) < oldest_version) {
-    into.end = error{errc::unsupported, where_ + ": MariaDB 10.5 is the oldest that will do"};
+    into.end = error{errc::unsupported, where_ + ": MariaDB 10.5 or newer is required"};
     return;
   }
   enter(phase::settling);
@@ -223,7 +223,7 @@ void link::finish_phase(harvest& into) {
   const bool absent = looked && (talk_->code() == er_no_such_table ||
                                  (talk_->code() == 0 && talk_->rows().empty()));
   if (phase_ == phase::evicting) {
-    into.end = error{errc::unavailable, where_ + ": our former connection had to go first"};
+    into.end = error{errc::unavailable, where_ + ": waiting for the previous connection to close"};
     return;
   }
   if (talk_->code() != 0 && !absent) {
@@ -248,7 +248,8 @@ void link::finish_phase(harvest& into) {
       return enter(phase::installing);
     case phase::locking:
       if (talk_->rows().empty() || talk_->rows().front() != "1") {
-        into.end = error{errc::unavailable, where_ + ": somebody else makes the tables, for long"};
+        into.end = error{errc::unavailable,
+                         where_ + ": another client has been creating the tables for too long"};
         return;
       }
       return enter(phase::rechecking);

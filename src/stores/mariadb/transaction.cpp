@@ -49,12 +49,13 @@ result<void> usable(MYSQL* connection) {
   sql::words seen(*facts);
   if (seen.number() != 1) return failure(errc::invalid, "no transaction is open");
   if (seen.number() != 0) {
-    return failure(errc::unsupported,
-                   "innodb_rollback_on_timeout is on: a wait in vain would end the transaction");
+    return failure(
+        errc::unsupported,
+        "innodb_rollback_on_timeout is on: a lock wait that times out would end the transaction");
   }
   if (seen.rest() != "READ-COMMITTED") {
     return failure(errc::unsupported, "the session is " + std::string(seen.rest()) +
-                                          ": it would not see who had the lock before it; SET "
+                                          ": it would not see the previous holder; SET "
                                           "SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   }
   return {};
@@ -67,7 +68,7 @@ result<fence_token> lock_in_transaction(st_mysql* connection, const std::string&
   if (auto fine = sql::check_lock(name, options.name_space, options.wait); !fine) {
     return tl::unexpected(std::move(fine.error()));
   }
-  if (!is_prefix(options.prefix)) return failure(errc::invalid, "that is no prefix of tables");
+  if (!is_prefix(options.prefix)) return failure(errc::invalid, "invalid table prefix");
   if (auto fine = usable(connection); !fine) return tl::unexpected(std::move(fine.error()));
   arguments with;
   with.bytes(sql::key_of({options.name_space, name}));

@@ -52,9 +52,9 @@ void connection::send(statement which, arguments with, time_point deadline,
   if (!link_->send(which, with)) {
     const std::shared_ptr<link> broken = link_;
     lock.unlock();
-    ended(*broken, {errc::unavailable, where_ + ": the connection takes no more"});
+    ended(*broken, {errc::unavailable, where_ + ": connection closed while sending"});
     broken->close();
-    return rest.done(failure(errc::unavailable, where_ + ": the connection takes no more"));
+    return rest.done(failure(errc::unavailable, where_ + ": connection closed while sending"));
   }
   in_flight_.push_back(std::move(rest));
   watch_deadline(deadline);

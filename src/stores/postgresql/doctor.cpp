@@ -23,9 +23,10 @@ spi::check durability(const facts& known) {
     check = {"durability", status::warn, "fsync or full_page_writes is off",
              "a crash of the machine may lose or damage all locks; only for tests"};
   } else if (late) {
-    check = {"durability", status::warn, "synchronous_commit is off",
-             "a crash of the server gives back locks of the last moments to others; fences still "
-             "grow. ALTER ROLE ... SET synchronous_commit = on"};
+    check = {
+        "durability", status::warn, "synchronous_commit is off",
+        "after a crash of the server the last locks may be granted to others; fencing tokens still "
+        "grow. ALTER ROLE ... SET synchronous_commit = on"};
   }
   return check;
 }
@@ -99,7 +100,7 @@ std::vector<spi::check> refused(const error& why, const server_options& options)
   } else if (why == errc::denied) {
     check.remedy = "check user, password, database and pg_hba.conf";
   } else if (why == errc::unavailable) {
-    check.remedy = "is the server up, and does this machine reach it?";
+    check.remedy = "is the server running, and can this machine reach it?";
   }
   return {std::move(check)};
 }

@@ -127,7 +127,7 @@ void link::read(harvest& into) {
   if (!fine || PQstatus(connection_) == CONNECTION_BAD) {
     into.end = error{errc::unavailable, where_ + ": " + first_line(PQerrorMessage(connection_))};
   } else if (broken_) {
-    into.end = error{errc::unavailable, where_ + ": connected anew after an error"};
+    into.end = error{errc::unavailable, where_ + ": reconnected after an error"};
   } else {
     flush();
   }

@@ -186,7 +186,7 @@ void link::poll(harvest& into) {
   }
   const int version = PQserverVersion(connection_);
   if (version != unknown_version && version < oldest_version) {
-    into.end = error{errc::unsupported, where_ + ": PostgreSQL 12 is the oldest that will do"};
+    into.end = error{errc::unsupported, where_ + ": PostgreSQL 12 or newer is required"};
     return;
   }
   PQsetnonblocking(connection_, 1);

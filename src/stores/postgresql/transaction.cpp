@@ -19,7 +19,7 @@ constexpr const char* where = "postgresql, the caller's connection";
 result<void> usable(PGconn* connection, const std::string& name,
                     const transaction_lock_options& options) {
   if (auto fine = sql::check_lock(name, options.name_space, options.wait); !fine) return fine;
-  if (!is_schema_name(options.schema)) return failure(errc::invalid, "that is no schema's name");
+  if (!is_schema_name(options.schema)) return failure(errc::invalid, "invalid schema name");
   if (connection == nullptr || PQtransactionStatus(connection) != PQTRANS_INTRANS) {
     return failure(errc::invalid, "no transaction is open on the connection, or it has failed");
   }
@@ -53,8 +53,8 @@ result<void> prepared(PGconn* connection, const std::string& schema) {
                                           "postgresql:// once, or see `holdfast doctor`");
   }
   if (*found != "read committed") {
-    return failure(errc::unsupported, "the transaction is " + *found +
-                                          ": it would not see who had the lock before it");
+    return failure(errc::unsupported,
+                   "the transaction is " + *found + ": it would not see the previous holder");
   }
   return {};
 }

@@ -156,11 +156,11 @@ void quorum_store::probe(const spi::op_context& context,
                    count + " members answer, " + std::to_string(majority_of(members)) + " needed",
                    up < majority_of(members) ? "bring members back" : ""});
     if (members < 3 || members % 2 == 0) {
-      all.push_back(
-          {"members", status::warn,
-           std::to_string(members) + " members: " +
-               (members < 3 ? "the death of one stops all" : "one less would stand as many deaths"),
-           "use 3 or 5 members"});
+      all.push_back({"members", status::warn,
+                     std::to_string(members) + " members: " +
+                         (members < 3 ? "one failure stops everything"
+                                      : "one member fewer tolerates as many failures"),
+                     "use 3 or 5 members"});
     }
     if (council->duplicate.load(std::memory_order_acquire)) {
       all.push_back({"members", status::fail, "two members are one and the same server",

@@ -78,7 +78,7 @@ spi::check check_persistence(std::string_view info, const std::optional<std::str
   if (info_field(info, "aof_enabled") != "1") {
     return {
         "persistence", status::warn,
-        "appendonly is off: a restart forgets who holds what; fences still grow",
+        "appendonly is off: a restart forgets all holders; fencing tokens still grow",
         "CONFIG SET appendonly yes, and appendfsync always where a power cut must not lose a lock"};
   }
   if (fsync && *fsync == "always") {
@@ -96,7 +96,7 @@ spi::check check_replicas(std::string_view info) {
   return {
       "replicas", status::warn,
       std::to_string(count) + ": replication is asynchronous, a failover may forget the last locks",
-      "let the guarded resource check fences"};
+      "let the resource check fencing tokens"};
 }
 
 spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user) {
@@ -138,13 +138,13 @@ spi::check check_clock(duration ahead) {
 
 spi::check check_transport(const server_options& options) {
   if (options.tls != nullptr && !options.tls->verifies()) {
-    return {"transport", status::warn, "TLS without verification: anybody may be the server",
+    return {"transport", status::warn, "TLS without verification: any server is trusted",
             "give ca=FILE instead of verify=none"};
   }
   if (options.tls != nullptr) return {"transport", status::ok, "TLS, verified", ""};
   if (is_local(options.where)) return {"transport", status::ok, "on this machine", ""};
   if (!options.password.empty()) {
-    return {"transport", status::warn, "the password crosses the network in the clear",
+    return {"transport", status::warn, "the password is sent over the network unencrypted",
             "use rediss://"};
   }
   return {"transport", status::warn, "plain text over the network", "use rediss://"};
@@ -155,8 +155,8 @@ spi::check check_access(const server_options& options) {
   if (is_local(options.where)) {
     return {"access", status::ok, "no password, on this machine", ""};
   }
-  return {"access", status::warn, "everybody who reaches the server may take and break locks",
-          "give locks a user of their own, with a password"};
+  return {"access", status::warn, "anyone who can reach the server can take and break locks",
+          "create a user for locks, with a password"};
 }
 
 }  // namespace holdfast::redis

@@ -49,7 +49,7 @@ void listing::scanned(const result<reply>& answer) {
   if (answer->is_error()) {
     return fail(to_error(*answer, "SCAN", nodes_.back()->where(), {"~holdfast:*", ""}));
   }
-  if (answer->elements.size() < 2) return fail({errc::unavailable, "SCAN: a strange answer"});
+  if (answer->elements.size() < 2) return fail({errc::unavailable, "SCAN: unexpected reply"});
   for (const reply& key : answer->elements[1].elements) {
     const auto parsed = parse_state(key.words());
     if (parsed && keys_[parsed->lane].insert(std::string(key.words())).second) ++found_;

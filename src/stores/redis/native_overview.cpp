@@ -22,7 +22,7 @@ struct seen {
 
 result<seen> seen_of(const script_answer& from) {
   if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
-  if (from.fields->size() < 5) return failure(errc::unavailable, "an answer that is none of ours");
+  if (from.fields->size() < 5) return failure(errc::unavailable, "unexpected reply");
   seen found;
   for (const reply& each : (*from.fields)[2].elements) {
     if (auto holder = holder_of(each.words(), from.at)) found.holders.push_back(*std::move(holder));

@@ -130,7 +130,7 @@ void voter::raise_all(raised those, time_point deadline,
                    }
                    const auto& fields = answer->elements;
                    if (fields.size() < 3 + 5 * count) {
-                     return done(failure(errc::unavailable, "an answer that is none of ours"));
+                     return done(failure(errc::unavailable, "unexpected reply"));
                    }
                    const auto at = to_server_time(fields[0].integer);
                    self->times_.learn(sent, self->runtime_->now(), at);
@@ -188,7 +188,7 @@ void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
                                                          {"~holdfast:*", "+info"})));
                    }
                    if (answer->elements.size() < 2) {
-                     return done(failure(errc::unavailable, "an answer that is none of ours"));
+                     return done(failure(errc::unavailable, "unexpected reply"));
                    }
                    done(duration(microseconds(answer->elements[1].integer)));
                  });

@@ -111,7 +111,7 @@ result<script_answer> answer_of(const reply& from) {
   }
   if (from.elements.size() < 2 || !from.elements[0].is(reply::type::integer) ||
       !from.elements[1].is(reply::type::integer)) {
-    return failure(errc::unavailable, "an answer that is none of ours");
+    return failure(errc::unavailable, "unexpected reply");
   }
   return script_answer{
       from.elements[0].integer, to_server_time(from.elements[1].integer), &from.elements, {}};
@@ -157,7 +157,7 @@ error refusal_of(const script_answer& from, const spi::claim* claim) {
     case 16:
       return {errc::not_held, "the latch is unset"};
     default:
-      return {errc::unavailable, "an answer that is none of ours"};
+      return {errc::unavailable, "unexpected reply"};
   }
 }
 

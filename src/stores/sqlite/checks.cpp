@@ -77,7 +77,7 @@ spi::check check_file_system(long magic) {
 spi::check check_permissions(mode_t file, mode_t folder) {
   const std::string detail = "file " + octal(file) + ", folder " + octal(folder);
   if (((file | folder) & 0007U) != 0) {
-    return verdict("permissions", status::fail, detail + ": every user can break its locks",
+    return verdict("permissions", status::fail, detail + ": any user can break its locks",
                    "chmod o-rwx the file and the folder beside it");
   }
   if ((file & 0060U) != 0 && (folder & 0070U) != 0070U) {
@@ -85,7 +85,8 @@ spi::check check_permissions(mode_t file, mode_t folder) {
                    "chmod both alike: 0660 and 0770, or 0600 and 0700");
   }
   if ((file & 0060U) != 0) {
-    return verdict("permissions", status::warn, detail + ": everybody in the group can break locks",
+    return verdict("permissions", status::warn,
+                   detail + ": every member of the group can break locks",
                    "0600 and 0700, unless it is shared on purpose");
   }
   return verdict("permissions", status::ok, detail);
@@ -95,9 +96,10 @@ spi::check check_space(std::uint64_t free_bytes) {
   const std::string detail = std::to_string(free_bytes / mebibyte) + " MiB free";
   if (free_bytes < no_space) {
     return verdict("disk space", status::fail, detail,
-                   "make room: locks can be given back for a while, but not taken");
+                   "free some space: locks can be released for a while, but not acquired");
   }
-  if (free_bytes < little_space) return verdict("disk space", status::warn, detail, "make room");
+  if (free_bytes < little_space)
+    return verdict("disk space", status::warn, detail, "free some space");
   return verdict("disk space", status::ok, detail);
 }
 
@@ -127,7 +129,8 @@ spi::check check_gate(const result<duration>& took) {
   const std::string detail =
       "a transaction took " + std::to_string(*took / std::chrono::microseconds(1)) + " us";
   if (*took > slow_gate) {
-    return verdict("gate", status::warn, detail, "the disk, or whoever shares the file, is slow");
+    return verdict("gate", status::warn, detail,
+                   "the disk, or another program that uses the file, is slow");
   }
   return verdict("gate", status::ok, detail);
 }
@@ -159,7 +162,8 @@ spi::check check_sharing(uid_t owner, uid_t self) {
       " made beforehand with mode 0660 and a common group";
   if (owner == self) {
     return verdict("sharing", status::ok,
-                   "the file is this user's; each user has an own default file", shared);
+                   "the file belongs to this user; each user has a default file of their own",
+                   shared);
   }
   return verdict("sharing", status::warn, "the file belongs to user " + std::to_string(owner),
                  shared);

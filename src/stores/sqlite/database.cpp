@@ -39,13 +39,13 @@ errc code_of(int result) {
 std::string advice_of(int result, int cause) {
   switch (result & 0xff) {
     case SQLITE_IOERR:
-      return cause == ENOSPC || cause == EDQUOT ? "; the disk is full: make room" : "";
+      return cause == ENOSPC || cause == EDQUOT ? "; the disk is full: free some space" : "";
     case SQLITE_BUSY:
-      return "; another program has it locked";
+      return "; another program has locked it";
     case SQLITE_NOTADB:
-      return "; name another file, this one is left as it is";
+      return "; choose another file, this one is left unchanged";
     case SQLITE_FULL:
-      return "; make room";
+      return "; free some space";
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
       return "; the file and its folder must be writable";

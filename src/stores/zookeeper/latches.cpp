@@ -105,7 +105,7 @@ task<result<zookeeper_store::count>> zookeeper_store::read_count(self_ptr self, 
   if (words.size() != 4 || words[0] != version || !parse(words[1], value) ||
       !parse(words[2], milliseconds)) {
     co_return failure(errc::name_conflict,
-                      "zookeeper: " + node_of(path) + " is not a latch of ours");
+                      "zookeeper: " + node_of(path) + " is not a holdfast latch");
   }
   const result<std::int64_t> time = co_await server_clock(self, path, deadline);
   if (!time) co_return tl::unexpected(time.error());
@@ -199,7 +199,7 @@ task<result<spi::latch_state>> zookeeper_store::set_count(self_ptr self, std::st
       co_return tl::unexpected(refusal("write", node, answer->code));
     }
   }
-  co_return failure(errc::unavailable, "zookeeper: the latch changes all the time");
+  co_return failure(errc::unavailable, "zookeeper: too many concurrent latch updates");
 }
 
 task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::string path,
@@ -230,7 +230,7 @@ task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::s
       co_return tl::unexpected(refusal("write", node, failed));
     }
   }
-  co_return failure(errc::unavailable, "zookeeper: the latch changes all the time");
+  co_return failure(errc::unavailable, "zookeeper: too many concurrent latch updates");
 }
 
 // A latch and locks of one name do not meet.

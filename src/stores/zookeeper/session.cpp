@@ -256,7 +256,7 @@ void session::take_frame(const std::string& frame, time_point now,
     return;
   }
   if (in_flight_.empty() || in_flight_.front().xid != xid || !from.good()) {
-    broken = error{errc::unavailable, "zookeeper: protocol error: an answer to no question"};
+    broken = error{errc::unavailable, "zookeeper: protocol error: a reply to no request"};
     return;
   }
   if (answer == code::session_expired || answer == code::session_moved) {

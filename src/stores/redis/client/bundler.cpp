@@ -59,7 +59,7 @@ std::vector<reply> bundler::open(const pending& whole, reply answer) {
   if (!answer.is_error()) {
     answer = reply{};
     answer.kind = reply::type::error;
-    answer.text = "ERR an answer that is none of ours";
+    answer.text = "ERR unexpected reply";
   }
   return std::vector<reply>(count, answer);
 }

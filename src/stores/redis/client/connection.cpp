@@ -208,7 +208,7 @@ void connection::received(link& which, std::vector<reply>& replies) {
   drop_link(lock,
             {errc::unavailable,
              "redis " + options_->where.text() +
-                 (unasked ? ": protocol error: an answer to no question" : ": became a replica")},
+                 (unasked ? ": protocol error: a reply to no request" : ": became a replica")},
             net_.reactor->now());
 }
 

@@ -31,7 +31,7 @@ std::string greeting::take_bytes() { return std::exchange(bytes_, {}); }
 
 result<greeting::step> greeting::take(const reply& answer) {
   if (answered_ == asked_.size()) {
-    return failure(errc::unavailable, where_ + ": protocol error: an answer to no question");
+    return failure(errc::unavailable, where_ + ": protocol error: a reply to no request");
   }
   if (auto fine = check(asked_[answered_++], answer); !fine) return tl::unexpected(fine.error());
   if (answered_ < asked_.size()) return step::more;
@@ -81,7 +81,8 @@ result<void> greeting::check(part what, const reply& answer) {
 result<void> greeting::check_auth(const reply& answer) const {
   if (answer.is(reply::type::status) && answer.text == "OK") return {};
   if (answer.is_error("WRONGPASS")) {
-    return failure(errc::denied, where_ + ", AUTH: user or password is wrong, or the user is off");
+    return failure(errc::denied,
+                   where_ + ", AUTH: wrong user or password, or the user is disabled");
   }
   if (answer.text.starts_with("ERR AUTH <password> called without any password configured")) {
     return failure(errc::denied, where_ + ", AUTH: the server's default user has no password");
@@ -92,7 +93,7 @@ result<void> greeting::check_auth(const reply& answer) const {
 // AUTH said OK already; this finds a proxy that says OK to everything.
 result<void> greeting::check_user(const reply& answer) const {
   if (answer.is_error() || answer.words() == options_.user) return {};
-  return failure(errc::denied, where_ + ", AUTH: the server takes us for another user");
+  return failure(errc::denied, where_ + ", AUTH: the server authenticated a different user");
 }
 
 result<greeting::step> greeting::conclude() {

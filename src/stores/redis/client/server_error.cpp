@@ -82,8 +82,9 @@ std::string_view without_arguments(std::string_view text) noexcept {
 }
 
 std::string grant_for(std::string_view text, std::string_view verb, const grants& wanted) {
-  if (text.starts_with("NOAUTH")) return "give the password by --password-file, $HOLDFAST_PASSWORD or the URL";
-  if (text.starts_with("WRONGPASS")) return "user or password is wrong, or the user is off";
+  if (text.starts_with("NOAUTH"))
+    return "give the password by --password-file, $HOLDFAST_PASSWORD or the URL";
+  if (text.starts_with("WRONGPASS")) return "wrong user or password, or the user is disabled";
   if (text.starts_with("DENIED")) return "protected mode: bind or authenticate the server";
   if (text.find("channel") != std::string_view::npos) {
     return "grant the channels: " + (wanted.channels.empty() ? "&pattern" : wanted.channels);

@@ -123,8 +123,8 @@ void subscriber::received(link& which, std::vector<reply>& replies) {
   tell(told);
   mutex_lock lock(mutex_);
   if (sound || &which != link_.get()) return;
-  drop_link(lock, {errc::unavailable, "redis " + options_->where.text() +
-                                          ": protocol error: an answer to no question"});
+  drop_link(lock, {errc::unavailable,
+                   "redis " + options_->where.text() + ": protocol error: a reply to no request"});
 }
 
 // Called with the mutex held, as all down to settle(). False: that was not to be expected.

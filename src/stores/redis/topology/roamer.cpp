@@ -46,7 +46,7 @@ void roamer::listen_there(mutex_lock& lock) {
   const std::uint64_t token = ++token_;
   if (token > 1) {
     events_.push_back(
-        {event::kind::interrupted, {}, {errc::unavailable, "the lane moved to another node"}});
+        {event::kind::interrupted, {}, {errc::unavailable, "the partition moved to another node"}});
   }
   const auto mine = std::make_shared<relay>(weak_from_this(), token);
   relay_ = mine;

@@ -26,7 +26,7 @@ command sentinel_question(std::string_view name) {
 sentinel_answer read_sentinel(const reply& answer) {
   sentinel_answer found;
   if (answer.elements.size() != 2) {
-    found.refusal = "a strange answer";
+    found.refusal = "unexpected reply";
     return found;
   }
   const reply& address = answer.elements[0];
@@ -45,7 +45,7 @@ sentinel_answer read_sentinel(const reply& answer) {
   const auto port = parse_number<std::uint16_t>(address.elements[1].words());
   const auto epoch = parse_number<std::int64_t>(field(facts, "config-epoch"));
   if (!port || *port == 0 || !epoch || address.elements[0].words().empty()) {
-    found.refusal = "a strange answer";
+    found.refusal = "unexpected reply";
     return found;
   }
   found.what = sentinel_answer::kind::found;
