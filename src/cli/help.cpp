@@ -49,7 +49,7 @@ Engines and their URLs:
   redlock://host1,host2,host3                   a majority of independent Redis servers
   zookeeper://host:2181,host2[/chroot]          ZooKeeper
   postgresql://[user@]host[:5432]/database      PostgreSQL, in libpq's syntax
-  mariadb://[user@]host[:3306]/database         MariaDB and MySQL; also mysql://
+  mariadb://[user@]host[:3306]/database         MariaDB; also spelled mysql://
   memory:                                       this process only; for bench and demo
 
 Durations are written 250ms, 10s, 2m, 1h30m. Names are UTF-8 text of 1 to 512 bytes
