@@ -37,7 +37,9 @@ class Shell:
             if line.rstrip("\n").endswith(MARK):
                 rest = line.rstrip("\n")[:-len(MARK)]
                 return lines + ([rest] if rest else [])
-            lines.append(line.rstrip("\n"))
+            # What bash says of a job that was killed comes whenever it finds out.
+            if not re.match(r"bash: line \d+: +\d+ Killed", line):
+                lines.append(line.rstrip("\n"))
         raise RuntimeError("the shell ended")
 
     def wait_until_held(self, command):
