@@ -110,7 +110,7 @@ std::string resources(const std::vector<spi::resource_summary>& all) {
   value list = value::array();
   for (const spi::resource_summary& one : all) {
     list.push_back({{"name", one.name}, {"holders", one.holders}, {"waiters", one.waiters}});
-    if (one.shut_for) list.back()["shut_ms"] = milliseconds(one.shut_for);
+    if (one.shut_for) list.back()["blocked_ms"] = milliseconds(one.shut_for);
     if (cannot_be_read(one)) list.back()["damaged"] = true;
   }
   return line(list);
