@@ -7,8 +7,8 @@ import re
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-OUTSIDE = ["bench/results", "examples"]
-PAGES = {"README.md": "index.md"}
+OUTSIDE = ["bench/results", "examples", "include/holdfast"]
+PAGES = {"README.md": "index.md", "include/holdfast": "include/holdfast/holdfast.hpp"}
 
 
 def on_files(files, config):

@@ -24,7 +24,7 @@ constexpr row rows[] = {
     {"list, watch", [](const spi::caps& caps) { return caps.supports_listing; }},
     {"namespaces", [](const spi::caps& caps) { return caps.supports_namespaces; }},
     {"lock delay", [](const spi::caps& caps) { return caps.supports_lock_delay; }},
-    {"who holds is told; elections", [](const spi::caps& caps) { return caps.reports_holders; }},
+    {"holders are reported; elections", [](const spi::caps& caps) { return caps.reports_holders; }},
     {"revocation", [](const spi::caps& caps) { return caps.revokes; }},
     {"wake-up by push", [](const spi::caps& caps) { return caps.pushes; }},
     {"holds end by time", [](const spi::caps& caps) { return caps.expires; }},

@@ -44,7 +44,7 @@ spi::blocked ledger::blocked_at(const moment& step, const resource& at,
   answer.recheck_after = recheck_after(step, at, id);
   answer.at = step.now;
   if (at.is_shut(step.now)) {
-    answer.blocker = "blocked by lock delay: a holder ended abnormally";
+    answer.blocker = "the lock delay of a holder that ended abnormally";
   } else if (!at.holders.empty()) {
     answer.blocker = at.holders.begin()->second.value.claim->payload;
   } else if (!at.line.empty() && at.line.begin()->second.value.claim->id != id) {

@@ -45,7 +45,7 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
     }
   }
   if (at.seat) answer.blocker = at.seat->payload;
-  if (at.shut_until > step.now) answer.blocker = "blocked by lock delay: a holder ended abnormally";
+  if (at.shut_until > step.now) answer.blocker = "the lock delay of a holder that ended abnormally";
   if (answer.blocker.empty() && at.holders > 0) {
     const auto holders = roster_.all_holders(at, 1);
     if (!holders.empty()) answer.blocker = holders.front().payload;

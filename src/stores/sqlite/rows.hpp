@@ -103,7 +103,7 @@ std::uint64_t wall_clock_microseconds() noexcept;
 // fences go on after a restored backup.
 std::uint64_t next_fence(resource_row& at, std::uint32_t block);
 
-// For blocked by lock delay: a holder ended abnormally; none is 0.
+// For the lock delay of a holder that ended abnormally; none is 0.
 inline void shut(resource_row& at, duration delay, instant since) noexcept {
   if (delay <= duration{0} || after(since, delay) <= at.shut_until) return;
   at.shut_until = after(since, delay);
