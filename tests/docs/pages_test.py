@@ -74,7 +74,9 @@ def unknown_targets(page, makefile):
 def all_source():
     folders = ["include", "src", "lab", "tests", "bench", "cmake", "scripts"]
     files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.is_file()]
-    return "\n".join(file.read_text(errors="ignore") for file in [*files, ROOT / "CMakeLists.txt", ROOT / "Makefile"])
+    text = "\n".join(file.read_text(errors="ignore") for file in [*files, ROOT / "CMakeLists.txt", ROOT / "Makefile"])
+    # cmake/library.cmake makes an option for each engine.
+    return text + "".join(f" HOLDFAST_{name} " for name in re.findall(r"holdfast_engine\((\w+)", text))
 
 
 def main():
