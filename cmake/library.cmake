@@ -31,7 +31,7 @@ endfunction()
 # holdfast_engine(<NAME> <folder under src/stores> [NET] ALSO <shared folder>... PACKAGE <find_package name>...
 #                 TARGET <imported target>... LAZY <package>... LINK <-l flag>...
 #                 DEBIAN <development package>...)
-# Adds the option HOLDFAST_<NAME>, on by default. An engine that is on brings its sources, the
+# Adds the option HOLDFAST_<NAME> (HOLDFAST_SQLITE, ...), on by default. An engine that is on brings its sources, the
 # definition HOLDFAST_WITH_<NAME>=1, its client library, and what a consumer of the static library needs.
 # NET: it uses src/net, the sockets and TLS of all stores. ALSO: folders that it shares with others.
 # LAZY: packages, with a target of the same name, of which only the headers are used: the library is
