@@ -272,7 +272,7 @@ TEST_F(zookeeper_session, a_nested_name_is_not_a_name_in_a_namespace) {
   // Broken: the name team/x and the name x of the namespace team are one lock.
   const std::string url = "zookeeper://" + server_.hosts + root_ + "?layout=path";
   const client plain = client::open(url).value();
-  const client team = client::open(url, {.space = "team"}).value();
+  const client team = client::open(url, {.name_space = "team"}).value();
   const auto held = mutex(plain, "team/x").acquire({.wait = patience});
   ASSERT_TRUE(held) << held.error().message();
   const auto other = mutex(team, "x").acquire({.wait = patience});

@@ -11,18 +11,18 @@ namespace {
 using namespace std::chrono_literals;
 using redis::pacing;
 
-constexpr time_point start{};
+constexpr time_point first_moment{};
 
 struct redis_pacing : testing::Test {
   pacing all{{.crowd = 4, .writes = 2, .nearby = 300us}};
 
   void write(std::size_t commands, duration at) {
     all.queue(commands);
-    EXPECT_TRUE(all.begin_write(start + at));
+    EXPECT_TRUE(all.begin_write(first_moment + at));
   }
   void answer(std::size_t commands, duration at) {
     all.answer(commands);
-    all.end_writes(start + at);
+    all.end_writes(first_moment + at);
   }
   void meet_server(duration away) {
     write(1, 0us);
@@ -85,7 +85,7 @@ TEST_F(redis_pacing, a_new_link_knows_nothing_of_the_one_before) {
   all.restart();
   EXPECT_FALSE(all.holds_back());
   EXPECT_EQ(all.under_way(), 0U);
-  EXPECT_FALSE(all.begin_write(start)) << "nothing is to be written";
+  EXPECT_FALSE(all.begin_write(first_moment)) << "nothing is to be written";
   write(3, 0us);
   write(3, 0us);
   EXPECT_FALSE(all.holds_back()) << "how far away this one is has to be seen";
@@ -93,12 +93,12 @@ TEST_F(redis_pacing, a_new_link_knows_nothing_of_the_one_before) {
 
 TEST_F(redis_pacing, what_was_written_is_not_written_again) {
   all.queue(1);
-  EXPECT_TRUE(all.begin_write(start));
-  EXPECT_FALSE(all.begin_write(start));
+  EXPECT_TRUE(all.begin_write(first_moment));
+  EXPECT_FALSE(all.begin_write(first_moment));
   answer(1, 1us);
-  EXPECT_FALSE(all.begin_write(start));
+  EXPECT_FALSE(all.begin_write(first_moment));
   all.queue(1);
-  EXPECT_TRUE(all.begin_write(start));
+  EXPECT_TRUE(all.begin_write(first_moment));
 }
 
 }  // namespace

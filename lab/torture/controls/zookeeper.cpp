@@ -72,10 +72,10 @@ std::int32_t number_at(const std::string& bytes, std::size_t at) {
 class short_session {
  public:
   explicit short_session(std::uint16_t port, milliseconds lives = shortest_session,
-                         milliseconds patience = usual_limit)
+                         milliseconds answer_limit = usual_limit)
       : socket_(runtime::checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket")) {
-    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(patience);
-    const timeval limit{whole.count(), std::chrono::microseconds(patience - whole).count()};
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(answer_limit);
+    const timeval limit{whole.count(), std::chrono::microseconds(answer_limit - whole).count()};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     sockaddr_in to{};
     to.sin_family = AF_INET;
