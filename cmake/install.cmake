@@ -15,7 +15,7 @@ if(TARGET holdfast)
   # Libraries, not modules: a module would bring the other project's compiler flags too.
   get_property(pkgconfig_libraries GLOBAL PROPERTY HOLDFAST_LINK)
   list(APPEND pkgconfig_libraries ${CMAKE_DL_LIBS} -pthread)
-  list(TRANSFORM pkgconfig_libraries REPLACE "^([^-])" "-l\\1")
+  list(TRANSFORM pkgconfig_libraries REPLACE "^([^-].*)$" "-l\\1")
   if(BUILD_SHARED_LIBS)
     # The shared library brings its own dependencies.
     set(packages)
