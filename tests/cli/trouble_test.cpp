@@ -66,7 +66,7 @@ TEST_F(trouble, a_lock_delay_blocks_the_lock_after_a_kill_and_says_so) {
   EXPECT_NE(type({"ls", "--json"}).out.find("\"waiters\":0,\"blocked_ms\":"), std::string::npos);
   const std::string listed = type({"ls"}).out;
   EXPECT_TRUE(listed.starts_with("NAME")) << listed;
-  EXPECT_NE(listed.find("SHUT FOR"), std::string::npos) << listed;
+  EXPECT_NE(listed.find("BLOCKED FOR"), std::string::npos) << listed;
   const answer refused = type({"run", "--wait", "0s", "x", "--", "true"});
   EXPECT_EQ(refused.code, 124);
   EXPECT_NE(refused.err.find("lock delay"), std::string::npos) << refused.err;
