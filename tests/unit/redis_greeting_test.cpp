@@ -165,13 +165,13 @@ TEST(redis_greeting, a_passing_trouble_is_worth_another_try) {
 }
 
 TEST(redis_greeting, a_server_without_password_that_wants_one_is_said) {
-  // Broken: the user would not learn what to put into the URL.
+  // Broken: the user would not learn how to give a password.
   const auto options = plain();
   greeting talk(options);
   const auto step = talk.take(refused("NOAUTH Authentication required."));
   ASSERT_FALSE(step);
   EXPECT_EQ(step.error(), errc::denied);
-  EXPECT_THAT(step.error().detail, HasSubstr("password in the URL"));
+  EXPECT_THAT(step.error().detail, HasSubstr("--password-file"));
 }
 
 }  // namespace
