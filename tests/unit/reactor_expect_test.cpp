@@ -31,7 +31,7 @@ struct reactor_expect : testing::Test {
     echo = std::jthread([&] {
       while (true) {
         char letter = '\0';
-        if (!eventually([&] { return (letter = sockets.hear_far()) != '\0'; }) || letter == 'q')
+        if (!spin_until([&] { return (letter = sockets.hear_far()) != '\0'; }) || letter == 'q')
           return;
         sockets.say(letter);
       }
@@ -52,7 +52,7 @@ struct reactor_expect : testing::Test {
 
 TEST_F(reactor_expect, a_lone_caller_sleeps_in_the_read_of_its_answer) {
   // Broken: every answer would cost a system call more.
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(spin_until([&] {
     round_trip();
     return awaited.load() > 100;
   }));
@@ -75,13 +75,13 @@ TEST_F(reactor_expect, every_now_and_then_all_descriptors_are_looked_at) {
 
 TEST_F(reactor_expect, a_timer_that_is_due_soon_is_not_slept_over) {
   // Broken: the loss of a lease would be told late.
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(spin_until([&] {
     round_trip();
     return awaited.load() > 10;
   }));
   fired.store(false);
   reactor.at(clock::now() + 15ms, [&] { fired.store(true); });
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(spin_until([&] {
     round_trip();
     return fired.load();
   }));
@@ -105,7 +105,7 @@ TEST_F(reactor_expect, is_for_the_next_wait_only) {
     const int before = awaited.load();
     done.store(false);
     std::jthread other([&] {
-      if (eventually([&] { return caller_leads(reactor); })) finish(reactor, done);
+      if (spin_until([&] { return caller_leads(reactor); })) finish(reactor, done);
     });
     reactor.wait(done);
     EXPECT_EQ(awaited.load(), before);
@@ -119,10 +119,10 @@ TEST_F(reactor_expect, is_for_the_next_wait_only) {
 
   std::atomic<bool> others{false};
   std::jthread leader([&] { reactor.wait(others); });
-  EXPECT_TRUE(eventually([&] { return caller_leads(reactor); }));
+  EXPECT_TRUE(spin_until([&] { return caller_leads(reactor); }));
   done.store(false);
   std::jthread third([&] {
-    if (eventually([&] { return reactor.loop().waiting() == 2; })) finish(reactor, done);
+    if (spin_until([&] { return reactor.loop().waiting() == 2; })) finish(reactor, done);
   });
   reactor.expect(id);
   reactor.wait(done);  // while another leads

@@ -27,6 +27,17 @@ using runtime::event_loop;
 // Far beyond what anything here takes, also on a loaded machine with sanitizers.
 inline constexpr auto generous = 60s;
 
+// As eventually(), without a pause between two looks: for a condition that does the work itself.
+template <class Condition>
+[[nodiscard]] bool spin_until(Condition condition) {
+  const auto limit = std::chrono::steady_clock::now() + generous;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 // Waits without driving any reactor.
 template <class T>
 [[nodiscard]] bool arrives(std::future<T>& future) {
