@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 60
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-long check format sanitize sim bench bench-peers install deb fresh clean help
+.PHONY: build demo test test-long check format sanitize sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
 .PHONY: docs torture report-shots broken-locks fuzz interop-redisson
 
@@ -60,6 +60,10 @@ sim: build ## run the simulator: SEEDS=1000000; then search for every mutant fro
 	build/sim_mutants --jobs $(JOBS)
 	build/sim_quorum --seeds $(QUORUM_SEEDS) --jobs $(JOBS)
 	build/sim_quorum_mutants --all --jobs $(JOBS)
+
+explore: build ## every order of events of small worlds; then every mutant in them
+	build/explore --jobs $(JOBS)
+	build/explore_mutants
 
 torture: packages-test build ## half a minute of torture on every engine that can be started here
 	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session \

@@ -30,3 +30,10 @@ add_executable(sim_quorum "${PROJECT_SOURCE_DIR}/lab/sim/quorum/main.cpp")
 set_target_properties(sim_quorum PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 target_link_libraries(sim_quorum PRIVATE holdfast_sim)
 target_compile_options(sim_quorum PRIVATE ${sim_optimisation})
+
+# The explorer: every order of events of small worlds, with what the simulator is made of.
+holdfast_sources(sources lab/explore)
+add_executable(explore ${sources})
+set_target_properties(explore PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+target_link_libraries(explore PRIVATE holdfast_sim)
+target_compile_options(explore PRIVATE ${sim_optimisation})

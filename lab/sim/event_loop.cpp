@@ -34,11 +34,15 @@ spi::task event_loop::take(event_id id) noexcept {
 }
 
 void event_loop::push(moment when, event_id id) {
-  heap_.push_back({std::max(when, now_), next_sequence_++, id});
+  slot& pushed = slots_[index_of(id)];
+  pushed.when = std::max(when, now_);
+  pushed.sequence = next_sequence_++;
+  heap_.push_back({pushed.when, pushed.sequence, id});
   std::push_heap(heap_.begin(), heap_.end(), later);
 }
 
-event_loop::event_id event_loop::at(moment when, node& owner, event_class kind, spi::task work) {
+event_loop::event_id event_loop::at(moment when, node& owner, event_class kind, spi::task work,
+                                    std::uint32_t channel) {
   std::uint32_t index = 0;
   if (free_.empty()) {
     index = static_cast<std::uint32_t>(slots_.size());
@@ -52,6 +56,8 @@ event_loop::event_id event_loop::at(moment when, node& owner, event_class kind, 
   made.work = std::move(work);
   made.owner = &owner;
   made.kind = kind;
+  made.channel = channel;
+  made.label = node::mixed((running_ == nullptr ? owner : *running_).past(), ++made_);
   made.used = true;
   ++live_;
   const event_id id = (static_cast<event_id>(made.generation) << 32U) | index;
@@ -71,19 +77,48 @@ bool event_loop::step(moment limit) {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     heap_.pop_back();
     if (due == nullptr) continue;
-    now_ = next.when;
+    now_ = std::max(now_, next.when);
     node& owner = *due->owner;
     if (owner.paused()) {
       owner.deferred_.push_back(next.id);
       continue;
     }
-    spi::task work = take(next.id);
     mix(static_cast<std::uint64_t>(now_.count()) + next.sequence);
-    ++steps_;
-    work();
+    perform(next.id);
     return true;
   }
   return false;
+}
+
+void event_loop::perform(event_id id) {
+  slot& due = slots_[index_of(id)];
+  node& owner = *due.owner;
+  owner.mark(due.label);
+  owner.mark(static_cast<std::uint64_t>(now_.count()));
+  spi::task work = take(id);
+  ++steps_;
+  running_ = &owner;
+  made_ = 0;
+  work();
+  running_ = nullptr;
+  made_ = 0;
+}
+
+void event_loop::run(event_id id) {
+  const slot* const due = find(id);
+  if (due == nullptr) return;
+  advance(due->when);
+  perform(id);
+}
+
+void event_loop::list(std::vector<scheduled>& into) const {
+  into.clear();
+  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+    const slot& each = slots_[index];
+    if (!each.used) continue;
+    into.push_back({(static_cast<event_id>(each.generation) << 32U) | index, each.when,
+                    each.sequence, each.owner, each.kind, each.channel, each.label});
+  }
 }
 
 void event_loop::pause(node& target) noexcept { target.paused_ = true; }

@@ -8,6 +8,7 @@
 
 #include <holdfast/spi/runtime.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,12 +27,37 @@ class event_loop {
 
   [[nodiscard]] moment now() const noexcept { return now_; }
 
-  // Runs the task at the time, or when its node has been resumed.
-  event_id at(moment when, node& owner, event_class kind, spi::task work);
+  // Runs the task at the time, or when its node has been resumed. step() runs events in the order
+  // of their times; who runs them by hand keeps at least the order within a channel of a node.
+  event_id at(moment when, node& owner, event_class kind, spi::task work,
+              std::uint32_t channel = timers);
   void cancel(event_id id) noexcept;
+
+  // Channels of a client or a server; a link numbers its own from here on.
+  static constexpr std::uint32_t timers = 0;
+  static constexpr std::uint32_t notices = 1;
+  static constexpr std::uint32_t first_of_links = 8;
 
   // Runs the next event, if it comes before the limit.
   bool step(moment limit);
+
+  // For who chooses the order itself.
+  struct scheduled {
+    event_id id = 0;
+    moment when{};
+    std::uint64_t sequence = 0;
+    node* owner = nullptr;
+    event_class kind = event_class::timer;
+    std::uint32_t channel = 0;
+    std::uint64_t label = 0;  // the same in two runs only if the one who made it had the same past
+  };
+  // Every event that has neither run nor been cancelled, in no order.
+  void list(std::vector<scheduled>& into) const;
+  // Runs this one now, although others may be due before it.
+  void run(event_id id);
+  void advance(moment to) noexcept { now_ = std::max(now_, to); }
+  // Events made from now on have this sequence number or a greater one.
+  [[nodiscard]] std::uint64_t next_sequence() const noexcept { return next_sequence_; }
 
   void pause(node& target) noexcept;
   void resume(node& target, resume_order order);
@@ -57,7 +83,11 @@ class event_loop {
   struct slot {
     spi::task work;
     node* owner = nullptr;
+    moment when{};
+    std::uint64_t sequence = 0;
+    std::uint64_t label = 0;
     std::uint32_t generation = 1;
+    std::uint32_t channel = 0;
     event_class kind = event_class::timer;
     bool used = false;
   };
@@ -68,12 +98,15 @@ class event_loop {
   slot* find(event_id id) noexcept;
   spi::task take(event_id id) noexcept;
   void push(moment when, event_id id);
+  void perform(event_id id);
 
   moment now_{};
   std::uint64_t next_sequence_ = 0;
   std::uint64_t hash_ = 0xcbf29ce484222325U;
   std::uint64_t steps_ = 0;
   std::size_t live_ = 0;
+  const node* running_ = nullptr;
+  std::uint64_t made_ = 0;  // by the event that runs
   std::vector<entry> heap_;
   std::vector<slot> slots_;
   std::vector<std::uint32_t> free_;

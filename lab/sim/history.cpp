@@ -9,6 +9,18 @@ void history::add(record line) {
   loop_.mix((static_cast<std::uint64_t>(line.kind) << 48U) ^
             (static_cast<std::uint64_t>(static_cast<std::uint32_t>(line.claim)) << 16U) ^
             static_cast<std::uint64_t>(line.number) ^ (line.fence << 24U));
+  switch (line.kind) {
+    case what::belief_ended:
+    case what::release_invoked:
+      ++ended_;
+      break;
+    case what::acquire_invoked:
+    case what::change_invoked:
+      order_ += node::mixed(static_cast<std::uint64_t>(line.process), ended_);
+      break;
+    default:
+      break;
+  }
   if (timeline_) timeline_(describe(line));
   for (const auto& each : checkers_) each->see(line);
 }
@@ -30,6 +42,11 @@ std::vector<violation> history::violations() const {
     return left.at < right.at;
   });
   return all;
+}
+
+bool history::broken() const noexcept {
+  return std::any_of(checkers_.begin(), checkers_.end(),
+                     [](const auto& each) { return each->found().has_value(); });
 }
 
 checker* history::find(std::string_view name) const noexcept {

@@ -28,10 +28,18 @@ class history {
 
   // Every broken guarantee once, in the order of the checkers.
   [[nodiscard]] std::vector<violation> violations() const;
+  [[nodiscard]] bool broken() const noexcept;
   [[nodiscard]] checker* find(std::string_view name) const noexcept;
+
+  // What a checker remembers of two machines that know nothing of each other: which holds had ended
+  // when something was asked for (fence order). Everything else that checkers keep follows from what
+  // each machine went through, and when.
+  [[nodiscard]] std::uint64_t order() const noexcept { return order_; }
 
  private:
   event_loop& loop_;
+  std::uint64_t order_ = 0;
+  std::uint64_t ended_ = 0;
   sink timeline_;
   std::vector<std::unique_ptr<checker>> checkers_;
 };

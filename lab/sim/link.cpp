@@ -8,13 +8,6 @@
 
 namespace holdfast::sim {
 
-namespace {
-
-constexpr duration shortest_reconnect = std::chrono::microseconds(200);
-constexpr duration longest_reconnect = std::chrono::milliseconds(100);
-
-}  // namespace
-
 link::link(event_loop& loop, history& log, node& client, sim::server& server, std::int32_t process,
            random_source random, const link_conditions& normal)
     : loop_(loop),
@@ -26,6 +19,12 @@ link::link(event_loop& loop, history& log, node& client, sim::server& server, st
       normal_(normal),
       conditions_(normal) {}
 
+std::uint32_t link::channel(direction which, std::uint32_t number) const noexcept {
+  const auto of = static_cast<std::uint32_t>(process_);
+  return event_loop::first_of_links +
+         ((of << 16U | number) << 2U | static_cast<std::uint32_t>(which));
+}
+
 duration link::delay() { return random_.between(conditions_.shortest, conditions_.longest); }
 
 bool link::send(request_ptr message) {
@@ -33,10 +32,12 @@ bool link::send(request_ptr message) {
   if (random_.chance(conditions_.request_loss)) return true;
   connection& on = *connection_;
   on.last_up = std::max({on.last_up, loop_.now() + delay(), on.stuck_until});
-  loop_.at(on.last_up, server_, event_class::receipt,
-           [this, on = connection_, message = std::move(message)]() mutable {
-             arrive(on, std::move(message));
-           });
+  loop_.at(
+      on.last_up, server_, event_class::receipt,
+      [this, on = connection_, message = std::move(message)]() mutable {
+        arrive(on, std::move(message));
+      },
+      channel(direction::up, on.number));
   return true;
 }
 
@@ -48,7 +49,8 @@ void link::arrive(const connection_ptr& on, request_ptr message) {
     // Stuck since it was sent. Events of one time keep their order, and so do the requests.
     loop_.at(
         earliest, server_, event_class::receipt,
-        [this, on, message = std::move(message)]() mutable { arrive(on, std::move(message)); });
+        [this, on, message = std::move(message)]() mutable { arrive(on, std::move(message)); },
+        channel(direction::up, on->number));
     return;
   }
   answer(on, server_.execute(*message));
@@ -57,10 +59,12 @@ void link::arrive(const connection_ptr& on, request_ptr message) {
 void link::answer(const connection_ptr& on, reply answer) {
   if (!on->open || random_.chance(conditions_.reply_loss)) return;
   on->last_down = std::max({on->last_down, loop_.now() + delay(), on->stuck_until});
-  loop_.at(on->last_down, client_, event_class::receipt,
-           [this, on, answer = std::move(answer)]() mutable {
-             if (!ended_ && on->open) user_->received(std::move(answer));
-           });
+  loop_.at(
+      on->last_down, client_, event_class::receipt,
+      [this, on, answer = std::move(answer)]() mutable {
+        if (!ended_ && on->open) user_->received(std::move(answer));
+      },
+      channel(direction::down, on->number));
 }
 
 void link::stall(moment until) noexcept {
@@ -78,21 +82,26 @@ void link::cut(bool executed, moment late) {
   connection_->late = late;
   connection_.reset();
   if (client_dead_) return;
-  loop_.at(loop_.now(), client_, event_class::receipt, [this] {
-    if (ended_ || client_dead_) return;
-    user_->disconnected();
-    reconnect();
-  });
+  loop_.at(
+      loop_.now(), client_, event_class::receipt,
+      [this] {
+        if (ended_ || client_dead_) return;
+        user_->disconnected();
+        reconnect();
+      },
+      channel(direction::news));
 }
 
 void link::reconnect() {
-  loop_.at(loop_.now() + random_.between(shortest_reconnect, longest_reconnect), client_,
-           event_class::timer, [this] {
-             if (ended_ || client_dead_) return;
-             if (!server_.up()) return reconnect();
-             connection_ = std::make_shared<connection>();
-             user_->connected();
-           });
+  loop_.at(
+      loop_.now() + random_.between(conditions_.shortest_reconnect, conditions_.longest_reconnect),
+      client_, event_class::timer, [this] {
+        if (ended_ || client_dead_) return;
+        if (!server_.up()) return reconnect();
+        connection_ = std::make_shared<connection>();
+        connection_->number = ++connections_;
+        user_->connected();
+      });
 }
 
 void link::push(push_value news) {
@@ -100,9 +109,12 @@ void link::push(push_value news) {
   moment when = loop_.now() + delay();
   if (conditions_.pushes_in_order) when = std::max(when, last_push_);
   last_push_ = std::max(last_push_, when);
-  loop_.at(when, client_, event_class::receipt, [this, epoch = epoch_, news = std::move(news)] {
-    if (!ended_ && subscribed_ && epoch == epoch_) user_->pushed(news);
-  });
+  loop_.at(
+      when, client_, event_class::receipt,
+      [this, epoch = epoch_, news = std::move(news)] {
+        if (!ended_ && subscribed_ && epoch == epoch_) user_->pushed(news);
+      },
+      channel(direction::pushes));
 }
 
 void link::set_reachable(bool seen) {
@@ -115,20 +127,25 @@ void link::cut_subscription(duration unnoticed) {
   if (!subscribed_) return;
   subscribed_ = false;
   ++epoch_;
-  loop_.at(loop_.now() + unnoticed, server_, event_class::receipt, [this, epoch = epoch_] {
-    if (!ended_ && epoch == epoch_ && !subscribed_) set_reachable(false);
-  });
+  loop_.at(
+      loop_.now() + unnoticed, server_, event_class::receipt,
+      [this, epoch = epoch_] {
+        if (!ended_ && epoch == epoch_ && !subscribed_) set_reachable(false);
+      },
+      channel(direction::news));
   if (!client_dead_) subscribe();
 }
 
 void link::subscribe() {
-  loop_.at(loop_.now() + random_.between(shortest_reconnect, longest_reconnect), client_,
-           event_class::timer, [this, epoch = epoch_] {
-             if (ended_ || client_dead_ || epoch != epoch_ || subscribed_) return;
-             if (!server_.up()) return subscribe();
-             loop_.at(loop_.now() + delay(), server_, event_class::receipt,
-                      [this, epoch] { confirm_subscription(epoch); });
-           });
+  loop_.at(
+      loop_.now() + random_.between(conditions_.shortest_reconnect, conditions_.longest_reconnect),
+      client_, event_class::timer, [this, epoch = epoch_] {
+        if (ended_ || client_dead_ || epoch != epoch_ || subscribed_) return;
+        if (!server_.up()) return subscribe();
+        loop_.at(
+            loop_.now() + delay(), server_, event_class::receipt,
+            [this, epoch] { confirm_subscription(epoch); }, channel(direction::pushes));
+      });
 }
 
 void link::confirm_subscription(std::uint32_t epoch) {
@@ -136,9 +153,12 @@ void link::confirm_subscription(std::uint32_t epoch) {
   if (!server_.up()) return subscribe();
   subscribed_ = true;
   set_reachable(true);
-  loop_.at(loop_.now() + delay(), client_, event_class::receipt, [this, epoch] {
-    if (!ended_ && epoch == epoch_) user_->subscribed();
-  });
+  loop_.at(
+      loop_.now() + delay(), client_, event_class::receipt,
+      [this, epoch] {
+        if (!ended_ && epoch == epoch_) user_->subscribed();
+      },
+      channel(direction::pushes));
 }
 
 void link::server_died() {

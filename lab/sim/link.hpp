@@ -35,6 +35,8 @@ struct link_conditions {
   std::uint32_t reply_loss = 0;
   std::uint32_t push_loss = 0;
   bool pushes_in_order = true;
+  duration shortest_reconnect = std::chrono::microseconds(200);
+  duration longest_reconnect = std::chrono::milliseconds(100);
 };
 
 class link {
@@ -74,14 +76,18 @@ class link {
  private:
   struct connection {
     bool open = true;
-    bool executed = false;  // what was on its way when it was closed
-    moment late{};          // and not before this
+    bool executed = false;     // what was on its way when it was closed
+    moment late{};             // and not before this
+    std::uint32_t number = 0;  // of this link's connections
     moment stuck_until{};
     moment last_up{};
     moment last_down{};
   };
   using connection_ptr = std::shared_ptr<connection>;
 
+  // What travels on one of these keeps its order.
+  enum class direction : std::uint8_t { up, down, pushes, news };
+  [[nodiscard]] std::uint32_t channel(direction which, std::uint32_t number = 0) const noexcept;
   [[nodiscard]] duration delay();
   void arrive(const connection_ptr& on, request_ptr message);
   void answer(const connection_ptr& on, reply answer);
@@ -100,6 +106,7 @@ class link {
   link_conditions conditions_;
   link_user* user_ = nullptr;
   connection_ptr connection_ = std::make_shared<connection>();
+  std::uint32_t connections_ = 0;
   bool ended_ = false;
   bool client_dead_ = false;
 

@@ -18,11 +18,23 @@ class node {
 
   void jump_clock(duration by) noexcept { clock_.jump(by); }
 
+  // A number that stands for everything this machine was given so far, and when: a machine is
+  // deterministic, so two runs in which it is the same left it in the same state.
+  [[nodiscard]] std::uint64_t past() const noexcept { return past_; }
+  void mark(std::uint64_t value) noexcept { past_ = mixed(past_, value); }
+
+  static constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
+    hash ^= value + 0x9e3779b97f4a7c15U + (hash << 6U) + (hash >> 2U);
+    hash = (hash ^ (hash >> 30U)) * 0xbf58476d1ce4e5b9U;
+    return hash ^ (hash >> 27U);
+  }
+
  private:
   friend class event_loop;
 
   node_clock clock_;
   bool paused_ = false;
+  std::uint64_t past_ = 1;
   std::vector<std::uint64_t> deferred_;  // events that came while it stood still, in order
 };
 

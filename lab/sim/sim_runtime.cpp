@@ -18,7 +18,7 @@ spi::runtime::timer_id sim_runtime::at(time_point when, spi::task work) {
 
 void sim_runtime::notify(spi::task work) {
   last_notice_ = std::max(last_notice_, loop_.now() + random_.between(duration{0}, late_.notice));
-  loop_.at(last_notice_, process_, event_class::timer, std::move(work));
+  loop_.at(last_notice_, process_, event_class::timer, std::move(work), event_loop::notices);
 }
 
 void sim_runtime::wait(const std::atomic<bool>&) { std::abort(); }
