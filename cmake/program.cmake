@@ -13,6 +13,7 @@ target_include_directories(holdfast_cli PRIVATE "${PROJECT_SOURCE_DIR}/src"
   "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(holdfast_cli PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast> CLI11::CLI11
   nlohmann_json::nlohmann_json holdfast_torture)
+holdfast_unity(holdfast_cli)
 
 if(TARGET holdfast_clock)
   add_dependencies(holdfast_cli holdfast_clock)
