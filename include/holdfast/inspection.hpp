@@ -87,7 +87,7 @@ enum class lock_event_kind : std::uint8_t {
   forced
 };
 
-// What happened to a name at the engine, whoever did it; an observer's event is about this client.
+// What happened to a name at the engine, by any client; an observer's event is about this client.
 struct lock_event {
   lock_event_kind kind{};
   std::string name;

@@ -2,7 +2,7 @@
 // clients run the shipped engine, the server the shipped ledger, on the simulator's network and clocks;
 // the simulator's checkers watch.
 //
-// Time stands still as long as a message can arrive or a timer is due: a run is a sequence of such
+// Time is paused as long as a message can arrive or a timer is due: a run is a sequence of such
 // events, and only when none is left the clock goes on to the next timer. A message that takes longer
 // than that is a stall.
 //

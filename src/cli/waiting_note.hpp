@@ -20,7 +20,7 @@ namespace holdfast::cli {
 // an engine that does not answer keeps the destructor for up to 5 s, but never over().
 class waiting_note {
  public:
-  // `client` outlives this object. `wait`: how long is waited from now on, duration::max() for ever.
+  // `client` outlives this object. `wait`: how long is waited from now on, duration::max() forever.
   waiting_note(const client& client, std::vector<std::string> names, duration wait);
   waiting_note(const waiting_note&) = delete;
   waiting_note& operator=(const waiting_note&) = delete;

@@ -1,4 +1,4 @@
-// Offers that nobody took up, as the server sees them: whoever has not spoken since the last one of a
+// Offers that nobody took up, as the server sees them: a waiter that has not spoken since the last one of a
 // resource was made is passed over there until it speaks. For checkers of who is next.
 #pragma once
 
