@@ -27,6 +27,10 @@ add_test(NAME docs.the_site_builds_and_its_links_resolve
 set_tests_properties(docs.tables_are_those_of_bench_results docs.pictures_are_those_of_the_script
   docs.the_site_builds_and_its_links_resolve PROPERTIES LABELS docs TIMEOUT 300)
 
+add_test(NAME docs.the_api_reference_has_every_public_header
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/api_reference_test.py")
+set_tests_properties(docs.the_api_reference_has_every_public_header PROPERTIES LABELS docs TIMEOUT 300)
+
 add_test(NAME docs.public_headers
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/public_headers_test.py")
 set_tests_properties(docs.public_headers PROPERTIES LABELS docs TIMEOUT 300
