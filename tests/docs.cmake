@@ -12,6 +12,11 @@ add_test(NAME docs.what_the_pages_name_is_there
 set_tests_properties(docs.what_the_pages_name_is_there PROPERTIES LABELS docs TIMEOUT 300
   ENVIRONMENT "HOLDFAST_PROGRAM=${PROJECT_BINARY_DIR}/holdfast")
 
+add_test(NAME docs.every_block_of_README_and_tutorial_is_run
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/blocks_test.py")
+set_tests_properties(docs.every_block_of_README_and_tutorial_is_run PROPERTIES LABELS docs TIMEOUT 600
+  ENVIRONMENT "HOLDFAST_PROGRAM=${PROJECT_BINARY_DIR}/holdfast")
+
 foreach(page README.md docs/tutorial.md)
   get_filename_component(name "${page}" NAME_WE)
   add_test(NAME docs.the_commands_of_${name}_print_what_it_shows
