@@ -61,7 +61,7 @@ class [[nodiscard]] lease {
   [[nodiscard]] result<void> wait_lost(duration wait = forever, std::stop_token token = {}) const;
   // For poll() and epoll: an eventfd that becomes readable when the lease is lost, and stays so. It is
   // the lease's: not to be read, written or closed, and not to be used after the lease was released
-  // or destroyed. not_held: holds nothing; overloaded: the process has no descriptor left.
+  // or destroyed. not_held: holds nothing; lost: in a forked child; overloaded: no descriptor is left.
   [[nodiscard]] result<int> lost_fd() const;
   // Fires when somebody waits for this lock: a batch job may step aside.
   [[nodiscard]] std::stop_token wanted() const;

@@ -3,12 +3,7 @@
 #include "core/claim_runner.hpp"
 #include "core/gate.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <string>
-#include <system_error>
 #include <utility>
 
 namespace holdfast::core {
@@ -21,10 +16,7 @@ hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fen
       at_gate_(gate != nullptr),
       gate_(std::move(gate)) {}
 
-hold::~hold() {
-  release();
-  if (lost_descriptor_ >= 0) ::close(lost_descriptor_);
-}
+hold::~hold() { release(); }
 
 bool hold::valid() const noexcept {
   if (state_.load(std::memory_order_acquire) != state::held) return false;
@@ -99,24 +91,14 @@ void hold::tell_ended(const result<void>& how) noexcept {
   {
     const std::lock_guard lock(mutex_);
     told.swap(end_watches_);
-    if (how && lost_descriptor_ >= 0) ::eventfd_write(lost_descriptor_, 1);
   }
   for (end_watch& each : told) each.told(how);
 }
 
-result<int> hold::lost_descriptor() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (lost_descriptor_ < 0) lost_descriptor_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lost_descriptor_ < 0) {
-      return failure(errc::overloaded, std::string("no descriptor for lost_fd: ") +
-                                           std::generic_category().message(errno));
-    }
-  }
-  end_watched_.store(true);
-  if (gone()) tell_ended({});
+std::shared_ptr<void> hold::keep(std::shared_ptr<void> companion) {
   const std::lock_guard lock(mutex_);
-  return lost_descriptor_;
+  if (!companion_) companion_ = std::move(companion);
+  return companion_;
 }
 
 std::stop_token hold::wanted() {

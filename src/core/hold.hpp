@@ -52,8 +52,9 @@ class hold : public std::enable_shared_from_this<hold> {
   // call that has begun.
   std::uint64_t watch_end(spi::completion<void> told);
   void ignore_end(std::uint64_t id) noexcept;
-  // Readable once it is lost; made when asked for, closed with this object.
-  [[nodiscard]] result<int> lost_descriptor();
+  // Something of the caller's that lives as long as this object: the first one given stays. Returns
+  // what is kept, null if nothing was ever given.
+  std::shared_ptr<void> keep(std::shared_ptr<void> companion);
 
   // ok; lost (it was gone before); unavailable (goes on in the background); not_held (released
   // before).
@@ -105,7 +106,7 @@ class hold : public std::enable_shared_from_this<hold> {
   std::mutex mutex_;
   std::vector<end_watch> end_watches_;      // guarded by mutex_
   std::uint64_t next_watch_ = 1;            // guarded by mutex_
-  int lost_descriptor_ = -1;                // guarded by mutex_
+  std::shared_ptr<void> companion_;         // guarded by mutex_
   bool wanted_told_ = false;                // guarded by mutex_
   std::optional<std::stop_source> lost_;    // guarded by mutex_; made when asked for
   std::optional<std::stop_source> wanted_;  // guarded by mutex_; made when asked for

@@ -1,15 +1,21 @@
 #include "core/hold.hpp"
 #include "primitives/operation.hpp"
 #include "primitives/wait_for.hpp"
+#include "runtime/descriptor.hpp"
 
 #include <holdfast/lease.hpp>
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace holdfast {
@@ -140,7 +146,23 @@ result<void> lease::wait_lost(duration wait, std::stop_token token) const {
 
 result<int> lease::lost_fd() const {
   if (!hold_) return tl::unexpected(nothing_held);
-  return hold_->lost_descriptor();
+  const auto& runtime = hold_->runtime();
+  // The descriptor is shared with the process that holds the lease: it must not be signalled here.
+  if (runtime->forked()) return failure(errc::lost, "the lease belongs to the parent process");
+  auto kept = std::static_pointer_cast<runtime::descriptor>(hold_->keep(nullptr));
+  if (kept) return kept->get();
+  auto made = std::make_shared<runtime::descriptor>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (made->get() < 0) {
+    return failure(errc::overloaded,
+                   "no descriptor for lost_fd: " + std::generic_category().message(errno));
+  }
+  kept = std::static_pointer_cast<runtime::descriptor>(hold_->keep(made));
+  if (kept == made) {
+    hold_->watch_end([made, runtime](const result<void>& how) {
+      if (how && !runtime->forked()) ::eventfd_write(made->get(), 1);
+    });
+  }
+  return kept->get();
 }
 
 bool lease::valid() const noexcept { return hold_ && hold_->valid(); }

@@ -1,5 +1,6 @@
 // What a holder can do about a loss besides lost(): block, poll a descriptor, co_await.
 #include "contract/contract.hpp"
+#include "support/forked_process.hpp"
 #include "support/task.hpp"
 
 #include <holdfast/asio.hpp>
@@ -14,6 +15,7 @@
 #include <poll.h>
 
 #include <shared_mutex>
+#include <stdexcept>
 #include <thread>
 
 namespace holdfast::test {
@@ -80,6 +82,23 @@ TEST(reaction_in_memory, a_release_ends_the_waits_for_the_loss) {
   EXPECT_EQ(out, "not held");
   EXPECT_THAT(held->wait_lost(), fails_with(errc::not_held));
   EXPECT_THAT(held->lost_fd(), fails_with(errc::not_held));
+}
+
+TEST(reaction_in_memory, a_forked_child_does_not_signal_its_parents_descriptor) {
+  // Broken: a child that asks for the descriptor, or for the loss, makes its parent believe in a loss.
+  const client a = client::open("memory:").value();
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  const int descriptor = held->lost_fd().value();
+  forked_process child([&] {
+    const auto refused = held->lost_fd();
+    async_lost(*held).then([](const result<void>&) {});
+    if (refused || refused.error() != errc::lost)
+      throw std::runtime_error("the child got a descriptor");
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_FALSE(readable(descriptor, 0ms));
+  EXPECT_TRUE(held->valid());
 }
 
 TEST(reaction_in_memory, a_token_ends_the_wait) {

@@ -9,7 +9,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -152,9 +151,8 @@ TEST(sqlite_doctor, sees_a_disk_that_is_nearly_or_quite_full) {
   // Broken: the disk fills up and the doctor finds nothing.
   const embedded_file file;
   forked_process mounted([&] {
-    const int flags = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
-    if (::unshare(flags) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("none", file.folder().c_str(), "tmpfs", 0, "size=8m") != 0) {
+    enter_own_mounts();
+    if (::mount("none", file.folder().c_str(), "tmpfs", 0, "size=8m") != 0) {
       throw std::runtime_error("mount");
     }
     const embedded_client client(file.path());

@@ -256,4 +256,14 @@ class embedded_file {
   temporary_folder folder_;
 };
 
+// Why the store refuses this file; busy: it does not.
+inline error opening(const sqlite::open_options& options) {
+  const auto reactor = spi::make_reactor();
+  const auto opened = sqlite::sqlite_store::open(reactor, options);
+  return opened ? error{errc::busy, "it was opened"} : opened.error();
+}
+inline error opening(const std::string& path) {
+  return opening(sqlite::open_options{.path = path});
+}
+
 }  // namespace holdfast::test

@@ -30,12 +30,6 @@ sqlite::open_options at(const embedded_file& file, const std::string& boot,
   return {.path = file.path(), .here = sqlite::host{boot, time_namespace}};
 }
 
-error opening(const sqlite::open_options& options) {
-  const auto reactor = spi::make_reactor();
-  const auto opened = sqlite::sqlite_store::open(reactor, options);
-  return opened ? error{errc::busy, "it was opened"} : opened.error();
-}
-
 TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
   // Broken: after a power cut a fence goes back, or a lock is held by nobody for ever.
   const embedded_file file;

@@ -1,6 +1,8 @@
 #include "support/forked_process.hpp"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -65,6 +68,13 @@ int forked_process::wait() noexcept {
   }
   id_ = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void enter_own_mounts() {
+  const int flags = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
+  if (::unshare(flags) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    throw std::runtime_error("a mount namespace of our own");
+  }
 }
 
 }  // namespace holdfast::test

@@ -34,4 +34,8 @@ class forked_process {
   pid_t id_ = 0;
 };
 
+// For a forked child: what it mounts from now on only it sees, and it ends with the child. Throws
+// std::runtime_error.
+void enter_own_mounts();
+
 }  // namespace holdfast::test

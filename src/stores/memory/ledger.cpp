@@ -21,7 +21,7 @@ ledger::ledger(memory::rules rules, reachability reachable, std::uint64_t fence_
 result<spi::outcome> ledger::attempt(spi::server_time now, const spi::claim_ptr& claim,
                                      process_id process, std::optional<spi::server_time> not_after,
                                      effects& out) {
-  heard(now, process);
+  tombstones_.drop_ended(now);
   if (latches_.alive(now, claim->resource)) {
     return failure(errc::name_conflict, "the name is in use as a latch");
   }
@@ -65,7 +65,7 @@ spi::outcome ledger::place(const moment& step, resource& at, const spi::claim_pt
 
 spi::departure ledger::leave(spi::server_time now, const spi::claim& claim, process_id process,
                              on_leave then, effects& out) {
-  heard(now, process);
+  tombstones_.drop_ended(now);
   if (then == on_leave::remember) remember(now, claim);
   resource* at = known(claim.resource);
   if (at == nullptr) return spi::departure::gone;
@@ -94,7 +94,7 @@ spi::departure ledger::remove(const moment& step, resource& at, const spi::claim
 
 spi::renewal ledger::renew(spi::server_time now, const spi::claim& claim, process_id process,
                            effects& out) {
-  heard(now, process);
+  tombstones_.drop_ended(now);
   spi::renewal answer;
   answer.at = now;
   answer.state = spi::hold_state::lost;
@@ -121,7 +121,7 @@ spi::renewal ledger::renew(spi::server_time now, const spi::claim& claim, proces
 
 result<spi::granted> ledger::change(spi::server_time now, const spi::claim& claim, spi::mode to,
                                     process_id process, effects& out) {
-  heard(now, process);
+  tombstones_.drop_ended(now);
   resource* at = known(claim.resource);
   const moment step{now, out, process, nullptr};
   if (at != nullptr) promote(step, *at);
@@ -188,20 +188,6 @@ void ledger::settle(spi::server_time now, effects& out) {
 bool ledger::empty() const {
   return std::all_of(resources_.begin(), resources_.end(),
                      [](const auto& each) { return each.second.idle(); });
-}
-
-void ledger::heard(spi::server_time now, process_id process) {
-  silent_.erase(process);
-  silent_.drop_ended(now);
-  if (auto* offered = offered_.find(process)) offered->value = now;
-  offered_.drop_ended(now);
-  tombstones_.drop_ended(now);
-}
-
-// Not offered anything of late: whatever waits of it was heard since, or is dead.
-bool ledger::heard_since(process_id process, spi::server_time time) const {
-  const auto* offered = offered_.find(process);
-  return offered == nullptr || offered->value >= time;
 }
 
 void ledger::keep_place(const moment& step, resource& at, const spi::claim_id& id) {

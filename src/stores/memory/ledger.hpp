@@ -108,8 +108,6 @@ class ledger {
     const spi::claim_id* claim = nullptr;
   };
 
-  [[nodiscard]] bool heard_since(process_id process, spi::server_time time) const;
-  void heard(spi::server_time now, process_id process);
   resource& place_of(spi::server_time now, const spi::resource_id& id);
   resource* known(const spi::resource_id& id);
   void sweep(spi::server_time now);
@@ -125,11 +123,9 @@ class ledger {
   void drop_ended(const moment& step, resource& at);
   [[nodiscard]] const waiter* next_in_line(const moment& step, const resource& at) const;
   [[nodiscard]] bool eligible(const moment& step, const resource& at, const waiter& waiting) const;
-  [[nodiscard]] bool silent(const resource& at, const waiter& waiting) const;
   [[nodiscard]] bool hands_over(const moment& step, const resource& at, const waiter& next) const;
   [[nodiscard]] bool may_take(const moment& step, const resource& at,
                               const spi::claim& newcomer) const;
-  void expect_word(spi::server_time now, process_id process, spi::server_time offer_end);
   void grant(const moment& step, resource& at, const spi::claim_ptr& claim, process_id process);
   void announce(const moment& step, resource& at, const std::vector<spi::claim_id>& offered) const;
   [[nodiscard]] duration waiter_lease() const noexcept;
@@ -160,13 +156,6 @@ class ledger {
   std::optional<spi::server_time> born_;
   std::map<spi::resource_id, resource> resources_;
   expiring_map<spi::claim_id, std::monostate> tombstones_;
-  // With silences_process_only, as is offered_.
-  // Processes that let an offer run out: passed over until they are heard again. Forgotten after a
-  // waiter's lease, since by then none of their waiters lives.
-  expiring_map<process_id, std::monostate> silent_;
-  // Processes that were offered something lately, and when each was last heard since. The end of an
-  // offer is seen by the next verb on its resource, perhaps long after its process spoke again.
-  expiring_map<process_id, spi::server_time> offered_;
   memory::latches latches_;
 };
 

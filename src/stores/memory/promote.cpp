@@ -40,12 +40,7 @@ void ledger::drop_ended(const moment& step, resource& at) {
     const auto& [held, end] = *ended;
     // Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
     if (held.claim->lock_delay > duration{0}) at.shut(after(end, held.claim->lock_delay));
-    if (held.offer && !held.revoked) {
-      at.silence(held.since);
-      if (!heard_since(held.process, end)) {
-        silent_.put(held.process, after(step.now, rules_.waiter_lease), {});
-      }
-    }
+    if (held.offer && !held.revoked) at.silence(held.since);
     step.out.ended.push_back(held.claim->id);
     note(step, at, spi::event_kind::expired, *held.claim, &held);
   }
@@ -74,14 +69,9 @@ const waiter* ledger::next_in_line(const moment& step, const resource& at) const
 bool ledger::eligible(const moment& step, const resource& at, const waiter& waiting) const {
   const bool speaks = step.claim != nullptr && *step.claim == waiting.claim->id;
   if (speaks && at.free_for(*waiting.claim, step.now)) return true;
-  if (!speaks && silent(at, waiting)) return false;
+  const bool silent = at.is_silent(waiting) && !mutated(mutant::silent_waiter_offered);
+  if (!speaks && silent) return false;
   return !reachable_ || reachable_(waiting.process);
-}
-
-bool ledger::silent(const resource& at, const waiter& waiting) const {
-  if (mutated(mutant::silent_waiter_offered)) return false;
-  if (rules_.silences_process_only) return silent_.contains(waiting.process);
-  return at.is_silent(waiting);
 }
 
 // Strict hand-over among two processes that take turns halves their throughput: the one that
@@ -121,21 +111,9 @@ void ledger::grant(const moment& step, resource& at, const spi::claim_ptr& claim
   granted.told = !granted.offer && !at.line.empty();
   spi::server_time end =
       after(step.now, granted.offer ? std::min(claim->ttl, rules_.offer) : claim->ttl);
-  if (granted.offer) expect_word(step.now, process, end);
   if (granted.offer && mutated(mutant::offer_never_ends)) end = spi::server_time::max();
   note(step, at, spi::event_kind::granted, *claim, &granted);
   at.holders.add(std::move(granted), end);
-}
-
-// From now on it is noted when this process is heard, for as long as a waiter of it can live without
-// having been heard since the offer. What it was offered before counts as settled.
-void ledger::expect_word(spi::server_time now, process_id process, spi::server_time offer_end) {
-  const spi::server_time until = after(offer_end, rules_.waiter_lease);
-  if (const auto* known = offered_.find(process)) {
-    offered_.set_end(process, std::max(known->end, until));
-  } else {
-    offered_.put(process, until, now);
-  }
 }
 
 // After the last grant of a step, so that `wanted` does not count those who got in with it.

@@ -19,9 +19,6 @@ using process_id = std::uint64_t;
 struct rules {
   // A pushed grant lives this long (at most its ttl) until the first renewal makes it a lease.
   duration offer = std::chrono::seconds(2);
-  // Whom an offer that nobody took up silences: all in that line who have not spoken since it was
-  // made, or, until an engine that is compared with this ledger does that too, only its process.
-  bool silences_process_only = false;
   // A waiter that is not heard of for this long has died and loses its place.
   duration waiter_lease = std::chrono::seconds(30);
   // Among unfair claims: a lone waiter gets this long to be overtaken before it is handed the lock.

@@ -39,7 +39,7 @@ duration ledger::counts_after(spi::server_time now, const spi::claim& claim) con
 
 result<spi::granted> ledger::raise(spi::server_time now, const spi::claim& claim, fence_token fence,
                                    process_id process, effects& out) {
-  heard(now, process);
+  tombstones_.drop_ended(now);
   const moment step{now, out, process, &claim.id};
   resource* at = known(claim.resource);
   if (at != nullptr) promote(step, *at);
