@@ -210,7 +210,9 @@ def definition(block, comment):
         return ["```cpp", re.sub(r"\n*\n  friend [^;{]*(;|\{[^}]*\})", "", text), "```"]
     head = re.sub(r"\s*(:\s*public.*)?\{.*", "", text, flags=re.S)
     base = re.search(r":\s*(public [\w:<>, ]+?)\s*\{", text)
-    return ["```cpp", head + (f" : {base.group(1)}" if base else "") + ";", "```", *members(block, kind.group(2), comment)]
+    head += f" : {base.group(1)}" if base else ""
+    shown = [] if head == f"class {kind.group(2)}" else ["```cpp", head + ";", "```"]
+    return [*shown, "", *members(block, kind.group(2), comment)]
 
 
 def title_of(block):
@@ -236,7 +238,7 @@ def page(header):
         body = [line for block in blocks for line in definition(block, item.comment)]
         text = prose(item.comment)
         # The comment of a class comes before its members, that of a function behind its declaration.
-        split = body.index("```") + 1 if titles[0].startswith("class") else len(body)
+        split = body.index("") if titles[0].startswith("class") else len(body)
         out += [*body[:split], "", text, "", *body[split:], ""]
     text = "\n".join(out).replace("```\n```cpp\n", "")  # declarations that share a comment
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"

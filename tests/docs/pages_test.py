@@ -10,6 +10,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = os.environ.get("HOLDFAST_PROGRAM", str(ROOT / "build" / "holdfast"))
+# What somebody who knows another library asks first, and words of the answer: it is at most two clicks away from the README.
+QUESTIONS = {
+    "how do I wait at most a second": ("README.md", "acquire({.wait = 1s})"),
+    "what happens if my process is paused": ("docs/tutorial.md", "stop a process that was paused"),
+    "can I share locks with my Java services": ("docs/how-to/from-redisson.md", "## Sharing locks with Java services"),
+    "which engine should I take": ("docs/choosing.md", "| take it for |"),
+    "how fast is it": ("docs/performance.md", "## Compared with other libraries"),
+    "how do I know who holds a lock": ("docs/tutorial.md", "$ holdfast show nightly"),
+}
 COMMANDS = ["run", "elect", "multi", "latch", "ls", "show", "release", "revoke", "watch", "doctor", "demo",
             "bench", "torture"]
 
@@ -33,6 +42,20 @@ def broken_links(page):
             yield f"no such file: {target}"
         elif anchor and file.suffix == ".md" and anchor not in anchors(file):
             yield f"no such heading: {target}"
+
+
+def unanswered():
+    """Questions whose answer is not where it should be, or further away than two clicks."""
+    near = seen = {ROOT / "README.md"}
+    for _ in range(2):
+        near = {(page.parent / target).resolve() for page in near
+                for target in re.findall(r"\]\(([^)\s#]+\.md)", page.read_text())} - seen
+        seen = seen | near
+    for question, (page, words) in QUESTIONS.items():
+        if ROOT / page not in seen:
+            yield f"README.md: {page} is more than two clicks away: {question}?"
+        elif words not in (ROOT / page).read_text():
+            yield f"{page} does not answer: {question}?"
 
 
 def known_options():
@@ -83,7 +106,7 @@ def main():
     known, source, makefile = known_options(), all_source(), (ROOT / "Makefile").read_text()
     found = [f"{page.relative_to(ROOT)}: {problem}" for page in PAGES
              for problem in [*broken_links(page), *unknown_options(page, known), *unknown_variables(page, source),
-                             *unknown_targets(page, makefile)]]
+                             *unknown_targets(page, makefile)]] + list(unanswered())
     print("\n".join(found) or f"{len(PAGES)} pages, nothing is missing")
     return 1 if found else 0
 

@@ -31,12 +31,27 @@ def number(value):
     return f"{value:g}"
 
 
+def time(microseconds):
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:g} {unit}"
+    return f"{microseconds:g} µs"
+
+
+def beside(ends):
+    """Where names go, so that each stands beside the end of its line and none covers another."""
+    places, last = {}, -math.inf
+    for name, y in sorted(ends.items(), key=lambda end: end[1]):
+        places[name] = last = max(y, last + 16)
+    return places
+
+
 def text(x, y, words, anchor="start", more=""):
     return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" {more}>{html.escape(words)}</text>'
 
 
-def line_chart(title, x_title, y_title, series, labels=None):
-    """`series`: name -> [(x, y)], all above zero. `labels`: tick -> text, for an x axis by position."""
+def line_chart(title, x_title, y_title, series, labels=None, unit=number):
+    """`series`: name -> [(x, y)], all above zero. `labels`: tick -> text, for an x axis by position. `unit` writes y's ticks."""
     points = [point for line in series.values() for point in line]
     across = Axis([x for x, _ in points], LEFT, WIDTH - RIGHT, x_title, logarithmic=labels is None)
     up = Axis([y for _, y in points], HEIGHT - BOTTOM, TOP, y_title)
@@ -45,7 +60,7 @@ def line_chart(title, x_title, y_title, series, labels=None):
              text(LEFT, 20, title, more='font-size="14" font-weight="bold"')]
     for tick in up.ticks:
         parts.append(f'<path d="M{LEFT} {up(tick):.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        parts.append(text(LEFT - 6, up(tick) + 4, number(tick), "end"))
+        parts.append(text(LEFT - 6, up(tick) + 4, unit(tick), "end"))
     for tick in across.ticks:
         parts.append(f'<path d="M{across(tick):.1f} {HEIGHT - BOTTOM}v4" stroke="#333"/>')
         parts.append(text(across(tick), HEIGHT - BOTTOM + 18,
@@ -53,34 +68,35 @@ def line_chart(title, x_title, y_title, series, labels=None):
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, x_title, "middle"))
     parts.append(text(0, 0, y_title, "middle",
                       f'transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)"'))
+    names = beside({name: up(line[-1][1]) for name, line in series.items()})
     for place, (name, line) in enumerate(series.items()):
         colour = COLOURS[place % len(COLOURS)]
         path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in line)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="2.5" fill="{colour}"/>'
                   for x, y in line]
-        parts.append(text(WIDTH - RIGHT + 12, TOP + 14 + 18 * place, name,
+        parts.append(text(across(line[-1][0]) + 12, names[name] + 4, name,
                           more=f'fill="{colour}" font-weight="bold"'))
     return "\n".join(parts) + "\n</svg>\n"
 
 
 def waits(workload, title):
     """Waits by share of grants; the axis stretches towards the rare ones."""
-    shares = [0.1, 0.5, 0.9, 0.99, 0.999, 0.9999]
+    shares = [0.5, 0.9, 0.99, 0.999, 0.9999]
     places = {-math.log10(1 - share): f"{share * 100:g} %" for share in shares}
     series = {}
     for name, peer in sorted(workload["peers"].items(), key=lambda item: item[0] != "holdfast"):
         series[name] = [(-math.log10(1 - share), max(wait, 0.1))
                         for share, wait in peer["curve"] if share in shares]
-    return line_chart(title, "so many grants had waited at most", "microseconds", series, places)
+    return line_chart(title, "share of grants that waited no longer", "wait", series, places, time)
 
 
 def draw_peers(workloads, folder):
-    titles = {"redis-1": "Redis, 1 thread: acquire",
-              "redis-64-own": "Redis, 64 threads, a lock each: acquire",
-              "redis-16-same": "Redis, 16 threads, one lock: wait",
-              "redis-16-processes": "Redis, 16 processes, one lock: wait",
-              "zookeeper-16-same": "ZooKeeper, 16 threads, one lock: wait"}
+    titles = {"redis-1": "Redis, 1 thread: wait for a grant",
+              "redis-64-own": "Redis, 64 threads, a lock each: wait for a grant",
+              "redis-16-same": "Redis, 16 threads, one lock: wait for a grant",
+              "redis-16-processes": "Redis, 16 processes, one lock: wait for a grant",
+              "zookeeper-16-same": "ZooKeeper, 16 threads, one lock: wait for a grant"}
     for one in workloads:
         if one["name"] in titles:
             path = folder / f"waits-{one['name']}.svg"
