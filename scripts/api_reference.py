@@ -60,11 +60,13 @@ def items_of(lines):
                 if end == len(lines) or (depth(text) == 0 and re.search(r"[;}:]\s*$", text)
                                          and not re.search(r"\)\s*:\s*$", text)):
                     break
-            if current is None:
-                current = Item(comment)
+            own = re.search(r"[;}]\s*//( \S.*)", lines[end - 1])  # a comment of its own, behind it
+            if current is None or own:
+                current = Item(comment or ([own.group(1)] if own else []))
                 items.append(current)
             current.declarations.append(lines[at:end])
             comment, at = [], end
+            current = None if own else current
     return items
 
 
@@ -146,7 +148,7 @@ CODES = "ok|busy|lost|cancelled|unavailable|denied|conflict|overloaded|unsupport
 CODE = re.compile(r"co_await \w[\w:.]*(?:\(\w*\)[\w.]*)*"
                   r"|(?:\w+::)*\w+<[\w:]+>(?:::\w+)?(?:\(\))?|(?:\w+::)+~?\w+(?:\(\))?"
                   r"|\b[a-z_]+\(\)(?:\.[a-z_]+\(\w*\))*|\b[a-z]+(?:_[a-z]+)+\b(?:\(\w*\))?"
-                  rf"|(?<=answers )(?:{CODES})\b|(?<=throws )(?:{CODES})\b|\b(?:{CODES})(?=: | \(|, `)|\{{\.[^}}]*\}}")
+                  rf"|(?<=answers )(?:{CODES})\b|(?<=throws )(?:{CODES})\b|(?<!is )(?<!was )\b(?:{CODES})(?=: | \(|, `)|\{{\.[^}}]*\}}")
 
 
 def marked(text):
@@ -156,6 +158,11 @@ def marked(text):
     for at in range(0, len(parts), 2):
         parts[at] = CODE.sub(r"`\g<0>`", parts[at])
     return "".join(parts)
+
+
+def sentence(text):
+    """With a capital letter and a full stop, which a comment behind a line lacks."""
+    return text if not text or text[0] in "`[" or text.endswith((".", "`")) else text[0].upper() + text[1:] + "."
 
 
 def copying(name, items):
@@ -173,11 +180,11 @@ def members(block, name, comment):
     for item in items:
         if INTERNAL_COMMENT.match(" ".join(item.comment).strip()):
             continue
-        shown = [dedent(without_body(one)) for one in item.declarations]
+        shown = [re.sub(r"(?<=;)\s*//.*", "", dedent(without_body(one))) for one in item.declarations]
         shown = [text for text in shown if not is_internal(text) and not re.search(r"= (delete|default);|^(struct|class) \w+;", text)]
         if shown:
             names = list(dict.fromkeys(name_of(text) for text in shown))
-            out += [f"### {', '.join(names)}", "```cpp", *shown, "```", prose(item.comment), ""]
+            out += [f"### {', '.join(names)}", "```cpp", *shown, "```", sentence(prose(item.comment)), ""]
     return out
 
 

@@ -1,14 +1,14 @@
-// Completion tokens for Asio, standalone or Boost's: whichever was included before this header, else
-// whichever there is, standalone first.
+// Completion tokens for Asio, standalone or Boost's: the one that was included before this header, else
+// the one that is installed, standalone first.
 //
 //   auto lease = co_await holdfast::async_acquire(stock, {.wait = 1s}, asio::use_awaitable);
 //
-// The handler runs on its associated executor (without one: on the client's), which is kept at work
-// meanwhile; its cancellation slot stops the acquisition, which then answers cancelled. A grant that
-// the handler does not keep is given back. The lock must live until the operation has begun: for
+// The handler runs on its associated executor (without one: on the client's), which is kept busy in the
+// meantime. Its cancellation slot stops the acquisition, which then returns cancelled. A grant that
+// the handler does not keep is released. The lock must live until the operation has started: for
 // lazy tokens (use_awaitable, deferred) that is when they are awaited. The executor's context must
-// outlive the client, or the client be closed first: a client's thread may still be on its way out of
-// the context when the handler has run.
+// outlive the client, or the client must be closed first: a client's thread may still be leaving the
+// context when the handler has run.
 #pragma once
 
 #include <holdfast/election.hpp>
@@ -90,14 +90,14 @@ auto async_acquire(mutex& lock, const acquire_options& options, CompletionToken&
       token, [&lock, options] { return lock.async_acquire(options); });
 }
 
-// Writing.
+// For writing.
 template <class CompletionToken>
 auto async_acquire(shared_mutex& lock, const acquire_options& options, CompletionToken&& token) {
   return detail::initiate<lease, CompletionToken>(
       token, [&lock, options] { return lock.async_acquire(options); });
 }
 
-// Reading.
+// For reading.
 template <class CompletionToken>
 auto async_acquire_shared(shared_mutex& lock, const acquire_options& options,
                           CompletionToken&& token) {
@@ -174,14 +174,14 @@ auto async_wait(const latch& counts, const acquire_options& options, CompletionT
       token, [&counts, options] { return counts.async_wait(options); });
 }
 
-// Of a lease or a multi_lease.
+// Releases a lease or a multi_lease.
 template <class Lease, class CompletionToken>
 requires(std::is_same_v<Lease, lease> || std::is_same_v<Lease, multi_lease>)  //
     auto async_release(Lease& held, CompletionToken&& token) {
   return detail::initiate<void, CompletionToken>(token, [&held] { return held.async_release(); });
 }
 
-// Composes: co_await (async_lost(lease, use_awaitable) || work()) ends the work when the lease is lost,
+// Composes: `co_await (async_lost(lease, use_awaitable) || work())` ends the work when it is lost,
 // and stops waiting for the loss when the work is done.
 template <class CompletionToken>
 auto async_lost(const lease& held, CompletionToken&& token) {

@@ -3,12 +3,12 @@
 //   auto lease = co_await stock.async_acquire({.wait = 1s});
 //   lease->async_release().then([](holdfast::result<void> answer) { ... });
 //
-// Where the coroutine resumes and the callback runs, the first of these that there is:
+// The coroutine resumes, and the callback runs, on the first of these that is set:
 //  1. what resume_on() was given: co_await stock.async_acquire().resume_on(pool);
 //  2. for a coroutine: what its promise's member executor() returns, if that is a holdfast::executor;
 //  3. client_options::executor;
-//  4. the client's notifier thread. It also brings lost() and the observer's events, so nothing on it
-//     may block: every blocking call of the client answers would_deadlock there. Use the asynchronous
+//  4. the client's notifier thread. It also delivers lost() and the observer's events, so nothing on it
+//     may block: every blocking call of the client returns would_deadlock there. Use the asynchronous
 //     form (async_release, async_set, async_leader, ...), or give the client an executor.
 // With Asio it is the handler's executor: <holdfast/asio.hpp>.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace holdfast {
 
-// Runs callbacks and resumes coroutines; must run each task exactly once, and not within the call.
+// Runs callbacks and resumes coroutines. Must run each task exactly once, and not within the call.
 using executor = std::function<void(move_only_function<void()>)>;
 
 namespace detail {
@@ -45,8 +45,8 @@ class operation {
 
 }  // namespace detail
 
-// To be awaited once, or given a callback by then(). Starts only then. Destroying the coroutine while
-// it waits cancels the call; a grant that nobody takes is given back.
+// Await it once, or give it a callback by then(); the call starts only then. Destroying the coroutine
+// while it waits cancels the call; a grant that nobody takes is released.
 template <class T>
 class [[nodiscard]] awaitable {
  public:

@@ -78,7 +78,7 @@ class client {
   // is called on the client's executor.
   [[nodiscard]] result<std::unique_ptr<subscription>> observe(
       const std::string& name, move_only_function<void(const lock_event&)> sink) const;
-  [[nodiscard]] result<std::vector<health_check>> probe() const;
+  [[nodiscard]] result<std::vector<health_check>> probe() const;  // the checks of `holdfast doctor`
 
   // For the primitives of this library.
   struct state;

@@ -1,6 +1,6 @@
-// The one clock that decides anything on the client: CLOCK_BOOTTIME, which never jumps and, unlike
-// std::chrono::steady_clock on Linux, goes on counting while the machine is suspended. A lease that
-// ended during a suspend has therefore ended for its holder too, at the first look.
+// The only clock that decides anything on the client: CLOCK_BOOTTIME. It never jumps and, unlike
+// std::chrono::steady_clock on Linux, continues while the machine is suspended. So a lease that
+// ended during a suspend is invalid for its holder at the first check.
 #pragma once
 
 #include <chrono>

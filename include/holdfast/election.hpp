@@ -1,4 +1,4 @@
-// An election: one of many is leader; the others wait their turn, and everybody may ask who it is.
+// An election: one of many candidates leads, the others wait, and everyone may ask who leads.
 //
 //   holdfast::election scheduler(client, "scheduler", "host-7");
 //   while (auto leader = scheduler.campaign()) work_until(leader->lost());
@@ -25,33 +25,33 @@ struct leader_info {
   friend bool operator==(const leader_info&, const leader_info&) = default;
 };
 
-// Thread-safe. Terms are leases of one exclusive claim with the id as payload; fair where the engine
-// keeps an order, so that the candidates follow in turn.
+// Thread-safe. A term is a lease of an exclusive lock with the id as its payload. The lock is fair if
+// the engine keeps an order, so that candidates lead in turn.
 class election {
  public:
-  // `id`: who we are, shown to observers; at most 256 bytes; empty: the client's payload. What is
-  // not printable in it becomes '?'. Throws lock_error(invalid) as mutex does. options.fair is not
-  // asked.
+  // `id`: who we are, shown to observers; at most 256 bytes; empty: the client's payload.
+  // Unprintable characters become '?'. Throws lock_error(invalid) as mutex does. options.fair is
+  // ignored.
   election(const client& client, std::string name, const std::string& id,
            const lock_options& options = {});
-  // The same for a name from outside: answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing: for names from user input.
   [[nodiscard]] static result<election> make(const client& client, std::string name,
                                              const std::string& id,
                                              const lock_options& options = {});
 
-  // Waits until leader. Resign by releasing or dropping the lease; stop leading when lost() fires.
+  // Waits until it leads. Resign by releasing or destroying the lease. Stop when lost() fires.
   [[nodiscard]] result<lease> campaign(const acquire_options& options = {},
                                        std::stop_token token = {});
   acquire_awaitable async_campaign(const acquire_options& options = {}, std::stop_token token = {});
   void async_campaign(const acquire_options& options, std::stop_token token, acquire_callback done);
 
-  // None: nobody leads at the moment.
+  // std::nullopt: nobody leads at the moment.
   [[nodiscard]] result<std::optional<leader_info>> leader() const;
   [[nodiscard]] awaitable<std::optional<leader_info>> async_leader() const;
 
-  // Calls on_change with the current leader at once, then at every change, the latest one winning
-  // over those in between; on the client's executor, one call at a time. Ends when the returned
-  // subscription is destroyed, which waits for a call that runs on another thread.
+  // Calls on_change with the current leader at once, then after changes; of several quick changes it
+  // may report only the last. Calls are made on the client's executor, one at a time. Destroying the
+  // subscription ends them, and waits for a call that runs on another thread.
   [[nodiscard]] result<std::unique_ptr<subscription>> observe(
       std::function<void(const std::optional<leader_info>&)> on_change) const;
 

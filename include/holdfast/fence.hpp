@@ -1,6 +1,6 @@
-// The fence: a number that comes with every grant and grows with each grant of the same name.
-// The guarded resource keeps the greatest number it has seen and refuses smaller ones; that
-// is what stops a holder that was paused past the end of its lease.
+// The fence, or fencing token: a number that comes with every grant of a name and keeps growing.
+// The protected resource keeps the greatest number it has seen and refuses smaller ones. That
+// stops a holder that was paused beyond the end of its lease.
 #pragma once
 
 #include <compare>
@@ -8,8 +8,8 @@
 
 namespace holdfast {
 
-// Comparable only between grants of one name on one engine; across names or engines an order of
-// two fences means nothing.
+// Compare fences only between grants of one name on one engine; across names or engines their order
+// means nothing.
 class fence_token {
  public:
   constexpr fence_token() noexcept = default;

@@ -19,16 +19,16 @@
 namespace holdfast {
 
 struct latch_options {
-  // How long it is kept after its last change, also at zero: 1 s to 30 days.
+  // How long it is kept after its last change, even at zero: 1 s to 30 days.
   duration life = std::chrono::hours(24);
 };
 
-// Identifies one count-down, so that it counts once however often it is sent.
+// Identifies one count-down, so that it counts once, however often it is sent.
 struct countdown_id {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
-  // From any text, for a count-down that several attempts of one job share.
+  // From any text: for a count-down that several attempts of one job share.
   static countdown_id from(std::string_view text) noexcept;
 };
 
@@ -37,31 +37,31 @@ class latch {
  public:
   // Throws lock_error(invalid) for a bad name or option. Sends nothing.
   latch(const client& client, std::string name, const latch_options& options = {});
-  // The same for a name from outside: answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing: for names from user input.
   [[nodiscard]] static result<latch> make(const client& client, std::string name,
                                           const latch_options& options = {});
 
-  // Only where it is unset or at zero, else conflict. 1 to 1,000,000. Each of these calls takes at
-  // most 10 s, then unavailable; a lost answer is asked for again meanwhile, under the same id.
+  // Sets the count, 1 to 1,000,000. conflict: it is set and not at zero. Each of these calls takes at
+  // most 10 s, then unavailable; until then, unanswered requests are repeated under the same id.
   [[nodiscard]] result<void> set(std::uint32_t count);
   awaitable<void> async_set(std::uint32_t count);
-  // Answers the count after it; never below zero. not_held: the latch is unset. Without an id each
-  // call counts, once, however often it had to be sent.
+  // Returns the new count; never below zero. not_held: the latch is unset. Without an id each call
+  // counts, but only once, however often it had to be sent.
   [[nodiscard]] result<std::uint32_t> count_down(std::uint32_t by = 1,
                                                  std::optional<countdown_id> id = std::nullopt);
   awaitable<std::uint32_t> async_count_down(std::uint32_t by = 1,
                                             std::optional<countdown_id> id = std::nullopt);
-  // None: unset.
+  // std::nullopt: unset.
   [[nodiscard]] result<std::optional<std::uint32_t>> count() const;
   [[nodiscard]] awaitable<std::optional<std::uint32_t>> async_count() const;
 
-  // Until zero. An unset latch is waited for. timed_out (also where wait is zero), cancelled,
-  // unavailable: no answer until the end of the wait.
+  // Waits until the count is zero; an unset latch is waited for, too. timed_out (also if wait is
+  // zero), cancelled, unavailable: no answer until the end of the wait.
   [[nodiscard]] result<void> wait(const acquire_options& options = {},
                                   std::stop_token token = {}) const;
   [[nodiscard]] awaitable<void> async_wait(const acquire_options& options = {},
                                            std::stop_token token = {}) const;
-  // The answer comes once, on the client's executor.
+  // Calls done once, on the client's executor.
   void async_wait(const acquire_options& options, std::stop_token token,
                   move_only_function<void(result<void>)> done) const;
 

@@ -1,6 +1,6 @@
-// Several locks as one, of any mix of clients and engines: all or nothing, one deadline, free of
-// deadlock whatever the order (it blocks on one and tries the rest, as std::lock does, and pauses for
-// a random moment when that failed: on a slow engine it gets through sooner than std::lock).
+// Several locks as one, of any mix of clients and engines: all or nothing, with one deadline. No order
+// of locks deadlocks. Like std::lock it blocks on one and tries the rest. After a failure it pauses for
+// a random time, so on a slow engine it succeeds sooner than std::lock.
 //
 //   holdfast::multi_lock both({from, to});
 //   if (auto leases = both.acquire({.wait = 1s})) transfer(leases->lost());
@@ -22,29 +22,29 @@
 
 namespace holdfast {
 
-// Several leases that live and die together. Movable; as lease, const members may be called from any
-// thread while it stays in place. A moved-from or default-made one holds nothing.
+// Several leases that belong together. Movable, not copyable. As with lease, const members may be
+// called from any thread while it is not moved. A moved-from or default-constructed one holds nothing.
 class [[nodiscard]] multi_lease {
  public:
   multi_lease() noexcept;
   multi_lease(multi_lease&&) noexcept;
   multi_lease& operator=(multi_lease&&) noexcept;
-  ~multi_lease();  // gives all back, in reverse order
+  ~multi_lease();  // releases all, in reverse order
 
-  // The first error, if any; all are released, whatever the answers. not_held: nothing to release.
+  // Releases all, whatever the answers, and returns the first error. not_held: nothing to release.
   [[nodiscard]] result<void> release();
   awaitable<void> async_release();
-  // All of them.
+  // Whether all of them are valid.
   [[nodiscard]] bool valid() const noexcept;
-  // The earliest.
+  // Of the lease whose validity ends first.
   [[nodiscard]] time_point valid_until() const noexcept;
   [[nodiscard]] duration valid_for() const noexcept;
-  // Fires when one of them is lost: loss of one is loss of all.
+  // Fires when one of them is lost: the loss of one is the loss of all.
   [[nodiscard]] std::stop_token lost() const;
   // In the order in which the locks were given.
   [[nodiscard]] const std::vector<lease>& leases() const noexcept;
 
-  // As lease's: whether there is something to release. valid() says whether the locks are still yours.
+  // Whether there is something to release; valid() says whether the locks are still yours.
   explicit operator bool() const noexcept { return inside_ != nullptr; }
 
   // For multi_lock.
@@ -55,12 +55,12 @@ class [[nodiscard]] multi_lease {
   std::unique_ptr<inside> inside_;
 };
 
-// A lock, and how a multi_lock takes it. A copy of what it needs: the lock itself may go or move.
+// A lock and how a multi_lock takes it. A copy: the lock itself may be moved or destroyed.
 class lock_part {
  public:
   lock_part(const mutex& lock) : seeker_(lock.inside()) {}
   lock_part(const shared_mutex& lock) : seeker_(lock.inside()) {}  // writing
-  // As above; null: throws lock_error(invalid).
+  // The same for pointers; null throws lock_error(invalid).
   lock_part(const mutex* lock);
   lock_part(const shared_mutex* lock);
 
@@ -75,26 +75,26 @@ class lock_part {
 };
 
 [[nodiscard]] lock_part reading(const shared_mutex& lock);
-// So many, all or nothing, of the max that the semaphore has now.
+// `count` permits, all or nothing, of the max that the semaphore has now.
 [[nodiscard]] lock_part permits(const semaphore& from, std::uint32_t count = 1);
 
-// Thread-safe but for its std face, which is one thread's at a time. The same name of the same client
-// twice is invalid (it would wait for itself), as is no lock at all: thrown when made. The same name on
-// one engine through two clients cannot be told from two locks: that is never granted.
+// Thread-safe, except that only one thread at a time may use its std face. The constructor throws
+// invalid for the same name of the same client twice (it would wait for itself) and for no lock at all.
+// The same name on one engine through two clients cannot be detected, and is never granted.
 class multi_lock {
  public:
   explicit multi_lock(std::vector<lock_part> parts);
-  // Answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing.
   [[nodiscard]] static result<multi_lock> make(std::vector<lock_part> parts);
   multi_lock(const multi_lock&) = delete;
   multi_lock& operator=(const multi_lock&) = delete;
-  // As mutex's: only while the std face of neither is locked.
+  // Only while the std face of neither object is locked, as for mutex.
   multi_lock(multi_lock&& other) noexcept;
   multi_lock& operator=(multi_lock&& other) noexcept;
-  ~multi_lock();  // unlocks if locked by the std face
+  ~multi_lock();  // unlocks what the std face has locked
 
-  // As mutex's, with one deadline for all. Never waits longer than 1 s for one lock while it holds
-  // another; an engine that does not answer is waited for with nothing held.
+  // As mutex::acquire, with one deadline for all locks. Never waits longer than 1 s for one lock while
+  // it holds another; it holds nothing while it waits for an engine that does not answer.
   [[nodiscard]] result<multi_lease> acquire(const acquire_options& options = {},
                                             std::stop_token token = {});
   awaitable<multi_lease> async_acquire(const acquire_options& options = {},
@@ -102,7 +102,7 @@ class multi_lock {
   void async_acquire(const acquire_options& options, std::stop_token token,
                      move_only_function<void(result<multi_lease>)> done);
 
-  // Lockable: for std::scoped_lock over groups. As mutex's, also where nothing is locked.
+  // Lockable, for std::scoped_lock over several groups. As for mutex, also if nothing is locked.
   void lock();
   [[nodiscard]] bool try_lock();
   void unlock() noexcept;

@@ -22,42 +22,42 @@
 
 namespace holdfast {
 
-// Thread-safe. Two faces, one truth: the std face belongs to the thread that locked, the value face
-// to the owner of the lease.
+// Thread-safe. There are two interfaces to the same lock: a hold of the std face (lock, unlock)
+// belongs to the thread that locked, a hold of the value face (acquire) to the owner of the lease.
 //
-// Unlike std::mutex, locking again on the thread that holds (through any object of the same client
-// and name) is not undefined: it throws would_deadlock. Unlocking on another thread releases, and
-// raises the event foreign_unlock; unlocking what is not locked does nothing. A network may fail:
-// lock() then throws unavailable. While a call of another thread is inside, the object must stay, but
-// for async_acquire, which outlives it.
+// Unlike with std::mutex, it is defined what happens if a thread locks again what it holds, through
+// any object of the same client and name: would_deadlock is thrown. Unlocking on another thread
+// releases, and raises the event foreign_unlock; unlocking a free mutex does nothing. If the network
+// fails, lock() throws unavailable. The object must outlive calls of other threads, except for
+// async_acquire.
 class mutex {
  public:
   // Throws lock_error(invalid) if the name is not 1 to 512 bytes of UTF-8 without control
   // characters, or an option is out of its limits. Sends nothing.
   mutex(const client& client, std::string name, const lock_options& options = {});
-  // The same for a name from outside: answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing: for names from user input.
   [[nodiscard]] static result<mutex> make(const client& client, std::string name,
                                           const lock_options& options = {});
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
-  // So that locks can live in a std::vector. Only while the std face of neither is locked or being
-  // locked: an assertion, on in release builds too. What was moved from is for destruction and
-  // assignment only.
+  // Movable, so that locks can be in a std::vector, while the std face of neither object is locked
+  // or being locked; otherwise an assertion fails, also in release builds. A moved-from object can
+  // only be destroyed or assigned to.
   mutex(mutex&& other) noexcept;
   mutex& operator=(mutex&& other) noexcept;
-  ~mutex();  // unlocks if locked by the std face
+  ~mutex();  // unlocks what the std face has locked
 
-  // busy (wait was zero), timed_out, cancelled, unavailable, ... Never re-enters: on the thread that
-  // holds already it waits like a stranger, and the event self_wait is raised.
+  // Errors: busy (if wait is zero), timed_out, cancelled, unavailable, ... Not re-entrant: a thread
+  // that already holds the lock waits like any other, and the event self_wait is raised.
   [[nodiscard]] result<holdfast::lease> acquire(const acquire_options& options = {},
                                                 std::stop_token token = {});
-  // The same, waiting in a coroutine or answered by a callback. Where that goes on is decided by the
-  // rule in <holdfast/awaitable.hpp>: by default on the client's own thread, where nothing may block.
+  // The same for a coroutine or a callback. <holdfast/awaitable.hpp> says on which thread they
+  // continue: by default on the client's notifier thread, where nothing may block.
   acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {});
   void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done);
 
-  // Lockable and TimedLockable. They throw lock_error for everything but "not free in time"; so
-  // try_lock() throws when the engine is down, it does not answer false.
+  // Lockable and TimedLockable. They throw lock_error for every error except "not free in time". So
+  // try_lock() throws when the engine is down; it does not return false.
   void lock();
   [[nodiscard]] bool try_lock();
   template <class Rep, class Period>
@@ -70,8 +70,8 @@ class mutex {
   }
   void unlock() noexcept;
 
-  // The lease of the std face, for its fence and lost(); only between lock() and unlock(), on the
-  // thread that locked.
+  // The lease of the std face, for its fence and lost(). Use it only between lock() and unlock(), on
+  // the thread that locked.
   [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
 
   [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }

@@ -13,24 +13,24 @@ struct pg_conn;  // libpq's PGconn
 namespace holdfast::postgresql {
 
 struct transaction_lock_options {
-  // How long to wait while another transaction has it. Zero: not at all (a millisecond).
+  // How long to wait while another transaction has the lock. Zero: not at all (a millisecond).
   duration wait{};
   // Names in different namespaces never conflict. 0 to 64 of [A-Za-z0-9._-].
   std::string name_space{};
-  // Where holdfast's tables are. They must be there: any client of postgresql:// makes them.
+  // The schema of holdfast's tables. It must exist: any client of postgresql:// creates it.
   std::string schema = "holdfast";
 };
 
-// Takes the lock for the rest of the transaction that is open on the connection, and answers its
-// fence. There is no release: COMMIT and ROLLBACK are, and so is the end of the connection. Taken
-// again in the same transaction it is a new fence. Blocks for at most `wait` and a round trip; the
-// connection is the caller's and must not be used by another thread meanwhile.
+// Takes the lock for the rest of the transaction that is open on the connection, and returns its
+// fence. COMMIT, ROLLBACK and the end of the connection release it. Taking it again in the same
+// transaction gives a new fence. Blocks for at most `wait` and a round trip; no other thread may use
+// the connection in the meantime.
 //
-// These locks exclude each other, not the leases of holdfast::mutex: they are rows of their own.
+// These locks exclude each other and those of strategy=row, not leases and sessions.
 //
-// busy (wait is zero) or timed_out: another transaction has it; the caller's goes on. invalid: a
-// name out of its limits, or no transaction is open, or it has failed. unsupported: not READ
-// COMMITTED; or holdfast's tables are not there. unavailable: the connection broke.
+// busy (wait is zero) or timed_out: another transaction has it; the caller's continues. invalid: a
+// name out of its limits, no open transaction, or one that has failed. unsupported: not READ
+// COMMITTED, or holdfast's tables do not exist. unavailable: the connection broke.
 [[nodiscard]] result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& name,
                                                       const transaction_lock_options& options = {});
 

@@ -1,4 +1,4 @@
-// A mutex that the thread which holds it may lock again, counted, without a round trip.
+// A mutex that its holding thread may lock again. Re-entry is counted and costs no round trip.
 #pragma once
 
 #include <holdfast/client.hpp>
@@ -11,14 +11,14 @@
 
 namespace holdfast {
 
-// Thread-safe. Counts also through different objects of the same client and name; the fence is that
-// of the first entry. Locking again when the lease was lost meanwhile throws lost: every entry is
-// still to be left. At most 65,535 entries, then overloaded. Unlocking on a thread that does not
-// hold is a bug: an assertion, on in release builds too.
+// Thread-safe. Re-entry also works through different objects of the same client and name. The fence is
+// that of the first entry. If the lease was lost in the meantime, locking again throws lost; every
+// earlier entry must still be unlocked. At most 65,535 entries, then overloaded. Unlocking on a thread
+// that does not hold is a bug: an assertion fails, also in release builds.
 class recursive_mutex {
  public:
   recursive_mutex(const client& client, std::string name, const lock_options& options = {});
-  // The same for a name from outside: answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing: for names from user input.
   [[nodiscard]] static result<recursive_mutex> make(const client& client, std::string name,
                                                     const lock_options& options = {});
   recursive_mutex(const recursive_mutex&) = delete;
@@ -27,7 +27,7 @@ class recursive_mutex {
   recursive_mutex& operator=(recursive_mutex&&) noexcept = default;
   ~recursive_mutex() = default;  // entries belong to threads, not to this object
 
-  // Lockable and TimedLockable; as mutex's, but for re-entrance.
+  // Lockable and TimedLockable, as for mutex, except for re-entry.
   void lock();
   [[nodiscard]] bool try_lock();
   template <class Rep, class Period>
@@ -40,7 +40,7 @@ class recursive_mutex {
   }
   void unlock() noexcept;
 
-  // Of the hold that this thread has; only between lock() and unlock().
+  // Of the hold of this thread: only between lock() and unlock().
   [[nodiscard]] fence_token fence() const;
   [[nodiscard]] bool valid() const noexcept;
   [[nodiscard]] std::stop_token lost() const;

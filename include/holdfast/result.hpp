@@ -61,7 +61,7 @@ class lock_error : public std::system_error {
 
   // The same text as cause().message().
   [[nodiscard]] const char* what() const noexcept override { return text_.what(); }
-  [[nodiscard]] const error& cause() const noexcept { return *cause_; }
+  [[nodiscard]] const error& cause() const noexcept { return *cause_; }  // code and detail
 
  private:
   std::runtime_error text_;  // copied without throwing, as an exception must be

@@ -1,5 +1,5 @@
-// N of M permits, across threads, processes and hosts. A permit is a lease: it is renewed, ends with
-// its holder, and cannot be given back twice.
+// At most N holders at a time, across threads, processes and hosts. A permit is a lease: it is renewed,
+// ends with its holder, and cannot be released twice.
 //
 //   holdfast::semaphore api(client, "partner-api", {.max = 8});
 //   if (auto permit = api.acquire({.wait = 1s})) call();
@@ -18,8 +18,8 @@
 namespace holdfast {
 
 struct semaphore_options {
-  // How many there are, 1 to 1,000,000. The first claim fixes it while anybody holds or waits;
-  // another number then is conflict, naming both.
+  // Number of permits, 1 to 1,000,000. The first claim fixes it while anyone holds or waits; another
+  // number is then refused with conflict, which names both.
   std::uint32_t max = 1;
   lock_options lock{};
 };
@@ -27,19 +27,19 @@ struct semaphore_options {
 // Thread-safe.
 class semaphore {
  public:
-  // Throws lock_error(invalid) as mutex does, and where max is out of its limits.
+  // Throws lock_error(invalid) as mutex does, and if max is out of its limits.
   semaphore(const client& client, std::string name, const semaphore_options& options);
-  // The same for a name from outside: answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing: for names from user input.
   [[nodiscard]] static result<semaphore> make(const client& client, std::string name,
                                               const semaphore_options& options);
   semaphore(const semaphore&) = delete;
   semaphore& operator=(const semaphore&) = delete;
-  // Only while no other thread uses either. Permits are leases and stay where they are.
+  // Only while no other thread uses either object. Leases are not affected.
   semaphore(semaphore&& other) noexcept;
   semaphore& operator=(semaphore&& other) noexcept;
   ~semaphore() = default;
 
-  // `permits` at once, all or nothing: one lease. More than max: invalid.
+  // Acquires `permits` at once, all or nothing, as one lease. invalid: more than max.
   [[nodiscard]] result<lease> acquire(const acquire_options& options = {},
                                       std::stop_token token = {}, std::uint32_t permits = 1);
   acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {},
@@ -47,11 +47,11 @@ class semaphore {
   void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done,
                      std::uint32_t permits = 1);
 
-  // Permits that nobody holds, at some moment during the call; max where nobody holds or waits.
+  // Permits that nobody held at some moment during the call; max if nobody holds or waits.
   [[nodiscard]] result<std::uint32_t> available() const;
   [[nodiscard]] awaitable<std::uint32_t> async_available() const;
-  // Another max from now on for this object: takes effect at the engine when nobody holds or waits
-  // there; until then acquisitions answer conflict. invalid: not 1 to 1,000,000.
+  // Sets max for this object from now on. It takes effect at the engine when nobody holds or waits
+  // there; until then acquisitions return conflict. invalid: not 1 to 1,000,000.
   [[nodiscard]] result<void> resize(std::uint32_t max);
 
   [[nodiscard]] std::uint32_t max() const noexcept { return max_.load(); }

@@ -4,8 +4,8 @@
 //   { std::shared_lock reading(price); ... }
 //   { std::unique_lock writing(price); ... }
 //
-// Nobody starves: a reader that arrives while a writer waits goes behind it, and a writer's release
-// lets in all readers up to the next writer.
+// Nobody starves: a reader that arrives while a writer waits queues behind it, and when a writer
+// releases, all readers up to the next writer are granted.
 #pragma once
 
 #include <holdfast/client.hpp>
@@ -23,26 +23,26 @@
 namespace holdfast {
 
 // Thread-safe. Not re-entrant in any combination: a thread that holds through the std face and locks
-// again, for reading or writing, gets would_deadlock. Unlocking what is not locked does nothing.
+// again, for reading or writing, gets would_deadlock. Unlocking a free lock does nothing.
 class shared_mutex {
  public:
   shared_mutex(const client& client, std::string name, const lock_options& options = {});
-  // The same for a name from outside: answers invalid where the constructor throws it.
+  // As the constructor, but returns errc::invalid instead of throwing: for names from user input.
   [[nodiscard]] static result<shared_mutex> make(const client& client, std::string name,
                                                  const lock_options& options = {});
   shared_mutex(const shared_mutex&) = delete;
   shared_mutex& operator=(const shared_mutex&) = delete;
-  // As mutex's: only while the std face of neither is in use.
+  // Movable while the std face of neither object is in use, as mutex.
   shared_mutex(shared_mutex&& other) noexcept;
   shared_mutex& operator=(shared_mutex&& other) noexcept;
-  ~shared_mutex();  // gives back what the std face still holds
+  ~shared_mutex();  // releases what the std face still holds
 
-  // Value face: writing.
+  // For writing.
   [[nodiscard]] result<holdfast::lease> acquire(const acquire_options& options = {},
                                                 std::stop_token token = {});
   acquire_awaitable async_acquire(const acquire_options& options = {}, std::stop_token token = {});
   void async_acquire(const acquire_options& options, std::stop_token token, acquire_callback done);
-  // Value face: reading.
+  // For reading.
   [[nodiscard]] result<holdfast::lease> acquire_shared(const acquire_options& options = {},
                                                        std::stop_token token = {});
   acquire_awaitable async_acquire_shared(const acquire_options& options = {},
@@ -50,18 +50,18 @@ class shared_mutex {
   void async_acquire_shared(const acquire_options& options, std::stop_token token,
                             acquire_callback done);
 
-  // From reader to writer without letting go: only for the sole reader with no other upgrade
-  // pending, else would_deadlock at once, and the lease stays what it was. A new fence. lost: the
-  // lease has ended; not_held: it is none of this lock.
+  // From reader to writer without releasing. Succeeds only for the sole reader with no other upgrade
+  // pending; otherwise would_deadlock at once, and the lease stays as it was. The fence changes.
+  // lost: the lease has ended; not_held: it is not a lease of this lock.
   [[nodiscard]] result<void> try_upgrade(holdfast::lease& reader);
   awaitable<void> async_try_upgrade(holdfast::lease& reader);
-  // From writer to reader without letting go: no writer gets in between, waiting readers do. A new
-  // fence. Errors as above; without an answer (unavailable) it may be either, and asking again tells.
-  // From then on try_upgrade answers unavailable: the lost downgrade might still arrive.
+  // From writer to reader without releasing: waiting readers are granted, no writer gets in between.
+  // The fence changes. Errors as above. After unavailable the lease may be either; ask again to know.
+  // From then on try_upgrade returns unavailable, because the lost downgrade might still arrive.
   [[nodiscard]] result<void> downgrade(holdfast::lease& writer);
   awaitable<void> async_downgrade(holdfast::lease& writer);
 
-  // Std face: SharedTimedLockable. As mutex's.
+  // SharedTimedLockable; errors as those of mutex.
   void lock();
   [[nodiscard]] bool try_lock();
   template <class Rep, class Period>
@@ -85,14 +85,14 @@ class shared_mutex {
       const std::chrono::time_point<Clock, Duration>& deadline) {
     return lock_shared_within(detail::patience_until(deadline));
   }
-  // Gives back the caller's own, else any: they are interchangeable, so that a std::shared_lock may
-  // be moved between threads. Nothing where this object has no reader.
+  // Releases the caller's own read lock, else any: they are interchangeable, so that a std::shared_lock
+  // may be moved between threads. Does nothing if this object has no reader.
   void unlock_shared() noexcept;
 
-  // The writer's lease of the std face; only between lock() and unlock(), on the thread that locked.
+  // The writer's lease of the std face: only between lock() and unlock(), on the thread that locked.
   [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
-  // The reader's; only between lock_shared() and unlock_shared(), on the thread that locked. One that
-  // holds nothing where this thread has not locked.
+  // The reader's lease: only between lock_shared() and unlock_shared(), on the thread that locked. An
+  // empty lease if this thread has not locked.
   [[nodiscard]] const holdfast::lease& shared_lease() const noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return writer_.name(); }
