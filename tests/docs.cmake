@@ -36,6 +36,10 @@ add_test(NAME docs.the_api_reference_has_every_public_header
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/api_reference_test.py")
 set_tests_properties(docs.the_api_reference_has_every_public_header PROPERTIES LABELS docs TIMEOUT 300)
 
+add_test(NAME docs.packages_for_conan_and_vcpkg
+  COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/packaging_test.py")
+set_tests_properties(docs.packages_for_conan_and_vcpkg PROPERTIES LABELS docs TIMEOUT 300)
+
 add_test(NAME docs.public_headers
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/public_headers_test.py")
 set_tests_properties(docs.public_headers PROPERTIES LABELS docs TIMEOUT 300

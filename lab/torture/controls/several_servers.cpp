@@ -43,7 +43,7 @@ story replica_promoted_too_early(servers&) {
 
 story quorum_of_the_reachable(servers& all) {
   stage scene("redlock");
-  for (const std::size_t each : {0, 1, 2}) all.redis(each).cli({"DEL", "reachable"});
+  for (const std::size_t each : {0U, 1U, 2U}) all.redis(each).cli({"DEL", "reachable"});
   // A majority of those that answered, not of those that exist.
   const auto take = [&](const std::string& owner, members reachable) {
     std::size_t votes = 0;
