@@ -162,7 +162,7 @@ def marked(text):
 
 def sentence(text):
     """With a capital letter and a full stop, which a comment behind a line lacks."""
-    return text if not text or text[0] in "`[" or text.endswith((".", "`")) else text[0].upper() + text[1:] + "."
+    return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "```")) else ".")
 
 
 def copying(name, items):
