@@ -1,5 +1,5 @@
 """What a consumer of the Conan package does; run by `conan create`."""
-from pathlib import Path
+import os
 
 from conan import ConanFile
 from conan.tools.build import can_run
@@ -24,4 +24,4 @@ class HoldfastTestConan(ConanFile):
 
     def test(self):
         if can_run(self):
-            self.run(str(Path(self.cpp.build.bindir) / "consumer"), env="conanrun")
+            self.run(os.path.join(self.cpp.build.bindir, "consumer"), env="conanrun")
