@@ -68,6 +68,10 @@ class client {
 
   [[nodiscard]] const capabilities& caps() const noexcept;
 
+  // Does the engine answer? For checks at start-up: connects, logs in and reads, once. unavailable, with
+  // the cause: not reached, or no answer within the time; else what the engine says against us.
+  [[nodiscard]] result<void> ping(duration timeout = std::chrono::seconds(5)) const;
+
   // For operators. Each waits at most 5 s.
   [[nodiscard]] result<resource_state> inspect(const std::string& name) const;
   [[nodiscard]] result<std::vector<resource_summary>> list(const std::string& prefix = {}) const;

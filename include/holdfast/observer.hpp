@@ -18,15 +18,17 @@ enum class event_kind : std::uint8_t {
   released,           // `took`: how long it was held
   lost,               // `cause` says how
   renewed,            // a renewal was answered
-  renewal_failed,     // no usable answer; goes on until validity ends
+  renewal_failed,     // no usable answer, `cause` says why; goes on until validity ends
   release_pending,    // a release got no answer; goes on in the background
   release_abandoned,  // nobody could be told; the ttl ends it
   self_wait,          // an acquire waits for a lock that this client holds already
   foreign_unlock,     // a plain mutex was unlocked by another thread
   handed_over,        // passed on inside the process, without the engine
   callback_threw,     // user code threw out of a callback
-  unreachable,  // the engine does not answer: its breaker is open; `cause` says what it said last
-  reachable,    // it answers again
+  // No connection to the engine can be made, or its breaker is open; `cause` says why. Told once, until
+  // it is back.
+  engine_unreachable,
+  engine_back,  // it answers again
   degraded,     // granted by a stand-in, beside `granted`: it keeps no other process out
 };
 

@@ -52,7 +52,9 @@ struct lock_options {
 
 // One acquisition.
 struct acquire_options {
-  // Zero: try once. Bounds contention and outage alike.
+  // Zero or less: try once. Bounds contention and outage alike. An engine that this client has not yet
+  // reached is waited for no longer than the URL's connect_timeout, 5 s; a try gives an engine that
+  // says nothing 1 s.
   duration wait = forever;
 };
 

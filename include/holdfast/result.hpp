@@ -46,6 +46,8 @@ std::string_view describe(errc code) noexcept;
 struct error {
   errc code = errc::unavailable;
   std::string detail;
+  // With unavailable: no connection could be made, so nothing was sent and nothing can have happened.
+  bool unsent = false;
 
   // "timed out (memory, attempt, held by host:17:backup)"
   [[nodiscard]] std::string message() const;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 namespace holdfast::cli {
@@ -18,7 +19,9 @@ outcome<fs::path> state_folder() {
   if (state != nullptr && *state == '/') return fs::path(state);
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return fs::path(home) / ".local" / "state";
-  return usage("HOME is not set: name the file with --url sqlite:FILE, or an engine with --url");
+  const bool relative = home != nullptr && *home != '\0';
+  return usage(std::string(relative ? "HOME is not an absolute path" : "HOME is not set") +
+               ": name the file with --url sqlite:FILE, or an engine with --url");
 }
 
 }  // namespace

@@ -64,7 +64,10 @@ class holding {
   // A release that fails changes nothing about how the command ended.
   void give_back() {
     const auto released = grip_.release();
-    for (const std::string& name : client_.close()) {
+    // Whoever did not answer that will not answer now: the command's end is not kept waiting for it.
+    const bool silent = !released && released.error() == errc::unavailable;
+    const std::optional<duration> limit = silent ? std::optional(duration{0}) : std::nullopt;
+    for (const std::string& name : client_.inside()->close(limit)) {
       tell("warning: the release of '" + name + "' was not confirmed; it ends by itself (" +
            engine_ + ", leave, no answer)");
     }
@@ -92,7 +95,9 @@ class holding {
     const std::string how = verdict.killed ? "SIGTERM and SIGKILL" : "SIGTERM";
     tell("lost " + what_ + " while the command ran; it got " + how + " (" +
          provenance(engine_, "hold", why) + ")");
-    client_.close();
+    // The command has stopped. After a revocation that frees the lock; in an outage nobody listens.
+    static_cast<void>(grip_.release());
+    client_.inside()->close(std::chrono::milliseconds(500));
     return exit_code::lost;
   }
 

@@ -14,7 +14,6 @@ log_level level_of(event_kind kind) {
   switch (kind) {
     case event_kind::renewal_failed:
     case event_kind::release_abandoned:
-    case event_kind::unreachable:
     case event_kind::degraded:
       return log_level::warn;
     case event_kind::granted:
@@ -23,7 +22,8 @@ log_level level_of(event_kind kind) {
     case event_kind::released:
     case event_kind::lost:
     case event_kind::release_pending:
-    case event_kind::reachable:
+    case event_kind::engine_unreachable:
+    case event_kind::engine_back:
       return log_level::info;
     case event_kind::renewed:
     case event_kind::self_wait:

@@ -18,13 +18,14 @@ int show(const context& context, const look_arguments& what) {
   if (!state) return tell(from_engine("cannot inspect it", to->engine, "inspect", state.error()));
   const auto now = std::chrono::system_clock::now();
   if (what.json) return print_all(json::resource(what.name, *state, now));
+  std::string text;
   if (state->shut_for) {
     note("blocked by lock delay for " + to_text(*state->shut_for) +
          ": a holder ended abnormally\n");
   } else if (state->holders.empty()) {
-    note("free\n");
+    text = "free\n";
   }
-  std::string text = holder_table(state->holders, now);
+  text += holder_table(state->holders, now);
   text += waiter_table(state->waiters);
   return print_all(text);
 }

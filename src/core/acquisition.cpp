@@ -1,9 +1,11 @@
 #include "core/acquisition.hpp"
 
+#include "core/blame.hpp"
 #include "core/claim_runner.hpp"
 #include "core/gate.hpp"
 #include "core/hold.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::core {
@@ -13,7 +15,9 @@ acquisition::acquisition(std::shared_ptr<engine> engine, request request, time_p
     : engine_(std::move(engine)),
       request_(std::move(request)),
       started_(now),
-      deadline_(request_.wait >= time_point::max() - now ? time_point::max() : now + request_.wait),
+      deadline_(request_.wait >= time_point::max() - now
+                    ? time_point::max()
+                    : now + std::max(request_.wait, duration{0})),
       gate_(std::move(gate)),
       done_(std::move(done)) {}
 
@@ -56,6 +60,7 @@ void acquisition::pursue() {
   settings.lock_delay = request_.lock.lock_delay;
   settings.deadline = deadline_;
   settings.retry = request_.lock.retry.value_or(engine_->settings().retry);
+  if (!engine_->heard()) settings.first_contact = engine_->reach_limit(false);
   settings.limit = &engine_->settings().limit;
   settings.seed = engine_->runtime().random();
 
@@ -146,6 +151,10 @@ bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
     runner_.reset();
   }
   if (!done) return false;
+  if (!outcome) {
+    outcome.error() = blamed(std::move(outcome.error()), engine_->settings().where, "acquire",
+                             request_.resource.name);
+  }
   engine_->schedule().drop(*this);
   engine_->answered();
   if (engine_->observed()) {

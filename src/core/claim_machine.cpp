@@ -44,7 +44,9 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       prove(sent_at, answer.grant);
       // Asked to prolong it the engine did not: told while there is time left to stop.
       if (answer.state == spi::hold_state::held && settings_.renewed) {
-        return let_run_out(now, "revoked: not renewed any more");
+        const bool stays_shut = settings_.lock_delay > duration{0};
+        return revoked(now, {errc::lost, "revoked: not renewed any more"},
+                       stays_shut ? time_point::max() : valid_until_);
       }
       todo.renewed = true;
       todo.wanted = answer.grant.wanted;
@@ -67,7 +69,7 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       renew_at_ =
           now + std::max(shortest_pause, std::min(settings_.ttl / 10, backoff_.next(random())));
       if (mutated(mutant::watchdog_stops_after_error)) renew_at_ = time_point::max();
-      todo.renewal_failed = true;
+      todo.renewal_failed = answer.why.empty() ? std::string("no answer") : answer.why;
       return todo;
   }
   return todo;
@@ -109,8 +111,17 @@ claim_machine::orders claim_machine::gone(time_point now, const error& why) {
     return attempting_ ? orders{} : send_attempt(now);
   }
   if (phase_ != phase::held) return {};
-  // A safe revocation keeps others out until the lease has ended: no leave before that.
-  return lose(now, why, may_reappear() ? valid_until_ : time_point::max());
+  return revoked(now, why, may_reappear() ? valid_until_ : time_point::max());
+}
+
+// A safe revocation keeps others out until the lease has ended: no leave before that, unless the holder
+// says that it has stopped, by its release.
+claim_machine::orders claim_machine::revoked(time_point now, error why, time_point leave_from) {
+  orders todo = lose(now, std::move(why), leave_from);
+  if (valid_until_ <= now) return todo;
+  if (phase_ == phase::ended) begin_leaving(now);
+  revoked_until_ = valid_until_;
+  return todo;
 }
 
 // `leave_from`: when the claim may be left; max: there is nothing to leave.
@@ -163,7 +174,8 @@ claim_machine::orders claim_machine::send_renewal(time_point now) {
 
 claim_machine::orders claim_machine::release(time_point now) {
   orders todo;
-  if (phase_ != phase::held) {
+  const bool revoked = phase_ == phase::leaving && now < revoked_until_ && !leave_in_flight_;
+  if (phase_ != phase::held && !revoked) {
     todo.released = failure(errc::lost, "the lease had ended before");
     return todo;
   }
@@ -255,7 +267,8 @@ claim_machine::orders claim_machine::tick(time_point now) {
       if (settings_.queued && now >= seek_until_) return past_deadline(now);
       if (now >= starved_at_) return starve(now);
       if (tired(now)) {
-        return postponed_ ? starve(now) : give_up(now, {errc::unavailable, last_error_.detail});
+        if (postponed_) return starve(now);
+        return give_up(now, {errc::unavailable, last_error_.detail, last_error_.unsent && !known_});
       }
       if (next_at_ > now || attempting_ || renewing_) return {};
       return in_line_ && !outage_ ? send_renewal(now) : send_attempt(now);
@@ -267,8 +280,13 @@ claim_machine::orders claim_machine::tick(time_point now) {
       if (mutated(mutant::renewal_after_release) && renew_at_ <= now && !renewing_) {
         return send_renewal(now);
       }
-      if (leave_in_flight_ || leave_at_ > now) return {};
+      if (leave_in_flight_) return {};
       orders todo;
+      if (leave_at_ == time_point::max() && revoked_until_ <= now) {
+        phase_ = phase::ended;
+        return todo;
+      }
+      if (leave_at_ > now) return {};
       if (now >= abandon_at() && !attempting_ && renewals_in_flight_ == 0) {
         phase_ = phase::ended;
         todo.release_abandoned = was_held_;
@@ -286,11 +304,13 @@ claim_machine::orders claim_machine::tick(time_point now) {
 time_point claim_machine::wake_at() const noexcept {
   switch (phase_) {
     case phase::seeking:
-      return std::min(settings_.queued ? std::min(seek_until_, outage_until_) : starved_at_,
-                      attempting_ || renewing_ ? time_point::max() : next_at_);
+      return std::min(
+          settings_.queued ? std::min(seek_until_, outage_until_) : starved_at_,
+          attempting_ || renewing_ ? time_point::max() : std::min(next_at_, contact_end()));
     case phase::held:
       return std::min(loss_at(), renewing_ ? time_point::max() : renew_at_);
     case phase::leaving:
+      if (!leave_in_flight_ && leave_at_ == time_point::max()) return revoked_until_;
       return std::min(leave_in_flight_ ? time_point::max() : leave_at_,
                       renewing_ ? time_point::max() : renew_at_);
     case phase::ended:

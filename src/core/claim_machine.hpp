@@ -8,7 +8,8 @@
 //   seeking  | start                      | grant -> held; deadline, cancel, refusal -> leaving
 //   held     | a grant with validity left | release, local deadline -> leaving; engine's word -> ended,
 //            |                            | or leaving where an unanswered attempt may yet arrive
-//   leaving  | the engine may know of us  | answered, or nothing of ours can be left -> ended
+//   leaving  | the engine may know of us  | answered, or nothing of ours can be left -> ended;
+//            |                            | after a revocation: the holder's release, or the lease's end
 //   ended    |                            |
 //
 // Invariants, cited by number in the .cpp files:
@@ -46,6 +47,9 @@ struct machine_settings {
   duration lock_delay{0};                   // of the claim
   time_point deadline = time_point::max();  // of the seeking
   retry_policy retry{};
+  // An engine that this client never heard of: how long a connection is waited for, whatever the
+  // deadline. What was sent and not answered is an outage like others.
+  duration first_contact = forever;
   const limits* limit = &default_limits;  // outlives the machine
   std::uint64_t seed = 0;                 // for jitter
 };
@@ -63,11 +67,12 @@ class claim_machine {
     bool leave = false;
     bool unanswered = false;                    // with leave: keep a tombstone
     bool starved = false;                       // with settle: it was not asked for in time
+    bool forget = false;                        // nothing of it was ever sent
     std::optional<result<fence_token>> settle;  // answer the requester
     std::optional<result<void>> released;       // answer who released
     bool release_pending = false;               // events
     bool release_abandoned = false;
-    bool renewal_failed = false;
+    std::optional<std::string> renewal_failed;  // why
     bool renewed = false;
     bool wanted = false;  // tell the holder that somebody waits
   };
@@ -121,11 +126,13 @@ class claim_machine {
   orders lose(time_point now, error why, time_point leave_from);
   orders expire(time_point now);
   orders let_run_out(time_point now, const char* why);
+  orders revoked(time_point now, error why, time_point leave_from);
   void begin_leaving(time_point now);
   void send_leave(orders& todo);
   void prove(time_point proven_at, const spi::granted& grant);
   void answered() noexcept;
   // The retry policy's patience with an engine that does not answer is over.
+  [[nodiscard]] time_point contact_end() const noexcept;
   [[nodiscard]] bool tired(time_point now) const noexcept;
   [[nodiscard]] bool expired(time_point now) const noexcept;
   [[nodiscard]] bool may_reappear() const noexcept;
@@ -159,13 +166,14 @@ class claim_machine {
   bool woken_ = false;                         // a wake-up came while an attempt was in flight
   bool doubted_ = false;  // it said "gone": of a place before the attempt, or of its grant
   bool last_try_ = false;
-  error last_error_{errc::unavailable, "no answer yet"};
-  bool outage_ = true;  // the last request got no usable answer
+  error last_error_{errc::unavailable, "not answered"};  // short: no allocation
+  bool outage_ = true;                                   // the last request got no usable answer
   time_point last_answer_{};
   std::optional<waiting_proof> proof_;
   time_point next_at_ = time_point::max();  // when to ask again
   time_point seek_until_;
-  time_point outage_until_ = time_point::max();  // of the retry policy; max: the engine answers
+  time_point outage_until_ = time_point::max();   // of the retry policy; max: the engine answers
+  time_point contact_until_ = time_point::max();  // while nothing was ever sent
   duration poll_{};
 
   // Held.
@@ -183,6 +191,9 @@ class claim_machine {
   bool was_held_ = false;
   bool leave_in_flight_ = false;
   time_point leave_at_ = time_point::max();
+  // The engine took it away, and may keep it until then for a holder that has yet to stop: what that one
+  // releases before is free at once. min: not so.
+  time_point revoked_until_ = time_point::min();
 };
 
 }  // namespace holdfast::core

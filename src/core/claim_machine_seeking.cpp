@@ -26,7 +26,7 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
   const bool unknown =
       !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
   if (unknown) {
-    unanswered_ = true;
+    unanswered_ = unanswered_ || !answer.error().unsent;
   } else {
     last_answered_sent_ = std::max(last_answered_sent_, sent_at);
   }
@@ -63,6 +63,7 @@ void claim_machine::answered() noexcept {
   outage_ = false;
   attempts_ = 0;
   outage_until_ = time_point::max();
+  contact_until_ = time_point::max();
 }
 
 claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
@@ -93,9 +94,10 @@ claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
 
 claim_machine::orders claim_machine::unanswered_attempt(time_point now, const error& why) {
   outage_ = true;
-  known_ = true;
-  last_error_ = {errc::unavailable, why.detail};
-  if (!settings_.queued || last_try_ || attempts_ >= settings_.retry.attempts) {
+  known_ = known_ || !why.unsent;
+  if (known_) contact_until_ = time_point::max();
+  last_error_ = {errc::unavailable, why.detail, why.unsent};
+  if (!settings_.queued || last_try_ || attempts_ >= settings_.retry.attempts || tired(now)) {
     return give_up(now, last_error_);
   }
   next_at_ = now + std::max(shortest_pause, backoff_.next(random()));
@@ -230,6 +232,7 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
   }
   if (attempting_ || outage_ || last_try_ || now - last_answer_ < fresh_answer) {
     if (outage_ && last_error_.code != errc::timed_out) last_error_.code = errc::unavailable;
+    last_error_.unsent = last_error_.unsent && !attempting_;
     return give_up(now, last_error_);
   }
   // The lock may be free and its wake-up lost: ask once more before saying no.
@@ -238,8 +241,15 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
   return send_attempt(now);
 }
 
+// Only what a failed connection has answered was not reached: in a burst others wait for their turn here.
+time_point claim_machine::contact_end() const noexcept {
+  return last_error_.unsent && !postponed_ ? contact_until_ : time_point::max();
+}
+
 bool claim_machine::tired(time_point now) const noexcept {
-  return now >= outage_until_ && (attempting_ || outage_ || postponed_) && settings_.queued;
+  const bool never_reached = now >= contact_end() && !attempting_;
+  const bool waits = attempting_ || outage_ || postponed_;
+  return settings_.queued && ((now >= outage_until_ && waits) || never_reached);
 }
 
 claim_machine::orders claim_machine::send_attempt(time_point now) {
@@ -250,6 +260,9 @@ claim_machine::orders claim_machine::send_attempt(time_point now) {
   ++attempts_;
   if (outage_until_ == time_point::max() && settings_.retry.within < time_point::max() - now) {
     outage_until_ = now + settings_.retry.within;
+  }
+  if (!first_sent_ && settings_.first_contact < time_point::max() - now) {
+    contact_until_ = now + settings_.first_contact;
   }
   next_at_ = time_point::max();
   first_sent_before_ = first_sent_;
@@ -277,6 +290,7 @@ claim_machine::orders claim_machine::give_up(time_point now, error why) {
     begin_leaving(now);  // I4
     send_leave(todo);
   } else {
+    todo.forget = first_sent_.has_value() && outage_;
     phase_ = phase::ended;
   }
   return todo;

@@ -1,6 +1,7 @@
 #include "core/claim_runner.hpp"
 
 #include "core/acquisition.hpp"
+#include "core/blame.hpp"
 #include "core/hold.hpp"
 
 #include <utility>
@@ -19,6 +20,9 @@ bool answers(const result<spi::outcome>& given) noexcept {
 claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
                            const machine_settings& settings, std::shared_ptr<acquisition> requester)
     : engine_(std::move(engine)),
+      deadline_(settings.deadline),
+      first_contact_(settings.first_contact),
+      patience_(settings.retry.within),
       claim_(std::move(claim)),
       requester_(std::move(requester)),
       machine_(settings) {}
@@ -104,7 +108,14 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
                            });
   }
   if (todo.renew) engine_->dog().collect(shared_from_this());
-  if (todo.leave) send_leave(begun, todo.unanswered, todo.settle.has_value());
+  if (todo.leave) {
+    spi::op_context how = leave_context(begun, todo.unanswered);
+    how.in_passing = todo.settle.has_value();
+    send_leave(how);
+  }
+  if (todo.forget) {
+    engine_->store().leave(claim_, {.deadline = begun}, [](const result<spi::departure>&) {});
+  }
   // After the leave: what the requester asks for next must not meet its own claim that gave up.
   if (todo.starved) todo.settle = tl::unexpected<error>(engine_->window().reason());
   if (todo.settle) settle(std::move(*todo.settle), begun);
@@ -114,19 +125,60 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
       const std::lock_guard lock(mutex_);
       done = std::move(on_released_);
     }
-    if (done) done(std::move(*todo.released));
+    if (done) {
+      done(std::move(*todo.released).map_error([this](error why) {
+        return blamed(std::move(why), engine_->settings().where, "release", claim_->resource.name);
+      }));
+    }
   }
   if (engine_->observed()) {
     if (todo.renewed) engine_->raise(event_kind::renewed, *claim_, machine_.fence());
-    if (todo.renewal_failed) engine_->raise(event_kind::renewal_failed, *claim_, machine_.fence());
+    if (todo.renewal_failed) {
+      const error why = blamed({errc::unavailable, *std::move(todo.renewal_failed)},
+                               engine_->settings().where, "renew", claim_->resource.name);
+      engine_->raise(event_kind::renewal_failed, *claim_, machine_.fence(), {}, &why);
+    }
     if (todo.release_pending) engine_->raise(event_kind::release_pending, *claim_);
     if (todo.release_abandoned) engine_->raise(event_kind::release_abandoned, *claim_);
   }
 }
 
-spi::op_context claim_runner::context(time_point now, bool unanswered) const {
-  return {.deadline = now + command_limit(engine_->settings().limit, claim_->ttl),
-          .unanswered = unanswered};
+spi::op_context claim_runner::context(time_point now) const {
+  return {.deadline = now + command_limit(engine_->settings().limit, claim_->ttl)};
+}
+
+// A failed connection is told at once: what it means for the claim is the machine's to decide, by its
+// deadline and the retry policy.
+spi::op_context claim_runner::attempt_context(time_point now) const {
+  const bool tries = !claim_->queued;
+  spi::op_context how = context(now);
+  const duration limit = engine_->reach_limit(tries);
+  how.reach_by = now + limit;
+  how.at_once = tries;
+  if (!tries) {
+    // A little before the deadline, so that the cause is known when it is over.
+    constexpr duration head_start = std::chrono::milliseconds(20);
+    const time_point end = std::max(deadline_, now + engine_->settings().limit.last_try);
+    how.reach_by = std::min(how.reach_by, end - head_start);
+    if (!engine_->heard() && first_contact_ < time_point::max() - first_attempt_) {
+      how.reach_by = std::min(how.reach_by, first_attempt_ + first_contact_);
+    }
+    return how;
+  }
+  how.reach_by = now + std::min(limit, patience_);
+  // Whoever makes the engine's tables in its first call may need longer than a try has.
+  if (engine_->heard()) how.deadline = std::min(how.deadline, now + limit);
+  if (patience_ < how.deadline - now) how.deadline = now + patience_;
+  return how;
+}
+
+// A failed connection is the answer here, too: the machine goes on in the background.
+spi::op_context claim_runner::leave_context(time_point now, bool unanswered) const {
+  spi::op_context how = context(now);
+  how.unanswered = unanswered;
+  how.reach_by = now + engine_->reach_limit(true);
+  how.at_once = true;
+  return how;
 }
 
 void claim_runner::send_attempt(time_point sent_at) {
@@ -142,11 +194,14 @@ void claim_runner::send_attempt(time_point sent_at) {
     other->id = engine_->new_claim_id();
     claim_ = std::move(other);
   }
-  ++attempts_;
+  if (attempts_++ == 0) first_attempt_ = sent_at;
   engine_->store().attempt(
-      claim_, shared_from_this(), context(sent_at),
+      claim_, shared_from_this(), attempt_context(sent_at),
       [self = shared_from_this(), sent_at, taken](result<spi::outcome> answer) {
+        core::engine& owner = *self->engine_;
+        owner.judge(answer ? nullptr : &answer.error());
         const bool usable = answers(answer);
+        const bool unsent = !answer && answer.error().unsent;
         self->attempt_answer_ = std::move(answer);
         self->feed([self = self.get(), sent_at](time_point now) {
           const result<spi::outcome> given = std::move(self->attempt_answer_);
@@ -155,17 +210,23 @@ void claim_runner::send_attempt(time_point sent_at) {
           }
           return self->machine_.attempted(now, sent_at, given);
         });
-        core::engine& owner = *self->engine_;
-        owner.window().answered(taken, sent_at, owner.runtime().now(), usable);
+        // What was never sent says nothing about the pace of the engine.
+        const time_point now = owner.runtime().now();
+        if (unsent) return owner.window().give_back(taken, now);
+        owner.window().answered(taken, sent_at, now, usable);
       });
 }
 
-void claim_runner::send_leave(time_point begun, bool unanswered, bool in_passing) {
-  spi::op_context how = context(begun, unanswered);
-  how.in_passing = in_passing;
+void claim_runner::send_leave(const spi::op_context& how) {
   engine_->store().leave(claim_, how, [self = shared_from_this()](result<spi::departure> answer) {
-    self->feed([self = self.get(), answer](time_point now) {
-      return self->machine_.departed(now, answer);
+    // "Gone" may be said without asking.
+    if (!answer || *answer != spi::departure::gone) {
+      self->engine_->judge(answer ? nullptr : &answer.error());
+    }
+    self->leave_answer_ = std::move(answer);
+    self->feed([self = self.get()](time_point now) {
+      const result<spi::departure> given = std::move(self->leave_answer_);
+      return self->machine_.departed(now, given);
     });
   });
 }
@@ -275,6 +336,7 @@ void claim_runner::admitted(slot taken, duration usual) {
 }
 
 void claim_runner::refreshed(time_point sent_at, const spi::renewal& answer) {
+  if (answer.state != spi::hold_state::unknown && answer.from_engine) engine_->judge(nullptr);
   feed(
       [this, sent_at, answer](time_point now) { return machine_.refreshed(now, sent_at, answer); });
 }

@@ -90,16 +90,23 @@ class claim_runner final : public agenda_item,
   void tell_lost(const error& why);
   void tell_wanted();
   void send_attempt(time_point sent_at);
-  void send_leave(time_point begun, bool unanswered, bool in_passing);
+  void send_leave(const spi::op_context& how);
   void publish() noexcept;
-  [[nodiscard]] spi::op_context context(time_point now, bool unanswered = false) const;
+  [[nodiscard]] spi::op_context context(time_point now) const;
+  [[nodiscard]] spi::op_context attempt_context(time_point now) const;
+  [[nodiscard]] spi::op_context leave_context(time_point now, bool unanswered) const;
 
   const std::shared_ptr<engine> engine_;
+  const time_point deadline_;  // of the seeking
+  const duration first_contact_;
+  const duration patience_;     // with an engine that does not answer
   spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
   std::uint32_t attempts_ = 0;  // used while running_
+  time_point first_attempt_{};  // used while running_
   spi::blocked seen_;           // used while running_: the last such answer, for watch()
   // Of the one attempt that is in flight: set by its completion, taken by the step that this feeds.
   result<spi::outcome> attempt_answer_;
+  result<spi::departure> leave_answer_;  // likewise, of the one leave
   bool announced_ = false;  // used while running_: this step is a release others wait for
   bool in_window_ = false;  // used while running_: it may be in the window's line
   slot admitted_ = 0;       // used while running_: this step's attempt has its slot already

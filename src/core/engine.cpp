@@ -2,6 +2,7 @@
 
 #include "core/acquisition.hpp"
 #include "core/backoff.hpp"
+#include "core/blame.hpp"
 #include "core/claim_runner.hpp"
 #include "core/gate.hpp"
 
@@ -9,11 +10,20 @@
 
 namespace holdfast::core {
 
+namespace {
+
+engine_settings complete(engine_settings given, const spi::store& store) {
+  if (given.where.empty()) given.where = store.caps().engine;
+  return given;
+}
+
+}  // namespace
+
 engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> store,
                engine_settings settings)
     : runtime_(std::move(runtime)),
       store_(std::move(store)),
-      settings_(std::move(settings)),
+      settings_(complete(std::move(settings), *store_)),
       agenda_(std::make_shared<agenda>(*runtime_)),
       window_(std::make_shared<attempt_window>(agenda_, ttls_, settings_.limit)),
       watchdog_(
@@ -22,18 +32,20 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
     if (const auto alive = dog.lock()) alive->flush();
   });
   if (!settings_.observer) return;
-  store_->report_to([observer = settings_.observer, time = std::weak_ptr(runtime_)](
-                        spi::reach now, const error& why) {
-    const auto alive = time.lock();
-    if (!alive) return;
-    const auto kind = now == spi::reach::lost ? event_kind::unreachable : event_kind::reachable;
-    alive->notify([observer, kind, why] {
-      event told;
-      told.kind = kind;
-      if (kind == event_kind::unreachable) told.cause = &why;
-      observer->on_event(told);
-    });
-  });
+  watched_by_store_ =
+      store_->report_to([observer = settings_.observer, time = std::weak_ptr(runtime_)](
+                            spi::reach now, const error& why) {
+        const auto alive = time.lock();
+        if (!alive) return;
+        const auto kind =
+            now == spi::reach::lost ? event_kind::engine_unreachable : event_kind::engine_back;
+        alive->notify([observer, kind, why] {
+          event told;
+          told.kind = kind;
+          if (kind == event_kind::engine_unreachable) told.cause = &why;
+          observer->on_event(told);
+        });
+      });
 }
 
 engine::~engine() {
@@ -41,12 +53,29 @@ engine::~engine() {
   agenda_->stop();
 }
 
+void engine::judge(const error* why) {
+  if (why == nullptr) {
+    if (!heard()) heard_.store(true, std::memory_order_relaxed);
+    if (unreachable_.load(std::memory_order_relaxed) && unreachable_.exchange(false)) {
+      raise(event_kind::engine_back, {});
+    }
+    return;
+  }
+  if (!why->unsent || watched_by_store_ || closed() || unreachable_.exchange(true)) return;
+  const error told = blamed(*why, settings_.where, "connect", {});
+  raise(event_kind::engine_unreachable, {}, {}, {}, &told);
+}
+
+duration engine::reach_limit(bool tries) const noexcept {
+  return settings_.connect_timeout.value_or(tries ? settings_.limit.try_once
+                                                  : settings_.limit.command);
+}
+
 result<void> check_limits(const request& request, const limits& limit) {
   const lock_options& lock = request.lock;
   if (lock.ttl < limit.min_ttl || lock.ttl > limit.max_ttl) {
     return failure(errc::invalid, "ttl must be from 100 ms to 24 h");
   }
-  if (request.wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
   if (lock.notice < duration{0} || lock.notice >= lock.ttl / 2) {
     return failure(errc::invalid, "notice must be less than half of ttl");
   }
@@ -132,7 +161,9 @@ void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, 
                    const error* cause) {
   if (!settings_.observer) return;
   runtime_->notify([observer = settings_.observer, kind, name = claim.resource.name,
-                    id = spi::public_id(claim.id), fence, took,
+                    // Of the engine, there is none.
+                    id = claim.resource.name.empty() ? std::string() : spi::public_id(claim.id),
+                    fence, took,
                     why = cause != nullptr ? std::optional<error>(*cause) : std::nullopt] {
     observer->on_event({.kind = kind,
                         .name = name,

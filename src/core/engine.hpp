@@ -26,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct engine_settings {
   limits limit{};
   bool hand_over_locally = true;  // threads of this process pass a lock on
   retry_policy retry{};           // of requests that have none of their own
+  std::string where;              // for messages: "redis db:6379"; empty: the engine's name
+  std::optional<duration> connect_timeout;  // as the user gave it
   std::shared_ptr<holdfast::observer> observer;
   holdfast::executor executor{};  // for user code; empty: the runtime's notifier
 };
@@ -105,6 +108,12 @@ class engine : public std::enable_shared_from_this<engine> {
   void enlist(const std::shared_ptr<claim_runner>& runner);
   void discharge(claim_runner& runner) noexcept;
   void answered() noexcept { pending_.fetch_sub(1, std::memory_order_relaxed); }
+  // What an answer says about the engine; null: it answered. Raises the events of its going and coming.
+  void judge(const error* why);
+  // It has answered this client, ever.
+  [[nodiscard]] bool heard() const noexcept { return heard_.load(std::memory_order_relaxed); }
+  // How long an engine may say nothing while it is connected to.
+  [[nodiscard]] duration reach_limit(bool tries) const noexcept;
   // Nothing may be sent any more: closed, or a fork of the process that opened it.
   [[nodiscard]] bool inert() const noexcept { return closed() || runtime_->forked(); }
 
@@ -117,7 +126,10 @@ class engine : public std::enable_shared_from_this<engine> {
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<spi::store> store_;
   const engine_settings settings_;
-  ttl_census ttls_;  // of all runners_; changed under mutex_
+  ttl_census ttls_;                // of all runners_; changed under mutex_
+  bool watched_by_store_ = false;  // set once, when it is made
+  std::atomic<bool> heard_{false};
+  std::atomic<bool> unreachable_{false};
   const std::shared_ptr<agenda> agenda_;
   const std::shared_ptr<attempt_window> window_;
   const std::shared_ptr<core::watchdog> watchdog_;

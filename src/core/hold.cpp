@@ -54,7 +54,8 @@ std::stop_token hold::lost() {
 }
 
 bool hold::gone() const noexcept {
-  return state_.load() == state::lost || runner_->owner().runtime().forked();
+  const state now = state_.load();
+  return now == state::lost || now == state::returned || runner_->owner().runtime().forked();
 }
 
 std::uint64_t hold::watch_end(spi::completion<void> told) {
@@ -116,14 +117,7 @@ bool hold::leave_held(state to) noexcept {
 void hold::disown() noexcept { leave_held(state::released); }
 
 void hold::release(spi::completion<void> done) {
-  if (!leave_held(state::released)) {
-    const bool lost = state_.load(std::memory_order_acquire) == state::lost;
-    if (done) {
-      done(lost ? failure(errc::lost, "the lease had ended before")
-                : failure(errc::not_held, "released before"));
-    }
-    return;
-  }
+  if (!leave_held(state::released)) return release_lost(std::move(done));
   engine& owner = runner_->owner();
   if (owner.runtime().forked()) {
     // The parent's lock: nothing is sent from here, and no mutex of the parent's is to be trusted.
@@ -141,6 +135,17 @@ void hold::release(spi::completion<void> done) {
   }
   runner_->release(std::move(done));
   if (left) left->leave();
+}
+
+// The engine may keep what it took away until the lease ends, for a holder that has yet to stop. This is
+// that holder's word that it has.
+void hold::release_lost(spi::completion<void> done) {
+  state expected = state::lost;
+  const bool first = state_.compare_exchange_strong(expected, state::returned);
+  if (first && !runner_->owner().runtime().forked()) return runner_->release(std::move(done));
+  if (!done) return;
+  done(first ? failure(errc::lost, "the lease had ended before")
+             : failure(errc::not_held, "released before"));
 }
 
 std::shared_ptr<gate> hold::take_gate() noexcept {

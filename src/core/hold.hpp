@@ -78,7 +78,12 @@ class hold : public std::enable_shared_from_this<hold> {
   void tell_wanted() noexcept;
 
  private:
-  enum class state : std::uint8_t { held, lost, released };
+  enum class state : std::uint8_t {
+    held,
+    lost,
+    returned,  // released after the loss
+    released
+  };
 
   struct end_watch {
     std::uint64_t id;
@@ -88,6 +93,7 @@ class hold : public std::enable_shared_from_this<hold> {
   bool leave_held(state to) noexcept;
   [[nodiscard]] bool gone() const noexcept;
   void tell_ended(const result<void>& how) noexcept;
+  void release_lost(spi::completion<void> done);
   // The gate, if it was still ours to leave or to pass on; null otherwise.
   std::shared_ptr<gate> take_gate() noexcept;
   void leave_gate() noexcept;

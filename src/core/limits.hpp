@@ -13,6 +13,8 @@ struct limits {
   duration min_ttl = std::chrono::milliseconds(100);
   duration max_ttl = std::chrono::hours(24);
   duration command = std::chrono::seconds(5);  // and at most ttl / 3
+  // Of an engine that says nothing, where the URL has no connect_timeout: how long a try waits for it.
+  duration try_once = std::chrono::seconds(1);
   duration recheck = std::chrono::seconds(1);  // while in line, where the engine pushes
   // Where it does not: adaptive, up to recheck.
   duration poll_first = std::chrono::milliseconds(10);

@@ -30,10 +30,10 @@ std::string_view to_string(event_kind kind) noexcept {
       return "handed_over";
     case event_kind::callback_threw:
       return "callback_threw";
-    case event_kind::unreachable:
-      return "unreachable";
-    case event_kind::reachable:
-      return "reachable";
+    case event_kind::engine_unreachable:
+      return "engine_unreachable";
+    case event_kind::engine_back:
+      return "engine_back";
     case event_kind::degraded:
       return "degraded";
   }

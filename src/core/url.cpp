@@ -201,9 +201,10 @@ result<void> check_options(const url& url, std::initializer_list<std::string_vie
   for (const auto& [key, value] : url.options) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     std::string list;
-    for (const std::string_view one : known) list += (list.empty() ? "" : ", ") + std::string(one);
+    for (const std::string_view one : known) list += std::string(one) + ", ";
+    // Of all engines: stores/outage.
     return failure(errc::invalid, "URL: unknown option '" + key + "' for " + url.scheme +
-                                      (list.empty() ? ": it has none" : "; known: " + list));
+                                      "; known: " + list + "breaker, breaker_pause, degrade");
   }
   return {};
 }

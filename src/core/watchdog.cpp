@@ -84,6 +84,7 @@ void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_poi
                     spi::renewal one;  // unknown
                     if (answer && i < answer->size()) one = (*answer)[i];
                     if (one.state == spi::hold_state::unknown) ++unknown;
+                    if (!answer) one.why = answer.error().detail;
                     runners[i]->refreshed(now, one);
                   }
                   self->window_->renewed(now, self->runtime_.now(), limit, runners.size(), unknown);

@@ -225,6 +225,10 @@ error tls_stream::problem(int code) const {
       SSL_R_TLSV1_ALERT_ACCESS_DENIED,         SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE};
   const int reason = ERR_GET_REASON(::ERR_peek_error());
   const std::string text = tls_problem();
+  // Its first bytes are no record of TLS at all.
+  if (!open_ && (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)) {
+    return {errc::denied, where_ + ": the server does not speak TLS"};
+  }
   if (std::ranges::find(refusals, reason) != refusals.end()) {
     return {errc::denied,
             where_ + ": TLS: the server does not accept our certificate (cert=, key=): " + text};

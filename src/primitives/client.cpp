@@ -1,6 +1,7 @@
 #include "core/backoff.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
+#include "net/time_option.hpp"
 #include "primitives/call_guard.hpp"
 #include "primitives/client_state.hpp"
 #include "primitives/wait_for.hpp"
@@ -18,8 +19,6 @@
 namespace holdfast {
 
 namespace {
-
-constexpr duration operator_limit = std::chrono::seconds(5);
 
 std::string default_payload() {
   char host[HOST_NAME_MAX + 1] = {};
@@ -46,17 +45,30 @@ core::engine_settings settings_from(const client_options& options) {
           .limit = {},
           .hand_over_locally = options.hand_over_locally,
           .retry = options.retry,
+          .where = {},
+          .connect_timeout = {},
           .observer = options.observer,
           .executor = options.executor};
+}
+
+// For messages: "redis db:6379", "sqlite /var/lib/locks.db".
+std::string server_text(const spi::url& url, const std::string& engine) {
+  std::string text = engine;
+  for (std::size_t i = 0; i < url.hosts.size(); ++i) {
+    const bool six = url.hosts[i].host.find(':') != std::string::npos;
+    text += (i == 0 ? " " : ",") + (six ? "[" + url.hosts[i].host + "]" : url.hosts[i].host);
+    if (url.hosts[i].port != 0) text += ":" + std::to_string(url.hosts[i].port);
+  }
+  return url.hosts.empty() && !url.path.empty() ? text + " " + url.path : text;
 }
 
 }  // namespace
 
 client::state::state(std::shared_ptr<spi::reactor> with, std::shared_ptr<spi::store> store,
-                     client_options given)
+                     client_options given, core::engine_settings settings)
     : options(std::move(given)),
       runtime(std::move(with)),
-      engine(std::make_shared<core::engine>(runtime, std::move(store), settings_from(options))) {}
+      engine(std::make_shared<core::engine>(runtime, std::move(store), std::move(settings))) {}
 
 client::state::~state() { close(); }
 
@@ -78,29 +90,30 @@ void flush_callbacks(const std::shared_ptr<spi::reactor>& runtime, duration limi
 
 }  // namespace
 
-std::vector<std::string> client::state::close() {
+std::vector<std::string> client::state::close(std::optional<duration> within) {
   if (runtime->forked()) return {};
+  const duration limit = within.value_or(options.close_within);
   waits.close({errc::cancelled, "the client was closed"});
   if (runtime->on_own_thread()) {
     // The last handle was dropped inside a callback: waiting here would wait for ourselves.
-    engine->close(options.close_within, [keep = engine](const core::engine::abandoned&) {});
+    engine->close(limit, [keep = engine](const core::engine::abandoned&) {});
     return {};
   }
   auto names = wait_for<core::engine::abandoned>(
-      runtime, [this](spi::completion<core::engine::abandoned> done) {
-        engine->close(options.close_within,
-                      [done = std::move(done)](core::engine::abandoned left) mutable {
-                        done(std::move(left));
-                      });
+      runtime, [this, limit](spi::completion<core::engine::abandoned> done) {
+        engine->close(limit, [done = std::move(done)](core::engine::abandoned left) mutable {
+          done(std::move(left));
+        });
       });
-  if (!options.executor) flush_callbacks(runtime, options.close_within);
+  if (!options.executor) flush_callbacks(runtime, limit);
   return names ? *std::move(names) : core::engine::abandoned{};
 }
 
 void client::state::deliver(spi::task work) const { engine->deliver(std::move(work)); }
 
-spi::op_context client::state::soon() const {
-  return {.deadline = runtime->now() + operator_limit};
+spi::op_context client::state::soon(duration limit) const {
+  const time_point until = runtime->now() + limit;
+  return {.deadline = until, .reach_by = until, .at_once = true};
 }
 
 result<client> client::open(std::string_view url, client_options options) try {
@@ -113,7 +126,13 @@ result<client> client::open(std::string_view url, client_options options) try {
   auto runtime = spi::make_reactor();
   auto store = stores::open(*parsed, runtime, options.retry);
   if (!store) return tl::unexpected(store.error());
-  return client(std::make_shared<state>(std::move(runtime), std::move(*store), std::move(options)));
+  auto settings = settings_from(options);
+  settings.where = server_text(*parsed, (*store)->caps().engine);
+  const auto limit = net::connect_timeout(*parsed);
+  if (!limit) return tl::unexpected(limit.error());
+  settings.connect_timeout = *limit;
+  return client(std::make_shared<state>(std::move(runtime), std::move(*store), std::move(options),
+                                        std::move(settings)));
 } catch (const std::system_error& problem) {
   // No descriptor is left, or no thread can be made. Nothing was asked for yet.
   return failure(errc::overloaded, std::string("cannot open a client: ") + problem.what());
@@ -122,7 +141,9 @@ result<client> client::open(std::string_view url, client_options options) try {
 result<client> client::open(std::shared_ptr<spi::reactor> runtime,
                             std::shared_ptr<spi::store> store, client_options options) {
   if (auto fine = complete(options); !fine) return tl::unexpected(fine.error());
-  return client(std::make_shared<state>(std::move(runtime), std::move(store), std::move(options)));
+  auto settings = settings_from(options);
+  return client(std::make_shared<state>(std::move(runtime), std::move(store), std::move(options),
+                                        std::move(settings)));
 }
 
 std::vector<std::string> client::close() { return state_->close(); }
@@ -145,6 +166,20 @@ result<spi::resource_id> named(const client::state& state, const std::string& na
 
 }  // namespace
 
+// Nobody's name: it is only looked at.
+result<void> client::ping(duration timeout) const {
+  if (auto fine = usable(*state_); !fine) return fine;
+  if (timeout <= duration{0}) return failure(errc::invalid, "a ping needs time");
+  const spi::resource_id nobodys{state_->options.name_space, "holdfast ping"};
+  const auto seen =
+      wait_for<resource_state>(state_->runtime, [&](spi::completion<resource_state> done) {
+        state_->engine->store().inspect(nobodys, state_->soon(timeout), std::move(done));
+      });
+  state_->engine->judge(seen ? nullptr : &seen.error());
+  if (!seen) return state_->told<void>(tl::unexpected(seen.error()), "ping", {});
+  return {};
+}
+
 void client::state::inspect(const std::string& name, spi::completion<resource_state> done) const {
   const auto resource = named(*this, name);
   if (!resource) return done(tl::unexpected(resource.error()));
@@ -152,18 +187,20 @@ void client::state::inspect(const std::string& name, spi::completion<resource_st
 }
 
 result<resource_state> client::inspect(const std::string& name) const {
-  return wait_for<resource_state>(state_->runtime, [&](spi::completion<resource_state> done) {
+  auto seen = wait_for<resource_state>(state_->runtime, [&](spi::completion<resource_state> done) {
     state_->inspect(name, std::move(done));
   });
+  return state_->told(std::move(seen), "inspect", name);
 }
 
 result<std::vector<spi::resource_summary>> client::list(const std::string& prefix) const {
   using answer = std::vector<spi::resource_summary>;
   if (auto fine = usable(*state_); !fine) return tl::unexpected(fine.error());
-  return wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
+  auto found = wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
     state_->engine->store().list(state_->options.name_space, prefix, state_->soon(),
                                  std::move(done));
   });
+  return state_->told(std::move(found), "list", prefix);
 }
 
 result<std::vector<spi::holder>> client::revoke(const std::string& name, spi::revocation how,
@@ -171,9 +208,10 @@ result<std::vector<spi::holder>> client::revoke(const std::string& name, spi::re
   using answer = std::vector<spi::holder>;
   const auto resource = named(*state_, name);
   if (!resource) return tl::unexpected(resource.error());
-  return wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
+  auto taken = wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
     state_->engine->store().revoke(*resource, how, claim, state_->soon(), std::move(done));
   });
+  return state_->told(std::move(taken), "revoke", name);
 }
 
 result<std::unique_ptr<spi::subscription>> client::observe(

@@ -62,7 +62,8 @@ class latch_update : public std::enable_shared_from_this<latch_update> {
   void send() {
     if (auto fine = latches_usable(*client_); !fine) return done_(tl::unexpected(fine.error()));
     const time_point now = client_->runtime->now();
-    const spi::op_context context{.deadline = std::min(deadline_, now + one_try)};
+    const time_point until = std::min(deadline_, now + one_try);
+    const spi::op_context context{.deadline = until, .reach_by = until};
     client_->engine->store().change_latch(
         resource_, wish_, context,
         [self = shared_from_this()](result<spi::latch_state> answer) { self->answered(answer); });
@@ -166,7 +167,6 @@ class latch_operation final : public detail::client_operation<void> {
  private:
   void begin() override {
     const auto self = std::static_pointer_cast<latch_operation>(shared_from_this());
-    if (wait_ < duration{0}) return arrived(failure(errc::invalid, "wait must not be negative"));
     if (auto fine = latches_usable(*client_); !fine) return arrived(std::move(fine));
     auto wait = std::make_shared<latch_wait>(
         client_, spi::resource_id{client_->options.name_space, name_}, wait_,
@@ -271,7 +271,6 @@ awaitable<std::optional<std::uint32_t>> latch::async_count() const {
 
 result<void> latch::wait(const acquire_options& options, std::stop_token token) const {
   const auto& state = client_.inside();
-  if (options.wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
   if (auto fine = latches_usable(*state); !fine) return fine;
   return wait_for<void>(state->runtime, [&](spi::completion<void> done) {
     std::make_shared<latch_wait>(state, spi::resource_id{state->options.name_space, name_},

@@ -84,7 +84,12 @@ void latch_wait::look() {
     if (std::exchange(looking_, true)) return;
     watched = subscription_ != nullptr;
   }
-  if (unanswered_ == 0) tired_at_ = end_of(now, client_->options.retry.within);
+  // An engine that was never reached is not waited for without an end.
+  const core::engine& engine = *client_->engine;
+  const duration patience = engine.heard() ? forever : engine.reach_limit(false);
+  if (unanswered_ == 0) {
+    tired_at_ = end_of(now, std::min(client_->options.retry.within, patience));
+  }
   if (!watched) watch();
   spi::op_context context = client_->soon();
   context.deadline = std::min({context.deadline, std::max(deadline_, now + last_look), tired_at_});
@@ -113,6 +118,7 @@ std::optional<result<void>> latch_wait::judge(const result<spi::latch_state>& an
 
 void latch_wait::looked(result<spi::latch_state> state) {
   const time_point now = client_->runtime->now();
+  client_->engine->judge(state ? nullptr : &state.error());
   if (auto outcome = judge(state, now)) return answer(std::move(*outcome));
   bool again = false;
   duration pause = latch_recheck;

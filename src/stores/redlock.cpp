@@ -2,7 +2,7 @@
 
 #include "stores/redlock.hpp"
 
-#include "stores/outage/time_option.hpp"
+#include "net/time_option.hpp"
 #include "stores/quorum/quorum_store.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "stores/redis/voter.hpp"
@@ -64,9 +64,9 @@ result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
   }
   if (auto fine = check_hosts(url); !fine) return tl::unexpected(std::move(fine.error()));
   quorum::settings settings;
-  const auto longest = time_option(url, "longest_ttl", std::chrono::seconds(60));
+  const auto longest = net::time_option(url, "longest_ttl", std::chrono::seconds(60));
   if (!longest) return tl::unexpected(longest.error());
-  const auto answer = time_option(url, "answer", settings.limit.longest_answer);
+  const auto answer = net::time_option(url, "answer", settings.limit.longest_answer);
   if (!answer) return tl::unexpected(answer.error());
   settings.longest_ttl = *longest;
   settings.limit.longest_answer = *answer;

@@ -23,7 +23,8 @@ TEST_F(look, nothing_is_an_empty_list_and_a_free_name_has_two) {
   EXPECT_EQ(type({"ls", "--json"}).out, "[]\n");
   EXPECT_EQ(type({"show", "x", "--json"}).out, "{\"name\":\"x\",\"holders\":[],\"waiters\":[]}\n");
   EXPECT_EQ(type({"ls"}).out, "");
-  EXPECT_EQ(type({"show", "x"}).out, "");
+  // Broken: a script that asks who holds it gets no answer at all.
+  EXPECT_EQ(type({"show", "x"}).out, "free\n");
 }
 
 TEST_F(look, holders_and_waiters_are_shown_in_order) {

@@ -226,6 +226,15 @@ TEST_F(usage, without_a_home_the_error_names_the_way_out) {
   EXPECT_NE(got.err.find("--url"), std::string::npos) << got.err;
 }
 
+TEST_F(usage, a_relative_home_is_called_so) {
+  // Broken: "HOME is not set", to somebody who sees that it is.
+  shell_.environment["HOME"] = "relative";
+  shell_.environment.erase("XDG_STATE_HOME");
+  const answer got = shell_.holdfast({"run", "x", "--", "true"});
+  EXPECT_EQ(got.code, 2);
+  EXPECT_NE(got.err.find("HOME is not an absolute path"), std::string::npos) << got.err;
+}
+
 TEST_F(usage, what_is_wrong_is_said_in_words_that_help) {
   // Broken: the user learns that something is wrong, and has to guess what.
   const std::vector<std::pair<words, std::string>> cases{
@@ -237,6 +246,9 @@ TEST_F(usage, what_is_wrong_is_said_in_words_that_help) {
       {{"run", std::string(10'000, 'x'), "--", "true"}, "at most 512 bytes, this one 10000"},
       {{"run", "--wait", "-5s", "x", "--", "true"}, "must not have a sign"},
       {{"--url", "sqlite:locks.db?frob=1", "ls"}, "unknown option 'frob'"},
+      {{"--url", "sqlite:locks.db?frob=1", "ls"}, "breaker, breaker_pause, degrade"},
+      {{"--url", "postgresql://h/d?frob=1", "ls"}, "connect_timeout"},
+      {{"--url", "mariadb://u@h/d?frob=1", "ls"}, "breaker, breaker_pause, degrade"},
       {{"demo"}, "run holdfast demo flash-sale"},
       {{"multi", "a", "b"}, "multi run NAME NAME"},
   };

@@ -154,6 +154,23 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
   EXPECT_EQ(a.revoke("free", spi::revocation::safe)->size(), 0U);
 }
 
+TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) {
+  // Broken: the holder has been told, has stopped and has released, and the lock stays idle for the
+  // rest of its ttl.
+  client a = open();
+  client b = open();
+  auto held = mutex(a, "stock", {.ttl = 30s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  const time_point end = clock::now() + 30s;
+  ASSERT_THAT(b.revoke("stock", spi::revocation::safe), succeeds());
+  // At once, or at its next renewal.
+  ASSERT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(mutex(b, "stock").acquire({.wait = 1min}), succeeds());
+  EXPECT_LT(clock::now(), end);
+}
+
 TEST_P(operating, waiters_stay_when_the_holder_is_taken_away) {
   // Broken: break-glass breaks the line too.
   client a = open();

@@ -24,8 +24,8 @@ TEST(breaker_store, while_it_is_open_a_waiting_caller_is_told_at_once) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, errc::unavailable);
   EXPECT_THAT(refused.error().detail, testing::HasSubstr("did not answer 3 times in a row"));
-  EXPECT_TRUE(world.seen().sees(event_kind::unreachable));
-  EXPECT_EQ(world.seen().all(event_kind::unreachable).size(), 1U);
+  EXPECT_TRUE(world.seen().sees(event_kind::engine_unreachable));
+  EXPECT_EQ(world.seen().all(event_kind::engine_unreachable).size(), 1U);
   const auto looks = (clock::now() - start) / 20ms + 1;
   EXPECT_LE(world.way().requests() - before, looks + 10) << "looks, and nothing else";
 }
@@ -36,7 +36,7 @@ TEST(breaker_store, it_closes_by_itself_when_the_engine_answers) {
   world.cut_off();
   world.restore();
   EXPECT_TRUE(mutex(world.guarded(), "stock").acquire({.wait = 0s}));
-  EXPECT_EQ(world.seen().all(event_kind::reachable).size(), 1U);
+  EXPECT_EQ(world.seen().all(event_kind::engine_back).size(), 1U);
 }
 
 TEST(breaker_store, contention_does_not_open_it) {
@@ -50,7 +50,7 @@ TEST(breaker_store, contention_does_not_open_it) {
     EXPECT_EQ(stock.acquire({.wait = 0s}).error().code, errc::busy);
   }
   EXPECT_EQ(stock.acquire({.wait = 5ms}).error().code, errc::timed_out);
-  EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+  EXPECT_TRUE(world.seen().all(event_kind::engine_unreachable).empty());
   EXPECT_TRUE(held->release());
   EXPECT_TRUE(stock.acquire({.wait = 10s}));
 }
@@ -66,7 +66,7 @@ TEST(breaker_store, one_lost_answer_among_many_does_not_open_it) {
     ASSERT_TRUE(held) << held.error().message();
     EXPECT_TRUE(held->release());
   }
-  EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+  EXPECT_TRUE(world.seen().all(event_kind::engine_unreachable).empty());
 }
 
 TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
@@ -77,7 +77,7 @@ TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
     world.way().set(trouble::no_request, 1);
     EXPECT_EQ(stock.acquire({.wait = 0s}).error().code, errc::unavailable);
   }
-  EXPECT_TRUE(world.seen().all(event_kind::unreachable).empty());
+  EXPECT_TRUE(world.seen().all(event_kind::engine_unreachable).empty());
   const auto held = stock.acquire({.wait = 10s});
   ASSERT_TRUE(held) << held.error().message();
   EXPECT_FALSE(held->degraded());
@@ -98,8 +98,8 @@ TEST(breaker_store, one_look_at_a_time_is_made) {
       });
     }
   }
-  EXPECT_TRUE(world.seen().sees(event_kind::unreachable));
-  EXPECT_EQ(world.seen().all(event_kind::unreachable).size(), 1U);
+  EXPECT_TRUE(world.seen().sees(event_kind::engine_unreachable));
+  EXPECT_EQ(world.seen().all(event_kind::engine_unreachable).size(), 1U);
   // Eight attempts, what each of them leaves behind, and few looks.
   EXPECT_LE(world.way().requests() - before, 8 + 8 * 12 + 8);
 }
@@ -145,10 +145,10 @@ TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
     const std::size_t renewed = seen->all(event_kind::renewed).size();
     EXPECT_TRUE(seen->sees(event_kind::renewed, renewed + 1));
   }
-  EXPECT_TRUE(seen->sees(event_kind::unreachable));
+  EXPECT_TRUE(seen->sees(event_kind::engine_unreachable));
   const std::size_t renewed = seen->all(event_kind::renewed).size();
   EXPECT_TRUE(seen->sees(event_kind::renewed, renewed + 2));
-  EXPECT_TRUE(seen->all(event_kind::reachable).empty());
+  EXPECT_TRUE(seen->all(event_kind::engine_back).empty());
 }
 
 TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {

@@ -54,12 +54,12 @@ class outage_harness {
     mutex probe(*client_, "probe");
     EXPECT_TRUE(eventually([&] {
       static_cast<void>(probe.acquire({.wait = 0s}));
-      return !seen_->all(event_kind::unreachable).empty();
+      return !seen_->all(event_kind::engine_unreachable).empty();
     }));
   }
   void restore() {
     way_->set(trouble::none);
-    EXPECT_TRUE(seen_->sees(event_kind::reachable));
+    EXPECT_TRUE(seen_->sees(event_kind::engine_back));
   }
 
  private:

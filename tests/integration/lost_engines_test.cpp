@@ -26,7 +26,8 @@ class lost_engines : public testing::TestWithParam<way_to_lose> {
   [[nodiscard]] lost_engine& engine() const { return *engine_; }
   [[nodiscard]] const recording_observer& seen() const { return *seen_; }
   [[nodiscard]] bool nothing_seen() const {
-    return seen_->all(event_kind::unreachable).empty() && seen_->all(event_kind::degraded).empty();
+    return seen_->all(event_kind::engine_unreachable).empty() &&
+           seen_->all(event_kind::degraded).empty();
   }
 
  private:
@@ -60,7 +61,7 @@ TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
     const auto local = stock.acquire({.wait = 2 * patience});
     const bool valid = local && local->valid();
     EXPECT_THAT(local, succeeds());
-    EXPECT_TRUE(seen().sees(event_kind::unreachable));
+    EXPECT_TRUE(seen().sees(event_kind::engine_unreachable));
     EXPECT_TRUE(seen().sees(event_kind::degraded));
     EXPECT_FALSE(kept->degraded()) << "what was the engine's stays the engine's";
     EXPECT_TRUE(eventually([&] { return !kept->valid(); }, ttl + patience))
@@ -72,7 +73,7 @@ TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
     EXPECT_EQ(local->fence(), fence_token{});
     EXPECT_TRUE(eventually([&] { return local->lost().stop_requested(); }));
     EXPECT_FALSE(local->valid());
-    EXPECT_TRUE(seen().sees(event_kind::reachable));
+    EXPECT_TRUE(seen().sees(event_kind::engine_back));
     const auto next = stock.acquire({.wait = 2 * patience});
     EXPECT_THAT(next, succeeds());
     if (!next || next->degraded()) return testing::AssertionFailure() << "not heard afterwards";
@@ -93,7 +94,7 @@ TEST_P(lost_engines, without_a_stand_in_whoever_would_wait_is_told_at_once) {
   engine().lose();
   ASSERT_TRUE(eventually([&] {
     static_cast<void>(stock.acquire({.wait = 0s}));
-    return !seen().all(event_kind::unreachable).empty();
+    return !seen().all(event_kind::engine_unreachable).empty();
   }));
   const time_point asked = clock::now();
   const auto refused = stock.acquire({.wait = patience});
@@ -101,7 +102,7 @@ TEST_P(lost_engines, without_a_stand_in_whoever_would_wait_is_told_at_once) {
   EXPECT_LT(clock::now() - asked, 15s);
   EXPECT_TRUE(seen().all(event_kind::degraded).empty()) << "nobody asked for that";
   engine().give_back();
-  EXPECT_TRUE(seen().sees(event_kind::reachable));
+  EXPECT_TRUE(seen().sees(event_kind::engine_back));
   EXPECT_TRUE(is_granted());
 }
 

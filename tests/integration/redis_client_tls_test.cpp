@@ -56,6 +56,22 @@ TEST_F(redis_tls, a_server_with_the_right_certificate_is_talked_to) {
   }
 }
 
+TEST_F(redis_tls, a_plain_client_at_a_tls_port_is_told_so) {
+  // Broken: "not connected in time", after five seconds.
+  const redis_server server(serving(files.signed_for(usual_names), files));
+  const auto answer = client.call(client.connect(server.port()), {"PING"});
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().detail, HasSubstr("rediss://"));
+}
+
+TEST_F(redis_tls, a_tls_client_at_a_plain_port_is_told_so) {
+  // Broken: "wrong version number".
+  const redis_server server;
+  const auto answer = client.call(connect(server.port(), trusting()), {"PING"});
+  ASSERT_EQ(code(answer), errc::denied);
+  EXPECT_THAT(answer.error().detail, HasSubstr("does not speak TLS: use redis://"));
+}
+
 TEST_F(redis_tls, sixteen_threads_and_large_answers_go_through_one_session) {
   // Broken: records would leave in another order than they were made, and the session would break.
   const redis_server server(serving(files.signed_for(usual_names), files));

@@ -173,6 +173,10 @@ TEST(claim_machine_held, what_the_engine_took_away_is_lost_at_once) {
   // Broken: a forced release reaches the holder with the next renewal only.
   claim_machine machine = held_claim();
   EXPECT_EQ(said(machine.gone(at(1s), {errc::lost, "released by force"})), "lose:lost");
+  // A release may still come of it, until the lease would have ended.
+  EXPECT_EQ(machine.where(), phase::leaving);
+  EXPECT_EQ(machine.wake_at(), end_of_thirty);
+  EXPECT_FALSE(machine.tick(end_of_thirty).leave);
   EXPECT_EQ(machine.where(), phase::ended);
 }
 

@@ -32,7 +32,7 @@ struct redis_bundler : testing::Test {
 
   void hold(const script& what, const std::string& key, std::vector<std::string_view> arguments,
             duration deadline = std::chrono::seconds(1)) {
-    pending one{.deadline = start + deadline, .in_full = true, .runs = &what};
+    pending one{.until = start + deadline, .in_full = true, .runs = &what};
     one.kept = what.by_hash(std::array<std::string_view, 2>{key, "mark"}, arguments);
     held.push_back(std::move(one));
   }
@@ -59,7 +59,7 @@ TEST_F(redis_bundler, calls_that_follow_each_other_are_one_call) {
   EXPECT_EQ(whole.runs, both.get());
   EXPECT_EQ(whole.members.size(), 2U);
   EXPECT_EQ(whole.size(), 2U);
-  EXPECT_EQ(whole.deadline, start + std::chrono::seconds(2)) << "the earliest";
+  EXPECT_EQ(whole.until.deadline, start + std::chrono::seconds(2)) << "the earliest";
   EXPECT_TRUE(whole.in_full);
 }
 

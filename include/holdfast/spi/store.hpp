@@ -8,13 +8,16 @@
 //     returns, on any thread, never under a lock of yours.
 //  3. Every verb is idempotent by the claim's id. A renewal never creates; a late duplicate never
 //     revives what was left (see op_context::unanswered).
-//  4. No answer is errc::unavailable: unknown, neither success nor loss. Every other code is a
+//  4. No answer is errc::unavailable: unknown, neither success nor loss; with error::unsent nothing
+//     was sent, and nothing of the claim is at the engine on account of this call. Every other code is a
 //     definite answer of the engine: this request changed nothing. not_sent, to an attempt only:
 //     the engine is known not to answer, so it was not asked; the requester is told unavailable at
 //     once.
 //  5. wakeup calls may be spurious, may come before the attempt's own answer, and may be lost: the
 //     core re-checks. They are made under no lock.
-//  6. Verbs of one claim that were called one after the other are executed in that order, unless
+//  6. leave() with a deadline that is over: nothing is sent. The engine never heard of the claim; what is
+//     kept of it here ends.
+//  7. Verbs of one claim that were called one after the other are executed in that order, unless
 //     the first was answered with unavailable.
 #pragma once
 
@@ -82,6 +85,8 @@ struct renewal {
   granted grant;             // with renewed and held
   duration recheck_after{};  // with waiting
   server_time at{};
+  std::string why{};        // with unknown: what is known of the reason, for people
+  bool from_engine = true;  // false: by a proof from before, the engine was not asked now
 };
 
 enum class departure : std::uint8_t { was_waiting, was_holder, gone };
@@ -109,6 +114,11 @@ struct op_context {
   bool unanswered = false;
   // Nobody waits for the answer, but somebody for the call to return: leave() does not block.
   bool in_passing = false;
+  // Where there is no connection: max, it is waited for until the deadline. Else the first attempt to
+  // connect that fails is the answer (unavailable, unsent), and so is a server that has said nothing by then.
+  time_point reach_by = time_point::max();
+  // Connects now, also where a pause after a failure is not over. For calls that somebody waits for.
+  bool at_once = false;
 };
 
 template <class T>
@@ -204,8 +214,8 @@ class store {
   [[nodiscard]] virtual int life_descriptor() const noexcept { return -1; }
 
   // Who is to be told when the engine stops answering and when it answers again; set once, before
-  // any verb. Most stores do not keep watch, and tell nobody.
-  virtual void report_to(reach_sink) {}
+  // any verb. False: this store does not keep watch, and the core goes by the answers that it gets.
+  virtual bool report_to(reach_sink) { return false; }
 
   // After close() every pending completion has been called (unavailable) and no wakeup comes.
   virtual void close() noexcept = 0;

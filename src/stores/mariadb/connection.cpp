@@ -36,15 +36,15 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(statement which, const arguments& with, time_point deadline,
+void connection::send(statement which, const arguments& with, const net::patience& until,
                       spi::completion<sql::rows> done) {
-  send({}, which, with, deadline, std::move(done));
+  send({}, which, with, until, std::move(done));
 }
 
 void connection::send(std::string shorter, statement which, const arguments& with,
-                      time_point deadline, spi::completion<sql::rows> done) {
+                      const net::patience& until, spi::completion<sql::rows> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
-  call next{which, text_of(which, with, options_->prefix), std::move(done), deadline};
+  call next{which, text_of(which, with, options_->prefix), std::move(done), until};
   next.shorter = std::move(shorter);
   const time_point now = net_.reactor->now();
   mutex_lock lock(mutex_);
@@ -52,18 +52,19 @@ void connection::send(std::string shorter, statement which, const arguments& wit
     lock.unlock();
     return next.done(tl::unexpected(*refused));
   }
-  watch_deadline(deadline);
+  watch_deadline(until.first_end());
   waiting_.push_back(std::move(next));
   if (state_ == state::open) return launch();
+  if (state_ == state::resting && until.at_once) return connect(lock);
   if (state_ != state::idle) return;
-  if (now >= not_before_) return connect(lock);
+  if (now >= not_before_ || until.at_once) return connect(lock);
   rest_or_idle(now);
 }
 
 std::optional<error> connection::refusal(const call& next, time_point now) const {
   const std::string where = where_ + ", " + name_of(next.which);
   if (state_ == state::closed) return error{errc::cancelled, "closed"};
-  if (next.deadline <= now) return error{errc::unavailable, where + ": no time left"};
+  if (next.until.deadline <= now) return error{errc::unavailable, where + ": no time left", true};
   if (waiting_.size() >= call_limit) {
     return error{errc::overloaded, where + ": too many calls wait for the connection"};
   }
@@ -94,6 +95,7 @@ void connection::start() {
 
 // Releases the mutex.
 void connection::connect(mutex_lock& lock) {
+  if (rest_timer_ != 0) net_.reactor->cancel(rest_timer_);
   state_ = state::connecting;
   auto made = std::make_shared<link>(net_, options_, weak_from_this(), how_, turn_);
   link_ = made;
@@ -160,25 +162,34 @@ void connection::ended(link& which, const error& why) {
     const mutex_lock lock(mutex_);
     if (state_ == state::closed || link_.get() != &which) return;
     const time_point now = net_.reactor->now();
+    failures_ = state_ == state::open ? 0 : failures_ + 1;
     if (state_ == state::open) backoff_.succeeded(now - opened_at_);
     over = std::move(link_);
     last_failure_ = why;
     ++turn_;
-    not_before_ = now + backoff_.next(net_.reactor->random());
+    // The next host at once; all of them having failed, a pause.
+    const bool all_failed = failures_ % options_->hosts.size() == 0;
+    not_before_ = all_failed ? now + backoff_.next(net_.reactor->random()) : now;
     if (flight_) those.push_back(*std::exchange(flight_, std::nullopt));
-    if (definite(why)) {
-      std::move(waiting_.begin(), waiting_.end(), std::back_inserter(those));
-      waiting_.clear();
-    }
+    if (definite(why) || all_failed) take_waiting(why, those);
     rest_or_idle(now);
   }
   refuse(std::move(those), why);
   if (tell_.ended) tell_.ended(why);
 }
 
+// Those that are not to wait for the next link. Under the mutex.
+void connection::take_waiting(const error& why, calls& into) {
+  std::erase_if(waiting_, [&](call& each) {
+    if (!definite(why) && !each.until.takes_failure()) return false;
+    into.push_back(std::move(each));
+    return true;
+  });
+}
+
 void connection::refuse(calls those, const error& why) {
   for (call& each : those) {
-    if (each.done) each.done(tl::unexpected(why));
+    if (each.done) each.done(tl::unexpected(each.tries > 0 ? why : net::unsent(why)));
   }
 }
 
@@ -196,21 +207,23 @@ void connection::watch_deadline(time_point deadline) {
 time_point connection::collect_late(time_point now, calls& late) {
   time_point next = time_point::max();
   if (flight_ && flight_->done) {
-    if (flight_->deadline <= now) {
-      late.push_back({flight_->which, {}, std::exchange(flight_->done, nullptr), now});
+    if (flight_->until.deadline <= now) {
+      late.push_back({flight_->which, {}, std::exchange(flight_->done, nullptr), now, {}, 1});
     } else {
-      next = flight_->deadline;
+      next = flight_->until.deadline;
     }
   }
-  const auto overdue = [&](const call& each) { return each.deadline <= now; };
-  for (call& each : waiting_) {
-    if (overdue(each)) {
-      late.push_back({each.which, {}, std::exchange(each.done, nullptr), now});
-    } else {
-      next = std::min(next, each.deadline);
+  // Whoever makes our tables, or logs us in, is not silent.
+  const bool spoken = state_ == state::open || (state_ == state::connecting && link_->spoken());
+  std::erase_if(waiting_, [&](call& each) {
+    const time_point end = spoken ? each.until.deadline : each.until.first_end();
+    if (end > now) {
+      next = std::min(next, end);
+      return false;
     }
-  }
-  std::erase_if(waiting_, overdue);
+    late.push_back(std::move(each));
+    return true;
+  });
   return next;
 }
 
@@ -227,7 +240,7 @@ void connection::check_deadlines() {
     time_point next = collect_late(now, late);
     if (flight_) {
       const duration silence = tell_.silence ? tell_.silence() : silence_limit;
-      const time_point limit = std::max(flight_->deadline, flight_->sent + silence);
+      const time_point limit = std::max(flight_->until.deadline, flight_->sent + silence);
       if (limit <= now) silent = link_;
       next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
     }

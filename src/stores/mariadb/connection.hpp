@@ -5,6 +5,7 @@
 
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
+#include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/mariadb/link.hpp"
 #include "stores/mariadb/options.hpp"
@@ -66,13 +67,14 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  // unavailable: no answer in time, or the link broke; the call may have been executed. denied,
+  // unavailable: no answer in time, or the link broke; the call may have been executed, unless it was
+  // never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(statement which, const arguments& with, time_point deadline,
+  void send(statement which, const arguments& with, const net::patience& until,
             spi::completion<sql::rows> done);
   // The same, after `shorter` has been tried in its place: if that changes a row it is the answer, as a
   // row with its number alone; if it changes none the whole call is made, before any other.
-  void send(std::string shorter, statement which, const arguments& with, time_point deadline,
+  void send(std::string shorter, statement which, const arguments& with, const net::patience& until,
             spi::completion<sql::rows> done);
 
   // Connects, and from now on stays connected without being asked.
@@ -106,7 +108,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     statement which;
     std::string text;
     spi::completion<sql::rows> done;  // empty: answered already, for its deadline
-    time_point deadline;
+    net::patience until;
     time_point sent{};
     int tries = 0;
     std::string shorter{};  // to be tried first
@@ -126,6 +128,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void leave(const std::string& place, const char* why);
   time_point collect_late(time_point now, calls& late);
   [[nodiscard]] bool needed() const noexcept { return started_ || !waiting_.empty(); }
+  void take_waiting(const error& why, calls& into);
   static void refuse(calls those, const error& why);
 
   const runtime::fork_guard guard_;
@@ -140,7 +143,8 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   state state_ = state::idle;
   bool started_ = false;
   std::shared_ptr<link> link_;
-  std::size_t turn_ = 0;  // which host: the next one after each failure
+  std::size_t turn_ = 0;      // which host: the next one after each failure
+  std::size_t failures_ = 0;  // to connect, in a row
   std::optional<call> flight_;
   std::deque<call> waiting_;
   time_point alarm_at_ = time_point::max();  // not later than any deadline

@@ -174,6 +174,11 @@ std::int64_t link::home() {
 
 std::string link::place() const { return host_.host + ":" + std::to_string(host_.port); }
 
+bool link::spoken() {
+  const std::lock_guard lock(mutex_);
+  return phase_ != phase::resolving && phase_ != phase::connecting;
+}
+
 const char* link::progress() {
   const std::lock_guard lock(mutex_);
   switch (phase_) {

@@ -92,6 +92,8 @@ class link final : public std::enable_shared_from_this<link> {
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
+  // The server has answered: what it does now takes its time.
+  [[nodiscard]] bool spoken();
 
   // No call to the user afterwards, unless this is called from within one. Not under a lock that the
   // calls take.

@@ -59,17 +59,17 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   std::string shorter = hearing_->bells().around(claim->id) == company::none
                             ? short_attempt(key, *claim, hearing_->process())
                             : std::string();
-  road(key).send(
-      std::move(shorter), statement::attempt,
-      sql::attempt_arguments<arguments>(key, *claim, hearing_->process()), context.deadline,
-      [bells = hearing_->shared_bells(), claim,
-       done = std::move(done)](result<sql::rows> rows) mutable {
-        auto answer = rows ? outcome_of(*rows, *claim)
-                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-        if (sql::is_turned_away(answer)) bells->remove(claim->id);
-        if (!is_alone(answer)) bells->disturb(claim->id);
-        done(std::move(answer));
-      });
+  road(key).send(std::move(shorter), statement::attempt,
+                 sql::attempt_arguments<arguments>(key, *claim, hearing_->process()), context,
+                 [bells = hearing_->shared_bells(), claim,
+                  done = std::move(done)](result<sql::rows> rows) mutable {
+                   auto answer =
+                       rows ? outcome_of(*rows, *claim)
+                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+                   if (sql::is_turned_away(answer)) bells->remove(claim->id);
+                   if (!is_alone(answer)) bells->disturb(claim->id);
+                   done(std::move(answer));
+                 });
 }
 
 void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
@@ -82,7 +82,7 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   std::string shorter = !context.unanswered && hearing_->bells().around(claim->id) == company::none
                             ? short_leave(key, *claim)
                             : std::string();
-  road(key).send(std::move(shorter), statement::leave, with, context.deadline,
+  road(key).send(std::move(shorter), statement::leave, with, context,
                  [bells = hearing_->shared_bells(), id = claim->id,
                   done = std::move(done)](result<sql::rows> rows) mutable {
                    bells->remove(id);

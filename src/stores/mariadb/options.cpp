@@ -1,6 +1,8 @@
 // See the header.
 #include "stores/mariadb/options.hpp"
 
+#include "net/time_option.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +49,12 @@ std::optional<std::size_t> number(const std::string& text, std::size_t most) {
   return value;
 }
 
+result<void> check_known(const spi::url& url) {
+  return spi::check_options(
+      url, {"strategy", "prefix", "connections", "pooler", "socket", "defaults_file",
+            "connect_timeout", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key"});
+}
+
 struct taken {
   std::optional<tls_mode> tls;
 };
@@ -68,11 +76,6 @@ result<void> take_connection_option(const std::string& key, const std::string& v
     }
     if (!into.hosts.empty()) return failure(errc::invalid, "URL: a host and a socket");
     into.hosts.push_back({value, 0});
-  } else {
-    return failure(errc::invalid,
-                   "URL: unknown option '" + key +
-                       "' for mariadb; known: strategy, prefix, connections, pooler, "
-                       "socket, defaults_file, ssl_mode, ssl_ca, ssl_cert, ssl_key");
   }
   return {};
 }
@@ -150,12 +153,16 @@ result<server_options> options_from(const spi::url& url) {
     return failure(errc::invalid,
                    "URL: a database is missing; written " + url.scheme + "://USER@HOST/DATABASE");
   }
+  if (auto known = check_known(url); !known) return tl::unexpected(std::move(known.error()));
   taken also;
   for (const auto& [key, value] : url.options) {
     if (auto fine = take_option(key, value, options, also); !fine) {
       return tl::unexpected(std::move(fine.error()));
     }
   }
+  const auto limit = net::connect_timeout(url);
+  if (!limit) return tl::unexpected(limit.error());
+  options.connect_limit = limit->value_or(options.connect_limit);
   // Each of them is a lock that can be held.
   if (options.strategy == sql::strategy::row && !url.options.contains("connections")) {
     options.connections = sql::default_row_connections;

@@ -26,6 +26,9 @@ class breaker_store::lookout : public std::enable_shared_from_this<lookout> {
         breaker_(settings.failures) {}
 
   [[nodiscard]] bool open() const noexcept { return breaker_.open(); }
+  [[nodiscard]] bool over(const spi::op_context& context) const {
+    return context.deadline <= runtime_->now();
+  }
 
   // `why`: what an unanswered request said; none: there was an answer.
   void judge(const std::optional<error>& why) {
@@ -144,7 +147,8 @@ std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
         return each.state == spi::hold_state::unknown;
       });
   if (!dumb) return std::nullopt;
-  return error{errc::unavailable, "a renewal without an answer"};
+  const std::string& why = answer->front().why;
+  return error{errc::unavailable, why.empty() ? "a renewal without an answer" : why};
 }
 
 // Not what a store may say by itself: that it is closed, that a wish makes no sense, that it knows of no
@@ -191,6 +195,8 @@ void breaker_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
 
 void breaker_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
+  // Where there is no time left nothing is asked.
+  if (lookout_->over(context)) return inner()->leave(std::move(claim), context, std::move(done));
   inner()->leave(std::move(claim), context, judged(std::move(done)));
 }
 
@@ -209,7 +215,10 @@ void breaker_store::inspect(const spi::resource_id& resource, const spi::op_cont
   inner()->inspect(resource, context, judged(std::move(done)));
 }
 
-void breaker_store::report_to(spi::reach_sink sink) { lookout_->report_to(std::move(sink)); }
+bool breaker_store::report_to(spi::reach_sink sink) {
+  lookout_->report_to(std::move(sink));
+  return true;
+}
 
 void breaker_store::close() noexcept {
   lookout_->close();

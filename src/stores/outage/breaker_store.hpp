@@ -51,7 +51,7 @@ class breaker_store final : public forwarding_store {
               spi::completion<spi::granted> done) override;
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
-  void report_to(spi::reach_sink sink) override;
+  bool report_to(spi::reach_sink sink) override;
   void close() noexcept override;
 
  private:

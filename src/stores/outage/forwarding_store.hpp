@@ -81,7 +81,7 @@ class forwarding_store : public spi::store {
     inner_->probe(context, std::move(done));
   }
   [[nodiscard]] int life_descriptor() const noexcept override { return inner_->life_descriptor(); }
-  void report_to(spi::reach_sink sink) override { inner_->report_to(std::move(sink)); }
+  bool report_to(spi::reach_sink sink) override { return inner_->report_to(std::move(sink)); }
   void close() noexcept override { inner_->close(); }
 
  protected:

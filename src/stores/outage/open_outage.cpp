@@ -1,7 +1,7 @@
 #include "stores/outage/open_outage.hpp"
 
+#include "net/time_option.hpp"
 #include "stores/outage/stand_in_store.hpp"
-#include "stores/outage/time_option.hpp"
 
 #include <charconv>
 #include <string>
@@ -27,7 +27,7 @@ result<std::uint32_t> failures_in(const std::string& text) {
 
 result<wishes> take_wishes(spi::url& url) {
   wishes taken;
-  const auto pause = stores::time_option(url, "breaker_pause", breaker_settings{}.pause);
+  const auto pause = net::time_option(url, "breaker_pause", breaker_settings{}.pause);
   if (!pause) return tl::unexpected(pause.error());
   if (const auto found = url.options.find("degrade"); found != url.options.end()) {
     if (found->second != "local" && found->second != "no") {

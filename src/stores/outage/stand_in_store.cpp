@@ -297,7 +297,10 @@ void stand_in_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_co
   office_->change(std::move(claim), to, context, std::move(done));
 }
 
-void stand_in_store::report_to(spi::reach_sink sink) { office_->report_to(std::move(sink)); }
+bool stand_in_store::report_to(spi::reach_sink sink) {
+  office_->report_to(std::move(sink));
+  return true;
+}
 
 void stand_in_store::close() noexcept {
   office_->close();

@@ -43,7 +43,7 @@ class stand_in_store final : public forwarding_store {
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
-  void report_to(spi::reach_sink sink) override;
+  bool report_to(spi::reach_sink sink) override;
   void close() noexcept override;
 
  private:

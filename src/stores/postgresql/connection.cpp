@@ -36,13 +36,13 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(statement which, arguments with, time_point deadline,
+void connection::send(statement which, arguments with, const net::patience& until,
                       spi::completion<sql::rows> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
   const time_point now = net_.reactor->now();
-  pending rest{std::move(done), deadline, now};
+  pending rest{std::move(done), until, now};
   mutex_lock lock(mutex_);
-  if (state_ != state::open || deadline <= now) {
+  if (state_ != state::open || until.deadline <= now) {
     return send_later(lock, {which, std::move(with), std::move(rest)}, now);
   }
   if (in_flight_.size() >= call_limit) {
@@ -56,8 +56,9 @@ void connection::send(statement which, arguments with, time_point deadline,
     broken->close();
     return rest.done(failure(errc::unavailable, where_ + ": connection closed while sending"));
   }
+  rest.on_link = true;
   in_flight_.push_back(std::move(rest));
-  watch_deadline(deadline);
+  watch_deadline(until.deadline);
 }
 
 // The way of a call that finds no open link. Called with the mutex held, which it releases.
@@ -66,8 +67,8 @@ void connection::send_later(mutex_lock& lock, waiting call, time_point now) {
   std::optional<error> refusal;
   if (state_ == state::closed) {
     refusal = error{errc::cancelled, "closed"};
-  } else if (call.rest.deadline <= now) {
-    refusal = error{errc::unavailable, where + ": no time left"};
+  } else if (call.rest.until.deadline <= now) {
+    refusal = error{errc::unavailable, where + ": no time left", true};
   } else if (waiting_.size() >= call_limit) {
     refusal = error{errc::overloaded, where + ": too many calls wait for a connection"};
   } else if ((state_ == state::idle || state_ == state::resting) && now < not_before_ &&
@@ -78,10 +79,12 @@ void connection::send_later(mutex_lock& lock, waiting call, time_point now) {
     lock.unlock();
     return call.rest.done(tl::unexpected(*refusal));
   }
-  watch_deadline(call.rest.deadline);
+  watch_deadline(call.rest.until.first_end());
+  const bool at_once = call.rest.until.at_once;
   waiting_.push_back(std::move(call));
+  if (state_ == state::resting && at_once) return connect(lock);
   if (state_ != state::idle) return;
-  if (now >= not_before_) return connect(lock);
+  if (now >= not_before_ || at_once) return connect(lock);
   rest_or_idle(now);
 }
 
@@ -94,6 +97,7 @@ void connection::start() {
 
 // Releases the mutex.
 void connection::connect(mutex_lock& lock) {
+  if (rest_timer_ != 0) net_.reactor->cancel(rest_timer_);
   state_ = state::connecting;
   auto made = std::make_shared<link>(net_, options_, weak_from_this(), how_, turn_);
   link_ = made;
@@ -130,7 +134,9 @@ void connection::opened(link& which) {
     for (; !waiting_.empty(); waiting_.pop_front()) {
       waiting& next = waiting_.front();
       next.rest.sent = opened_at_;
-      if (next.rest.deadline <= opened_at_ || !link_->send(next.which, next.with)) {
+      const bool in_time = next.rest.until.deadline > opened_at_;
+      next.rest.on_link = in_time;
+      if (!in_time || !link_->send(next.which, next.with)) {
         late.push_back(std::move(next.rest));
       } else {
         in_flight_.push_back(std::move(next.rest));
@@ -181,19 +187,25 @@ void connection::ended(link& which, const error& why) {
     not_before_ = now + backoff_.next(net_.reactor->random());
     std::move(in_flight_.begin(), in_flight_.end(), std::back_inserter(those));
     in_flight_.clear();
-    if (definite(why)) {
-      for (waiting& each : waiting_) those.push_back(std::move(each.rest));
-      waiting_.clear();
-    }
+    take_waiting(why, those);
     rest_or_idle(now);
   }
   refuse(std::move(those), why);
   if (tell_.ended) tell_.ended(why);
 }
 
+// Those that are not to wait for the next link. Under the mutex.
+void connection::take_waiting(const error& why, std::vector<pending>& into) {
+  std::erase_if(waiting_, [&](waiting& each) {
+    if (!definite(why) && !each.rest.until.takes_failure()) return false;
+    into.push_back(std::move(each.rest));
+    return true;
+  });
+}
+
 void connection::refuse(std::vector<pending> those, const error& why) {
   for (pending& each : those) {
-    if (each.done) each.done(tl::unexpected(why));
+    if (each.done) each.done(tl::unexpected(each.on_link ? why : net::unsent(why)));
   }
 }
 
@@ -220,27 +232,27 @@ void connection::check_deadlines() {
     time_point next = time_point::max();
     for (pending& each : in_flight_) {
       if (!each.done) continue;
-      if (each.deadline <= now) {
-        late.push_back({std::exchange(each.done, nullptr), each.deadline, each.sent});
+      if (each.until.deadline <= now) {
+        late.push_back({std::exchange(each.done, nullptr), each.until, each.sent, true});
       } else {
-        next = std::min(next, each.deadline);
+        next = std::min(next, each.until.deadline);
       }
     }
-    const auto overdue = [&](const waiting& each) { return each.rest.deadline <= now; };
-    for (waiting& each : waiting_) {
-      if (overdue(each)) {
-        late.push_back(std::move(each.rest));
-        late.back().deadline = now;
-        each.rest.deadline = time_point::min();
-      } else {
-        next = std::min(next, each.rest.deadline);
+    // Whoever makes our tables, or logs us in, is not silent.
+    const bool spoken = state_ == state::connecting && link_->spoken();
+    std::erase_if(waiting_, [&](waiting& each) {
+      const time_point end = spoken ? each.rest.until.deadline : each.rest.until.first_end();
+      if (end > now) {
+        next = std::min(next, end);
+        return false;
       }
-    }
-    std::erase_if(waiting_, overdue);
+      late.push_back(std::move(each.rest));
+      return true;
+    });
     if (!in_flight_.empty()) {
       const pending& oldest = in_flight_.front();
       const duration silence = tell_.silence ? tell_.silence() : silence_limit;
-      const time_point limit = std::max(oldest.deadline, oldest.sent + silence);
+      const time_point limit = std::max(oldest.until.deadline, oldest.sent + silence);
       if (limit <= now) silent = link_;
       next = std::min(next, std::max(limit, now + std::chrono::milliseconds(1)));
     }

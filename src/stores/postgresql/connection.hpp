@@ -5,6 +5,7 @@
 
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
+#include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/postgresql/link.hpp"
 #include "stores/postgresql/options.hpp"
@@ -65,9 +66,11 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  // unavailable: no answer in time, or the link broke; the call may have been executed. denied,
+  // unavailable: no answer in time, or the link broke; the call may have been executed, unless it was
+  // never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(statement which, arguments with, time_point deadline, spi::completion<sql::rows> done);
+  void send(statement which, arguments with, const net::patience& until,
+            spi::completion<sql::rows> done);
 
   // Connects, and from now on stays connected without being asked.
   void start();
@@ -99,8 +102,9 @@ class connection final : public link_user, public std::enable_shared_from_this<c
 
   struct pending {
     spi::completion<sql::rows> done;  // empty: answered already, for its deadline
-    time_point deadline;
-    time_point sent;
+    net::patience until;
+    time_point sent{};
+    bool on_link = false;  // it was sent
   };
   struct waiting {
     statement which;
@@ -119,6 +123,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void check_deadlines();
   void leave(const std::string& place, const char* why);
   [[nodiscard]] bool needed() const noexcept { return started_ || !waiting_.empty(); }
+  void take_waiting(const error& why, std::vector<pending>& into);
   static void refuse(std::vector<pending> those, const error& why);
 
   const runtime::fork_guard guard_;

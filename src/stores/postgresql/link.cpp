@@ -208,6 +208,11 @@ std::string link::place() {
   return std::string(PQhost(connection_)) + ":" + PQport(connection_);
 }
 
+bool link::spoken() {
+  const std::lock_guard lock(mutex_);
+  return phase_ != phase::resolving && phase_ != phase::connecting;
+}
+
 const char* link::progress() {
   const std::lock_guard lock(mutex_);
   switch (phase_) {

@@ -1,10 +1,11 @@
 // See the header.
 #include "stores/postgresql/options.hpp"
 
+#include "net/time_option.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -16,11 +17,14 @@ namespace {
 constexpr std::size_t connection_limit = 64;
 constexpr std::size_t identifier_limit = 63;
 
-// What is given to libpq as it is.
-constexpr std::array passed_on{"sslmode",    "sslrootcert",     "sslcert",
-                               "sslkey",     "sslcrl",          "passfile",
-                               "krbsrvname", "channel_binding", "application_name",
-                               "service",    "gssencmode",      "ssl_min_protocol_version"};
+// Our own, and those that are given to libpq as they are.
+result<void> check_known(const spi::url& url) {
+  return spi::check_options(
+      url,
+      {"strategy", "schema", "connections", "pooler", "host", "connect_timeout", "sslmode",
+       "sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile", "krbsrvname", "channel_binding",
+       "application_name", "service", "gssencmode", "ssl_min_protocol_version"});
+}
 
 bool is_near(const std::string& host) {
   return host.starts_with('/') || host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -83,7 +87,7 @@ result<void> take_option(const std::string& key, const std::string& value, serve
     }
     if (!into.hosts.empty()) return failure(errc::invalid, "URL: two hosts, one as an option");
     into.hosts.push_back({value, 0});
-  } else {
+  } else if (key != "connect_timeout") {
     into.parameters.emplace_back(key, value);
   }
   return {};
@@ -117,19 +121,15 @@ result<server_options> options_from(const spi::url& url) {
   if (options.database.find('\0') != std::string::npos) {
     return failure(errc::invalid, "URL: a database's name has no zero byte");
   }
+  if (auto known = check_known(url); !known) return tl::unexpected(std::move(known.error()));
   for (const auto& [key, value] : url.options) {
-    constexpr std::array own{"schema", "connections", "pooler", "strategy", "host"};
-    const auto is_key = [&](const char* each) { return key == each; };
-    if (std::none_of(own.begin(), own.end(), is_key) &&
-        std::none_of(passed_on.begin(), passed_on.end(), is_key)) {
-      return failure(errc::invalid, "URL: unknown option '" + key +
-                                        "' for postgresql; known: strategy, schema, connections, "
-                                        "pooler, host, and libpq's sslmode, sslrootcert, ...");
-    }
     if (auto fine = take_option(key, value, options); !fine) {
       return tl::unexpected(std::move(fine.error()));
     }
   }
+  const auto limit = net::connect_timeout(url);
+  if (!limit) return tl::unexpected(limit.error());
+  options.connect_limit = limit->value_or(options.connect_limit);
   // Each of them is a lock that can be held.
   if (options.strategy == sql::strategy::row && !url.options.contains("connections")) {
     options.connections = sql::default_row_connections;

@@ -35,7 +35,7 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
   road(key).send(statement::attempt,
                  sql::attempt_arguments<arguments>(key, *claim, hearing_->process())
                      .text(ticket(*claim, hearing_->process())),
-                 context.deadline,
+                 context,
                  [bells = hearing_->shared_bells(), id = claim->id, ttl = claim->ttl,
                   done = std::move(done)](result<sql::rows> rows) mutable {
                    auto answer =

@@ -102,6 +102,7 @@ void ballot::take_refusal(vote& from, const error& why) {
   // "Lost": an earlier request of this id was withdrawn there, and this one came too late.
   if (why == errc::unavailable || why == errc::lost || why == errc::cancelled) {
     from.state = seat::silent;
+    from.unsent = why.unsent;
     if (!silence_) silence_ = why;
     return;
   }
@@ -125,7 +126,10 @@ ballot::orders ballot::decide() {
   const auto granted = [](const vote& each) {
     return (each.state == seat::held || each.state == seat::low) && each.counts;
   };
-  if (count(granted) + open < needed()) return fail(verdict());
+  // Where nobody could be asked so far, the rest decides whether anybody was: it answers soon.
+  const std::size_t unsent = count([](const vote& each) { return each.unsent; });
+  const bool nobody_yet = open > 0 && unsent + open == seats_.size();
+  if (count(granted) + open < needed()) return nobody_yet ? orders{} : fail(verdict());
   if (phase_ == phase::asking && count(granted) >= needed() &&
       (open == 0 || !mutated(mutant::quorum_majority_of_the_reachable))) {
     choose_fence();
@@ -212,7 +216,8 @@ ballot::orders ballot::fail(result<spi::outcome> verdict) {
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const seat state = seats_[i].state;
     const bool certain = state == seat::held || state == seat::low;
-    const bool possible = state == seat::asked || state == seat::silent || state == seat::lost;
+    const bool possible =
+        state == seat::asked || (state == seat::silent && !seats_[i].unsent) || state == seat::lost;
     if (certain || possible) todo.leave.push_back(i);
   }
   return todo;
@@ -257,7 +262,8 @@ error ballot::outage() const {
             std::to_string(seconds) + " s";
   }
   if (silence_ && !silence_->detail.empty()) text += " (" + silence_->detail + ")";
-  return {errc::unavailable, std::move(text)};
+  const std::size_t unsent = count([](const vote& each) { return each.unsent; });
+  return {errc::unavailable, std::move(text), unsent == seats_.size()};
 }
 
 bool ballot::top_up(std::size_t member) {

@@ -85,6 +85,7 @@ class ballot {
  private:
   struct vote {
     seat state = seat::unasked;
+    bool unsent = false;   // silent, and was never asked: it is not there
     bool raising = false;  // a raise is under way
     bool raised = false;   // there was one
     bool counts = false;

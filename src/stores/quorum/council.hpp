@@ -65,7 +65,15 @@ struct council {
     return std::clamp(ttl / 20, limit.shortest_answer, limit.longest_answer);
   }
   [[nodiscard]] spi::op_context soon(time_point deadline, duration ttl) const {
-    return {.deadline = std::min(deadline, runtime->now() + answer_limit(ttl))};
+    const time_point until = std::min(deadline, runtime->now() + answer_limit(ttl));
+    return {.deadline = until};
+  }
+  // For what somebody waits for: a member that cannot be reached has answered.
+  [[nodiscard]] spi::op_context at_once(time_point deadline, duration ttl) const {
+    spi::op_context context = soon(deadline, ttl);
+    context.reach_by = context.deadline;
+    context.at_once = true;
+    return context;
   }
 };
 

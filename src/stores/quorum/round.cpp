@@ -73,7 +73,8 @@ void round::start(const spi::op_context& context, spi::completion<spi::outcome> 
 void round::ask(std::size_t member, const spi::claim_ptr& claim, time_point deadline) {
   const time_point sent_at = council_->runtime->now();
   council_->members[member].store->attempt(
-      claim, std::make_shared<ear>(weak_from_this(), member), council_->soon(deadline, claim->ttl),
+      claim, std::make_shared<ear>(weak_from_this(), member),
+      council_->at_once(deadline, claim->ttl),
       [self = shared_from_this(), member, sent_at](const result<spi::outcome>& answer) {
         self->answered(member, sent_at, answer);
       });
@@ -103,7 +104,8 @@ void round::answered(std::size_t member, time_point sent_at, const result<spi::o
     if (answer && std::holds_alternative<spi::granted>(*answer))
       objections_.refute(member, sent_at);
     if (ballot_.duplicate()) council_->duplicate.store(true, std::memory_order_release);
-    if (!answer) clean_ = false;  // it may arrive yet, or the member keeps a tombstone
+    if (!answer && !answer.error().unsent)
+      clean_ = false;  // it may arrive yet, or the member keeps a tombstone
     if (todo.raise.empty()) hurry(todo);
   }
   carry_out(std::move(todo));

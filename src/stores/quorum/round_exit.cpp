@@ -139,10 +139,14 @@ void round::abandon() {
   carry_out(std::move(todo));
 }
 
+// What the members still have is left only if its holder, having been told, releases it.
 void round::forsake() {
   const std::lock_guard lock(mutex_);
-  static_cast<void>(ballot_.end({errc::lost, "lost"}));
-  exit_.begun = true;
+  const ballot::orders todo = ballot_.end({errc::lost, "lost"});
+  if (!std::exchange(exit_.begun, true)) {
+    exit_.remaining = todo.leave;
+    exit_.enough = std::min(todo.leave.size(), majority_of(ballot_.members()));
+  }
   clean_ = false;  // it is still there
 }
 

@@ -95,10 +95,10 @@ struct doctor::round {
 };
 
 doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
-               time_point deadline, spi::completion<checks> done)
+               const net::patience& until, spi::completion<checks> done)
     : runtime_(std::move(runtime)),
       node_(std::move(patient)),
-      deadline_(deadline),
+      until_(until),
       done_(std::move(done)) {
   trials_.push_back({command{"INFO"}, "+info"});
   trials_.push_back({command{"CONFIG", "GET", "appendfsync"}, ""});
@@ -113,30 +113,31 @@ doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> pati
 }
 
 void doctor::start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
-                   time_point deadline, spi::completion<checks> done) {
+                   const net::patience& until, spi::completion<checks> done) {
   auto all = std::make_shared<round>(round{std::move(done), {}, {}});
   servers->ready(
-      deadline, [all, runtime = std::move(runtime), servers, deadline](const result<void>& known) {
+      until, [all, runtime = std::move(runtime), servers, until](const result<void>& known) {
         if (!known) return all->done(tl::unexpected(known.error()));
         all->left = servers->nodes();
         if (all->left.empty()) {
           return all->done(failure(errc::unavailable, servers->where() + ": no node is known"));
         }
-        examine_next(all, runtime, deadline);
+        examine_next(all, runtime, until);
       });
 }
 
 // Each node in turn.
 void doctor::examine_next(const std::shared_ptr<round>& all,
-                          const std::shared_ptr<spi::runtime>& runtime, time_point deadline) {
+                          const std::shared_ptr<spi::runtime>& runtime,
+                          const net::patience& until) {
   const auto patient = all->left.back();
   all->left.pop_back();
   const std::shared_ptr<doctor> made(
-      new doctor(runtime, patient, deadline, [all, runtime, deadline](result<checks> found) {
+      new doctor(runtime, patient, until, [all, runtime, until](result<checks> found) {
         if (!found) return all->done(tl::unexpected(std::move(found.error())));
         std::ranges::move(*found, std::back_inserter(all->all));
         if (all->left.empty()) return all->done(std::move(all->all));
-        examine_next(all, runtime, deadline);
+        examine_next(all, runtime, until);
       }));
   made->begin();
 }
@@ -148,7 +149,7 @@ void doctor::begin() {
     const std::lock_guard lock(mutex_);
     keep_ = shared_from_this();
     if (made) subscription_ = std::move(*made);
-    timer_ = runtime_->at(deadline_, [weak = weak_from_this()] {
+    timer_ = runtime_->at(until_.deadline, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self != nullptr) self->take_channels(error{errc::unavailable, "no answer in time"});
     });
@@ -159,7 +160,7 @@ void doctor::begin() {
 }
 
 void doctor::ask(std::size_t index) {
-  node_->send(trials_[index].what, deadline_,
+  node_->send(trials_[index].what, until_,
               [self = shared_from_this(), index](const result<reply>& answer) {
                 self->take(index, answer);
               });

@@ -21,7 +21,7 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
  public:
   using checks = std::vector<spi::check>;
   static void start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
-                    time_point deadline, spi::completion<checks> done);
+                    const net::patience& until, spi::completion<checks> done);
 
   // From the subscription that is tried out.
   void confirmed() override;
@@ -29,8 +29,8 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
   void interrupted(const error& why) override;
 
  private:
-  doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient, time_point deadline,
-         spi::completion<checks> done);
+  doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
+         const net::patience& until, spi::completion<checks> done);
 
   // One thing that is tried: what to grant if it is refused.
   struct trial {
@@ -40,7 +40,8 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
 
   struct round;
   static void examine_next(const std::shared_ptr<round>& all,
-                           const std::shared_ptr<spi::runtime>& runtime, time_point deadline);
+                           const std::shared_ptr<spi::runtime>& runtime,
+                           const net::patience& until);
   void begin();
   void ask(std::size_t index);
   void take(std::size_t index, const result<reply>& answer);
@@ -50,7 +51,7 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<node> node_;
-  const time_point deadline_;
+  const net::patience until_;
   duration asked_{};  // when, by the wall clock; set before anything is sent
   std::vector<trial> trials_;
 

@@ -76,13 +76,13 @@ void foreign_store::close() noexcept { topology_->close(); }
 
 template <class T, class Read>
 void foreign_store::ask(const spi::resource_id& resource, const script& what, const fields& keys,
-                        const fields& arguments, const char* verb, time_point deadline,
+                        const fields& arguments, const char* verb, const net::patience& until,
                         spi::completion<T> done, Read read) {
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> words(arguments.begin(), arguments.end());
   const time_point sent = runtime_->now();
   topology_->run(
-      lane_of(resource), what, key_words, words, deadline,
+      lane_of(resource), what, key_words, words, until,
       [self = shared_from_this(), verb, sent, at = lane_of(resource), name = resource.name,
        done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
         if (!answer) return done(tl::unexpected(std::move(answer.error())));
@@ -108,7 +108,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
       {claim->resource.name, format_.fence_key(claim->resource), tombstone_key(*claim)},
       {format_.owner(claim->id), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim)},
-      "attempt", context.deadline, std::move(done),
+      "attempt", context, std::move(done),
       [claim](const script_answer& from) { return outcome_of(from, *claim); });
 }
 
@@ -123,8 +123,7 @@ void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   ask<spi::departure>(
       claim->resource, (*scripts_).*format_.leave, {claim->resource.name, tombstone_key(*claim)},
       {format_.owner(claim->id), milliseconds(remember), format_.channel(claim->resource.name)},
-      "leave", context.deadline, std::move(done),
-      [](const script_answer& from) -> result<spi::departure> {
+      "leave", context, std::move(done), [](const script_answer& from) -> result<spi::departure> {
         return static_cast<spi::departure>(from.kind);
       });
 }
@@ -141,10 +140,12 @@ void foreign_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_cont
     const std::vector<std::string_view> argument_words(words.begin(), words.end());
     all->missing.fetch_add(1, std::memory_order_relaxed);
     topology_->run(lane_of(claim.resource), (*scripts_).*format_.renew, key_words, argument_words,
-                   context.deadline, [all, i](const result<reply>& answer) {
+                   context, [all, i](const result<reply>& answer) {
                      if (answer && !answer->elements.empty()) {
                        const auto at = to_server_time(answer->elements[0].integer);
                        all->answers[i] = renewal_of(answer->elements, 1, at);
+                     } else {
+                       all->answers[i].why = answer ? answer->text : answer.error().detail;
                      }
                      all->arrived();
                    });
@@ -163,7 +164,7 @@ void foreign_store::inspect(const spi::resource_id& resource, const spi::op_cont
   if (!resource.space.empty()) return done(unsupported("namespaces"));
   ask<spi::resource_state>(
       resource, (*scripts_).*format_.inspect, {resource.name, format_.fence_key(resource)}, {},
-      "inspect", context.deadline, std::move(done),
+      "inspect", context, std::move(done),
       [dialect = format_.dialect](const script_answer& from) -> result<spi::resource_state> {
         if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
         spi::resource_state state;
@@ -208,7 +209,7 @@ result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(const spi:
 
 void foreign_store::probe(const spi::op_context& context,
                           spi::completion<std::vector<spi::check>> done) {
-  doctor::start(runtime_, topology_, context.deadline, std::move(done));
+  doctor::start(runtime_, topology_, context, std::move(done));
 }
 
 }  // namespace holdfast::redis

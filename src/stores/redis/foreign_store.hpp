@@ -69,8 +69,8 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
 
   template <class T, class Read>
   void ask(const spi::resource_id& resource, const script& what, const fields& keys,
-           const fields& arguments, const char* verb, time_point deadline, spi::completion<T> done,
-           Read read);
+           const fields& arguments, const char* verb, const net::patience& until,
+           spi::completion<T> done, Read read);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;

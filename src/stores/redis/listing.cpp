@@ -16,19 +16,20 @@ constexpr std::size_t keys_in_a_call = 100;
 }  // namespace
 
 listing::listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                 spi::resource_id what, time_point deadline, spi::completion<summaries> done)
+                 spi::resource_id what, const net::patience& until, spi::completion<summaries> done)
     : topology_(std::move(servers)),
       scripts_(std::move(with)),
       what_(std::move(what)),
       pattern_(state_pattern(what_.space, what_.name)),
-      deadline_(deadline),
+      until_(until),
       done_(std::move(done)) {}
 
 void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                    spi::resource_id what, time_point deadline, spi::completion<summaries> done) {
+                    spi::resource_id what, const net::patience& until,
+                    spi::completion<summaries> done) {
   const std::shared_ptr<listing> made(
-      new listing(std::move(servers), std::move(with), std::move(what), deadline, std::move(done)));
-  made->topology_->ready(deadline, [made](const result<void>& known) {
+      new listing(std::move(servers), std::move(with), std::move(what), until, std::move(done)));
+  made->topology_->ready(until, [made](const result<void>& known) {
     if (!known) return made->fail(known.error());
     made->nodes_ = made->topology_->nodes();
     made->scan();
@@ -40,7 +41,7 @@ void listing::fail(error why) { done_(tl::unexpected(std::move(why))); }
 void listing::scan() {
   if (nodes_.empty()) return finish();
   nodes_.back()->send(
-      command{"SCAN", cursor_, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
+      command{"SCAN", cursor_, "MATCH", pattern_, "COUNT", "1000"}, until_,
       [self = shared_from_this()](const result<reply>& answer) { self->scanned(answer); });
 }
 
@@ -80,7 +81,7 @@ void listing::count() {
   for (auto& [which, keys] : calls) {
     std::vector<std::string_view> words(keys.begin(), keys.end());
     words.push_back(observed_key(which));
-    topology_->run(which, scripts_->list, words, {}, deadline_,
+    topology_->run(which, scripts_->list, words, {}, until_,
                    [self = shared_from_this(), keys](const result<reply>& answer) {
                      self->counted(keys, answer);
                    });

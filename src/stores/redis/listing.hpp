@@ -29,11 +29,12 @@ class listing : public std::enable_shared_from_this<listing> {
   using summaries = std::vector<spi::resource_summary>;
   // `what`: namespace, and the beginning of the names.
   static void start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                    spi::resource_id what, time_point deadline, spi::completion<summaries> done);
+                    spi::resource_id what, const net::patience& until,
+                    spi::completion<summaries> done);
 
  private:
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-          spi::resource_id what, time_point deadline, spi::completion<summaries> done);
+          spi::resource_id what, const net::patience& until, spi::completion<summaries> done);
 
   // Keys that are found before their lanes are asked.
   static constexpr std::size_t keys_at_once = 20'000;
@@ -50,7 +51,7 @@ class listing : public std::enable_shared_from_this<listing> {
   const std::shared_ptr<const scripts> scripts_;
   const spi::resource_id what_;
   const std::string pattern_;
-  const time_point deadline_;
+  const net::patience until_;
   spi::completion<summaries> done_;
   std::vector<std::shared_ptr<node>> nodes_;  // still to be scanned
   std::string cursor_ = "0";

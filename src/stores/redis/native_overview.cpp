@@ -39,7 +39,7 @@ result<seen> seen_of(const script_answer& from) {
 
 void native_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                            spi::completion<spi::resource_state> done) {
-  ask<spi::resource_state>(place_of(resource), scripts_->inspect, {}, "inspect", context.deadline,
+  ask<spi::resource_state>(place_of(resource), scripts_->inspect, {}, "inspect", context,
                            std::move(done),
                            [](const script_answer& from) -> result<spi::resource_state> {
                              auto found = seen_of(from);
@@ -57,7 +57,7 @@ void native_store::inspect(const spi::resource_id& resource, const spi::op_conte
 void native_store::list(const std::string& space, const std::string& prefix,
                         const spi::op_context& context,
                         spi::completion<std::vector<spi::resource_summary>> done) {
-  listing::start(topology_, scripts_, {space, prefix}, context.deadline, std::move(done));
+  listing::start(topology_, scripts_, {space, prefix}, context, std::move(done));
 }
 
 // The server knows claims by their ids, people by a hash of them: one of them is looked up first.
@@ -65,14 +65,14 @@ void native_store::revoke(const spi::resource_id& resource, spi::revocation how,
                           const std::string& claim, const spi::op_context& context,
                           spi::completion<std::vector<spi::holder>> done) {
   const place where = place_of(resource);
-  if (claim.empty()) return send_revoke(where, how, {}, context.deadline, std::move(done));
+  if (claim.empty()) return send_revoke(where, how, {}, context, std::move(done));
   ask<std::vector<spi::claim_id>>(
-      where, scripts_->inspect, {}, "inspect", context.deadline,
-      [self = shared_from_this(), where, how, deadline = context.deadline,
+      where, scripts_->inspect, {}, "inspect", context,
+      [self = shared_from_this(), where, how, until = net::patience(context),
        done = std::move(done)](result<std::vector<spi::claim_id>> those) mutable {
         if (!those) return done(tl::unexpected(std::move(those.error())));
         if (those->empty()) return done(std::vector<spi::holder>{});
-        self->send_revoke(where, how, *those, deadline, std::move(done));
+        self->send_revoke(where, how, *those, until, std::move(done));
       },
       [claim](const script_answer& from) -> result<std::vector<spi::claim_id>> {
         const auto found = seen_of(from);
@@ -86,11 +86,11 @@ void native_store::revoke(const spi::resource_id& resource, spi::revocation how,
 }
 
 void native_store::send_revoke(const place& where, spi::revocation how,
-                               const std::vector<spi::claim_id>& those, time_point deadline,
+                               const std::vector<spi::claim_id>& those, const net::patience& until,
                                spi::completion<std::vector<spi::holder>> done) {
   fields words{how == spi::revocation::force ? "1" : "0"};
   for (const spi::claim_id& id : those) words.push_back(text_of(id));
-  ask<std::vector<spi::holder>>(where, scripts_->revoke, words, "revoke", deadline, std::move(done),
+  ask<std::vector<spi::holder>>(where, scripts_->revoke, words, "revoke", until, std::move(done),
                                 [](const script_answer& from) -> result<std::vector<spi::holder>> {
                                   if (from.kind < 0) {
                                     return tl::unexpected(refusal_of(from, nullptr));
@@ -111,9 +111,9 @@ result<std::unique_ptr<spi::subscription>> native_store::observe(
 }
 
 void native_store::send_latch(const spi::resource_id& resource, const fields& arguments,
-                              const char* verb, time_point deadline,
+                              const char* verb, const net::patience& until,
                               spi::completion<spi::latch_state> done) {
-  ask<spi::latch_state>(place_of(resource), scripts_->latch, arguments, verb, deadline,
+  ask<spi::latch_state>(place_of(resource), scripts_->latch, arguments, verb, until,
                         std::move(done), [](const script_answer& from) -> result<spi::latch_state> {
                           if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
                           spi::latch_state state;
@@ -138,12 +138,12 @@ void native_store::change_latch(const spi::resource_id& resource, const spi::lat
   const bool set = change.what == spi::latch_change::kind::set;
   send_latch(resource,
              {set ? "s" : "d", count, text_of(change.id), micro, place_of(resource).written},
-             set ? "latch set" : "latch down", context.deadline, std::move(done));
+             set ? "latch set" : "latch down", context, std::move(done));
 }
 
 void native_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
                               spi::completion<spi::latch_state> done) {
-  send_latch(resource, {"r", "0", "", "0", ""}, "latch count", context.deadline, std::move(done));
+  send_latch(resource, {"r", "0", "", "0", ""}, "latch count", context, std::move(done));
 }
 
 result<std::unique_ptr<spi::subscription>> native_store::watch_latch(
@@ -154,7 +154,7 @@ result<std::unique_ptr<spi::subscription>> native_store::watch_latch(
 
 void native_store::probe(const spi::op_context& context,
                          spi::completion<std::vector<spi::check>> done) {
-  doctor::start(runtime_, topology_, context.deadline, std::move(done));
+  doctor::start(runtime_, topology_, context, std::move(done));
 }
 
 }  // namespace holdfast::redis

@@ -47,6 +47,11 @@ error native_store::refused(const reply& answer, const char* verb, lane at) cons
   return to_error(answer, verb, topology_->where(at), {"~holdfast:*", "&holdfast:*"});
 }
 
+std::string native_store::why_not(const result<reply>& answer, const char* verb, lane at) const {
+  if (!answer) return answer.error().detail;
+  return answer->is_error() ? refused(*answer, verb, at).detail : "an answer of another version";
+}
+
 void native_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
@@ -54,27 +59,27 @@ void native_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   // time: mostly it is free.
   const bool reachable =
       board_->connect(where.lane, claim->id, std::move(wakeup)) || !claim->queued;
-  send_attempt(where, claim, reachable ? queueing::allowed : queueing::forbidden, context.deadline,
+  send_attempt(where, claim, reachable ? queueing::allowed : queueing::forbidden, context,
                std::move(done));
 }
 
 void native_store::send_attempt(const place& where, const spi::claim_ptr& claim, queueing how,
-                                time_point deadline, spi::completion<spi::outcome> done) {
-  const std::string bytes = claim_bytes(*claim, sender_, how, times_.latest(deadline));
+                                const net::patience& until, spi::completion<spi::outcome> done) {
+  const std::string bytes = claim_bytes(*claim, sender_, how, times_.latest(until.deadline));
   const std::array<std::string_view, 2> arguments{bytes, where.written};
   ask_for(
       where, scripts_->attempt, std::span(arguments).first(where.written.empty() ? 1 : 2),
-      "attempt", deadline,
-      [self = shared_from_this(), claim, how, deadline, at = where.lane,
+      "attempt", until,
+      [self = shared_from_this(), claim, how, until, at = where.lane,
        done = std::move(done)](const result<script_answer>& found) mutable {
         auto answer = found ? outcome_of(*found, *claim)
                             : result<spi::outcome>(tl::unexpected(found.error()));
         const bool unknown =
             !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
-        if (unknown) self->board_->attempt_lost(at, claim->id);
+        if (unknown && !answer.error().unsent) self->board_->attempt_lost(at, claim->id);
         const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
         if (blocked != nullptr && claim->queued && how == queueing::forbidden && !blocked->queued) {
-          return self->queue_when_open(claim, deadline, std::move(done));
+          return self->queue_when_open(claim, until, std::move(done));
         }
         const bool turned_away = blocked != nullptr && !claim->queued;
         if (turned_away || (!answer && !unknown)) self->board_->disconnect(at, claim->id);
@@ -82,18 +87,18 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
       });
 }
 
-void native_store::queue_when_open(const spi::claim_ptr& claim, time_point deadline,
+void native_store::queue_when_open(const spi::claim_ptr& claim, const net::patience& until,
                                    spi::completion<spi::outcome> done) {
   const lane where = lane_of(claim->resource);
-  board_->when_open(where, deadline,
-                    [self = shared_from_this(), claim, where, deadline,
+  board_->when_open(where, until.deadline,
+                    [self = shared_from_this(), claim, where, until,
                      done = std::move(done)](const result<void>& open) mutable {
                       if (!open) return done(tl::unexpected(open.error()));
                       if (!self->board_->connected(where, claim->id)) {
                         return done(failure(errc::unavailable, "left before it was in line"));
                       }
-                      self->send_attempt(place_of(claim->resource), claim, queueing::allowed,
-                                         deadline, std::move(done));
+                      self->send_attempt(place_of(claim->resource), claim, queueing::allowed, until,
+                                         std::move(done));
                     });
 }
 
@@ -114,7 +119,7 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   const std::array<std::string_view, 3> arguments{bytes, remember, where.written};
   const bool in_full = *remember != '\0' || !where.written.empty();
   ask<spi::departure>(where, scripts_->leave, std::span(arguments).first(in_full ? 3 : 1), "leave",
-                      context.deadline, std::move(done),
+                      context, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {
                         // A foreign value: whatever was there of ours is not any more.
                         if (from.kind < 0) return spi::departure::gone;
@@ -163,6 +168,9 @@ void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
                              self->board_->claim_over(here, ids[i]);
                            }
                          }
+                       } else {
+                         const std::string why = self->why_not(answer, "renew", here);
+                         for (const std::size_t i : part) all->answers[i].why = why;
                        }
                        all->arrived();
                      });
@@ -176,7 +184,7 @@ void native_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
   const place where = place_of(claim->resource);
   const std::string bytes = claim_bytes(*claim, sender_, queueing::allowed, std::nullopt);
   const std::string mode = std::to_string(static_cast<int>(to));
-  ask<spi::granted>(where, scripts_->change, fields{bytes, mode}, "change", context.deadline,
+  ask<spi::granted>(where, scripts_->change, fields{bytes, mode}, "change", context,
                     std::move(done), [claim](const script_answer& from) -> result<spi::granted> {
                       if (from.kind < 0) return tl::unexpected(refusal_of(from, claim.get()));
                       return granted_of(from, 2);

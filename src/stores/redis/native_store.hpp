@@ -77,20 +77,21 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
   // the call.
   template <class Finish>
   void ask_for(const place& where, const script& what, std::span<const std::string_view> arguments,
-               const char* verb, time_point deadline, Finish finish);
+               const char* verb, const net::patience& until, Finish finish);
   // The same, and completes with what `read` makes of the answer.
   template <class T, class Read>
   void ask(const place& where, const script& what, std::span<const std::string_view> arguments,
-           const char* verb, time_point deadline, spi::completion<T> done, Read read);
+           const char* verb, const net::patience& until, spi::completion<T> done, Read read);
   [[nodiscard]] error refused(const reply& answer, const char* verb, lane at) const;
+  [[nodiscard]] std::string why_not(const result<reply>& answer, const char* verb, lane at) const;
   void send_attempt(const place& where, const spi::claim_ptr& claim, queueing how,
-                    time_point deadline, spi::completion<spi::outcome> done);
-  void queue_when_open(const spi::claim_ptr& claim, time_point deadline,
+                    const net::patience& until, spi::completion<spi::outcome> done);
+  void queue_when_open(const spi::claim_ptr& claim, const net::patience& until,
                        spi::completion<spi::outcome> done);
   void send_revoke(const place& where, spi::revocation how, const std::vector<spi::claim_id>& those,
-                   time_point deadline, spi::completion<std::vector<spi::holder>> done);
+                   const net::patience& until, spi::completion<std::vector<spi::holder>> done);
   void send_latch(const spi::resource_id& resource, const fields& arguments, const char* verb,
-                  time_point deadline, spi::completion<spi::latch_state> done);
+                  const net::patience& until, spi::completion<spi::latch_state> done);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;

@@ -25,12 +25,12 @@ class node {
 
   // By hash, in full where the server does not know it. Error replies are replies.
   void run(lane which, const script& what, std::span<const std::string_view> keys,
-           std::span<const std::string_view> arguments, time_point deadline,
+           std::span<const std::string_view> arguments, const net::patience& until,
            spi::completion<reply> done);
   // A command that script::by_hash() made. NOSCRIPT is a reply; sent again, it goes in full.
-  void run(lane which, const script& what, const command& by_hash, time_point deadline,
+  void run(lane which, const script& what, const command& by_hash, const net::patience& until,
            spi::completion<reply> done);
-  void send(const command& what, time_point deadline, spi::completion<reply> done);
+  void send(const command& what, const net::patience& until, spi::completion<reply> done);
   result<std::unique_ptr<spi::subscription>> listen(const channel_id& channel,
                                                     std::weak_ptr<channel_listener> listener);
 

@@ -1,6 +1,7 @@
 // See the header.
 #include "stores/redis/open_redis.hpp"
 
+#include "net/time_option.hpp"
 #include "stores/redis/foreign_store.hpp"
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/topology/open_topology.hpp"
@@ -114,12 +115,9 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host,
   if (!tls) return tl::unexpected(std::move(tls.error()));
   options.tls = *std::move(tls);
   options.name = "holdfast";
-  using std::chrono::milliseconds;
-  using std::chrono::seconds;
-  const auto limit =
-      time_option(url, "connect_timeout", options.connect_limit, milliseconds(1), seconds(60));
+  const auto limit = net::connect_timeout(url);
   if (!limit) return tl::unexpected(limit.error());
-  options.connect_limit = *limit;
+  options.connect_limit = limit->value_or(options.connect_limit);
   const auto replicas = replicas_of(url);
   if (!replicas) return tl::unexpected(replicas.error());
   options.wait_replicas = *replicas;

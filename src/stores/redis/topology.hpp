@@ -19,7 +19,7 @@
 
 namespace holdfast::redis {
 
-// Thread-safe. Completions are called exactly once, by the deadline, under no lock.
+// Thread-safe. Completions are called exactly once, by the until, under no lock.
 class topology {
  public:
   virtual ~topology() = default;
@@ -28,10 +28,10 @@ class topology {
   // are dealt with here; others are replies. Scripts of one lane are executed in the order of the
   // calls, unless one was answered with unavailable.
   virtual void run(lane which, const script& what, std::span<const std::string_view> keys,
-                   std::span<const std::string_view> arguments, time_point deadline,
+                   std::span<const std::string_view> arguments, const net::patience& until,
                    spi::completion<reply> done) = 0;
   // One command to the lane's node; its keys, if any, are the lane's.
-  virtual void send(lane which, const command& what, time_point deadline,
+  virtual void send(lane which, const command& what, const net::patience& until,
                     spi::completion<reply> done) = 0;
   // Listens at the lane's node, whichever that becomes: a change is an interruption and a new
   // confirmation.
@@ -39,7 +39,7 @@ class topology {
       lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) = 0;
 
   // Once nodes() are known. unavailable: not by the deadline.
-  virtual void ready(time_point, spi::completion<void> done) { done({}); }
+  virtual void ready(const net::patience&, spi::completion<void> done) { done({}); }
 
   // What the channels are; fixed for the topology's life.
   [[nodiscard]] virtual channel_id::flavour flavour() const noexcept = 0;
@@ -60,12 +60,13 @@ class single_server final : public topology {
   explicit single_server(std::shared_ptr<node> only) : node_(std::move(only)) {}
 
   void run(lane which, const script& what, std::span<const std::string_view> keys,
-           std::span<const std::string_view> arguments, time_point deadline,
+           std::span<const std::string_view> arguments, const net::patience& until,
            spi::completion<reply> done) override {
-    node_->run(which, what, keys, arguments, deadline, std::move(done));
+    node_->run(which, what, keys, arguments, until, std::move(done));
   }
-  void send(lane, const command& what, time_point deadline, spi::completion<reply> done) override {
-    node_->send(what, deadline, std::move(done));
+  void send(lane, const command& what, const net::patience& until,
+            spi::completion<reply> done) override {
+    node_->send(what, until, std::move(done));
   }
   result<std::unique_ptr<spi::subscription>> listen(
       lane, const std::string& channel, std::weak_ptr<channel_listener> listener) override {

@@ -52,7 +52,7 @@ void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
   const std::array<std::string_view, 3> keys{where.state, mark, born};
   const std::array<std::string_view, 5> words{bytes, where.written, wish, longest_, keeps_};
   const time_point sent = runtime_->now();
-  topology_->run(where.lane, scripts_->vote, keys, words, context.deadline,
+  topology_->run(where.lane, scripts_->vote, keys, words, context,
                  [self = shared_from_this(), claim, sent,
                   done = std::move(done)](result<reply> answer) mutable {
                    auto outcome = self->vote_of(*claim, sent, answer);

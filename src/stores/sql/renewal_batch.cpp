@@ -19,6 +19,7 @@ void renewal_batch::take(const std::vector<std::size_t>& part,
     } else {
       ++failed_;
       why_ = given.error();
+      for (const std::size_t i : part) answers_[i].why = why_.detail;
     }
     if (--open_ > 0) return;
     none = failed_ == parts_;

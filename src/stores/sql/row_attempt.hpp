@@ -38,7 +38,7 @@ void row_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeu
   what->claim = std::move(claim);
   what->wakeup = std::move(wakeup);
   what->sent = reactor_->now();
-  what->deadline = context.deadline;
+  what->until = context;
   what->done = std::move(done);
   {
     const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ void row_store<Engine>::confirm(const std::shared_ptr<wish>& what,
   arguments with;
   with.bytes(sql::bytes_of(what->claim->id)).home();
   holder->over->send(
-      statement::row_beat, std::move(with), what->deadline,
+      statement::row_beat, std::move(with), what->until,
       [self = own(), what](const result<sql::rows>& said) {
         if (!said) return self->finish(what, tl::unexpected(said.error()));
         const auto answer = sql::to_renewals(*said, 1);
@@ -87,10 +87,10 @@ void row_store<Engine>::take(const std::shared_ptr<wish>& what) {
     with.number(static_cast<std::int64_t>(what->claim->mode));
     with.number(std::max(what->claim->fence_block, 1U)).home();
     if constexpr (!Engine::calls_end_transactions) {
-      in->over->send(statement::begin, {}, what->deadline, [](const result<sql::rows>&) {});
+      in->over->send(statement::begin, {}, what->until, [](const result<sql::rows>&) {});
     }
     in->over->send(
-        statement::row_take, std::move(with), what->deadline,
+        statement::row_take, std::move(with), what->until,
         [self, what, in](result<sql::rows> said) { self->took(what, in, std::move(said)); });
   });
 }
@@ -105,6 +105,7 @@ void row_store<Engine>::took(const std::shared_ptr<wish>& what, const std::share
     return finish(what, said ? failure(errc::unavailable, "the answer is not one of this version's")
                              : result<spi::outcome>(tl::unexpected(std::move(said.error()))));
   }
+  what->heard = true;
   sql::words line(said->front());
   const std::string_view kind = line.word();
   if (kind == "g") {
@@ -123,7 +124,7 @@ void row_store<Engine>::record(const std::shared_ptr<wish>& what, const std::sha
   add_rest(with, *what->claim);
   with.number(life).number(at_least);
   desk_->send(
-      statement::row_record, std::move(with), what->deadline,
+      statement::row_record, std::move(with), what->until,
       [self = own(), what, in, life](result<sql::rows> said) {
         auto answer = said && said->size() == 1 && said->front() != "b"
                           ? sql::to_outcome(*said)
@@ -155,7 +156,7 @@ template <class Engine>
 void row_store<Engine>::make_row(const std::shared_ptr<wish>& what) {
   arguments with;
   with.bytes(sql::key_of(what->claim->resource));
-  desk_->send(statement::row_make, std::move(with), what->deadline,
+  desk_->send(statement::row_make, std::move(with), what->until,
               [self = own(), what](const result<sql::rows>& said) {
                 if (!said) return self->finish(what, tl::unexpected(said.error()));
                 const bool made = said->size() == 1 && said->front() == "m";
@@ -170,7 +171,7 @@ void row_store<Engine>::stand_in_line(const std::shared_ptr<wish>& what) {
   arguments with = description(*what->claim, hearing_->process());
   with.flag(what->claim->queued);
   add_rest(with, *what->claim);
-  desk_->send(statement::row_queue, std::move(with), what->deadline,
+  desk_->send(statement::row_queue, std::move(with), what->until,
               [self = own(), what](const result<sql::rows>& said) {
                 if (!said) return self->finish(what, tl::unexpected(said.error()));
                 const bool fresh = said->size() == 1 && said->front().ends_with(" new");
@@ -181,6 +182,7 @@ void row_store<Engine>::stand_in_line(const std::shared_ptr<wish>& what) {
 
 template <class Engine>
 void row_store<Engine>::finish(const std::shared_ptr<wish>& what, result<spi::outcome> answer) {
+  if (!answer && what->heard) answer.error().unsent = false;
   if (is_turned_away(answer)) hearing_->bells().remove(what->claim->id);
   std::vector<spi::task> after;
   {

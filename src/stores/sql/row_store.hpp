@@ -65,8 +65,9 @@ class row_store final : public tied_store<Engine> {
     spi::claim_ptr claim;
     std::shared_ptr<spi::wakeup> wakeup;
     time_point sent;
-    time_point deadline;
+    net::patience until;
     int tries = 0;
+    bool heard = false;  // some step was answered: something of it may be there
     spi::completion<spi::outcome> done;
     std::vector<spi::task> after;  // guarded by mutex_
   };
@@ -172,7 +173,7 @@ void row_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& conte
   }
   arguments with;
   with.bytes(sql::key_of(claim->resource)).bytes(sql::bytes_of(claim->id));
-  desk_->send(statement::row_leave, std::move(with), context.deadline,
+  desk_->send(statement::row_leave, std::move(with), context,
               [finish = std::move(finish)](const result<sql::rows>& said) mutable {
                 finish(departure_of(said));
               });
@@ -312,6 +313,8 @@ void row_store<Engine>::beat(const std::shared_ptr<roll>& all, std::size_t index
                      } else if (answer->front().state == spi::hold_state::lost) {
                        self->let_go(all->claims[index]->id);
                      }
+                   } else {
+                     all->answers[index].why = answer.error().detail;
                    }
                    self->arrived(*all);
                  });
@@ -334,6 +337,9 @@ void row_store<Engine>::refresh(const std::shared_ptr<roll>& all, std::vector<st
                 const auto answers =
                     said ? sql::to_renewals(*said, part.size())
                          : result<std::vector<spi::renewal>>(tl::unexpected(said.error()));
+                for (std::size_t i = 0; !answers && i < part.size(); ++i) {
+                  all->answers[part[i]].why = answers.error().detail;
+                }
                 for (std::size_t i = 0; answers && i < part.size(); ++i) {
                   all->answers[part[i]] = (*answers)[i];
                   if ((*said)[i].starts_with("w ") && (*said)[i].ends_with(" 1")) {

@@ -94,7 +94,7 @@ void server_store<Engine>::ask(connection& over, statement which, arguments&& wi
                                const spi::op_context& context, spi::completion<T> done,
                                Convert convert) {
   if (!usable()) return done(refusal());
-  over.send(which, std::move(with), context.deadline,
+  over.send(which, std::move(with), context,
             [done = std::move(done), convert](result<sql::rows> said) mutable {
               if (!said) return done(tl::unexpected(std::move(said.error())));
               done(convert(*said));
@@ -121,10 +121,10 @@ void server_store<Engine>::probe(const spi::op_context& context,
   if (!usable()) return done(refusal());
   // The deadline is the caller's; what is left after the wait for wake-ups is for the questions.
   const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
-  hearing_->when_open(half, [self = this->shared_from_this(), deadline = context.deadline,
+  hearing_->when_open(half, [self = this->shared_from_this(), until = net::patience(context),
                              done = std::move(done)](const result<void>& open) mutable {
     self->desk_->send(
-        statement::examine, {}, deadline,
+        statement::examine, {}, until,
         [self, hears = open.has_value(), done = std::move(done)](result<sql::rows> said) mutable {
           if (!said) return done(refused(said.error(), *self->options_));
           done(examined(*said, *self->options_, hears));

@@ -158,7 +158,7 @@ void session_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::w
   hearing_->bells().hang(claim->id, wakeup);
   arguments with = attempt_of(sql::key_of(claim->resource), *claim, hearing_->process());
   const time_point sent = reactor_->now();
-  carrier_->send(statement::session_attempt, std::move(with), context.deadline,
+  carrier_->send(statement::session_attempt, std::move(with), context,
                  [self = own(), claim, wakeup = std::move(wakeup), sent,
                   done = std::move(done)](result<sql::rows> said) mutable {
                    if (said) return self->granted(claim, wakeup, sent, *said, std::move(done));
@@ -192,7 +192,7 @@ void session_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& c
   arguments with;
   with.bytes(sql::key_of(claim->resource)).bytes(sql::bytes_of(claim->id)).number(0).home();
   carrier_->send(
-      statement::session_leave, std::move(with), context.deadline,
+      statement::session_leave, std::move(with), context,
       [self = own(), id = claim->id, done = std::move(done)](result<sql::rows> said) mutable {
         self->ties_->untie(id);
         self->hearing_->bells().remove(id);

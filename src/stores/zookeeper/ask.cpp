@@ -24,20 +24,20 @@ error refusal(const char* doing, const std::string& path, code what) {
   }
 }
 
-task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, time_point deadline,
+task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, net::patience until,
                             std::int64_t only_in) {
   std::vector<question> batch;
   batch.push_back(std::move(what));
-  replies answers = co_await asking(std::move(whom), std::move(batch), deadline, only_in);
+  replies answers = co_await asking(std::move(whom), std::move(batch), until, only_in);
   co_return std::move(answers.front());
 }
 
 task<result<void>> make_containers(std::shared_ptr<session> whom, std::string path, openness acl,
-                                   time_point deadline) {
+                                   net::patience until) {
   std::string next = path;
   for (int round = 0; round < container_rounds; ++round) {
     question create{make_create(next, {}, node_kind::container, acl), nullptr, {}};
-    const result<reply> made = co_await ask_one(whom, std::move(create), deadline);
+    const result<reply> made = co_await ask_one(whom, std::move(create), until);
     if (!made) co_return tl::unexpected(made.error());
     const code answer = made->code;
     if (answer == code::ok || answer == code::node_exists) {

@@ -22,11 +22,11 @@ using replies = std::vector<result<reply>>;
 // To be awaited at once. The answers come in the order of the questions.
 class asking final : public asker {
  public:
-  asking(std::shared_ptr<session> whom, std::vector<question> batch, time_point deadline,
+  asking(std::shared_ptr<session> whom, std::vector<question> batch, net::patience until,
          std::int64_t only_in = 0)
       : whom_(std::move(whom)),
         batch_(std::move(batch)),
-        deadline_(deadline),
+        until_(until),
         only_in_(only_in),
         answers_(batch_.size(), result<reply>(failure(errc::unavailable))),
         left_(batch_.size() + 1) {}
@@ -34,7 +34,7 @@ class asking final : public asker {
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> then) {
     then_ = then;
-    whom_->ask(std::move(batch_), only_in_, deadline_, *this);
+    whom_->ask(std::move(batch_), only_in_, until_, *this);
     return left_.fetch_sub(1) != 1;  // else all is answered already: go on here
   }
   replies await_resume() { return std::move(answers_); }
@@ -47,7 +47,7 @@ class asking final : public asker {
  private:
   const std::shared_ptr<session> whom_;
   std::vector<question> batch_;
-  const time_point deadline_;
+  const net::patience until_;
   const std::int64_t only_in_;
   replies answers_;
   std::atomic<std::size_t> left_;
@@ -55,13 +55,13 @@ class asking final : public asker {
 };
 
 // One question.
-task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, time_point deadline,
+task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, net::patience until,
                             std::int64_t only_in = 0);
 
 // Makes a node and what is above it, as containers: the server removes them some time after they
 // became empty. Succeeds where it is there already.
 task<result<void>> make_containers(std::shared_ptr<session> whom, std::string path, openness acl,
-                                   time_point deadline);
+                                   net::patience until);
 
 // What a code that was not expected means to the user.
 error refusal(const char* doing, const std::string& path, code what);

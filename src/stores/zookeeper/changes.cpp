@@ -9,7 +9,7 @@ namespace holdfast::zookeeper {
 // Replaces our node by one of another kind at the same place. The old node's data is changed before
 // it is removed: whoever watches it must look at the line, not take its end for the end of a hold.
 task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim_kind to,
-                                           time_point deadline) {
+                                           net::patience until) {
   const auto known = parse_node(which->node);
   if (!known) co_return failure(errc::lost, "not held any more");
   const std::string name = prefix_of(which->claim->id, to) + sequence_text(known->sequence);
@@ -27,7 +27,7 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
     owner = which->owner;
   }
   question step{make_multi(parts), nullptr, {}};
-  const result<reply> answer = co_await ask_one(which->life, std::move(step), deadline, owner);
+  const result<reply> answer = co_await ask_one(which->life, std::move(step), until, owner);
   if (!answer) co_return tl::unexpected(answer.error());
   const auto outcome = read_multi(answer->body);
   const bool done = answer->code == code::ok && outcome && outcome->failed == code::ok &&
@@ -53,9 +53,9 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
 }
 
 task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr which,
-                                                        spi::mode to, time_point deadline) {
+                                                        spi::mode to, net::patience until) {
   if (which->uncertain) {  // an earlier change was not answered
-    const result<void> known = co_await recover(self, which, deadline);
+    const result<void> known = co_await recover(self, which, until);
     if (!known) co_return tl::unexpected(known.error());
     const lock_guard lock(self->mutex_);
     which->expects_end = false;
@@ -71,14 +71,14 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
   const bool reads = which->kind == claim_kind::reader;
   const bool wants_reader = to == spi::mode::shared;
   if (reads != wants_reader && wants_reader) {
-    const result<void> done = co_await rename(self, which, claim_kind::reader, deadline);
+    const result<void> done = co_await rename(self, which, claim_kind::reader, until);
     if (!done) co_return tl::unexpected(done.error());
   } else if (reads != wants_reader) {
     // Readers that hold are readers with no writer before them; ours would be such a writer to all
     // that come from now on. Those who came just before are seen afterwards.
     for (const bool changed : {false, true}) {
       const result<children> around =
-          co_await list_children(which->life, which->path, freshness::of_now, deadline);
+          co_await list_children(which->life, which->path, freshness::of_now, until);
       if (!around) co_return tl::unexpected(around.error());
       const line order(*around);
       std::size_t others = 0;
@@ -88,12 +88,12 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
         ++others;
       }
       if (others > 0 && changed) {
-        const result<void> back = co_await rename(self, which, claim_kind::reader, deadline);
+        const result<void> back = co_await rename(self, which, claim_kind::reader, until);
         if (!back) co_return tl::unexpected(back.error());
       }
       if (others > 0) co_return failure(errc::would_deadlock, "other readers hold it");
       if (changed) break;
-      const result<void> done = co_await rename(self, which, claim_kind::writer, deadline);
+      const result<void> done = co_await rename(self, which, claim_kind::writer, until);
       if (!done) co_return tl::unexpected(done.error());
     }
   }

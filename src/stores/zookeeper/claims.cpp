@@ -20,7 +20,7 @@ flow zookeeper_store::run(self_ptr self, entry_ptr which) {
   for (;;) {
     bool leaves = false;
     std::optional<entry::change> change;
-    time_point deadline;
+    net::patience until;
     {
       const lock_guard lock(self->mutex_);
       const bool over = which->where == entry::phase::over;
@@ -30,7 +30,7 @@ flow zookeeper_store::run(self_ptr self, entry_ptr which) {
       }
       if (over) break;
       leaves = !which->leaves.empty() || which->ending;
-      deadline = which->deadline;
+      until = which->until;
       if (!leaves && !which->changes.empty()) {
         change = std::move(which->changes.front());
         which->changes.erase(which->changes.begin());
@@ -38,17 +38,17 @@ flow zookeeper_store::run(self_ptr self, entry_ptr which) {
       }
     }
     if (leaves) {
-      const result<spi::departure> left = co_await depart(self, which, deadline);
+      const result<spi::departure> left = co_await depart(self, which, until);
       self->settle_leave(which, left);
     } else if (change) {
-      result<spi::granted> changed = co_await change_mode(self, which, change->to, deadline);
+      result<spi::granted> changed = co_await change_mode(self, which, change->to, until);
       change->done(std::move(changed));
     } else {
       {
         const lock_guard lock(self->mutex_);
         which->expects_end = false;
       }
-      result<spi::outcome> placed = co_await place(self, which, deadline);
+      result<spi::outcome> placed = co_await place(self, which, until);
       self->settle(which, std::move(placed));
     }
   }
@@ -57,20 +57,20 @@ flow zookeeper_store::run(self_ptr self, entry_ptr which) {
 }
 
 task<result<spi::outcome>> zookeeper_store::place(self_ptr self, entry_ptr which,
-                                                  time_point deadline) {
-  if (which->permit()) co_return co_await place_permit(self, which, deadline);
-  co_return co_await place_lock(self, which, deadline);
+                                                  net::patience until) {
+  if (which->permit()) co_return co_await place_permit(self, which, until);
+  co_return co_await place_lock(self, which, until);
 }
 
 // What became of a node whose making was not answered. Synced first: a server to which we moved may
 // be behind the one that made it.
-task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, time_point deadline) {
+task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net::patience until) {
   const std::string leases = which->path + "/" + std::string(leases_folder);
   std::vector<question> batch;
   batch.push_back({make_sync(which->parent), nullptr, {}});
   batch.push_back({make_get_children(which->parent, false), nullptr, {}});
   if (which->permit()) batch.push_back({make_get_children(leases, false), nullptr, {}});
-  const replies answers = co_await asking(which->life, std::move(batch), deadline);
+  const replies answers = co_await asking(which->life, std::move(batch), until);
   std::vector<std::string> found;
   for (std::size_t i = 1; i < answers.size(); ++i) {
     if (!answers[i]) co_return tl::unexpected(answers[i].error());
@@ -89,7 +89,7 @@ task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, time
   std::int64_t created = 0;
   for (const std::string& each : found) {
     question look{make_exists(each, false), nullptr, {}};
-    const result<reply> seen = co_await ask_one(which->life, std::move(look), deadline);
+    const result<reply> seen = co_await ask_one(which->life, std::move(look), until);
     if (!seen) co_return tl::unexpected(seen.error());
     const auto known = read_stat(seen->body);
     if (seen->code != code::ok || !known) continue;
@@ -101,7 +101,7 @@ task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, time
     }
     // Of a session that is over: it will go by itself, but must not stand before us until then.
     question remove{make_remove(each), nullptr, {}};
-    const result<reply> removed = co_await ask_one(which->life, std::move(remove), deadline);
+    const result<reply> removed = co_await ask_one(which->life, std::move(remove), until);
     if (!removed) co_return tl::unexpected(removed.error());
   }
   const lock_guard lock(self->mutex_);
@@ -121,14 +121,14 @@ task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, time
 }
 
 task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr which,
-                                                     time_point deadline) {
+                                                     net::patience until) {
   bool uncertain = false;
   {
     const lock_guard lock(self->mutex_);
     uncertain = which->uncertain;
   }
   if (uncertain) {
-    const result<void> known = co_await recover(self, which, deadline);
+    const result<void> known = co_await recover(self, which, until);
     if (!known) co_return tl::unexpected(known.error());
   }
   std::vector<question> batch;
@@ -143,7 +143,7 @@ task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr wh
     for (const std::string& each : which->leases) batch.push_back({make_remove(each), nullptr, {}});
   }
   if (batch.empty()) co_return spi::departure::gone;
-  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const replies answers = co_await asking(which->life, std::move(batch), until, owner);
   bool removed = false;
   for (const result<reply>& each : answers) {
     if (!each && each.error() == errc::lost) co_return spi::departure::gone;
@@ -171,6 +171,7 @@ void zookeeper_store::settle(const entry_ptr& which, result<spi::outcome> outcom
       which->armed = false;
       const bool definite = outcome.error() != errc::unavailable;
       const bool nothing = which->node.empty() && which->leases.empty() && !which->uncertain;
+      outcome.error().unsent = outcome.error().unsent && nothing;
       if (definite && nothing) {
         forget(which);
       } else if (definite && which->where != entry::phase::held) {

@@ -49,7 +49,7 @@ struct entry {
   // Who waits.
   bool running = false;
   bool dirty = false;
-  time_point deadline{};  // of the latest verb
+  net::patience until{};  // of the latest verb
   std::vector<spi::completion<spi::outcome>> attempts;
   std::vector<spi::completion<spi::departure>> leaves;
   std::vector<change> changes;

@@ -86,12 +86,12 @@ class latch_subscription final : public spi::subscription {
 }  // namespace
 
 task<result<zookeeper_store::count>> zookeeper_store::read_count(self_ptr self, std::string path,
-                                                                 time_point deadline) {
+                                                                 net::patience until) {
   const auto life = self->any_session();
   std::vector<question> batch;
   batch.push_back({make_sync(path), nullptr, {}});
   batch.push_back({make_get_data(node_of(path), false), nullptr, {}});
-  const replies answers = co_await asking(life, std::move(batch), deadline);
+  const replies answers = co_await asking(life, std::move(batch), until);
   const result<reply>& answer = answers[1];
   if (!answer) co_return tl::unexpected(answer.error());
   if (answer->code == code::no_node) co_return count{};
@@ -107,7 +107,7 @@ task<result<zookeeper_store::count>> zookeeper_store::read_count(self_ptr self, 
     co_return failure(errc::name_conflict,
                       "zookeeper: " + node_of(path) + " is not a holdfast latch");
   }
-  const result<std::int64_t> time = co_await server_clock(self, path, deadline);
+  const result<std::int64_t> time = co_await server_clock(self, path, until);
   if (!time) co_return tl::unexpected(time.error());
   known.version = read->stat.version;
   known.life = std::chrono::milliseconds(milliseconds);
@@ -119,7 +119,7 @@ task<result<zookeeper_store::count>> zookeeper_store::read_count(self_ptr self, 
 // Milliseconds of the leader's clock: what it stamps on a node that is made and removed for it.
 // Between two of these our own clock counts on.
 task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::string path,
-                                                         time_point deadline) {
+                                                         net::patience until) {
   const auto life = self->any_session();
   const std::string node = node_of(path) + "/clock";
   const time_point before = self->now();
@@ -132,13 +132,13 @@ task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::str
   }
   question make{
       make_create(node, {}, node_kind::ephemeral_sequential, self->options_->acl), nullptr, {}};
-  const result<reply> made = co_await ask_one(life, std::move(make), deadline);
+  const result<reply> made = co_await ask_one(life, std::move(make), until);
   if (!made) co_return tl::unexpected(made.error());
   if (made->code != code::ok) co_return tl::unexpected(refusal("create", node, made->code));
   const auto stamp = read_created(made->body);
   if (!stamp) co_return tl::unexpected(stamp.error());
   question remove{make_remove(stamp->path), nullptr, {}};
-  const result<reply> removed = co_await ask_one(life, std::move(remove), deadline);
+  const result<reply> removed = co_await ask_one(life, std::move(remove), until);
   if (!removed) co_return tl::unexpected(removed.error());
   const lock_guard lock(self->mutex_);
   self->stamp_ = stamp->stat.changed_at;
@@ -147,17 +147,17 @@ task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::str
 }
 
 task<result<void>> zookeeper_store::clear_latch(self_ptr self, std::string path,
-                                                time_point deadline) {
+                                                net::patience until) {
   const auto life = self->any_session();
   const std::string node = node_of(path);
-  const result<children> marks = co_await list_children(life, node, freshness::any, deadline);
+  const result<children> marks = co_await list_children(life, node, freshness::any, until);
   if (!marks) co_return tl::unexpected(marks.error());
   for (std::size_t from = 0; from < marks->size(); from += clear_batch) {
     std::vector<question> batch;
     for (std::size_t i = from; i < std::min(from + clear_batch, marks->size()); ++i) {
       batch.push_back({make_remove(node + "/" + (*marks)[i]), nullptr, {}});
     }
-    const replies answers = co_await asking(life, std::move(batch), deadline);
+    const replies answers = co_await asking(life, std::move(batch), until);
     for (const result<reply>& each : answers) {
       if (!each) co_return tl::unexpected(each.error());
     }
@@ -167,13 +167,13 @@ task<result<void>> zookeeper_store::clear_latch(self_ptr self, std::string path,
 
 task<result<spi::latch_state>> zookeeper_store::set_count(self_ptr self, std::string path,
                                                           spi::latch_change change,
-                                                          time_point deadline) {
+                                                          net::patience until) {
   const auto life = self->any_session();
   const std::string node = node_of(path);
   const std::string by = spi::to_hex(change.id);
   const std::string data = text_of_count(change.count, change.life, by);
   for (int round = 0; round < change_limit; ++round) {
-    const result<count> known = co_await read_count(self, path, deadline);
+    const result<count> known = co_await read_count(self, path, until);
     if (!known) co_return tl::unexpected(known.error());
     if (known->value && known->set_by == by) co_return spi::latch_state{known->value};
     if (known->value && *known->value > 0) {
@@ -182,17 +182,16 @@ task<result<spi::latch_state>> zookeeper_store::set_count(self_ptr self, std::st
     }
     request write = make_create(node, data, node_kind::persistent, self->options_->acl);
     if (known->version) {
-      const result<void> clear = co_await clear_latch(self, path, deadline);
+      const result<void> clear = co_await clear_latch(self, path, until);
       if (!clear) co_return tl::unexpected(clear.error());
       write = make_set_data(node, data, *known->version);
     }
     question step{std::move(write), nullptr, {}};
-    const result<reply> answer = co_await ask_one(life, std::move(step), deadline);
+    const result<reply> answer = co_await ask_one(life, std::move(step), until);
     if (!answer) co_return tl::unexpected(answer.error());
     if (answer->code == code::ok) co_return spi::latch_state{change.count};
     if (answer->code == code::no_node && !known->version) {
-      const result<void> above =
-          co_await make_containers(life, path, self->options_->acl, deadline);
+      const result<void> above = co_await make_containers(life, path, self->options_->acl, until);
       if (!above) co_return tl::unexpected(above.error());
     } else if (answer->code != code::node_exists && answer->code != code::bad_version &&
                answer->code != code::no_node) {
@@ -204,12 +203,12 @@ task<result<spi::latch_state>> zookeeper_store::set_count(self_ptr self, std::st
 
 task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::string path,
                                                            spi::latch_change change,
-                                                           time_point deadline) {
+                                                           net::patience until) {
   const auto life = self->any_session();
   const std::string node = node_of(path);
   const std::string mark = node + "/" + spi::to_hex(change.id);
   for (int round = 0; round < change_limit; ++round) {
-    const result<count> known = co_await read_count(self, path, deadline);
+    const result<count> known = co_await read_count(self, path, until);
     if (!known) co_return tl::unexpected(known.error());
     if (!known->value) co_return failure(errc::not_held, "the latch is unset");
     const std::uint32_t left = *known->value - std::min(*known->value, change.count);
@@ -218,7 +217,7 @@ task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::s
     parts.push_back(make_set_data(node, data, *known->version));
     parts.push_back(make_create(mark, {}, node_kind::persistent, self->options_->acl));
     question step{make_multi(parts), nullptr, {}};
-    const result<reply> answer = co_await ask_one(life, std::move(step), deadline);
+    const result<reply> answer = co_await ask_one(life, std::move(step), until);
     if (!answer) co_return tl::unexpected(answer.error());
     const auto outcome = read_multi(answer->body);
     const code failed = answer->code != code::ok ? answer->code
@@ -235,14 +234,14 @@ task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::s
 
 // A latch and locks of one name do not meet.
 task<result<void>> zookeeper_store::check_latch(self_ptr self, std::string path,
-                                                time_point deadline) {
+                                                net::patience until) {
   const auto life = self->any_session();
   std::vector<question> batch;
   for (const std::string_view folder : {std::string_view{}, locks_folder, leases_folder}) {
     std::string at = folder.empty() ? path : path + "/" + std::string(folder);
     batch.push_back({make_get_children(at, false), nullptr, {}});
   }
-  const replies answers = co_await asking(life, std::move(batch), deadline);
+  const replies answers = co_await asking(life, std::move(batch), until);
   for (const result<reply>& each : answers) {
     if (!each) co_return tl::unexpected(each.error());
     if (each->code == code::no_node) continue;
@@ -258,27 +257,27 @@ task<result<void>> zookeeper_store::check_latch(self_ptr self, std::string path,
 }
 
 flow zookeeper_store::do_change_latch(self_ptr self, std::string path, spi::latch_change change,
-                                      time_point deadline, spi::completion<spi::latch_state> done) {
-  const result<void> fits = co_await check_latch(self, path, deadline);
+                                      net::patience until, spi::completion<spi::latch_state> done) {
+  const result<void> fits = co_await check_latch(self, path, until);
   if (!fits) {
     done(tl::unexpected(fits.error()));
     co_return;
   }
   if (change.what == spi::latch_change::kind::set) {
-    done(co_await set_count(self, path, change, deadline));
+    done(co_await set_count(self, path, change, until));
   } else {
-    done(co_await count_down(self, path, change, deadline));
+    done(co_await count_down(self, path, change, until));
   }
 }
 
-flow zookeeper_store::do_read_latch(self_ptr self, std::string path, time_point deadline,
+flow zookeeper_store::do_read_latch(self_ptr self, std::string path, net::patience until,
                                     spi::completion<spi::latch_state> done) {
-  const result<void> fits = co_await check_latch(self, path, deadline);
+  const result<void> fits = co_await check_latch(self, path, until);
   if (!fits) {
     done(tl::unexpected(fits.error()));
     co_return;
   }
-  const result<count> known = co_await read_count(self, path, deadline);
+  const result<count> known = co_await read_count(self, path, until);
   if (known) {
     done(spi::latch_state{known->value});
   } else {
@@ -290,15 +289,14 @@ void zookeeper_store::change_latch(const spi::resource_id& resource,
                                    const spi::latch_change& change, const spi::op_context& context,
                                    spi::completion<spi::latch_state> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_change_latch(shared_from_this(), path_of(*options_, resource), change, context.deadline,
+  do_change_latch(shared_from_this(), path_of(*options_, resource), change, context,
                   std::move(done));
 }
 
 void zookeeper_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
                                  spi::completion<spi::latch_state> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_read_latch(shared_from_this(), path_of(*options_, resource), context.deadline,
-                std::move(done));
+  do_read_latch(shared_from_this(), path_of(*options_, resource), context, std::move(done));
 }
 
 // Sent before the caller's next request on the same session, and executed before it: registered.

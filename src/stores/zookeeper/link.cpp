@@ -41,7 +41,12 @@ void link::start(time_point deadline) {
 }
 
 void link::connected(result<std::shared_ptr<net::stream>> made) {
-  if (!made) return fail({made.error().code, "zookeeper " + made.error().detail});
+  if (!made) {
+    const std::string here = where_.text();
+    const std::string& what = made.error().detail;
+    return fail(
+        {made.error().code, "zookeeper " + (what.starts_with(here) ? what : here + ": " + what)});
+  }
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return;

@@ -7,11 +7,11 @@
 namespace holdfast::zookeeper {
 
 task<result<zookeeper_store::children>> zookeeper_store::list_children(
-    std::shared_ptr<session> whom, std::string path, freshness how, time_point deadline) {
+    std::shared_ptr<session> whom, std::string path, freshness how, net::patience until) {
   std::vector<question> batch;
   if (how == freshness::of_now) batch.push_back({make_sync(path), nullptr, {}});
   batch.push_back({make_get_children(path, false), nullptr, {}});
-  const replies answers = co_await asking(std::move(whom), std::move(batch), deadline);
+  const replies answers = co_await asking(std::move(whom), std::move(batch), until);
   const result<reply>& answer = answers.back();
   if (!answers.front()) co_return tl::unexpected(answers.front().error());
   if (!answer) co_return tl::unexpected(answer.error());
@@ -22,9 +22,9 @@ task<result<zookeeper_store::children>> zookeeper_store::list_children(
 
 // For people: who is in the way. Empty if it cannot be told.
 task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std::string path,
-                                              time_point deadline) {
+                                              net::patience until) {
   question look{make_get_data(path, false), nullptr, {}};
-  const result<reply> answer = co_await ask_one(std::move(whom), std::move(look), deadline);
+  const result<reply> answer = co_await ask_one(std::move(whom), std::move(look), until);
   if (!answer || answer->code != code::ok) co_return std::string();
   const auto read = read_data(answer->body);
   co_return read ? payload_in(read->data) : std::string();
@@ -34,20 +34,25 @@ task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std
 // executes a session's requests in order.
 task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, entry_ptr which,
                                                               std::string data,
-                                                              time_point deadline) {
+                                                              net::patience until) {
   const openness acl = self->options_->acl;
   const std::string node = which->parent + "/" + prefix_of(which->claim->id, which->kind);
   for (int round = 0; round < look_limit; ++round) {
+    bool doubted = false;
     {
       const lock_guard lock(self->mutex_);
-      which->uncertain = true;
+      doubted = std::exchange(which->uncertain, true);
     }
     std::vector<question> batch;
     batch.push_back({make_create(node, data, node_kind::ephemeral_sequential, acl), nullptr, {}});
     batch.push_back({make_get_children(which->parent, false), nullptr, {}});
-    const replies answers = co_await asking(which->life, std::move(batch), deadline);
+    const replies answers = co_await asking(which->life, std::move(batch), until);
     const result<reply>& made = answers[0];
-    if (!made && made.error() == errc::unavailable) co_return tl::unexpected(made.error());
+    if (!made && made.error() == errc::unavailable) {
+      const lock_guard lock(self->mutex_);
+      which->uncertain = doubted || !made.error().unsent;
+      co_return tl::unexpected(made.error());
+    }
     const auto node_made = made && made->code == code::ok
                                ? read_created(made->body)
                                : result<created_node>(failure(errc::unavailable));
@@ -61,7 +66,7 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
       }
       const result<reply>& listed = answers[1];
       if (listed && listed->code == code::ok) co_return read_children(listed->body);
-      co_return co_await list_children(which->life, which->parent, freshness::any, deadline);
+      co_return co_await list_children(which->life, which->parent, freshness::any, until);
     }
     if (made && made->code == code::ok) {
       co_return failure(errc::unavailable, "zookeeper: a node of another session's");
@@ -74,7 +79,7 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
     if (made->code != code::no_node) {
       co_return tl::unexpected(refusal("create", node, made->code));
     }
-    const result<void> above = co_await make_containers(which->life, which->parent, acl, deadline);
+    const result<void> above = co_await make_containers(which->life, which->parent, acl, until);
     if (!above) co_return tl::unexpected(above.error());
   }
   co_return failure(errc::unavailable, "zookeeper: " + which->parent + " is removed all the time");
@@ -82,7 +87,7 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
 
 // The name may be in use as something else: what is left of that does not count.
 task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, children around,
-                                               time_point deadline) {
+                                               net::patience until) {
   const line order(around);
   if (which->permit()) {
     if (!order.nodes().empty()) {
@@ -92,7 +97,7 @@ task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, c
     for (const std::string_view folder : {locks_folder, leases_folder}) {
       std::string path = which->path + "/" + std::string(folder);
       const result<children> inside =
-          co_await list_children(which->life, path, freshness::any, deadline);
+          co_await list_children(which->life, path, freshness::any, until);
       if (!inside) co_return tl::unexpected(inside.error());
       if (!inside->empty()) {
         co_return failure(errc::name_conflict, "the name is in use as a semaphore");
@@ -100,7 +105,7 @@ task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, c
     }
   }
   if (order.has_latch()) {
-    const result<count> known = co_await read_count(self, which->path, deadline);
+    const result<count> known = co_await read_count(self, which->path, until);
     if (!known) co_return tl::unexpected(known.error());
     if (known->value) co_return failure(errc::name_conflict, "the name is in use as a latch");
   }
@@ -110,7 +115,7 @@ task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, c
 // Watches the one before us, and ourselves. busy: it is gone already, look again. Else its payload.
 task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr which,
                                                         std::string blocker, bool shortcut,
-                                                        time_point deadline) {
+                                                        net::patience until) {
   std::vector<question> batch;
   std::int64_t owner = 0;
   const std::string own = which->node_path();
@@ -131,7 +136,7 @@ task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr
     batch.push_back({make_get_data(other, true), which->watch, other});
   }
   const bool both = batch.size() == 2;
-  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const replies answers = co_await asking(which->life, std::move(batch), until, owner);
   const result<reply>& theirs = answers.back();
   if (both && (!answers[0] || answers[0]->code != code::ok)) {
     const lock_guard lock(self->mutex_);
@@ -148,19 +153,19 @@ task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr
 }
 
 task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr which,
-                                                       time_point deadline) {
+                                                       net::patience until) {
   auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {
     result<children> around = children{};
     if (which->uncertain) {
-      const result<void> known = co_await recover(self, which, deadline);
+      const result<void> known = co_await recover(self, which, until);
       if (!known) co_return tl::unexpected(known.error());
     }
     if (which->node.empty()) {
       if (!which->claim->queued) {  // a try writes only where it may succeed
-        around = co_await list_children(which->life, which->path, how, deadline);
+        around = co_await list_children(which->life, which->path, how, until);
         if (!around) co_return tl::unexpected(around.error());
-        const result<void> fits = co_await check_kind(self, which, *around, deadline);
+        const result<void> fits = co_await check_kind(self, which, *around, until);
         const line before(*around);
         const std::size_t at = before.blocker_of_next(which->claim->mode != spi::mode::shared);
         if ((!fits || at != line::none) && how == freshness::any) {
@@ -170,12 +175,12 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
         if (!fits) co_return tl::unexpected(fits.error());
         if (at != line::none) {
           const std::string path = which->path + "/" + before.nodes()[at].name;
-          co_return blocked_by(co_await payload_at(which->life, path, deadline), false);
+          co_return blocked_by(co_await payload_at(which->life, path, until), false);
         }
       }
-      around = co_await join(self, which, which->claim->payload, deadline);
+      around = co_await join(self, which, which->claim->payload, until);
     } else {
-      around = co_await list_children(which->life, which->parent, freshness::any, deadline);
+      around = co_await list_children(which->life, which->parent, freshness::any, until);
     }
     if (!around) co_return tl::unexpected(around.error());
     const line order(*around);
@@ -187,9 +192,9 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
       held = which->where == entry::phase::held;
     }
     if (!held && (order.has_semaphore() || order.has_latch())) {
-      const result<void> fits = co_await check_kind(self, which, *around, deadline);
+      const result<void> fits = co_await check_kind(self, which, *around, until);
       if (!fits) {
-        const result<spi::departure> left = co_await depart(self, which, deadline);
+        const result<spi::departure> left = co_await depart(self, which, until);
         co_return tl::unexpected(left ? fits.error() : left.error());
       }
     }
@@ -201,7 +206,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
     }
     const claim_node& blocker = order.nodes()[before];
     if (!which->claim->queued) {
-      const result<spi::departure> left = co_await depart(self, which, deadline);
+      const result<spi::departure> left = co_await depart(self, which, until);
       if (!left) co_return tl::unexpected(left.error());
       co_return blocked_by({}, false);
     }
@@ -209,7 +214,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
                           order.nodes()[place].kind == claim_kind::lock;
     const bool wanted = place + 1 < order.nodes().size();
     const result<std::string> who =
-        co_await stand_behind(self, which, blocker.name, shortcut, deadline);
+        co_await stand_behind(self, which, blocker.name, shortcut, until);
     if (who) {
       const lock_guard lock(self->mutex_);
       which->wanted = wanted;

@@ -1,4 +1,5 @@
 // From a URL to a store.
+#include "net/time_option.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <charconv>
@@ -75,8 +76,8 @@ result<duration> tick_of(const spi::url& url) {
 result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
                                                    std::shared_ptr<spi::reactor> reactor,
                                                    const net::backoff_limits& pauses) {
-  if (auto known = spi::check_options(
-          url, {"acl", "layout", "tick", "tls", "ca", "cert", "key", "sni", "verify"});
+  if (auto known = spi::check_options(url, {"acl", "layout", "tick", "connect_timeout", "tls", "ca",
+                                            "cert", "key", "sni", "verify"});
       !known) {
     return tl::unexpected(std::move(known.error()));
   }
@@ -102,6 +103,9 @@ result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
   auto tick = tick_of(url);
   if (!tick) return tl::unexpected(tick.error());
   options.tick = *tick;
+  const auto limit = net::connect_timeout(url);
+  if (!limit) return tl::unexpected(limit.error());
+  options.connect_limit = limit->value_or(options.connect_limit);
   auto tls = tls_of(url);
   if (!tls) return tl::unexpected(tls.error());
   options.tls = std::move(*tls);

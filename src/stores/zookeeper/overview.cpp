@@ -68,7 +68,7 @@ std::vector<person> people_of(const std::string& path, const std::vector<std::st
 
 task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
                                                               spi::resource_id resource,
-                                                              time_point deadline) {
+                                                              net::patience until) {
   const auto life = self->any_session();
   const std::string path = path_of(*self->options_, resource);
   std::vector<question> batch;
@@ -77,7 +77,7 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
     std::string at = folder.empty() ? path : path + "/" + std::string(folder);
     batch.push_back({make_get_children(at, false), nullptr, {}});
   }
-  const replies lists = co_await asking(life, std::move(batch), deadline);
+  const replies lists = co_await asking(life, std::move(batch), until);
   const auto around = names_in(lists[1], path);
   const auto locks = names_in(lists[2], path);
   const auto leases = names_in(lists[3], path);
@@ -90,7 +90,7 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
     if (reads.size() == data_limit) break;
     reads.push_back({make_get_data(each.paths.front(), false), nullptr, {}});
   }
-  const replies answers = co_await asking(life, std::move(reads), deadline);
+  const replies answers = co_await asking(life, std::move(reads), until);
   overview seen;
   for (std::size_t i = 0; i < people.size(); ++i) {
     const person& each = people[i];
@@ -125,9 +125,9 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
   co_return seen;
 }
 
-flow zookeeper_store::do_inspect(self_ptr self, spi::resource_id resource, time_point deadline,
+flow zookeeper_store::do_inspect(self_ptr self, spi::resource_id resource, net::patience until,
                                  spi::completion<spi::resource_state> done) {
-  result<overview> seen = co_await look(self, std::move(resource), deadline);
+  result<overview> seen = co_await look(self, std::move(resource), until);
   if (seen) {
     done(std::move(seen->state));
   } else {
@@ -138,12 +138,12 @@ flow zookeeper_store::do_inspect(self_ptr self, spi::resource_id resource, time_
 void zookeeper_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                               spi::completion<spi::resource_state> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_inspect(shared_from_this(), resource, context.deadline, std::move(done));
+  do_inspect(shared_from_this(), resource, context, std::move(done));
 }
 
 // A folder of names; where '/' nests, of folders too.
 flow zookeeper_store::do_list(self_ptr self, std::string space, std::string prefix,
-                              time_point deadline,
+                              net::patience until,
                               spi::completion<std::vector<spi::resource_summary>> done) {
   const auto life = self->any_session();
   const bool nests = self->options_->layout == name_layout::path;
@@ -164,7 +164,7 @@ flow zookeeper_store::do_list(self_ptr self, std::string space, std::string pref
             {make_get_children(todo[i].path + "/" + std::string(folder), false), nullptr, {}});
       }
     }
-    const replies lists = co_await asking(life, std::move(batch), deadline);
+    const replies lists = co_await asking(life, std::move(batch), until);
     for (std::size_t i = from; i < to; ++i) {
       const place at = todo[i];
       const std::size_t first = (i - from) * 3;
@@ -202,16 +202,16 @@ void zookeeper_store::list(const std::string& space, const std::string& prefix,
                            const spi::op_context& context,
                            spi::completion<std::vector<spi::resource_summary>> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_list(shared_from_this(), space, prefix, context.deadline, std::move(done));
+  do_list(shared_from_this(), space, prefix, context, std::move(done));
 }
 
 // By force: the node's data is changed and the node removed in one step, so that whoever watches it
 // can tell this end from a release. Safe: its holder is asked, as Curator's Revoker does.
 flow zookeeper_store::do_revoke(self_ptr self, spi::resource_id resource, spi::revocation how,
-                                std::string claim, time_point deadline,
+                                std::string claim, net::patience until,
                                 spi::completion<std::vector<spi::holder>> done) {
   const auto life = self->any_session();
-  const result<overview> seen = co_await look(self, std::move(resource), deadline);
+  const result<overview> seen = co_await look(self, std::move(resource), until);
   if (!seen) {
     done(tl::unexpected(seen.error()));
     co_return;
@@ -226,7 +226,7 @@ flow zookeeper_store::do_revoke(self_ptr self, spi::resource_id resource, spi::r
       if (how == spi::revocation::force) parts.push_back(make_remove(each));
     }
     question step{make_multi(parts), nullptr, {}};
-    const result<reply> answer = co_await ask_one(life, std::move(step), deadline);
+    const result<reply> answer = co_await ask_one(life, std::move(step), until);
     if (!answer) {
       done(tl::unexpected(answer.error()));
       co_return;
@@ -249,7 +249,7 @@ void zookeeper_store::revoke(const spi::resource_id& resource, spi::revocation h
                              const std::string& claim, const spi::op_context& context,
                              spi::completion<std::vector<spi::holder>> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_revoke(shared_from_this(), resource, how, claim, context.deadline, std::move(done));
+  do_revoke(shared_from_this(), resource, how, claim, context, std::move(done));
 }
 
 }  // namespace holdfast::zookeeper

@@ -28,7 +28,7 @@ std::string in_the_way(const entry& which, const std::vector<std::vector<std::st
 
 // All who hold or wait must mean the same number; one of them is asked.
 task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, children locks,
-                                              children leases, time_point deadline) {
+                                              children leases, net::patience until) {
   std::string path;
   const line holders(leases);
   const line waiters(locks);
@@ -39,7 +39,7 @@ task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, childre
   }
   if (path.empty()) co_return result<void>{};
   question look{make_get_data(path, false), nullptr, {}};
-  const result<reply> answer = co_await ask_one(which->life, std::move(look), deadline);
+  const result<reply> answer = co_await ask_one(which->life, std::move(look), until);
   if (!answer) co_return tl::unexpected(answer.error());
   if (answer->code != code::ok) co_return result<void>{};  // gone by now
   const auto read = read_data(answer->body);
@@ -53,7 +53,7 @@ task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, childre
 // The leases and the end of our place in line, as one step: if we lost that place, nothing is made.
 // False: look again.
 task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
-                                                time_point deadline) {
+                                                net::patience until) {
   const spi::claim& claim = *which->claim;
   const openness acl = self->options_->acl;
   const std::string folder = which->path + "/" + std::string(leases_folder);
@@ -73,7 +73,7 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
     owner = which->owner;
   }
   question step{make_multi(parts), nullptr, {}};
-  const result<reply> answer = co_await ask_one(which->life, std::move(step), deadline, owner);
+  const result<reply> answer = co_await ask_one(which->life, std::move(step), until, owner);
   if (!answer) co_return tl::unexpected(answer.error());
   const auto outcome = read_multi(answer->body);
   const bool done = answer->code == code::ok && outcome && outcome->failed == code::ok &&
@@ -94,21 +94,21 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
                       : outcome                ? outcome->failed
                                                : code::connection_loss;
   if (failed != code::no_node) co_return tl::unexpected(refusal("create", lease, failed));
-  const result<void> above = co_await make_containers(which->life, folder, acl, deadline);
+  const result<void> above = co_await make_containers(which->life, folder, acl, until);
   if (!above) co_return tl::unexpected(above.error());
   co_return false;
 }
 
 // The children around the name, of the folder of locks and of that of leases.
 task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_around(
-    entry_ptr which, freshness how, time_point deadline) {
+    entry_ptr which, freshness how, net::patience until) {
   std::vector<question> batch;
   if (how == freshness::of_now) batch.push_back({make_sync(which->path), nullptr, {}});
   for (const std::string& each :
        {which->path, which->parent, which->path + "/" + std::string(leases_folder)}) {
     batch.push_back({make_get_children(each, false), nullptr, {}});
   }
-  const replies answers = co_await asking(which->life, std::move(batch), deadline);
+  const replies answers = co_await asking(which->life, std::move(batch), until);
   std::vector<children> lists;
   for (const result<reply>& each : answers) {
     if (!each) co_return tl::unexpected(each.error());
@@ -131,19 +131,19 @@ result<void> zookeeper_store::check_size(const entry& which) {
 }
 
 task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_ptr which,
-                                                         time_point deadline) {
+                                                         net::patience until) {
   const spi::claim& claim = *which->claim;
   const std::string data = data_of(claim.payload, {claim.permits, claim.max});
   if (const auto fits = check_size(*which); !fits) co_return tl::unexpected(fits.error());
   auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {
     if (which->uncertain) {
-      const result<void> known = co_await recover(self, which, deadline);
+      const result<void> known = co_await recover(self, which, until);
       if (!known) co_return tl::unexpected(known.error());
     }
     if (!which->leases.empty()) {
       question look{make_exists(which->leases.front(), false), nullptr, {}};
-      const result<reply> seen = co_await ask_one(which->life, std::move(look), deadline);
+      const result<reply> seen = co_await ask_one(which->life, std::move(look), until);
       if (!seen) co_return tl::unexpected(seen.error());
       if (seen->code == code::no_node) co_return failure(errc::lost, "the lease was removed");
       co_return spi::granted{};
@@ -151,14 +151,14 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     const bool joins = which->node.empty();
     result<children> locks = children{};
     if (joins && claim.queued) {
-      locks = co_await join(self, which, data, deadline);
+      locks = co_await join(self, which, data, until);
       if (!locks) co_return tl::unexpected(locks.error());
     }
-    result<std::vector<children>> looked = co_await look_around(which, how, deadline);
+    result<std::vector<children>> looked = co_await look_around(which, how, until);
     if (!looked) co_return tl::unexpected(looked.error());
     std::vector<children>& lists = *looked;
-    result<void> fits = co_await check_kind(self, which, lists[0], deadline);
-    if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], deadline);
+    result<void> fits = co_await check_kind(self, which, lists[0], until);
+    if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], until);
     const line order(lists[1]);
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
     const bool tries = which->node.empty();  // writes only where it may succeed
@@ -167,15 +167,15 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       continue;
     }
     if (!fits) {
-      const result<spi::departure> left = co_await depart(self, which, deadline);
+      const result<spi::departure> left = co_await depart(self, which, until);
       co_return tl::unexpected(left ? fits.error() : left.error());
     }
     if (tries) {
       const std::string other = in_the_way(*which, lists);
       if (!order.nodes().empty() || !room) {
-        co_return blocked_by(co_await payload_at(which->life, other, deadline), false);
+        co_return blocked_by(co_await payload_at(which->life, other, until), false);
       }
-      locks = co_await join(self, which, data, deadline);
+      locks = co_await join(self, which, data, until);
       if (!locks) co_return tl::unexpected(locks.error());
       lists[1] = *locks;
     }
@@ -183,7 +183,7 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     const std::size_t place = now_in_line.find(which->node);
     if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
     if (place == 0 && room) {
-      const result<bool> taken = co_await take_leases(self, which, deadline);
+      const result<bool> taken = co_await take_leases(self, which, until);
       if (!taken) co_return tl::unexpected(taken.error());
       if (!*taken) continue;
       const lock_guard lock(self->mutex_);
@@ -191,28 +191,28 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       co_return spi::granted{};
     }
     if (!claim.queued) {
-      const result<spi::departure> left = co_await depart(self, which, deadline);
+      const result<spi::departure> left = co_await depart(self, which, until);
       if (!left) co_return tl::unexpected(left.error());
       co_return blocked_by({}, false);
     }
     if (place > 0) {
       const std::string& before = now_in_line.nodes()[place - 1].name;
-      const result<std::string> who = co_await stand_behind(self, which, before, false, deadline);
+      const result<std::string> who = co_await stand_behind(self, which, before, false, until);
       if (who) co_return blocked_by(*who, true);
       if (who.error() != errc::busy) co_return tl::unexpected(who.error());
       continue;
     }
-    const result<bool> full = co_await await_leases(self, which, deadline);
+    const result<bool> full = co_await await_leases(self, which, until);
     if (!full) co_return tl::unexpected(full.error());
     const std::string other = in_the_way(*which, lists);
-    if (*full) co_return blocked_by(co_await payload_at(which->life, other, deadline), true);
+    if (*full) co_return blocked_by(co_await payload_at(which->life, other, until), true);
   }
   co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
 }
 
 // First in line and no room: watches the leases, and itself. False: there is room by now.
 task<result<bool>> zookeeper_store::await_leases(self_ptr self, entry_ptr which,
-                                                 time_point deadline) {
+                                                 net::patience until) {
   const std::string folder = which->path + "/" + std::string(leases_folder);
   const std::string own = which->node_path();
   std::vector<question> batch;
@@ -231,7 +231,7 @@ task<result<bool>> zookeeper_store::await_leases(self_ptr self, entry_ptr which,
       batch.push_back({make_get_data(own, true), self->own_watcher(which), own});
     }
   }
-  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const replies answers = co_await asking(which->life, std::move(batch), until, owner);
   if (answers.size() == 2 && (!answers[1] || answers[1]->code != code::ok)) {
     const lock_guard lock(self->mutex_);
     which->own_watched = false;

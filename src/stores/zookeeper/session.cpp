@@ -52,7 +52,7 @@ void session::tell(std::vector<answered_one>& those) {
   those.clear();
 }
 
-void session::ask(std::vector<question> batch, std::int64_t only_in, time_point deadline,
+void session::ask(std::vector<question> batch, std::int64_t only_in, const net::patience& until,
                   asker& who) {
   std::vector<answered_one> refused;
   const auto refuse_all = [&](const error& why) {
@@ -64,8 +64,8 @@ void session::ask(std::vector<question> batch, std::int64_t only_in, time_point 
   std::optional<error> refusal;
   if (state_ == state::closed) {
     refusal = error{errc::cancelled, "closed"};
-  } else if (deadline <= now) {
-    refusal = error{errc::unavailable, "zookeeper: no time left"};
+  } else if (until.deadline <= now) {
+    refusal = error{errc::unavailable, "zookeeper: no time left", true};
   } else if (in_flight_.size() + waiting_.size() + batch.size() > request_limit) {
     refusal = error{errc::overloaded, "zookeeper: too many requests at once"};
   } else if (std::any_of(batch.begin(), batch.end(), [](const question& each) {
@@ -83,15 +83,15 @@ void session::ask(std::vector<question> batch, std::int64_t only_in, time_point 
   }
   const bool sends = state_ == state::open;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    pending one{std::move(batch[i]), &who, i, only_in, deadline, {}};
+    pending one{std::move(batch[i]), &who, i, only_in, until, {}};
     if (sends) {
       send(std::move(one), now);
     } else {
       waiting_.push_back(std::move(one));
     }
   }
-  watch_deadline(sends ? std::min(deadline, now + nudge_after()) : deadline);
-  if (state_ == state::idle) return connect(lock);
+  watch_deadline(sends ? std::min(until.deadline, now + nudge_after()) : until.first_end());
+  if (state_ == state::idle || (state_ == state::resting && until.at_once)) return connect(lock);
   if (!sends || delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   const std::shared_ptr<link> out = link_;
   lock.unlock();
@@ -125,6 +125,7 @@ void session::send_waiting(std::vector<answered_one>& refused, time_point now) {
 
 // Called with the mutex held, which it releases.
 void session::connect(mutex_lock& lock) {
+  net_.reactor->cancel(rest_timer_);
   state_ = state::connecting;
   const greeting mine{last_zxid_, static_cast<std::int32_t>(wanted_ / std::chrono::milliseconds(1)),
                       id_, password_};
@@ -292,16 +293,22 @@ void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
   for (pending& one : std::exchange(in_flight_, {})) {
     if (one.who != nullptr) unanswered.push_back({one.who, one.index, tl::unexpected(why)});
   }
-  if (definite(why)) {
-    for (pending& one : std::exchange(waiting_, {})) {
-      unanswered.push_back({one.who, one.index, tl::unexpected(why)});
-    }
-  }
+  const bool all_failed = failures_ > 0 && failures_ % options_->servers.size() == 0;
+  if (definite(why) || all_failed) take_waiting(why, unanswered);
   ping_sent_.reset();
   connect_or_rest(lock, now);
   if (lock.owns_lock()) lock.unlock();
   if (gone != nullptr) gone->close();
   tell(unanswered);
+}
+
+// Those that are not to wait for the next connection. Called with the mutex held.
+void session::take_waiting(const error& why, std::vector<answered_one>& into) {
+  std::erase_if(waiting_, [&](pending& one) {
+    if (!definite(why) && !one.until.takes_failure()) return false;
+    into.push_back({one.who, one.index, tl::unexpected(net::unsent(why))});
+    return true;
+  });
 }
 
 void session::unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who) {

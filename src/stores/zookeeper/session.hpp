@@ -5,6 +5,7 @@
 
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
+#include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/zookeeper/flow.hpp"
 #include "stores/zookeeper/link.hpp"
@@ -83,9 +84,11 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   session& operator=(const session&) = delete;
 
   // Sends all in one go. `who` lives until every answer has come. unavailable: no answer in time, or
-  // the connection broke; it may have been executed. lost: the session `only_in` is over (0: any
+  // the connection broke; it may have been executed, unless it was never sent (error::unsent): no
+  // connection, see patience. lost: the session `only_in` is over (0: any
   // will do). denied, cancelled, overloaded.
-  void ask(std::vector<question> batch, std::int64_t only_in, time_point deadline, asker& who);
+  void ask(std::vector<question> batch, std::int64_t only_in, const net::patience& until,
+           asker& who);
 
   // Nobody wants to hear of it any more. The server still does its part once.
   void unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who);
@@ -119,7 +122,7 @@ class session final : public link_user, public std::enable_shared_from_this<sess
     asker* who = nullptr;  // null: nobody waits any more
     std::size_t index = 0;
     std::int64_t only_in = 0;
-    time_point deadline;
+    net::patience until;
     time_point sent{};
     std::int32_t xid = 0;
     bool writes = false;
@@ -140,9 +143,11 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   void take_frame(const std::string& frame, time_point now, std::vector<answered_one>& finished,
                   std::vector<fired>& events, std::optional<error>& broken);
   void drop_link(mutex_lock& lock, const error& why, time_point now);
+  void take_waiting(const error& why, std::vector<answered_one>& into);
   void flush();
   void watch_deadline(time_point deadline);
   void on_alarm();
+  [[nodiscard]] error not_connected() const;
   [[nodiscard]] duration stall_limit() const noexcept;
   [[nodiscard]] duration nudge_after() const noexcept;
   [[nodiscard]] duration beat_interval() const noexcept;

@@ -17,6 +17,15 @@ void session::watch_deadline(time_point deadline) {
   });
 }
 
+// Called with the mutex held.
+error session::not_connected() const {
+  std::string text = "zookeeper";
+  if (link_ != nullptr) text += " " + link_->where().text();
+  text += ": not connected in time";
+  if (last_failure_) text += " (last: " + last_failure_->detail + ")";
+  return {errc::unavailable, std::move(text)};
+}
+
 void session::on_alarm() {
   mutex_lock lock(mutex_);
   const time_point now = net_.reactor->now();
@@ -27,18 +36,19 @@ void session::on_alarm() {
                        (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
   std::vector<answered_one> expired;
   time_point next = time_point::max();
+  const error unsent = net::unsent(not_connected());
   std::erase_if(waiting_, [&](pending& one) {
-    if (one.deadline > now) {
-      next = std::min(next, one.deadline);
+    if (one.until.first_end() > now) {
+      next = std::min(next, one.until.first_end());
       return false;
     }
-    expired.push_back({one.who, one.index, tl::unexpected(late)});
+    expired.push_back({one.who, one.index, tl::unexpected(unsent)});
     return true;
   });
   for (pending& one : in_flight_) {
     if (one.who == nullptr) continue;
-    if (one.deadline > now) {
-      next = std::min(next, one.deadline);
+    if (one.until.deadline > now) {
+      next = std::min(next, one.until.deadline);
     } else {
       expired.push_back({std::exchange(one.who, nullptr), one.index, tl::unexpected(late)});
     }
@@ -61,7 +71,7 @@ void session::on_alarm() {
   if (stalled) {
     drop_link(lock, {errc::unavailable, "zookeeper " + link_->where().text() + ": no answer"}, now);
     if (!lock.owns_lock()) lock.lock();
-    for (const pending& one : waiting_) watch_deadline(one.deadline);
+    for (const pending& one : waiting_) watch_deadline(one.until.first_end());
   }
   if (lock.owns_lock()) lock.unlock();
   if (nudged != nullptr) nudged->flush();

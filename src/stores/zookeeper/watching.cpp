@@ -58,7 +58,7 @@ void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
     if (which->where == entry::phase::over || which->look != look) return;
     const time_point at = now();
     which->armed = false;
-    which->deadline = std::max(which->deadline, at + patience(*which->claim));
+    which->until = std::max(which->until.deadline, at + patience(*which->claim));
     // It was first and we were behind it; nothing happened to us: we are first. Any other event, and
     // any other line, is looked at.
     const bool ours = event.what == watch_event::type::deleted && which->shortcut &&
@@ -89,7 +89,7 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
     if (which->where == entry::phase::over || which->expects_end) return;
     if (event.path != which->token_path()) return;  // of a node that was replaced
     held = which->where == entry::phase::held;
-    which->deadline = std::max(which->deadline, now() + patience(*which->claim));
+    which->until = std::max(which->until.deadline, now() + patience(*which->claim));
     if (held && event.what != type::deleted) which->own_watched = true;
   }
   if (event.what == type::deleted) return gone(which, {errc::lost, "the claim's node was removed"});
@@ -121,8 +121,8 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
     owner = which->owner;
     batch.push_back({make_get_data(path, true), self->own_watcher(which), path});
   }
-  const time_point deadline = self->now() + patience(*which->claim);
-  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const net::patience until = self->now() + patience(*which->claim);
+  const replies answers = co_await asking(which->life, std::move(batch), until, owner);
   const result<reply>& answer = answers.front();
   std::shared_ptr<spi::wakeup> tell;
   bool removed = false;
@@ -152,8 +152,8 @@ flow zookeeper_store::look_at_crowd(self_ptr self, entry_ptr which) {
     batch.push_back(
         {make_get_children(which->parent, true), self->crowd_watcher(which), which->parent});
   }
-  const time_point deadline = self->now() + patience(*which->claim);
-  const replies answers = co_await asking(which->life, std::move(batch), deadline, owner);
+  const net::patience until = self->now() + patience(*which->claim);
+  const replies answers = co_await asking(which->life, std::move(batch), until, owner);
   const auto names = answers[0] && answers[0]->code == code::ok
                          ? read_children(answers[0]->body)
                          : result<children>(failure(errc::unavailable));

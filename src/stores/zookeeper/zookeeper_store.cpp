@@ -135,7 +135,7 @@ void zookeeper_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>
   {
     const lock_guard lock(mutex_);
     which->wakeup = std::move(wakeup);
-    which->deadline = context.deadline;
+    which->until = context;
     which->attempts.push_back(std::move(done));
     which->end_at = std::max(context.deadline, now() + waiter_lease);
   }
@@ -154,7 +154,7 @@ void zookeeper_store::leave(spi::claim_ptr claim, const spi::op_context& context
   if (which == nullptr) return done(spi::departure::gone);
   {
     const lock_guard lock(mutex_);
-    which->deadline = context.deadline;
+    which->until = context;
     which->leaves.push_back(std::move(done));
   }
   kick(which);
@@ -170,7 +170,7 @@ void zookeeper_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_c
   }
   {
     const lock_guard lock(mutex_);
-    which->deadline = context.deadline;
+    which->until = context;
     which->changes.push_back({to, std::move(done)});
   }
   kick(which);
@@ -238,7 +238,7 @@ void zookeeper_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_co
       bool look_again = false;
       answers.push_back(renewal_of(*found->second, at, look_again));
       if (!look_again) continue;
-      found->second->deadline = context.deadline;
+      found->second->until = context;
       found->second->looked_at = at;
       stale.push_back(found->second);
     }
@@ -272,7 +272,7 @@ void zookeeper_store::tick() {
     for (const auto& [id, each] : entries_) {
       if (each->end_at <= at && !each->ending) {
         each->ending = true;
-        each->deadline = at + std::max<duration>(recheck_after, each->life->wanted() / 3);
+        each->until = at + std::max<duration>(recheck_after, each->life->wanted() / 3);
         ended.push_back(each);
         continue;
       }

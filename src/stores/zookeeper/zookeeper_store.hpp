@@ -102,36 +102,36 @@ class zookeeper_store final : public spi::store,
   // claims.cpp: the work on one claim.
   void kick(const entry_ptr& which);
   static flow run(self_ptr self, entry_ptr which);
-  static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, time_point deadline);
-  static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, time_point deadline);
-  static task<result<void>> recover(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<void>> recover(self_ptr self, entry_ptr which, net::patience until);
   void settle(const entry_ptr& which, result<spi::outcome> outcome);
   void settle_leave(const entry_ptr& which, const result<spi::departure>& outcome);
   void gone(const entry_ptr& which, const error& why);
 
   // locks.cpp, permits.cpp: the two ways to stand in line.
-  static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, time_point deadline);
+  static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::outcome>> place_permit(self_ptr self, entry_ptr which,
-                                                 time_point deadline);
+                                                 net::patience until);
   static task<result<children>> join(self_ptr self, entry_ptr which, std::string data,
-                                     time_point deadline);
+                                     net::patience until);
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
-                                                bool shortcut, time_point deadline);
+                                                bool shortcut, net::patience until);
   static result<void> check_size(const entry& which);
   // A server may be behind the others. What is of now: with all that was answered to anybody before.
   enum class freshness : std::uint8_t { any, of_now };
   static task<result<std::vector<children>>> look_around(entry_ptr which, freshness how,
-                                                         time_point deadline);
-  static task<result<bool>> await_leases(self_ptr self, entry_ptr which, time_point deadline);
-  static task<result<bool>> take_leases(self_ptr self, entry_ptr which, time_point deadline);
+                                                         net::patience until);
+  static task<result<bool>> await_leases(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<bool>> take_leases(self_ptr self, entry_ptr which, net::patience until);
   static task<result<void>> check_max(self_ptr self, entry_ptr which, children locks,
-                                      children leases, time_point deadline);
+                                      children leases, net::patience until);
   static task<result<void>> check_kind(self_ptr self, entry_ptr which, children around,
-                                       time_point deadline);
+                                       net::patience until);
   static task<result<children>> list_children(std::shared_ptr<session> whom, std::string path,
-                                              freshness how, time_point deadline);
+                                              freshness how, net::patience until);
   static task<std::string> payload_at(std::shared_ptr<session> whom, std::string path,
-                                      time_point deadline);
+                                      net::patience until);
 
   // watching.cpp: what happens to nodes while we wait or hold.
   void watch_blocker(const entry_ptr& which, opcode by, const std::string& path);
@@ -145,22 +145,22 @@ class zookeeper_store final : public spi::store,
 
   // changes.cpp
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
-                                                time_point deadline);
+                                                net::patience until);
   static task<result<void>> rename(self_ptr self, entry_ptr which, claim_kind to,
-                                   time_point deadline);
+                                   net::patience until);
 
   // overview.cpp
   struct overview {
     spi::resource_state state;
     std::vector<std::vector<std::string>> paths;  // of each holder's nodes
   };
-  static task<result<overview>> look(self_ptr self, spi::resource_id resource, time_point deadline);
-  static flow do_inspect(self_ptr self, spi::resource_id resource, time_point deadline,
+  static task<result<overview>> look(self_ptr self, spi::resource_id resource, net::patience until);
+  static flow do_inspect(self_ptr self, spi::resource_id resource, net::patience until,
                          spi::completion<spi::resource_state> done);
-  static flow do_list(self_ptr self, std::string space, std::string prefix, time_point deadline,
+  static flow do_list(self_ptr self, std::string space, std::string prefix, net::patience until,
                       spi::completion<std::vector<spi::resource_summary>> done);
   static flow do_revoke(self_ptr self, spi::resource_id resource, spi::revocation how,
-                        std::string claim, time_point deadline,
+                        std::string claim, net::patience until,
                         spi::completion<std::vector<spi::holder>> done);
 
   // latches.cpp
@@ -170,18 +170,18 @@ class zookeeper_store final : public spi::store,
     std::string set_by;
     std::optional<std::int32_t> version;  // of the node, if there is one
   };
-  static task<result<void>> check_latch(self_ptr self, std::string path, time_point deadline);
+  static task<result<void>> check_latch(self_ptr self, std::string path, net::patience until);
   static task<result<std::int64_t>> server_clock(self_ptr self, std::string path,
-                                                 time_point deadline);
-  static task<result<count>> read_count(self_ptr self, std::string path, time_point deadline);
+                                                 net::patience until);
+  static task<result<count>> read_count(self_ptr self, std::string path, net::patience until);
   static task<result<spi::latch_state>> set_count(self_ptr self, std::string path,
-                                                  spi::latch_change change, time_point deadline);
+                                                  spi::latch_change change, net::patience until);
   static task<result<spi::latch_state>> count_down(self_ptr self, std::string path,
-                                                   spi::latch_change change, time_point deadline);
-  static task<result<void>> clear_latch(self_ptr self, std::string path, time_point deadline);
+                                                   spi::latch_change change, net::patience until);
+  static task<result<void>> clear_latch(self_ptr self, std::string path, net::patience until);
   static flow do_change_latch(self_ptr self, std::string path, spi::latch_change change,
-                              time_point deadline, spi::completion<spi::latch_state> done);
-  static flow do_read_latch(self_ptr self, std::string path, time_point deadline,
+                              net::patience until, spi::completion<spi::latch_state> done);
+  static flow do_read_latch(self_ptr self, std::string path, net::patience until,
                             spi::completion<spi::latch_state> done);
 
   // doctor.cpp

@@ -37,13 +37,13 @@ pending bundler::take(pending_queue& from, std::size_t count) {
     return from.take_front();
   }
   const script* const by = bundle_of(from.front());
-  pending whole{.deadline = from.front().deadline, .in_full = true, .runs = by};
+  pending whole{.until = from.front().until, .in_full = true, .runs = by};
   whole.members.reserve(count);
   command::calls all;
   for (; count > 0; --count) {
     const pending& one = whole.members.emplace_back(from.take_front());
     all.add(*one.kept, one.runs->bundled().as);
-    whole.deadline = std::min(whole.deadline, one.deadline);
+    whole.until.deadline = std::min(whole.until.deadline, one.until.deadline);
   }
   whole.kept = by->by_hash(all);
   return whole;

@@ -42,7 +42,7 @@ void connection::send(const command& what, pending&& rest) {
     return rest.done(failure(errc::cancelled, "forked from the client's process"));
   }
   const time_point now = net_.reactor->now();
-  const time_point deadline = rest.deadline;
+  const time_point deadline = rest.until.deadline;
   mutex_lock lock(mutex_);
   if (state_ != state::open || deadline <= now) {
     return send_later(lock, what, std::move(rest), now);
@@ -80,6 +80,8 @@ void connection::queue(const command& what, pending&& rest) {
     known_.push_back(rest.runs);
   }
   pacing_.queue(rest.size());
+  rest.sent = true;
+  for (pending& member : rest.members) member.sent = true;
   if (!rest.members.empty()) ++bundles_;
   in_flight_.push_back(std::move(rest));
 }
@@ -106,8 +108,8 @@ void connection::send_later(mutex_lock& lock, const command& what, pending&& res
   std::optional<error> refusal;
   if (state_ == state::closed) {
     refusal = error{errc::cancelled, "closed"};
-  } else if (rest.deadline <= now) {
-    refusal = error{errc::unavailable, where + ": no time left"};
+  } else if (rest.until.deadline <= now) {
+    refusal = error{errc::unavailable, where + ": no time left", true};
   } else if (waiting_.size() >= command_limit) {
     refusal = error{errc::overloaded, where + ": too many commands wait for a connection"};
   } else if (state_ == state::idle && now < not_before_ && last_failure_ &&
@@ -118,16 +120,19 @@ void connection::send_later(mutex_lock& lock, const command& what, pending&& res
     lock.unlock();
     return rest.done(tl::unexpected(*refusal));
   }
-  watch_deadline(rest.deadline);
+  watch_deadline(rest.until.first_end());
+  const bool at_once = rest.until.at_once;
   if (!rest.kept) rest.kept = what;
   waiting_.push_back(std::move(rest));
-  if (state_ != state::idle) return;
-  if (now >= not_before_) return connect(lock);
+  const bool may_connect = state_ == state::idle || (state_ == state::resting && at_once);
+  if (!may_connect) return;
+  if (now >= not_before_ || at_once) return connect(lock);
   rest_or_idle();
 }
 
 // Called with the mutex held, which it releases.
 void connection::connect(mutex_lock& lock) {
+  net_.reactor->cancel(rest_timer_);
   state_ = state::connecting;
   link_ = std::make_shared<link>(net_, options_, weak_from_this());
   const std::shared_ptr<link> made = link_;
@@ -281,10 +286,7 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   bundles_ = 0;
   for (pending& one : held_) waiting_.push_back(std::move(one));
   held_.clear();
-  if (definite(why)) {
-    for (pending& one : waiting_) unanswered.push_back(std::move(one));
-    waiting_.clear();
-  }
+  take_waiting(why, unanswered);
   rest_or_idle();
   lock.unlock();
   if (gone != nullptr) gone->close();
@@ -292,9 +294,18 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   if (tell_.ended) tell_.ended(why);
 }
 
+// Those that wait for a link and are not to wait for the next one. Called with the mutex held.
+void connection::take_waiting(const error& why, std::vector<pending>& into) {
+  waiting_.erase_if([&](pending& one) {
+    if (!definite(why) && (one.sent || !one.until.takes_failure())) return false;
+    into.push_back(std::move(one));
+    return true;
+  });
+}
+
 void connection::refuse(std::vector<pending> those, const error& why) {
   for (pending& one : those) {
-    if (one.done) one.done(tl::unexpected(why));
+    if (one.done) one.done(tl::unexpected(one.sent ? why : net::unsent(why)));
     for (pending& member : one.members) member.done(tl::unexpected(why));
   }
 }
@@ -309,39 +320,45 @@ void connection::watch_deadline(time_point deadline) {
   });
 }
 
+// What is said to commands that are out of time. Called with the mutex held.
+error connection::lateness() const {
+  const std::string where = "redis " + options_->where.text();
+  if (state_ == state::open) return {errc::unavailable, where + ": no answer in time"};
+  std::string reason;
+  if (state_ == state::connecting) reason = link_->progress();
+  if (last_failure_) reason += (reason.empty() ? "last: " : "; last: ") + last_failure_->detail;
+  return {errc::unavailable, where + ": not connected in time (" + reason + ")"};
+}
+
 void connection::check_deadlines() {
   mutex_lock lock(mutex_);
   const time_point now = net_.reactor->now();
   if (state_ == state::closed || now < alarm_at_) return;
   alarm_at_ = time_point::max();
 
-  std::string reason;
-  if (last_failure_) {
-    reason = " (" + last_failure_->detail + ")";
-  } else if (state_ == state::connecting) {
-    reason = std::string(" (") + link_->progress() + ")";
-  }
-  const error late{
-      errc::unavailable,
-      "redis " + options_->where.text() +
-          (state_ == state::open ? ": no answer in time" : ": not connected in time" + reason)};
+  const error late = lateness();
   std::vector<pending> expired;
-  for (auto* const unsent : {&waiting_, &held_}) {
-    unsent->erase_if([&](pending& one) {
-      if (one.deadline > now) return false;
+  const auto take_late = [&](pending_queue& from, auto end_of) {
+    from.erase_if([&](pending& one) {
+      if (end_of(one) > now) return false;
       expired.push_back(std::move(one));
       return true;
     });
-  }
-  const bool unanswered =
-      std::ranges::any_of(in_flight_, [now](const pending& one) { return one.deadline <= now; });
+  };
+  const auto answer_by = [](const pending& one) { return one.until.deadline; };
+  const auto link_by = [](const pending& one) {
+    return one.sent ? one.until.deadline : one.until.first_end();
+  };
+  take_late(waiting_, link_by);
+  take_late(held_, answer_by);
+  const bool unanswered = std::ranges::any_of(
+      in_flight_, [now](const pending& one) { return one.until.deadline <= now; });
   time_point next = time_point::max();
   if (!unanswered) {
-    for (const pending& one : in_flight_) next = std::min(next, one.deadline);
+    for (const pending& one : in_flight_) next = std::min(next, answer_by(one));
   }
-  for (const auto* const unsent : {&waiting_, &held_}) {
-    for (const pending& one : *unsent) next = std::min(next, one.deadline);
-  }
+  for (const pending& one : held_) next = std::min(next, answer_by(one));
+  for (const pending& one : waiting_) next = std::min(next, link_by(one));
   if (next != time_point::max()) watch_deadline(next);
   if (unanswered) {
     drop_link(lock, {errc::unavailable, "redis " + options_->where.text() + ": no answer in time"},

@@ -71,23 +71,23 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   connection& operator=(const connection&) = delete;
 
   // Writes on the calling thread if the link is open, or soon (pacing.hpp). Error replies of the server are replies.
-  // unavailable: no answer in time, or the link broke; the command may have been executed. denied,
+  // unavailable: no answer in time, or the link broke; the command may have been executed, unless it
+  // was never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(const command& what, time_point deadline, spi::completion<reply> done) {
-    send(what, {.done = std::move(done), .deadline = deadline, .replies = what.replies()});
+  void send(const command& what, const net::patience& until, spi::completion<reply> done) {
+    send(what, {.done = std::move(done), .until = until, .replies = what.replies()});
   }
   // A command that script::by_hash() made. The script lives at least until `done` is called.
   // NOSCRIPT: nothing was executed; from then on all scripts go in full once more.
-  void run(const script& what, const command& by_hash, time_point deadline,
+  void run(const script& what, const command& by_hash, const net::patience& until,
            spi::completion<reply> done) {
-    send(by_hash, {.done = std::move(done),
-                   .deadline = deadline,
-                   .replies = by_hash.replies(),
-                   .runs = &what});
+    send(by_hash,
+         {.done = std::move(done), .until = until, .replies = by_hash.replies(), .runs = &what});
   }
   // The same with a command of one answer, and once more in full where that is NOSCRIPT.
-  void call(const script& what, command by_hash, time_point deadline, spi::completion<reply> done) {
-    pending rest{.done = std::move(done), .deadline = deadline, .in_full = true, .runs = &what};
+  void call(const script& what, command by_hash, const net::patience& until,
+            spi::completion<reply> done) {
+    pending rest{.done = std::move(done), .until = until, .in_full = true, .runs = &what};
     rest.kept = std::move(by_hash);
     send(*rest.kept, std::move(rest));
   }
@@ -133,6 +133,8 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void watch_deadline(time_point deadline);
   void check_deadlines();
   void drop_link(mutex_lock& lock, const error& why, time_point now);
+  void take_waiting(const error& why, std::vector<pending>& into);
+  [[nodiscard]] error lateness() const;
   static void refuse(std::vector<pending> those, const error& why);
 
   const runtime::fork_guard guard_;

@@ -73,7 +73,7 @@ result<void> greeting::check(part what, const reply& answer) {
     case part::select:
       if (!answer.is_error()) return {};
       if (not_allowed || classify(answer) == trouble::denied) break;
-      return failure(errc::invalid, where_ + ", SELECT: " + answer.text);
+      return failure(errc::denied, where_ + ", SELECT: " + answer.text);
   }
   return tl::unexpected(to_error(answer, "connect", where_));
 }

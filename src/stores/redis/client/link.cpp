@@ -7,6 +7,23 @@
 
 namespace holdfast::redis {
 
+namespace {
+
+// An alert or a handshake: no reply of Redis begins like that.
+bool is_tls_record(std::string_view bytes) noexcept {
+  constexpr char alert = 0x15;
+  constexpr char handshake = 0x16;
+  return !bytes.empty() && (bytes.front() == alert || bytes.front() == handshake);
+}
+
+// What the network says, after the server that it is said of.
+std::string told_of(const net::target& where, const std::string& what) {
+  const std::string here = where.text();
+  return what.starts_with(here) ? what : here + ": " + what;
+}
+
+}  // namespace
+
 link::link(net::network net, std::shared_ptr<const server_options> options,
            std::weak_ptr<link_user> user)
     : net_(std::move(net)),
@@ -43,7 +60,11 @@ void link::start() {
 }
 
 void link::connected(result<std::shared_ptr<net::stream>> made) {
-  if (!made) return fail({made.error().code, "redis " + made.error().detail});
+  if (!made) {
+    const bool plain = made.error().detail.ends_with("does not speak TLS");
+    return fail({made.error().code, "redis " + told_of(options_->where, made.error().detail) +
+                                        (plain ? ": use redis://, or no tls=yes" : "")});
+  }
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return;
@@ -64,6 +85,10 @@ void link::send_greeting() {
 void link::received(std::string_view bytes) {
   const std::shared_ptr<link_user> user = user_.lock();
   if (user == nullptr) return close();
+  if (!greeted_ && options_->tls == nullptr && is_tls_record(bytes)) {
+    return fail({errc::denied, "redis " + options_->where.text() +
+                                   ": the server speaks TLS: use rediss://, or tls=yes"});
+  }
   const auto parsed = reader_.feed(bytes, replies_);
   if (!greeted_ && !greet(replies_, *user)) return;
   if (!replies_.empty()) user->received(*this, replies_);
@@ -108,6 +133,11 @@ const char* link::progress() {
 }
 
 void link::ended(const error& why) {
+  if (!greeted_ && options_->tls == nullptr && why == errc::unavailable) {
+    return fail({errc::unavailable, "redis " + why.detail +
+                                        " before it said a word; if the server speaks TLS: use "
+                                        "rediss://, or tls=yes"});
+  }
   fail({why.code, why.code == errc::unavailable ? "redis " + why.detail : why.detail});
 }
 

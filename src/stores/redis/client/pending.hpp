@@ -1,6 +1,7 @@
 // A command of a connection that is not answered yet, and the queue of such.
 #pragma once
 
+#include "net/patience.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/reply.hpp"
 
@@ -20,10 +21,11 @@ class script;
 
 struct pending {
   spi::completion<reply> done{};
-  time_point deadline{};
+  net::patience until{};
   std::uint32_t replies = 1;       // still to come
   std::vector<reply> gathered{};   // of a command with several
   std::optional<command> kept{};   // where it may be sent later, or once more
+  bool sent = false;               // on some link, perhaps one that is gone
   bool again = false;              // sent after a quiet time: may be sent once more
   bool in_full = false;            // to be sent once more, in full, if the server answers NOSCRIPT
   const script* runs = nullptr;    // or null

@@ -48,8 +48,8 @@ command script::load() const { return command{"SCRIPT", "LOAD", text_}; }
 
 void run_script(const std::shared_ptr<connection>& with, const script& what,
                 std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
-                time_point deadline, spi::completion<reply> done) {
-  with->call(what, what.by_hash(keys, arguments), deadline, std::move(done));
+                const net::patience& until, spi::completion<reply> done) {
+  with->call(what, what.by_hash(keys, arguments), until, std::move(done));
 }
 
 }  // namespace holdfast::redis

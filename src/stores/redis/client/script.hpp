@@ -57,6 +57,6 @@ class script {
 // Calls it, and once more in full if the server answers NOSCRIPT: connection::call().
 void run_script(const std::shared_ptr<connection>& with, const script& what,
                 std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
-                time_point deadline, spi::completion<reply> done);
+                const net::patience& until, spi::completion<reply> done);
 
 }  // namespace holdfast::redis

@@ -98,11 +98,13 @@ void cluster_topology::look_around() {
     const std::lock_guard lock(mutex_);
     if (round_.number == number) round_.missing = those.size();
   }
-  const time_point deadline = net().reactor->now() + round_limit;
+  net::patience until(net().reactor->now() + round_limit);
+  until.reach_by = until.deadline;  // who refuses has answered
+  until.at_once = true;
   const command question = cluster_question();
   for (const auto& each : those) {
     each->send(
-        question, deadline,
+        question, until,
         [weak = weak_from_this(), number, from = std::weak_ptr(each)](const result<reply>& answer) {
           const auto self = std::static_pointer_cast<cluster_topology>(weak.lock());
           const auto who = from.lock();
@@ -131,7 +133,7 @@ void cluster_topology::heard(std::uint64_t number, const std::shared_ptr<node>& 
       const reply& said = both ? answer->elements[no_info ? 0 : 1] : *answer;
       round_.failure =
           said.text.find("cluster support disabled") != std::string::npos
-              ? error{errc::invalid, from->where() + ": is not in a cluster; write redis://"}
+              ? error{errc::denied, from->where() + ": is not in a cluster; write redis://"}
           : said.is_error() ? to_error(said, "CLUSTER", from->where())
                             : error{errc::unavailable, from->where() + ": serves no slots"};
     } else if (map->epoch >= epoch_) {
@@ -194,7 +196,7 @@ void cluster_topology::round_over() {
     if (!round_.taken) why = round_.failure;
   }
   set_trouble(why ? why->detail : "nobody serves the slot");
-  if (why && *why != errc::unavailable) refuse_stalled(*why);
+  if (why) refuse_stalled(*why);
   if (once_more) return look_around();
   if (all_reached()) {
     const std::lock_guard lock(mutex_);

@@ -54,26 +54,26 @@ confirmer::confirmer(const net::network& net, const server_options& options,
   for (auto& each : connections_) each = connection::make(net, options, tell);
 }
 
-void confirmer::run(lane which, const script& what, const command& by_hash, time_point deadline,
-                    spi::completion<reply> done) {
+void confirmer::run(lane which, const script& what, const command& by_hash,
+                    const net::patience& until, spi::completion<reply> done) {
   const std::shared_ptr<connection>& way = connections_[which % connection_count];
   if (what.purpose() == script::gives::nothing) {
-    return way->run(what, by_hash, deadline, std::move(done));
+    return way->run(what, by_hash, until, std::move(done));
   }
   const auto both = std::make_shared<confirmation>();
   both->done = std::move(done);
   both->where = where_;
   both->replicas = replicas_;
   // Answered before the deadline, or the connection would be given up and its answers with it.
-  const duration left = std::min((deadline - reactor_->now()) / 2, longest_wait);
+  const duration left = std::min((until.deadline - reactor_->now()) / 2, longest_wait);
   const auto wait = std::max<std::int64_t>(
       1, std::chrono::duration_cast<std::chrono::milliseconds>(left).count());
   const std::string mark = lane_prefix(which) + "w";
   command confirm{"SET", mark, "", "PX", "1000"};
   confirm.then(command{"WAIT", std::to_string(replicas_), std::to_string(wait)});
-  way->run(what, by_hash, deadline,
+  way->run(what, by_hash, until,
            [both](result<reply> answer) { both->take(both->answer, std::move(answer)); });
-  way->send(confirm, deadline,
+  way->send(confirm, until,
             [both](result<reply> answer) { both->take(both->count, std::move(answer)); });
 }
 

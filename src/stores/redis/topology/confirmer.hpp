@@ -27,7 +27,7 @@ class confirmer {
 
   // A command that script::by_hash() made. unavailable: too few replicas confirmed it in time;
   // whether it stays granted is not known, as if there had been no answer.
-  void run(lane which, const script& what, const command& by_hash, time_point deadline,
+  void run(lane which, const script& what, const command& by_hash, const net::patience& until,
            spi::completion<reply> done);
   void close() noexcept;
 

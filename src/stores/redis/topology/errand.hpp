@@ -1,6 +1,7 @@
 // One command on its way to the node that has its lane, wherever that is when it arrives.
 #pragma once
 
+#include "net/patience.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/reply.hpp"
 #include "stores/redis/client/script.hpp"
@@ -19,7 +20,7 @@ struct errand {
   const script* runs = nullptr;  // or null: a plain command
   lane where = 0;
   std::uint64_t number = 0;  // in the order of the calls
-  time_point deadline{};
+  net::patience until{};
   spi::completion<reply> done;
   std::uint32_t tries = 0;
   bool asking = false;  // sent this one time to another node, behind ASKING

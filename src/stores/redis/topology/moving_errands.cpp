@@ -8,23 +8,15 @@
 namespace holdfast::redis {
 
 void moving_topology::run(lane which, const script& what, std::span<const std::string_view> keys,
-                          std::span<const std::string_view> arguments, time_point deadline,
+                          std::span<const std::string_view> arguments, const net::patience& until,
                           spi::completion<reply> done) {
-  dispatch({what.by_hash(keys, arguments),
-            &what,
-            which,
-            0,
-            deadline,
-            std::move(done),
-            0,
-            false,
-            {},
-            {}});
+  dispatch(
+      {what.by_hash(keys, arguments), &what, which, 0, until, std::move(done), 0, false, {}, {}});
 }
 
-void moving_topology::send(lane which, const command& what, time_point deadline,
+void moving_topology::send(lane which, const command& what, const net::patience& until,
                            spi::completion<reply> done) {
-  dispatch({what, nullptr, which, 0, deadline, std::move(done), 0, false, {}, {}});
+  dispatch({what, nullptr, which, 0, until, std::move(done), 0, false, {}, {}});
 }
 
 void moving_topology::dispatch(errand which) {
@@ -43,11 +35,12 @@ void moving_topology::dispatch(errand which) {
     lock.unlock();
     return transmit(to, std::move(which));
   }
-  if (stalled_ >= stalled_limit || which.deadline <= net_.reactor->now()) {
+  if (stalled_ >= stalled_limit || which.until.deadline <= net_.reactor->now()) {
     const bool late = stalled_ < stalled_limit;
     lock.unlock();
-    return which.done(failure(late ? errc::unavailable : errc::overloaded,
-                              where() + (late ? ": no time left" : ": too many commands wait")));
+    const error why{late ? errc::unavailable : errc::overloaded,
+                    where() + (late ? ": no time left" : ": too many commands wait"), late};
+    return which.done(tl::unexpected(why));
   }
   const bool homeless = mine.home == nullptr;
   stall(mine, std::move(which));
@@ -66,11 +59,11 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
   if (out.asking) {
     command both{"ASKING"};
     both.then(out.runs != nullptr ? out.runs->in_full(out.what) : out.what);
-    return to->send(both, out.deadline, std::move(done));
+    return to->send(both, out.until, std::move(done));
   }
   if (out.runs != nullptr)
-    return to->run(out.where, *out.runs, out.what, out.deadline, std::move(done));
-  to->send(out.what, out.deadline, std::move(done));
+    return to->run(out.where, *out.runs, out.what, out.until, std::move(done));
+  to->send(out.what, out.until, std::move(done));
 }
 
 void moving_topology::answered(errand which, result<reply> answer) {
@@ -111,7 +104,7 @@ void moving_topology::again(errand which, const verdict& how) {
   mutex_lock lock(mutex_);
   lane_state& mine = lanes_[which.where];
   const time_point now = net_.reactor->now();
-  if (closed_ || which.number < mine.executed || which.deadline <= now) {
+  if (closed_ || which.number < mine.executed || which.until.deadline <= now) {
     lock.unlock();
     return which.done(failure(errc::unavailable, where() + ": " + which.refusal));
   }
@@ -134,7 +127,8 @@ void moving_topology::again(errand which, const verdict& how) {
 
 // In its place. Called with the mutex held.
 void moving_topology::stall(lane_state& mine, errand which) {
-  arm(mine.home != nullptr ? std::min(which.deadline, mine.again_at) : which.deadline);
+  arm(mine.home != nullptr ? std::min(which.until.deadline, mine.again_at)
+                           : which.until.first_end());
   const auto place = std::ranges::upper_bound(mine.stalled, which.number, {}, &errand::number);
   mine.stalled.insert(place, std::move(which));
   ++stalled_;
@@ -163,12 +157,15 @@ void moving_topology::tick() {
     time_point next = time_point::max();
     for (std::size_t i = 0; i < lane_count; ++i) {
       lane_state& mine = lanes_[i];
+      const auto end_of = [&mine](const errand& each) {
+        return mine.home == nullptr ? each.until.first_end() : each.until.deadline;
+      };
       const auto late = std::ranges::stable_partition(
-          mine.stalled, [now](const errand& each) { return each.deadline > now; });
+          mine.stalled, [&](const errand& each) { return end_of(each) > now; });
       std::ranges::move(late, std::back_inserter(expired));
       mine.stalled.erase(late.begin(), late.end());
       if (mine.stalled.empty()) continue;
-      for (const errand& each : mine.stalled) next = std::min(next, each.deadline);
+      for (const errand& each : mine.stalled) next = std::min(next, end_of(each));
       if (mine.home == nullptr || mine.draining) continue;
       if (mine.again_at <= now) {
         due.push_back(static_cast<lane>(i));
@@ -181,8 +178,9 @@ void moving_topology::tick() {
   }
   for (errand& each : expired) {
     const std::string why = each.refusal.empty() ? trouble : each.refusal;
-    each.done(failure(errc::unavailable,
-                      where() + ": no answer in time" + (why.empty() ? "" : " (" + why + ")")));
+    // What was refused before was not executed either.
+    const std::string text = ": no answer in time" + (why.empty() ? "" : " (" + why + ")");
+    each.done(tl::unexpected(error{errc::unavailable, where() + text, true}));
   }
   for (const lane each : due) drain(each);
 }
@@ -211,12 +209,15 @@ void moving_topology::refuse_stalled(const error& why) {
     const std::lock_guard lock(mutex_);
     for (lane_state& mine : lanes_) {
       if (mine.home != nullptr) continue;
-      std::ranges::move(mine.stalled, std::back_inserter(refused));
-      mine.stalled.clear();
+      const auto those = std::ranges::stable_partition(mine.stalled, [&](const errand& each) {
+        return why == errc::unavailable && !each.until.takes_failure();
+      });
+      std::ranges::move(those, std::back_inserter(refused));
+      mine.stalled.erase(those.begin(), those.end());
     }
     stalled_ -= refused.size();
   }
-  for (errand& each : refused) each.done(tl::unexpected(why));
+  for (errand& each : refused) each.done(tl::unexpected(net::unsent(why)));
 }
 
 }  // namespace holdfast::redis

@@ -148,8 +148,8 @@ void moving_topology::set_trouble(std::string text) {
 }
 
 // Whatever is sent is sent to a home.
-void moving_topology::ready(time_point deadline, spi::completion<void> done) {
-  send(0, command{"PING"}, deadline, [done = std::move(done)](const result<reply>& answer) mutable {
+void moving_topology::ready(const net::patience& until, spi::completion<void> done) {
+  send(0, command{"PING"}, until, [done = std::move(done)](const result<reply>& answer) mutable {
     if (!answer) return done(tl::unexpected(answer.error()));
     done({});
   });

@@ -35,13 +35,13 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   static constexpr duration longest_pause = std::chrono::milliseconds(200);
 
   void run(lane which, const script& what, std::span<const std::string_view> keys,
-           std::span<const std::string_view> arguments, time_point deadline,
+           std::span<const std::string_view> arguments, const net::patience& until,
            spi::completion<reply> done) override;
-  void send(lane which, const command& what, time_point deadline,
+  void send(lane which, const command& what, const net::patience& until,
             spi::completion<reply> done) override;
   result<std::unique_ptr<spi::subscription>> listen(
       lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) override;
-  void ready(time_point deadline, spi::completion<void> done) override;
+  void ready(const net::patience& until, spi::completion<void> done) override;
   [[nodiscard]] channel_id::flavour flavour() const noexcept override { return flavour_; }
   [[nodiscard]] std::vector<std::shared_ptr<node>> nodes() override;
   using topology::where;
@@ -79,7 +79,8 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   // Null: as it was.
   void settle(const homes& where);
   void settle(lane which, const std::shared_ptr<node>& where);
-  // Whoever waits for a home is answered with it.
+  // Whoever waits for a home is answered with it; where it is unavailable: those who take that for an
+  // answer (patience).
   void refuse_stalled(const error& why);
   // Why there is no home, for who waits in vain.
   void set_trouble(std::string text);

@@ -93,10 +93,12 @@ void sentinel_topology::look_around() {
       fresh = ears_;
     }
   }
-  const time_point deadline = net().reactor->now() + round_limit;
+  net::patience until(net().reactor->now() + round_limit);
+  until.reach_by = until.deadline;  // who refuses has answered
+  until.at_once = true;
   const command question = sentinel_question(name_);
   for (const auto& each : sentinels_) {
-    each->send(question, deadline,
+    each->send(question, until,
                [weak = weak_from_this(), number, from = each](const result<reply>& answer) {
                  const auto self = std::static_pointer_cast<sentinel_topology>(weak.lock());
                  if (self != nullptr) self->heard(number, *from, answer);
@@ -184,7 +186,7 @@ void sentinel_topology::round_over() {
   }
   if (helpless) {
     set_trouble(why.detail);
-    if (why != errc::unavailable) refuse_stalled(why);
+    refuse_stalled(why);
   }
   if (once_more) return look_around();
   if (!in_demand()) return;
@@ -202,7 +204,7 @@ error sentinel_topology::no_master() const {
   const auto no_name = static_cast<std::size_t>(std::ranges::count(
       round_.answers, sentinel_answer::kind::no_such_name, &sentinel_answer::what));
   if (no_name == sentinels_.size()) {
-    return {errc::invalid, "no sentinel knows a master named '" + name_ + "'"};
+    return {errc::denied, "no sentinel knows a master named '" + name_ + "'"};
   }
   if (no_name == 0 && round_.failure) return *round_.failure;
   std::string text = "no sentinel knows the master '" + name_ + "' now";

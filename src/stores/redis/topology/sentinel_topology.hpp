@@ -37,7 +37,9 @@ class sentinel_topology final : public moving_topology {
   sentinel_topology& operator=(const sentinel_topology&) = delete;
 
   using moving_topology::where;
-  [[nodiscard]] std::string where() const override { return "redis master " + name_; }
+  [[nodiscard]] std::string where() const override {
+    return "redis master " + name_ + " by sentinel " + sentinels_.front()->options().where.text();
+  }
 
  protected:
   verdict judge(const errand& which, const reply& refusal) override;

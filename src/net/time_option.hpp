@@ -8,10 +8,11 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
-namespace holdfast::stores {
+namespace holdfast::net {
 
 // `otherwise` where the URL does not have it; invalid: not so written, or more than a day.
 inline result<duration> time_option(const spi::url& url, const std::string& name,
@@ -29,4 +30,20 @@ inline result<duration> time_option(const spi::url& url, const std::string& name
   return failure(errc::invalid, "URL: " + name + " is written 250ms or 60s, at most 86400s");
 }
 
-}  // namespace holdfast::stores
+// How long connecting may take: name, connection, TLS and login together. None: the URL does not say.
+// In a URL of PostgreSQL also as libpq has it, seconds without a unit.
+inline result<std::optional<duration>> connect_timeout(const spi::url& url) {
+  const auto found = url.options.find("connect_timeout");
+  if (found == url.options.end()) return std::optional<duration>();
+  spi::url given = url;
+  const std::string& text = found->second;
+  const bool bare = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  if (bare && url.scheme == "postgresql") given.options["connect_timeout"] = text + "s";
+  const auto limit = time_option(given, "connect_timeout", duration{0});
+  if (!limit || *limit > std::chrono::seconds(60)) {
+    return failure(errc::invalid, "URL: connect_timeout is written 250ms or 2s, from 1ms to 60s");
+  }
+  return std::optional<duration>(*limit);
+}
+
+}  // namespace holdfast::net
