@@ -48,6 +48,8 @@ struct holder {
   bool by_session = false;            // none, because it ends with a session of the engine's
   std::optional<duration> held_for;
   std::string payload;
+  // For people: its own process has ended, and this one, which inherited the hold, keeps it.
+  std::string kept_by{};
 };
 
 struct waiter {

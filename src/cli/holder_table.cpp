@@ -19,6 +19,11 @@ std::string ttl_text(const spi::holder& one) {
   return one.by_session ? "session" : "none";
 }
 
+std::string who(const spi::holder& one) {
+  if (one.kept_by.empty()) return one.payload;
+  return one.payload + ", ended; held by " + one.kept_by;
+}
+
 }  // namespace
 
 std::string holder_table(const std::vector<spi::holder>& holders,
@@ -32,7 +37,7 @@ std::string holder_table(const std::vector<spi::holder>& holders,
         {one.claim, mode_text(one.mode, one.permits),
          one.held_for ? rfc3339(now - std::chrono::duration_cast<wall::duration>(*one.held_for))
                       : "?",
-         ttl_text(one), one.fence ? std::to_string(one.fence->value()) : "?", plain(one.payload)});
+         ttl_text(one), one.fence ? std::to_string(one.fence->value()) : "?", plain(who(one))});
   }
   return columns(rows, {4});
 }

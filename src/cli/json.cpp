@@ -91,6 +91,7 @@ std::string resource(const std::string& name, const spi::resource_state& state, 
                  {"payload", one.payload},
                  {"since", since(one.held_for, now)}};
     if (one.by_session) holder["by_session"] = true;
+    if (!one.kept_by.empty()) holder["kept_by"] = one.kept_by;
     holders.push_back(std::move(holder));
   }
   value waiters = value::array();

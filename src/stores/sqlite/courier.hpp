@@ -51,6 +51,8 @@ class courier : public std::enable_shared_from_this<courier> {
   // Does a connection to this client's own socket succeed?
   [[nodiscard]] bool reachable() const;
   void close() noexcept;
+  // How a client is found, where this one has met it.
+  [[nodiscard]] std::optional<peer> address(std::int64_t client) const;
 
  private:
   bool carry(const push& what);
@@ -60,7 +62,6 @@ class courier : public std::enable_shared_from_this<courier> {
   void hand_over(const message& what);
   void tell(const message& what);
   void learn(const std::vector<std::int64_t>& clients, time_point deadline);
-  [[nodiscard]] std::optional<peer> address(std::int64_t client) const;
   bool watch_one(std::int64_t client);
   bool is_dead(std::int64_t client);
   void mark_dead(std::int64_t client);

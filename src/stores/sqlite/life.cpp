@@ -30,6 +30,16 @@ bool locked_somewhere(std::uint64_t inode) {
   return false;
 }
 
+// 0 where nothing was.
+template <class Number>
+Number written(const folder& at, const std::string& token, off_t offset) noexcept {
+  const descriptor file = descriptor::made_by(
+      [&] { return ::openat(at.get(), token.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
+  Number number = 0;
+  if (!file || ::pread(file.get(), &number, sizeof number, offset) != sizeof number) return 0;
+  return number;
+}
+
 }  // namespace
 
 result<life> life::begin(const folder& at, const std::string& token) {
@@ -60,6 +70,11 @@ void life::speak(instant now) const noexcept {
   if (::pwrite(file_.get(), &now, sizeof now, 0) != sizeof now) errno = 0;
 }
 
+void life::give_away(std::uint64_t parcel) const noexcept {
+  // If it fails, people are not told who that is.
+  if (::pwrite(file_.get(), &parcel, sizeof parcel, sizeof(instant)) != sizeof parcel) errno = 0;
+}
+
 bool life::deleted() const noexcept {
   struct stat status {};
   return ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0;
@@ -85,11 +100,11 @@ bool alive(const folder& at, const peer& client) noexcept {
 }
 
 instant last_word(const folder& at, const std::string& token) noexcept {
-  const descriptor file = descriptor::made_by(
-      [&] { return ::openat(at.get(), token.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); });
-  instant word = 0;
-  if (!file || ::pread(file.get(), &word, sizeof word, 0) != sizeof word) return 0;
-  return word;
+  return written<instant>(at, token, 0);
+}
+
+std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept {
+  return written<std::uint64_t>(at, token, sizeof(instant));
 }
 
 }  // namespace holdfast::sqlite

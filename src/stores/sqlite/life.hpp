@@ -26,6 +26,8 @@ class life {
   [[nodiscard]] std::uint64_t inode() const noexcept { return inode_; }
   // Writes into the file that this client was heard at that time.
   void speak(instant now) const noexcept;
+  // Writes into the file which socket keeps this client alive in another process.
+  void give_away(std::uint64_t parcel) const noexcept;
   // Somebody deleted the file.
   [[nodiscard]] bool deleted() const noexcept;
   // A further descriptor of the same description, close-on-exec, which the caller owns: a child
@@ -45,5 +47,8 @@ bool alive(const folder& at, const peer& client) noexcept;
 
 // When a client last said that it waits; 0 where it never did, or that cannot be read.
 instant last_word(const folder& at, const std::string& token) noexcept;
+
+// The inode of the socket that a client gave another process to be kept alive by, the last one; 0: none.
+std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept;
 
 }  // namespace holdfast::sqlite

@@ -1,4 +1,5 @@
 // What people ask: who holds, who waits, which names are in use; and latches and listeners.
+#include "stores/sqlite/heirs.hpp"
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <algorithm>
@@ -64,6 +65,9 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
     if (row.ends != never) holder.remaining = duration(row.ends - at);
     holder.held_for = duration(at - row.since);
     holder.payload = row.payload;
+    if (const auto who = courier_->address(row.client)) {
+      holder.kept_by = heir_of(*folder_, who->token).value_or("");
+    }
     state.holders.push_back(std::move(holder));
   }
   for (const claim_row& row : line) {

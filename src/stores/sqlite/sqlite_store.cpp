@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -295,6 +296,8 @@ int sqlite_store::parcel_of_life() const noexcept {
   if (ends[0] >= 0) ::close(ends[0]);
   if (files[1] >= 0) ::close(files[1]);
   if (packed) {
+    struct stat status {};
+    if (::fstat(ends[1], &status) == 0) life_->give_away(status.st_ino);
     ::close(files[0]);
     return ends[1];
   }
