@@ -54,6 +54,11 @@ const char* connector::progress() {
   return dialer_ != nullptr ? "connecting" : "resolving the name";
 }
 
+bool connector::shaking_hands() {
+  const std::scoped_lock lock(mutex_);
+  return !over_ && shaking_ != nullptr;
+}
+
 void connector::begin() {
   if (!where_.path.empty()) {
     auto to = address::unix_socket(where_.path);

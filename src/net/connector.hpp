@@ -43,6 +43,8 @@ class connector : public std::enable_shared_from_this<connector> {
 
   // For messages: what takes so long. "in the TLS handshake"
   [[nodiscard]] const char* progress();
+  // Connected, and in the TLS handshake.
+  [[nodiscard]] bool shaking_hands();
 
  private:
   connector(network net, target where, std::shared_ptr<const tls_context> tls, time_point deadline,

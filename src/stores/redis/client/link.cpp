@@ -9,12 +9,9 @@ namespace holdfast::redis {
 
 namespace {
 
-// An alert or a handshake: no reply of Redis begins like that.
-bool is_tls_record(std::string_view bytes) noexcept {
-  constexpr char alert = 0x15;
-  constexpr char handshake = 0x16;
-  return !bytes.empty() && (bytes.front() == alert || bytes.front() == handshake);
-}
+// How long a server may take for its part of the TLS handshake before it is asked whether it speaks TLS.
+constexpr duration handshake_pause = std::chrono::milliseconds(300);
+constexpr duration asking_limit = std::chrono::seconds(1);
 
 // What the network says, after the server that it is said of.
 std::string told_of(const net::target& where, const std::string& what) {
@@ -52,18 +49,69 @@ void link::start() {
                                       const auto self = weak.lock();
                                       if (self != nullptr) self->connected(std::move(stream));
                                     });
+  {
+    std::unique_lock lock(mutex_);
+    connector_ = made;
+    if (over_) {
+      lock.unlock();
+      return made->cancel();
+    }
+  }
+  if (options_->tls != nullptr) doubt_soon();
+}
+
+// A server without TLS takes our handshake for the beginning of a command, and says nothing.
+void link::doubt_soon() {
+  const std::scoped_lock lock(mutex_);
+  if (over_ || stream_ != nullptr) return;
+  doubt_timer_ = net_.reactor->at(net_.reactor->now() + handshake_pause, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->doubt();
+  });
+}
+
+void link::doubt() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (over_ || stream_ != nullptr || connector_ == nullptr) return;
+  }
+  if (!shaking_hands()) return doubt_soon();
+  ask([](link& self, const std::string& said) {
+    if (said.starts_with('-')) self.fail(self.without_tls());
+  });
+}
+
+bool link::shaking_hands() {
+  const std::scoped_lock lock(mutex_);
+  return connector_ != nullptr && connector_->shaking_hands();
+}
+
+void link::ask(void (*then)(link&, const std::string&)) {
+  auto made =
+      first_words::ask(net_, options_->where, client_hello(), net_.reactor->now() + asking_limit,
+                       [weak = weak_from_this(), then](const std::string& said) {
+                         if (const auto self = weak.lock()) then(*self, said);
+                       });
   std::unique_lock lock(mutex_);
-  connector_ = made;
+  asking_ = made;
   if (!over_) return;
   lock.unlock();
   made->cancel();
 }
 
+error link::with_tls() const {
+  return {errc::denied,
+          "redis " + options_->where.text() + ": the server speaks TLS: use rediss://, or tls=yes"};
+}
+
+error link::without_tls() const {
+  return {errc::denied, "redis " + options_->where.text() +
+                            ": the server does not speak TLS: use redis://, or no tls=yes"};
+}
+
 void link::connected(result<std::shared_ptr<net::stream>> made) {
+  if (!made && made.error().detail.ends_with("does not speak TLS")) return fail(without_tls());
   if (!made) {
-    const bool plain = made.error().detail.ends_with("does not speak TLS");
-    return fail({made.error().code, "redis " + told_of(options_->where, made.error().detail) +
-                                        (plain ? ": use redis://, or no tls=yes" : "")});
+    return fail({made.error().code, "redis " + told_of(options_->where, made.error().detail)});
   }
   {
     const std::scoped_lock lock(mutex_);
@@ -85,10 +133,8 @@ void link::send_greeting() {
 void link::received(std::string_view bytes) {
   const std::shared_ptr<link_user> user = user_.lock();
   if (user == nullptr) return close();
-  if (!greeted_ && options_->tls == nullptr && is_tls_record(bytes)) {
-    return fail({errc::denied, "redis " + options_->where.text() +
-                                   ": the server speaks TLS: use rediss://, or tls=yes"});
-  }
+  spoken_ = true;
+  if (!greeted_ && options_->tls == nullptr && is_tls_record(bytes)) return fail(with_tls());
   const auto parsed = reader_.feed(bytes, replies_);
   if (!greeted_ && !greet(replies_, *user)) return;
   if (!replies_.empty()) user->received(*this, replies_);
@@ -115,13 +161,19 @@ bool link::greet(std::vector<reply>& replies, link_user& user) {
     return false;
   }
   spi::runtime::timer_id timer = 0;
+  spi::runtime::timer_id doubt = 0;
+  std::shared_ptr<first_words> asking;
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return false;
     timer = std::exchange(timer_, 0);
+    doubt = std::exchange(doubt_timer_, 0);
+    asking = std::move(asking_);
     connector_ = nullptr;
   }
   net_.reactor->cancel(timer);
+  net_.reactor->cancel(doubt);
+  if (asking != nullptr) asking->cancel();
   user.opened(*this, greeting_.server());
   return true;
 }
@@ -133,12 +185,13 @@ const char* link::progress() {
 }
 
 void link::ended(const error& why) {
-  if (!greeted_ && options_->tls == nullptr && why == errc::unavailable) {
-    return fail({errc::unavailable, "redis " + why.detail +
-                                        " before it said a word; if the server speaks TLS: use "
-                                        "rediss://, or tls=yes"});
-  }
-  fail({why.code, why.code == errc::unavailable ? "redis " + why.detail : why.detail});
+  const error told{why.code, why == errc::unavailable ? "redis " + why.detail : why.detail};
+  if (spoken_ || options_->tls != nullptr || why != errc::unavailable) return fail(told);
+  // What a server does that waits for a TLS handshake, but others too: it is asked for one.
+  hung_up_ = told;
+  ask([](link& self, const std::string& said) {
+    self.fail(is_tls_record(said) ? self.with_tls() : self.hung_up_);
+  });
 }
 
 void link::fail(const error& why) {
@@ -155,9 +208,13 @@ void link::close() noexcept {
   if (std::exchange(over_, true)) return;
   const std::shared_ptr<net::connector> connecting = std::move(connector_);
   const std::shared_ptr<net::stream> open = stream_;
+  const std::shared_ptr<first_words> asking = std::move(asking_);
   const spi::runtime::timer_id timer = std::exchange(timer_, 0);
+  const spi::runtime::timer_id doubt = std::exchange(doubt_timer_, 0);
   lock.unlock();
   net_.reactor->cancel(timer);
+  net_.reactor->cancel(doubt);
+  if (asking != nullptr) asking->cancel();
   if (connecting != nullptr) connecting->cancel();
   if (open != nullptr) open->close();
 }

@@ -5,6 +5,7 @@
 
 #include "net/connector.hpp"
 #include "net/stream.hpp"
+#include "stores/redis/client/first_words.hpp"
 #include "stores/redis/client/greeting.hpp"
 #include "stores/redis/client/options.hpp"
 #include "stores/redis/client/reply.hpp"
@@ -15,6 +16,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -62,6 +64,12 @@ class link final : public net::stream_user, public std::enable_shared_from_this<
   void ended(const error& why) override;
 
  private:
+  void doubt_soon();
+  void doubt();
+  [[nodiscard]] bool shaking_hands();
+  void ask(void (*then)(link&, const std::string&));
+  [[nodiscard]] error with_tls() const;
+  [[nodiscard]] error without_tls() const;
   void connected(result<std::shared_ptr<net::stream>> made);
   bool greet(std::vector<reply>& replies, link_user& user);
   void send_greeting();
@@ -78,12 +86,16 @@ class link final : public net::stream_user, public std::enable_shared_from_this<
   greeting greeting_;
   reply_reader reader_;
   std::vector<reply> replies_;
+  bool spoken_ = false;  // the server has said something
   bool greeted_ = false;
+  error hung_up_;  // what it did before it said anything
 
   std::mutex mutex_;
   // All below: guarded by mutex_.
   std::shared_ptr<net::connector> connector_;
-  spi::runtime::timer_id timer_ = 0;  // for the greeting
+  std::shared_ptr<first_words> asking_;     // does it speak TLS?
+  spi::runtime::timer_id timer_ = 0;        // for the greeting
+  spi::runtime::timer_id doubt_timer_ = 0;  // for the TLS handshake
   bool over_ = false;
 };
 
