@@ -13,7 +13,7 @@ struct st_mysql;  // libmariadb's MYSQL
 namespace holdfast::mariadb {
 
 struct transaction_lock_options {
-  // How long to wait while another transaction has it, rounded up to seconds. Zero: not at all.
+  // How long to wait while another transaction has it, rounded up to seconds. Zero or less: not at all.
   duration wait{};
   // Names in different namespaces never conflict. 0 to 64 of [A-Za-z0-9._-].
   std::string name_space{};
@@ -29,7 +29,7 @@ struct transaction_lock_options {
 //
 // These locks exclude each other and those of strategy=row, not leases and sessions.
 //
-// busy (wait is zero) or timed_out: another transaction has it; the caller's continues. invalid: a name
+// busy (a try) or timed_out: another transaction has it; the caller's continues. invalid: a name
 // out of its limits, or no open transaction. unsupported: the session is not READ COMMITTED; the
 // server rolls back whole transactions when a wait times out (innodb_rollback_on_timeout); holdfast's
 // tables do not exist. unavailable: the connection broke, or the server has rolled this transaction

@@ -13,7 +13,7 @@ struct pg_conn;  // libpq's PGconn
 namespace holdfast::postgresql {
 
 struct transaction_lock_options {
-  // How long to wait while another transaction has the lock. Zero: not at all (a millisecond).
+  // How long to wait while another transaction has the lock. Zero or less: not at all (a millisecond).
   duration wait{};
   // Names in different namespaces never conflict. 0 to 64 of [A-Za-z0-9._-].
   std::string name_space{};
@@ -28,7 +28,7 @@ struct transaction_lock_options {
 //
 // These locks exclude each other and those of strategy=row, not leases and sessions.
 //
-// busy (wait is zero) or timed_out: another transaction has it; the caller's continues. invalid: a
+// busy (a try) or timed_out: another transaction has it; the caller's continues. invalid: a
 // name out of its limits, no open transaction, or one that has failed. unsupported: not READ
 // COMMITTED, or holdfast's tables do not exist. unavailable: the connection broke.
 [[nodiscard]] result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& name,

@@ -108,6 +108,18 @@ TEST_F(mariadb_row_locks, work_and_lock_are_committed_together) {
             std::to_string(threads * rounds));
 }
 
+TEST_F(mariadb_row_locks, a_negative_wait_is_a_try) {
+  // Broken: refused here, and a try everywhere else.
+  ASSERT_THAT(mutex(a_, "tables").acquire({.wait = patience}), succeeds());
+  auto one = caller();
+  auto two = caller();
+  one.ask("START TRANSACTION");
+  two.ask("START TRANSACTION");
+  options_.wait = -1h;
+  ASSERT_THAT(in_transaction(one, "stock"), succeeds());
+  EXPECT_THAT(in_transaction(two, "stock"), fails_with(errc::busy));
+}
+
 TEST_F(mariadb_row_locks, what_cannot_work_is_refused) {
   // Broken: a lock that ends at once, or sees the past.
   auto own = caller();

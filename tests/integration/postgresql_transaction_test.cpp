@@ -78,6 +78,17 @@ TEST_F(postgresql_transaction, a_wait_is_limited_and_leaves_the_settings_alone) 
   EXPECT_EQ(b.ask("SHOW lock_timeout").front(), "77s");
 }
 
+TEST_F(postgresql_transaction, a_negative_wait_is_a_try) {
+  // Broken: refused here, and a try everywhere else.
+  auto a = admin_of(shared_postgresql());
+  auto b = admin_of(shared_postgresql());
+  a.run("BEGIN");
+  b.run("BEGIN");
+  options_.wait = -1h;
+  ASSERT_THAT(lock_in_transaction(a.get(), "stock", options_), succeeds());
+  EXPECT_THAT(lock_in_transaction(b.get(), "stock", options_), fails_with(errc::busy));
+}
+
 TEST_F(postgresql_transaction, work_and_lock_are_committed_together) {
   // Broken: a sale that is counted twice.
   constexpr int threads = 8;

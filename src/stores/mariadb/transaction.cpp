@@ -9,6 +9,7 @@
 
 #include <holdfast/mariadb.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -65,14 +66,14 @@ result<void> usable(MYSQL* connection) {
 
 result<fence_token> lock_in_transaction(st_mysql* connection, const std::string& name,
                                         const transaction_lock_options& options) {
-  if (auto fine = sql::check_lock(name, options.name_space, options.wait); !fine) {
+  if (auto fine = sql::check_lock(name, options.name_space); !fine) {
     return tl::unexpected(std::move(fine.error()));
   }
   if (!is_prefix(options.prefix)) return failure(errc::invalid, "invalid table prefix");
   if (auto fine = usable(connection); !fine) return tl::unexpected(std::move(fine.error()));
   arguments with;
   with.bytes(sql::key_of({options.name_space, name}));
-  with.number(std::chrono::ceil<std::chrono::seconds>(options.wait).count());
+  with.number(std::chrono::ceil<std::chrono::seconds>(std::max(options.wait, duration{0})).count());
   const auto called = ask(
       connection, "CALL " + options.prefix + "lock_row_1(" + with.text() + ", @holdfast_answer)");
   if (!called) return tl::unexpected(called.error());

@@ -8,6 +8,7 @@
 
 #include <holdfast/postgresql.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace holdfast::postgresql {
@@ -18,7 +19,7 @@ constexpr const char* where = "postgresql, the caller's connection";
 
 result<void> usable(PGconn* connection, const std::string& name,
                     const transaction_lock_options& options) {
-  if (auto fine = sql::check_lock(name, options.name_space, options.wait); !fine) return fine;
+  if (auto fine = sql::check_lock(name, options.name_space); !fine) return fine;
   if (!is_schema_name(options.schema)) return failure(errc::invalid, "invalid schema name");
   if (connection == nullptr || PQtransactionStatus(connection) != PQTRANS_INTRANS) {
     return failure(errc::invalid, "no transaction is open on the connection, or it has failed");
@@ -70,7 +71,8 @@ result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& 
     return tl::unexpected(std::move(fine.error()));
   }
   arguments with;
-  with.bytes(sql::key_of({options.name_space, name})).number(sql::microseconds(options.wait));
+  with.bytes(sql::key_of({options.name_space, name}))
+      .number(sql::microseconds(std::max(options.wait, duration{0})));
   const auto answer =
       ask(connection, in_schema("SELECT @.lock_row_1($1::bytea, $2::int8)", options.schema), with);
   if (!answer) return tl::unexpected(answer.error());

@@ -168,14 +168,13 @@ bool is_turned_away(const result<spi::outcome>& answer) noexcept {
   return blocked != nullptr && !blocked->queued;
 }
 
-result<void> check_lock(const std::string& name, const std::string& space, duration wait) {
+result<void> check_lock(const std::string& name, const std::string& space) {
   constexpr std::size_t longest_name = 512;
   constexpr std::size_t longest_space = 64;
   if (name.empty() || name.size() > longest_name || space.size() > longest_space ||
       space.find('/') != std::string::npos) {
     return failure(errc::invalid, "a name has 1 to 512 bytes, a namespace at most 64 and no '/'");
   }
-  if (wait < duration{0}) return failure(errc::invalid, "wait must not be negative");
   return {};
 }
 

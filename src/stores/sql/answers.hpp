@@ -36,7 +36,7 @@ result<spi::latch_state> to_latch(const rows& answer);
 bool is_turned_away(const result<spi::outcome>& answer) noexcept;
 
 // For locks in a caller's own transaction. invalid: out of its limits.
-result<void> check_lock(const std::string& name, const std::string& space, duration wait);
+result<void> check_lock(const std::string& name, const std::string& space);
 // g FENCE, or b: another transaction has it.
 result<fence_token> to_transaction_fence(const std::string& answer, duration wait);
 
