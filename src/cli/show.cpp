@@ -20,8 +20,8 @@ int show(const context& context, const look_arguments& what) {
   if (what.json) return print_all(json::resource(what.name, *state, now));
   std::string text;
   if (state->shut_for) {
-    note("blocked by lock delay for " + to_text(*state->shut_for) +
-         ": a holder ended abnormally\n");
+    text =
+        "blocked by lock delay for " + to_text(*state->shut_for) + ": a holder ended abnormally\n";
   } else if (state->holders.empty()) {
     text = "free\n";
   }

@@ -61,7 +61,7 @@ TEST_F(trouble, a_lock_delay_blocks_the_lock_after_a_kill_and_says_so) {
   holder.send(SIGKILL);
   holder.end();
   ASSERT_TRUE(eventually([&] {
-    return type({"show", "x"}).err.starts_with("blocked by lock delay for ");
+    return type({"show", "x"}).out.starts_with("blocked by lock delay for ");
   }));
   EXPECT_NE(type({"ls", "--json"}).out.find("\"waiters\":0,\"blocked_ms\":"), std::string::npos);
   const std::string listed = type({"ls"}).out;
