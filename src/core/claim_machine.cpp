@@ -284,6 +284,7 @@ claim_machine::orders claim_machine::tick(time_point now) {
       orders todo;
       if (leave_at_ == time_point::max() && revoked_until_ <= now) {
         phase_ = phase::ended;
+        todo.forget = true;
         return todo;
       }
       if (leave_at_ > now) return {};

@@ -67,7 +67,7 @@ class claim_machine {
     bool leave = false;
     bool unanswered = false;                    // with leave: keep a tombstone
     bool starved = false;                       // with settle: it was not asked for in time
-    bool forget = false;                        // nothing of it was ever sent
+    bool forget = false;                        // nothing of it is at the engine
     std::optional<result<fence_token>> settle;  // answer the requester
     std::optional<result<void>> released;       // answer who released
     bool release_pending = false;               // events

@@ -154,6 +154,16 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
   EXPECT_EQ(a.revoke("free", spi::revocation::safe)->size(), 0U);
 }
 
+TEST_P(operating, a_ping_is_answered_and_leaves_nothing_behind) {
+  // Broken: a check at start-up refuses an engine that is there, or is seen in its list.
+  const client a = open();
+  EXPECT_THAT(a.ping(1min), succeeds());
+  EXPECT_THAT(a.ping(0s), fails_with(errc::invalid));
+  if (a.caps().supports_listing) {
+    EXPECT_EQ(a.list()->size(), 0U);
+  }
+}
+
 TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) {
   // Broken: the holder has been told, has stopped and has released, and the lock stays idle for the
   // rest of its ttl.
@@ -162,6 +172,10 @@ TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) 
   auto held = mutex(a, "stock", {.ttl = 30s}).acquire();
   ASSERT_THAT(held, succeeds());
   const time_point end = clock::now() + 30s;
+  if (!b.caps().revokes) {
+    EXPECT_THAT(b.revoke("stock", spi::revocation::safe), fails_with(errc::unsupported));
+    return;
+  }
   ASSERT_THAT(b.revoke("stock", spi::revocation::safe), succeeds());
   // At once, or at its next renewal.
   ASSERT_TRUE(eventually([&] { return held->lost().stop_requested(); }));

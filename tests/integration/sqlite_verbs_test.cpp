@@ -215,6 +215,19 @@ TEST(sqlite_verbs, a_safe_revocation_lets_nobody_in_before_the_lease_has_ended) 
   EXPECT_GE(clock::now() - begun, 300ms);
 }
 
+TEST(sqlite_verbs, who_left_a_revoked_lock_without_time_left_said_nothing) {
+  // Broken: a holder that nobody heard of stopping lets others in, or its claim is kept here for ever.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto holder = client.claim();
+  ASSERT_TRUE(granted(client.attempt(holder)));
+  ASSERT_EQ(client.revoke(spi::revocation::safe)->size(), 1U);
+  EXPECT_FALSE(client.leave(holder, -1s));
+  EXPECT_EQ(client.inspect().holders.size(), 1U);
+  EXPECT_EQ(client.leave(holder).value(), departure::gone);
+  EXPECT_EQ(client.inspect().holders.size(), 1U);
+}
+
 TEST(sqlite_verbs, a_grant_reserves_fences_for_local_hand_overs) {
   // Broken: a fence that was used inside one process is given to another.
   const embedded_file file;

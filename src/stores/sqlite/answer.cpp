@@ -59,8 +59,10 @@ void ledger::tell_wanted(const moment& step, resource_row& at) {
   }
 }
 
-void ledger::tell_gone(const moment& step, const claim_row& row, const char* why) {
-  step.out.pushes.push_back({push::kind::gone, row.client, row.id, {}, why});
+void ledger::tell_gone(const moment& step, const claim_row& row, const char* why, duration kept) {
+  spi::granted until;
+  until.ttl = kept;
+  step.out.pushes.push_back({push::kind::gone, row.client, row.id, until, why});
 }
 
 void ledger::note(const moment& step, const resource_row& at, spi::event_kind what,

@@ -37,6 +37,7 @@ message message_of(const push& what) {
       break;
     case push::kind::gone:
       made.what = message::kind::gone;
+      made.ttl = what.grant.ttl.count();
       made.text = what.why;
       break;
   }
@@ -189,8 +190,12 @@ void courier::tell(const message& what) {
     case message::kind::wanted:
       return wakeup->wanted();
     case message::kind::gone:
-      // Nobody leaves what is gone. Struck before the call, in which it may be enlisted anew.
-      roll_->strike(what.claim);
+      // Before the call, in which it may be left, or enlisted again.
+      if (what.ttl > 0) {
+        roll_->let_end(what.claim);
+      } else {
+        roll_->strike(what.claim);  // nobody leaves what is gone
+      }
       return wakeup->gone({errc::lost, what.text});
     default:
       return;

@@ -212,7 +212,8 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
     const bool counts_anew = held->renewed && !held->revoked;
     answer.state = counts_anew ? spi::hold_state::renewed : spi::hold_state::held;
     answer.grant = granted_to(step, *at, *held);
-    if (held->revoked) tell_gone(step, *held, revoked_text);  // the message may have been lost
+    // The message may have been lost.
+    if (held->revoked) tell_gone(step, *held, revoked_text, duration(held->ends - step.now));
     note(step, *at, spi::event_kind::renewed, *held, true);
     address_news(step, *at);
   } else if (roster_.waiter(*at, place, claim.id)) {
@@ -284,7 +285,7 @@ std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_
     taken.push_back(std::move(holder));
     if (how == spi::revocation::force) {
       roster_.remove_holder(at, row);
-      tell_gone(step, row, "released by force");
+      tell_gone(step, row, "released by force", {});
       note(step, at, spi::event_kind::forced, row, true);
     } else {
       // From now on it ends by time, as if its last renewal had been now.
@@ -292,7 +293,7 @@ std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_
       ending.ends = std::min(row.ends, after(step.now, duration(row.ttl)));
       ending.revoked = true;
       roster_.change_holder(at, row, ending);
-      tell_gone(step, row, revoked_text);
+      tell_gone(step, row, revoked_text, duration(ending.ends - step.now));
     }
   }
   const std::uint32_t waiting = at.waiting;

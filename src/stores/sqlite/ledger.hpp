@@ -125,7 +125,8 @@ class ledger {
   static spi::granted granted_to(const moment& step, const resource_row& at, const claim_row& row);
   spi::blocked blocked_at(const moment& step, resource_row& at, const claim_row& row, bool queued);
   void tell_wanted(const moment& step, resource_row& at);
-  static void tell_gone(const moment& step, const claim_row& row, const char* why);
+  // `kept`: how long nobody else gets it; zero: it is free now.
+  static void tell_gone(const moment& step, const claim_row& row, const char* why, duration kept);
   static void note(const moment& step, const resource_row& at, spi::event_kind what,
                    const claim_row& row, bool fenced);
   void address_news(const moment& step, resource_row& at);

@@ -18,7 +18,7 @@ struct message {
     granted = 2,  // `claim` is yours now: `fence`, `ttl`, `at`, `wanted`
     freed = 3,    // `claim` should ask again
     wanted = 4,   // somebody waits for what `claim` holds
-    gone = 5,     // `claim` was taken away: `text` says why
+    gone = 5,     // `claim` was taken away: `text` says why; nobody else gets it for `ttl`
     event = 6,    // for an observer: `event`, `name`, `fence`, `mode`, `text` is the payload
     latch = 7,    // the latch `name` changed
   };

@@ -48,18 +48,34 @@ std::int64_t roll::place(const spi::claim_id& id) const {
   return found == entries_.end() ? 0 : found->second.place;
 }
 
+void roll::move(entry& of, std::int64_t place) {
+  if (std::exchange(of.place, place) != place) of.ends_by_time = false;
+}
+
 void roll::set_place(const spi::claim_id& id, std::int64_t place) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
-  if (found != entries_.end()) found->second.place = place;
+  if (found != entries_.end()) move(found->second, place);
 }
 
 void roll::set_seat(const spi::claim_id& id, std::int64_t place) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
-  found->second.place = place;
+  move(found->second, place);
   unwatch(id, found->second);
+}
+
+void roll::let_end(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) found->second.ends_by_time = true;
+}
+
+bool roll::ends_by_time(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found != entries_.end() && found->second.ends_by_time;
 }
 
 roll::wakeup_ptr roll::wakeup(const spi::claim_id& id) const {

@@ -33,6 +33,9 @@ class roll {
   void set_place(const spi::claim_id& id, std::int64_t place);
   // It holds there, and waits for nobody's end any more.
   void set_seat(const spi::claim_id& id, std::int64_t place);
+  // It was revoked: the database ends it by time.
+  void let_end(const spi::claim_id& id);
+  [[nodiscard]] bool ends_by_time(const spi::claim_id& id) const;
   [[nodiscard]] wakeup_ptr wakeup(const spi::claim_id& id) const;
 
   // Whose end this claim wants to know of, instead of those before.
@@ -54,6 +57,7 @@ class roll {
     spi::claim_ptr claim;
     wakeup_ptr wake;
     std::int64_t place = 0;
+    bool ends_by_time = false;
     std::vector<std::int64_t> watched;
   };
 
@@ -68,6 +72,7 @@ class roll {
   using ids = std::unordered_set<spi::claim_id, part_of_id>;
   using entries = std::unordered_map<spi::claim_id, entry, part_of_id>;
 
+  static void move(entry& of, std::int64_t place);
   void unwatch(const spi::claim_id& id, entry& of);
 
   mutable std::mutex mutex_;

@@ -94,6 +94,10 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
     roll_->strike(claim.id);
     return spi::departure::gone;
   }
+  if (deadline <= clock::now() && roll_->ends_by_time(claim.id)) {
+    roll_->strike(claim.id);
+    return failure(errc::unavailable, "sqlite, no time left");
+  }
   effects out;
   spi::departure answer = spi::departure::gone;
   auto done = write(
