@@ -20,6 +20,7 @@ void claim_machine::prove(time_point proven_at, const spi::granted& grant) {
     valid_until_ = end;
     granted_ttl_ = grant.ttl;
     offer_ = grant.offer;
+    last_error_.detail.clear();
   }
   const bool completes = offer_ && !mutated(mutant::offer_never_completed);
   if (!completes && (offer_ || !settings_.renewed)) {
@@ -69,7 +70,8 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       renew_at_ =
           now + std::max(shortest_pause, std::min(settings_.ttl / 10, backoff_.next(random())));
       if (mutated(mutant::watchdog_stops_after_error)) renew_at_ = time_point::max();
-      todo.renewal_failed = answer.why.empty() ? std::string("no answer") : answer.why;
+      last_error_.detail = answer.why.empty() ? std::string("no answer") : answer.why;
+      todo.renewal_failed = last_error_.detail;
       return todo;
   }
   return todo;
@@ -146,14 +148,16 @@ bool claim_machine::expired(time_point now) const noexcept {
 // notice is protected until validity ends; and where the lock stays shut after an abnormal end, the
 // engine must see one: a leave would be a release to it. A renewal that was carried out and not
 // answered moves that end, so no moment is safe for a leave: the claim is let run out.
-claim_machine::orders claim_machine::let_run_out(time_point now, const char* why) {
+claim_machine::orders claim_machine::let_run_out(time_point now, const std::string& why) {
   const bool stays_shut = settings_.lock_delay > duration{0};
   return lose(now, {errc::lost, why}, stays_shut ? time_point::max() : valid_until_);
 }
 
 claim_machine::orders claim_machine::expire(time_point now) {
-  return let_run_out(now, settings_.renewed ? "the lease was not confirmed in time"
-                                            : "not renewed, and its ttl has passed");
+  if (!settings_.renewed) return let_run_out(now, "not renewed, and its ttl has passed");
+  const std::string& last = last_error_.detail;
+  return let_run_out(now,
+                     "the lease was not confirmed in time" + (last.empty() ? last : "; " + last));
 }
 
 // An attempt that was never answered may still arrive and place the claim anew.

@@ -125,7 +125,7 @@ class claim_machine {
   orders give_up(time_point now, error why);
   orders lose(time_point now, error why, time_point leave_from);
   orders expire(time_point now);
-  orders let_run_out(time_point now, const char* why);
+  orders let_run_out(time_point now, const std::string& why);
   orders revoked(time_point now, error why, time_point leave_from);
   void begin_leaving(time_point now);
   void send_leave(orders& todo);

@@ -249,7 +249,10 @@ void claim_runner::tell_lost(const error& why) {
     holder = holder_.lock();
     holder_.reset();
   }
-  if (engine_->observed()) engine_->raise(event_kind::lost, *claim_, machine_.fence(), {}, &why);
+  if (engine_->observed()) {
+    const error told = blamed(why, engine_->settings().where, "hold", claim_->resource.name);
+    engine_->raise(event_kind::lost, *claim_, machine_.fence(), {}, &told);
+  }
   if (holder) holder->tell_lost(why);
 }
 
