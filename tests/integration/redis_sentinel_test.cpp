@@ -92,7 +92,7 @@ TEST_F(redis_sentinel, a_name_that_no_sentinel_knows_is_said) {
   const client one = client::open(url).value();
   mutex stock(one, "stock");
   const auto answer = stock.acquire({.wait = patience});
-  ASSERT_THAT(answer, fails_with(errc::invalid));
+  ASSERT_THAT(answer, fails_with(errc::denied));
   EXPECT_THAT(answer.error().detail, testing::HasSubstr("nobody"));
 }
 

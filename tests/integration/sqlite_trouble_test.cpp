@@ -135,7 +135,7 @@ TEST(sqlite_time_namespace, of_the_kernel_is_seen) {
   forked_process other([&] {
     if (::unshare(CLONE_NEWTIME) != 0) return;  // not allowed here: the test above stands alone
     forked_process inside([&] {
-      if (opening({.path = file.path()}) != errc::unsupported) throw std::runtime_error("opened");
+      if (opening(file.path()) != errc::unsupported) throw std::runtime_error("opened");
     });
     if (inside.wait() != 0) throw std::runtime_error("not refused");
   });

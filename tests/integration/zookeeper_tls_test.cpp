@@ -31,14 +31,14 @@ class zookeeper_tls : public testing::Test {
   }
   [[nodiscard]] zookeeper_server& server() { return *server_; }
 
+  // Generous: the first handshake of a Java server on a busy machine takes seconds.
   [[nodiscard]] client open(const std::string& options, const std::string& host = "localhost") {
     return client::open("zookeeper://" + host + ":" + std::to_string(server_->tls_port()) +
-                        "/shop?" + options)
+                        "/shop?connect_timeout=60s&" + options)
         .value();
   }
   [[nodiscard]] result<lease> lock(const std::string& options,
                                    const std::string& host = "localhost") {
-    // Generous: the first handshake of a Java server on a busy machine takes seconds.
     return mutex(open(options, host), "stock").acquire({.wait = 60s});
   }
 

@@ -65,14 +65,13 @@ struct council {
     return std::clamp(ttl / 20, limit.shortest_answer, limit.longest_answer);
   }
   [[nodiscard]] spi::op_context soon(time_point deadline, duration ttl) const {
-    const time_point until = std::min(deadline, runtime->now() + answer_limit(ttl));
-    return {.deadline = until};
+    return {.deadline = std::min(deadline, runtime->now() + answer_limit(ttl))};
   }
-  // For what somebody waits for: a member that cannot be reached has answered.
-  [[nodiscard]] spi::op_context at_once(time_point deadline, duration ttl) const {
+  // For votes: a member that cannot be reached has answered. Not at once: rounds follow each other, and
+  // each of them would connect to those that are down.
+  [[nodiscard]] spi::op_context reaching(time_point deadline, duration ttl) const {
     spi::op_context context = soon(deadline, ttl);
     context.reach_by = context.deadline;
-    context.at_once = true;
     return context;
   }
 };

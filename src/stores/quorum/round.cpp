@@ -74,7 +74,7 @@ void round::ask(std::size_t member, const spi::claim_ptr& claim, time_point dead
   const time_point sent_at = council_->runtime->now();
   council_->members[member].store->attempt(
       claim, std::make_shared<ear>(weak_from_this(), member),
-      council_->at_once(deadline, claim->ttl),
+      council_->reaching(deadline, claim->ttl),
       [self = shared_from_this(), member, sent_at](const result<spi::outcome>& answer) {
         self->answered(member, sent_at, answer);
       });
