@@ -14,7 +14,7 @@ namespace holdfast::core {
 // `where`: "redis db:6379"; a store that names its server itself, before a colon, knows better.
 inline error blamed(error why, std::string_view where, std::string_view verb,
                     std::string_view name) {
-  const std::string_view engine = where.substr(0, where.find(' '));
+  const std::string_view engine = where.substr(0, where.find_first_of(" ,"));
   std::string_view cause = why.detail;
   std::string_view server = where;
   const std::size_t end = std::min(cause.find(": "), cause.find(", "));

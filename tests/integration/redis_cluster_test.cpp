@@ -203,7 +203,8 @@ TEST_F(redis_cluster_nodes, a_killed_master_is_replaced_and_fences_grow) {
   mutex stock(one, name, {.ttl = 1s});
   const auto before = stock.acquire({.wait = patience});
   ASSERT_THAT(before, succeeds());
-  servers().replace_after(2s);
+  // Longer than a new client waits for an engine that is not there at all.
+  servers().replace_after(6s);
   redis_server& killed = servers().node(servers().owner(slot));
   killed.kill();
   const client other = open();

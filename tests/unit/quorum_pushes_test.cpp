@@ -68,6 +68,24 @@ TEST_F(quorum_pushes, a_safe_revocation_is_told_at_once_and_lets_nobody_in) {
   EXPECT_TRUE(granted(join(hubs), claim_of(3)));
 }
 
+TEST_F(quorum_pushes, a_holder_that_stops_after_a_safe_revocation_frees_it) {
+  // Broken: the lock stays idle for the rest of the ttl.
+  const auto claim = claim_of(1);
+  hold(claim);
+  take_away(spi::revocation::safe);
+  EXPECT_EQ(leave(a, claim).value(), spi::departure::was_holder);
+  EXPECT_TRUE(granted(join(hubs), claim_of(2)));
+}
+
+TEST_F(quorum_pushes, what_a_majority_took_by_force_was_not_released) {
+  // Broken: the members that have yet to hear of it make the release of a lost lease a success.
+  const auto claim = claim_of(1);
+  hold(claim);
+  for (const std::size_t member : {2U, 3U, 4U}) take_away_at(member);
+  ASSERT_EQ(ear->told(), 1);
+  EXPECT_EQ(leave(a, claim).value(), spi::departure::gone);
+}
+
 TEST_F(quorum_pushes, a_minority_ends_nothing) {
   // Broken: whoever can harm one server takes the lock from everybody.
   const auto claim = claim_of(1);

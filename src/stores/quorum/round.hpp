@@ -74,6 +74,7 @@ class round : public std::enable_shared_from_this<round> {
     std::size_t holders = 0;
     std::size_t gone = 0;
     bool begun = false;
+    bool forsaken = false;  // it was taken away
     bool answered = false;  // the core was told that it is left
     spi::completion<spi::departure> done;
   };

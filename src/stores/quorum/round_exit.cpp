@@ -119,9 +119,16 @@ void round::left(std::size_t member, const result<spi::departure>& answer) {
 
 // A majority is free of it; what the rest still has keeps nobody out.
 std::optional<spi::departure> round::exit_verdict() const {
+  const std::size_t majority = majority_of(ballot_.members());
   const std::size_t free = ballot_.members() - exit_.remaining.size();
   const bool heard = exit_.holders + exit_.gone >= exit_.enough || exit_.pending == 0;
-  if (!heard || free < majority_of(ballot_.members())) return std::nullopt;
+  if (!heard || free < majority) return std::nullopt;
+  if (exit_.forsaken) {
+    // Taken away by force, it may still be at a minority that has yet to hear of that.
+    const bool open = exit_.holders < majority && exit_.gone + majority <= ballot_.members();
+    if (open && exit_.pending > 0) return std::nullopt;
+    return exit_.holders >= majority ? spi::departure::was_holder : spi::departure::gone;
+  }
   return exit_.holders > 0 && exit_.holders >= exit_.gone ? spi::departure::was_holder
                                                           : spi::departure::gone;
 }
@@ -146,6 +153,7 @@ void round::forsake() {
   if (!std::exchange(exit_.begun, true)) {
     exit_.remaining = todo.leave;
     exit_.enough = std::min(todo.leave.size(), majority_of(ballot_.members()));
+    exit_.forsaken = true;
   }
   clean_ = false;  // it is still there
 }

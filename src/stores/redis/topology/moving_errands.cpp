@@ -67,7 +67,12 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
 }
 
 void moving_topology::answered(errand which, result<reply> answer) {
-  if (!answer) return which.done(std::move(answer));
+  if (!answer) {
+    // Those that named this server did answer: its failure is an outage to sit out, as a failover is, not
+    // an engine that was never there.
+    answer.error().unsent = false;
+    return which.done(std::move(answer));
+  }
   reply said = which.asking && !answer->elements.empty() ? std::move(answer->elements.back())
                                                          : std::move(*answer);
   if (said.is_error()) {
