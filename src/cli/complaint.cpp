@@ -43,9 +43,9 @@ tl::unexpected<complaint> usage(const std::string& what, std::string_view topic)
 
 std::string provenance(std::string_view engine, std::string_view action, const error& answer) {
   std::string detail = answer.detail.empty() ? std::string(describe(answer.code)) : answer.detail;
-  // Stores begin their details with their own name and the operation.
-  const std::string_view name = engine.substr(0, engine.find('+'));
-  if (detail.starts_with(name) && detail.find_first_of(" ,:") == name.size()) return detail;
+  // Stores begin their details with their own name and the operation: redis, also of rediss://.
+  const std::string_view name = std::string_view(detail).substr(0, detail.find_first_of(" ,:"));
+  if (!name.empty() && engine.starts_with(name)) return detail;
   return std::string(engine) + ", " + std::string(action) + ", " + detail;
 }
 

@@ -33,6 +33,20 @@ TEST_F(trouble, the_default_file_is_private) {
   EXPECT_EQ(mode_of(state + "/holdfast.db"), 0600U);
 }
 
+#ifdef HOLDFAST_WITH_REDIS
+TEST_F(trouble, an_error_names_engine_server_operation_lock_and_cause_once) {
+  // Broken: "(rediss, attempt, redis 127.0.0.1:1, acquire 'x', ...)", or no cause at all.
+  for (const std::string scheme : {"redis", "rediss", "redis+cluster"}) {
+    const answer refused =
+        type({"--url", scheme + "://127.0.0.1:1", "run", "--wait", "0s", "x", "--", "true"});
+    EXPECT_EQ(refused.code, 122);
+    EXPECT_NE(refused.err.find("(redis 127.0.0.1:1, acquire 'x', connect 127.0.0.1:1: "),
+              std::string::npos)
+        << refused.err;
+  }
+}
+#endif
+
 #ifdef HOLDFAST_WITH_POSTGRESQL
 TEST_F(trouble, drivers_of_sql_servers_are_loaded_where_they_are_needed_only) {
   // Broken: every `holdfast run` of any engine pays for loading twenty libraries.
