@@ -10,9 +10,9 @@ FUZZ_SECONDS ?= 60
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-long check format sanitize sim explore bench bench-peers install deb fresh clean help
+.PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: docs torture report-shots broken-locks fuzz interop-redisson
+.PHONY: clang docs torture report-shots broken-locks fuzz interop-redisson
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -41,6 +41,9 @@ check: packages-tools build ## format, clang-tidy and the project's own rules
 	scripts/check-headers
 	scripts/check-tidy
 
+clang: packages-tools build/clang/build.ninja ## compile everything with clang; runs nothing
+	cmake --build build/clang -j $(JOBS)
+
 format: packages-tools ## format all sources
 	scripts/check-format --fix
 
@@ -55,6 +58,12 @@ sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core an
 	cmake --build build/tsan -j $(JOBS) --target test_unit test_fault
 	ctest --preset tsan -j $(TEST_JOBS) -L '^(unit|fault)$$' --output-junit tests.xml \
 	  || scripts/show-failures build/tsan/tests.xml
+
+sanitize-long: packages-test build/asan/build.ninja build/tsan/build.ninja ## the contract tests on all engines, with ASan + UBSan, then with TSan
+	cmake --build build/asan -j $(JOBS) --target test_contract
+	ctest --preset asan -j $(TEST_JOBS) -L '^contract$$' --output-junit tests.xml || scripts/show-failures build/asan/tests.xml
+	cmake --build build/tsan -j $(JOBS) --target test_contract
+	ctest --preset tsan -j $(TEST_JOBS) -L '^contract$$' --output-junit tests.xml || scripts/show-failures build/tsan/tests.xml
 
 sim: build ## run the simulator: SEEDS=1000000; then search for every mutant from seed 1 on
 	build/sim --seeds $(SEEDS) --jobs $(JOBS)

@@ -17,6 +17,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC bug 105329: false alarms on concatenated strings.
   add_compile_options(-Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND PROJECT_IS_TOP_LEVEL)
+  # Debian's Asio does not know that clang has coroutines.
+  add_compile_definitions(ASIO_HAS_CO_AWAIT=1)
+endif()
 # No path of the build machine in what is shipped.
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
