@@ -9,6 +9,7 @@ namespace {
 
 constexpr duration shortest_period = std::chrono::milliseconds(1);
 constexpr duration fastest_counts_for = std::chrono::seconds(10);
+constexpr duration rest_counts_from = std::chrono::seconds(1);
 
 // Without overflow where one of the two was never.
 duration since(time_point then, time_point now) noexcept {
@@ -56,30 +57,50 @@ attempt_window::attempt_window(std::shared_ptr<agenda> schedule, const ttl_censu
       limit_(limit),
       window_(static_cast<double>(limit.window_first)) {}
 
+// There and back, without a queue.
+duration attempt_window::way() const noexcept {
+  const duration fastest = std::min(fastest_, fastest_before_);
+  return fastest == duration::max() ? duration{0} : fastest;
+}
+
 // How long an answer may take: a quarter of what is left of the deadline after the way there and
 // back.
 duration attempt_window::target() const noexcept {
   const duration deadline = command_limit(limit_, census_.shortest());
-  const duration fastest = std::min(fastest_, fastest_before_);
-  const duration base = fastest == duration::max() ? duration{0} : std::min(fastest, deadline);
+  const duration base = std::min(way(), deadline);
   return std::max(shortest_period, base + (deadline - base) / 4);
 }
 
-bool attempt_window::room(bool known, time_point now) const noexcept {
+bool attempt_window::room(precedence rank, time_point now) const noexcept {
   if (in_flight() >= static_cast<std::size_t>(window_)) return false;
-  return known || now >= renewals_slow_until_;
+  return rank != precedence::fresh || (now >= fresh_not_before_ && !overdue(now));
 }
 
-attempt_window::slot attempt_window::enter(const std::shared_ptr<window_item>& who, bool known,
+// Renewals take too long. Not where one of several servers is silent: it must not shut the others.
+bool attempt_window::overdue(time_point now) const noexcept {
+  return !one_silent_ && !many_since_.empty() && now - *many_since_.begin() > target();
+}
+
+// How fast the engine was says little after a while without an answer.
+void attempt_window::start_over_after_rest(time_point now) noexcept {
+  if (in_flight() > 0 || since(worked_at_, now) < rest_counts_from) return;
+  window_ = std::min(window_, static_cast<double>(limit_.window_first));
+  doubling_ = true;
+}
+
+attempt_window::slot attempt_window::enter(const std::shared_ptr<window_item>& who, precedence rank,
                                            time_point now) {
   mutex_lock lock(mutex_);
   roll(now);
-  if ((known || waiting_.empty()) && room(known, now)) {
+  start_over_after_rest(now);
+  const bool first = waiting_.empty() || waiting_.begin()->first.first > rank;
+  // While another thread lets somebody in, whoever comes now must not overtake that one.
+  if (first && !pumping_ && room(rank, now)) {
     ++current_;
     return period_;
   }
   if (stopped_) return 0;
-  who->place_ = {!known, next_place_++};
+  who->place_ = {rank, next_place_++};
   waiting_.emplace(who->place_, who);
   pump(lock, now);
   return 0;
@@ -139,8 +160,17 @@ void attempt_window::note(duration took, time_point now) noexcept {
   usual_ += (took - usual_) / 8;
 }
 
+void attempt_window::measure(time_point sent_at, time_point now) noexcept {
+  ++answers_;
+  worked_at_ = now;
+  const time_point before = std::exchange(counted_at_, now);
+  if (renewals_under_way_ > 0 || sent_at > before) return;
+  each_costs_ += (now - before - each_costs_) / 128;
+}
+
 void attempt_window::answered(slot taken, time_point sent_at, time_point now, bool usable) {
   mutex_lock lock(mutex_);
+  measure(sent_at, now);
   const duration took = now - sent_at;
   if (usable) note(took, now);
   (usable ? last_answer_ : last_silence_) = now;
@@ -163,20 +193,37 @@ void attempt_window::give_back(slot taken, time_point now) {
   pump(lock, now);
 }
 
-void attempt_window::renewed(time_point sent_at, time_point now, duration time, std::size_t claims,
+attempt_window::renewal_start attempt_window::renewing(time_point now, std::size_t claims) {
+  const std::lock_guard lock(mutex_);
+  ++renewals_under_way_;
+  if (claims >= limit_.many_renewals) many_since_.insert(now);
+  return {now, answers_};
+}
+
+void attempt_window::renewed(const renewal_start& began, time_point now, std::size_t claims,
                              std::size_t unknown) {
   mutex_lock lock(mutex_);
-  const duration took = now - sent_at;
+  --renewals_under_way_;
+  counted_at_ = std::max(counted_at_, now);
+  const duration took = now - began.at;
   if (unknown == 0) {
     note(took, now);
     last_answer_ = now;
   }
-  if (took > target()) shrink(sent_at, now);
+  if (took > target()) shrink(began.at, now);
   // A few are slow for other reasons than their number; and where only some of many have no answer, a
   // server is silent, not one that has too much to do.
   const bool many = claims >= limit_.many_renewals;
   const bool one_server = unknown > 0 && unknown < claims / 2;
-  if (many && !one_server && took > time / 3) renewals_slow_until_ = now + time;
+  if (many) {
+    many_since_.erase(many_since_.find(began.at));
+    one_silent_ = one_server;
+  }
+  if (many && !one_server) {
+    const auto others = static_cast<duration::rep>(answers_ - began.answers);
+    const duration busy = took - way() - each_costs_ * others;
+    fresh_not_before_ = std::max(fresh_not_before_, now + std::max(duration{0}, busy));
+  }
   pump(lock, now);
 }
 
@@ -190,7 +237,7 @@ error attempt_window::reason() const {
 // call returns. Called with the mutex held, which it releases.
 void attempt_window::pump(mutex_lock& lock, time_point now) {
   if (waiting_.empty() || std::exchange(pumping_, true)) return;
-  while (!waiting_.empty() && room(!waiting_.begin()->first.first, now)) {
+  while (!waiting_.empty() && room(waiting_.begin()->first.first, now)) {
     const auto node = waiting_.extract(waiting_.begin());
     node.mapped()->place_ = {};
     ++current_;
@@ -202,7 +249,9 @@ void attempt_window::pump(mutex_lock& lock, time_point now) {
   }
   pumping_ = false;
   if (waiting_.empty() || stopped_) return;
-  const time_point wake = std::max(period_began_ + target(), renewals_slow_until_);
+  const bool held_back = in_flight() < static_cast<std::size_t>(window_);
+  const time_point free = overdue(now) ? now + target() : fresh_not_before_;
+  const time_point wake = held_back ? free : period_began_ + target();
   lock.unlock();
   agenda_->schedule(shared_from_this(), std::max(wake, now + shortest_period));
 }

@@ -4,12 +4,14 @@
 // over. What does not fit waits here, unsent, without a deadline of its own.
 //
 // The window follows the answers: it grows while attempts are answered within a fraction of the
-// shortest deadline that depends on the engine, and is halved when they are not. Renewals and
-// releases pass by it. Where renewals themselves become slow, the client holds as much as the engine
-// can renew: no new claim is asked for until they are fast again.
+// shortest deadline that depends on the engine, and is halved when they are not. Releases need a slot
+// too, and get the next one that is free. Renewals pass by it, and what they take is taken from the new
+// claims: after a batch of many has kept the engine busy for a while, no new claim is sent for as long
+// again, nor while such a batch has been on its way for longer than an answer may take. So the renewals of all that a client holds take half of the engine's time at most; a client
+// that holds as much as that is given no more.
 //
-// Those whom the engine knows already (woken, offered a lock, at their deadline) go first, then all
-// others in the order of their coming.
+// First go releases, then those whom the engine knows already (woken, offered a lock, at their
+// deadline), then all others, each in the order of their coming.
 //
 // Thread-safe; calls window_item under no lock.
 #pragma once
@@ -27,9 +29,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 
 namespace holdfast::core {
+
+// Who goes first.
+enum class precedence : std::uint8_t { release, known, fresh };
 
 class window_item {
  public:
@@ -37,12 +43,13 @@ class window_item {
   using slot = std::uint64_t;
 
   virtual ~window_item() = default;
-  // Its turn has come: it sends its attempt, or gives the slot back. `usual`: how long answers take.
+  // Its turn has come: it sends what it has, or gives the slot back. `usual`: how long answers take.
   virtual void admitted(slot taken, duration usual) = 0;
 
  private:
   friend class attempt_window;
-  std::pair<bool, std::uint64_t> place_{};  // guarded by the window's mutex; second 0: not in line
+  // Guarded by the window's mutex; second 0: not in line.
+  std::pair<precedence, std::uint64_t> place_{};
 };
 
 // Which ttls the live claims have: all deadlines follow from the shortest. Changed under the
@@ -74,17 +81,21 @@ class attempt_window final : public agenda_item,
   using slot = window_item::slot;
 
   // A slot: to be sent now, and answered() is called with it later. 0: waits in line.
-  // `known`: the engine has a trace of the claim.
-  slot enter(const std::shared_ptr<window_item>& who, bool known, time_point now);
+  slot enter(const std::shared_ptr<window_item>& who, precedence rank, time_point now);
   // Out of the line, if it is in it.
   void withdraw(window_item& who) noexcept;
   // `usable`: an answer, whatever it says. Lets others in.
   void answered(slot taken, time_point sent_at, time_point now, bool usable);
   // Nothing was sent.
   void give_back(slot taken, time_point now);
-  // A batch of so many claims, with this much time, was answered but for `unknown` of them.
-  void renewed(time_point sent_at, time_point now, duration time, std::size_t claims,
-               std::size_t unknown);
+  // A batch of renewals leaves now. What it returns is for renewed().
+  struct renewal_start {
+    time_point at;
+    std::uint64_t answers;  // before it
+  };
+  [[nodiscard]] renewal_start renewing(time_point now, std::size_t claims);
+  // A batch of so many claims was answered but for `unknown` of them.
+  void renewed(const renewal_start& began, time_point now, std::size_t claims, std::size_t unknown);
   // Why one that waits here was not sent.
   [[nodiscard]] error reason() const;
 
@@ -96,7 +107,7 @@ class attempt_window final : public agenda_item,
   [[nodiscard]] std::size_t waiting() const;
 
  private:
-  using line = std::map<std::pair<bool, std::uint64_t>, std::shared_ptr<window_item>>;
+  using line = std::map<std::pair<precedence, std::uint64_t>, std::shared_ptr<window_item>>;
   using mutex_lock = std::unique_lock<std::mutex>;
 
   void pump(mutex_lock& lock, time_point now);
@@ -104,7 +115,11 @@ class attempt_window final : public agenda_item,
   void drop(slot taken) noexcept;
   void shrink(time_point sent_at, time_point now) noexcept;
   void note(duration took, time_point now) noexcept;
-  [[nodiscard]] bool room(bool known, time_point now) const noexcept;
+  void measure(time_point sent_at, time_point now) noexcept;
+  void start_over_after_rest(time_point now) noexcept;
+  [[nodiscard]] bool room(precedence rank, time_point now) const noexcept;
+  [[nodiscard]] bool overdue(time_point now) const noexcept;
+  [[nodiscard]] duration way() const noexcept;
   [[nodiscard]] duration target() const noexcept;
   [[nodiscard]] std::size_t in_flight() const noexcept { return current_ + previous_; }
 
@@ -121,18 +136,27 @@ class attempt_window final : public agenda_item,
   double window_;
   bool doubling_ = true;  // until it was too large once
   time_point shrunk_at_ = time_point::min();
-  // Attempts in flight, by period. One that is older than the period before counts no longer: if
+  // In flight, by period. One that is older than the period before counts no longer: if
   // one of many servers is silent, it must not shut the others.
   slot period_ = 2;
   time_point period_began_ = time_point::min();
   std::size_t current_ = 0;
   std::size_t previous_ = 0;
-  time_point renewals_slow_until_ = time_point::min();
+  time_point fresh_not_before_ = time_point::min();  // until then the engine's time is for renewals
   // The fastest answers of this while and of the one before: what the network costs without a queue.
   duration fastest_ = duration::max();
   duration fastest_before_ = duration::max();
   time_point fastest_since_ = time_point::min();
   duration usual_{0};
+  // How much of the engine's time an attempt or a release costs: the time from one answer to the next,
+  // of one that was on its way all the time, while no renewal was.
+  duration each_costs_{0};
+  std::uint64_t answers_ = 0;                  // of attempts and releases
+  time_point worked_at_ = time_point::min();   // the last of those
+  time_point counted_at_ = time_point::min();  // the last one, also of a renewal
+  std::size_t renewals_under_way_ = 0;         // batches
+  std::multiset<time_point> many_since_;       // of those with many claims, when they were sent
+  bool one_silent_ = false;                    // of several servers, when the last of those ended
   time_point last_answer_ = time_point::min();
   time_point last_silence_ = time_point::min();
 };

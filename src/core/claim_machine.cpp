@@ -239,11 +239,16 @@ claim_machine::orders claim_machine::departed(time_point now,
     }
     return todo;
   }
-  if (std::exchange(releasing_, false)) {
-    todo.released = failure(errc::unavailable, answer.error().detail);
-    todo.release_pending = true;
-  }
+  todo = leave_delayed(answer.error());
   leave_at_ = now + std::max(shortest_pause, backoff_.next(random()));
+  return todo;
+}
+
+claim_machine::orders claim_machine::leave_delayed(const error& why) {
+  orders todo;
+  if (!std::exchange(releasing_, false)) return todo;
+  todo.released = failure(errc::unavailable, why.detail);
+  todo.release_pending = true;
   return todo;
 }
 

@@ -4,6 +4,7 @@
 #include "core/blame.hpp"
 #include "core/hold.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::core {
@@ -78,7 +79,8 @@ void claim_runner::after_step(claim_machine::orders todo, time_point now) {
     in_window_ = false;
     engine_->window().withdraw(*this);
   }
-  const time_point wake = machine_.wake_at();
+  time_point wake = machine_.wake_at();
+  if (waiting_leave_) wake = std::min(wake, waiting_leave_->until);
   if (wake != time_point::max()) engine_->schedule().schedule(shared_from_this(), wake);
 }
 
@@ -108,11 +110,7 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
                            });
   }
   if (todo.renew) engine_->dog().collect(shared_from_this());
-  if (todo.leave) {
-    spi::op_context how = leave_context(begun, todo.unanswered);
-    how.in_passing = todo.settle.has_value();
-    send_leave(how);
-  }
+  if (todo.leave) order_leave(begun, todo.unanswered, todo.settle.has_value());
   if (todo.forget) {
     engine_->store().leave(claim_, {.deadline = begun}, [](const result<spi::departure>&) {});
   }
@@ -156,6 +154,8 @@ spi::op_context claim_runner::attempt_context(time_point now) const {
   how.reach_by = now + limit;
   how.at_once = tries;
   if (!tries) {
+    // A grant is dated from now: later than this, little of it would be left.
+    how.useful_until = now + claim_->ttl / 3 * 2;
     // A little before the deadline, so that the cause is known when it is over.
     constexpr duration head_start = std::chrono::milliseconds(20);
     const time_point end = std::max(deadline_, now + engine_->settings().limit.last_try);
@@ -183,7 +183,8 @@ spi::op_context claim_runner::leave_context(time_point now, bool unanswered) con
 
 void claim_runner::send_attempt(time_point sent_at) {
   slot taken = std::exchange(admitted_, 0);
-  if (taken == 0) taken = engine_->window().enter(shared_from_this(), machine_.known(), sent_at);
+  const precedence rank = machine_.known() ? precedence::known : precedence::fresh;
+  if (taken == 0) taken = engine_->window().enter(shared_from_this(), rank, sent_at);
   if (taken == 0) {
     in_window_ = true;
     machine_.postpone(sent_at);
@@ -217,18 +218,43 @@ void claim_runner::send_attempt(time_point sent_at) {
       });
 }
 
-void claim_runner::send_leave(const spi::op_context& how) {
-  engine_->store().leave(claim_, how, [self = shared_from_this()](result<spi::departure> answer) {
-    // "Gone" may be said without asking.
-    if (!answer || *answer != spi::departure::gone) {
-      self->engine_->judge(answer ? nullptr : &answer.error());
-    }
-    self->leave_answer_ = std::move(answer);
-    self->feed([self = self.get()](time_point now) {
-      const result<spi::departure> given = std::move(self->leave_answer_);
-      return self->machine_.departed(now, given);
-    });
-  });
+// Needs a slot like an attempt, or thousands of releases would keep renewals waiting; but none when the
+// client is closed: then there are no renewals, and not much time.
+void claim_runner::order_leave(time_point begun, bool unanswered, bool in_passing) {
+  if (std::exchange(in_window_, false)) engine_->window().withdraw(*this);
+  if (engine_->closed()) return send_leave(0, begun, unanswered, in_passing);
+  const slot taken = engine_->window().enter(shared_from_this(), precedence::release, begun);
+  if (taken != 0) return send_leave(taken, begun, unanswered, in_passing);
+  waiting_leave_ = {unanswered, in_passing, context(begun).deadline};
+}
+
+void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing) {
+  spi::op_context how = leave_context(sent_at, unanswered);
+  how.in_passing = in_passing;
+  engine_->store().leave(
+      claim_, how, [self = shared_from_this(), taken, sent_at](result<spi::departure> answer) {
+        core::engine& owner = *self->engine_;
+        // "Gone" may be said without asking.
+        if (!answer || *answer != spi::departure::gone) {
+          owner.judge(answer ? nullptr : &answer.error());
+        }
+        const bool usable = answer || answer.error() != errc::unavailable;
+        const bool unsent = !answer && answer.error().unsent;
+        self->leave_answer_ = std::move(answer);
+        self->feed([self = self.get()](time_point now) {
+          const result<spi::departure> given = std::move(self->leave_answer_);
+          return self->machine_.departed(now, given);
+        });
+        if (taken == 0) return;
+        const time_point now = owner.runtime().now();
+        if (unsent) return owner.window().give_back(taken, now);
+        owner.window().answered(taken, sent_at, now, usable);
+      });
+}
+
+void claim_runner::send_waiting_leave(slot taken, time_point now) {
+  const waiting_leave what = *std::exchange(waiting_leave_, std::nullopt);
+  send_leave(taken, now, what.unanswered, what.in_passing);
 }
 
 void claim_runner::settle(result<fence_token> answer, time_point now) {
@@ -305,7 +331,13 @@ void claim_runner::release(spi::completion<void> done) noexcept {
 }
 
 void claim_runner::shut() noexcept {
-  feed([this](time_point now) { return machine_.shut(now); });
+  feed([this](time_point now) {
+    if (waiting_leave_) {
+      engine_->window().withdraw(*this);
+      send_waiting_leave(0, now);
+    }
+    return machine_.shut(now);
+  });
 }
 
 void claim_runner::notify(std::optional<spi::granted> grant) noexcept {
@@ -319,7 +351,11 @@ void claim_runner::gone(const error& why) noexcept {
 }
 
 void claim_runner::due(time_point) {
-  feed([this](time_point now) { return machine_.tick(now); });
+  feed([this](time_point now) {
+    if (!waiting_leave_ || now < waiting_leave_->until) return machine_.tick(now);
+    waiting_leave_->until = time_point::max();  // keeps its place: the lock is to be given back
+    return machine_.leave_delayed(engine_->window().reason());
+  });
 }
 
 void claim_runner::join(time_point, time_point horizon) {
@@ -328,6 +364,10 @@ void claim_runner::join(time_point, time_point horizon) {
 
 void claim_runner::admitted(slot taken, duration usual) {
   feed([this, taken, usual](time_point now) {
+    if (waiting_leave_) {
+      send_waiting_leave(taken, now);
+      return claim_machine::orders{};
+    }
     claim_machine::orders todo = machine_.admitted(now, usual);
     if (todo.attempt) {
       admitted_ = taken;

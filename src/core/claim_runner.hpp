@@ -90,7 +90,9 @@ class claim_runner final : public agenda_item,
   void tell_lost(const error& why);
   void tell_wanted();
   void send_attempt(time_point sent_at);
-  void send_leave(const spi::op_context& how);
+  void order_leave(time_point begun, bool unanswered, bool in_passing);
+  void send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing);
+  void send_waiting_leave(slot taken, time_point now);
   void publish() noexcept;
   [[nodiscard]] spi::op_context context(time_point now) const;
   [[nodiscard]] spi::op_context attempt_context(time_point now) const;
@@ -110,6 +112,13 @@ class claim_runner final : public agenda_item,
   bool announced_ = false;  // used while running_: this step is a release others wait for
   bool in_window_ = false;  // used while running_: it may be in the window's line
   slot admitted_ = 0;       // used while running_: this step's attempt has its slot already
+  // Used while running_: a leave that waits for its slot. The machine takes it for sent.
+  struct waiting_leave {
+    bool unanswered;
+    bool in_passing;
+    time_point until;  // then whoever releases is told
+  };
+  std::optional<waiting_leave> waiting_leave_;
 
   std::mutex mutex_;
   bool running_ = false;                    // guarded by mutex_: somebody feeds the machine

@@ -26,11 +26,11 @@ struct limits {
   std::uint32_t local_hand_overs = 32;
   std::size_t waiters = 100'000;  // per client, then overloaded
   std::size_t renewal_batch = 1'000;
-  // Attempts in flight at once, as the engine's answers allow; the others wait, unsent.
-  std::size_t window_first = 256;
+  // Attempts and releases in flight at once, as the engine's answers allow; the others wait, unsent.
+  std::size_t window_first = 32;
   std::size_t window_least = 16;
   std::size_t window_most = 65'536;
-  std::size_t many_renewals = 64;  // so many that are slow: no new claim is asked for
+  std::size_t many_renewals = 64;  // of so many the time is taken from new claims
 };
 
 inline constexpr limits default_limits{};

@@ -72,13 +72,16 @@ void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_poi
   std::vector<spi::claim_ptr> claims;
   claims.reserve(runners.size());
   duration limit = limit_.command;
+  time_point useful_until{};
   for (const auto& runner : runners) {
     claims.push_back(runner->shared_claim());
     limit = std::min(limit, time_for(*runner));
+    useful_until = std::max(useful_until, runner->valid_until());
   }
-  store_->renew(std::move(claims), {.deadline = now + limit},
+  const auto began = window_->renewing(now, claims.size());
+  store_->renew(std::move(claims), {.deadline = now + limit, .useful_until = useful_until},
                 [self = shared_from_this(), runners = std::move(runners), now,
-                 limit](result<std::vector<spi::renewal>> answer) {
+                 began](result<std::vector<spi::renewal>> answer) {
                   std::size_t unknown = 0;
                   for (std::size_t i = 0; i < runners.size(); ++i) {
                     spi::renewal one;  // unknown
@@ -87,7 +90,7 @@ void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_poi
                     if (!answer) one.why = answer.error().detail;
                     runners[i]->refreshed(now, one);
                   }
-                  self->window_->renewed(now, self->runtime_.now(), limit, runners.size(), unknown);
+                  self->window_->renewed(began, self->runtime_.now(), runners.size(), unknown);
                 });
 }
 

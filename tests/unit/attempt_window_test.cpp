@@ -166,7 +166,7 @@ TEST(attempt_window, it_is_halved_by_slow_answers_and_grows_with_fast_ones) {
   for (const auto& each : all) EXPECT_EQ(each->state(), "granted 1");
 }
 
-TEST(attempt_window, slow_renewals_stop_new_claims_until_they_are_fast_again) {
+TEST(attempt_window, what_renewals_take_is_taken_from_new_claims) {
   // Broken: a client takes more locks than its engine can renew, and loses all of them.
   core::engine_settings settings = with_window(8);
   settings.limit.many_renewals = 1;
@@ -178,21 +178,35 @@ TEST(attempt_window, slow_renewals_stop_new_claims_until_they_are_fast_again) {
   bench.runtime->run_for(600ms);  // more than a third of its second
   bench.store->answer_renewal(std::vector<spi::renewal>{renewed(1, 3s)});
   const auto next = bench.ask(short_request("next", 3s));
+  bench.runtime->run_for(350ms);  // the next renewal
   EXPECT_TRUE(bench.store->attempts.empty());
-  // Not while the renewals stay slow ...
-  bench.runtime->run_for(900ms);
+  bench.runtime->run_for(200ms);
+  EXPECT_TRUE(bench.store->answer_renewal(std::vector<spi::renewal>{renewed(1, 3s)}));
   EXPECT_TRUE(bench.store->attempts.empty());
-  // ... but when they have been fast for a while.
-  for (int i = 0; i < 30 && bench.store->attempts.empty(); ++i) {
-    bench.runtime->run_for(100ms);
-    bench.store->answer_renewal(std::vector<spi::renewal>{renewed(1, 3s)});
-  }
+  bench.runtime->run_for(300ms);
   EXPECT_TRUE(bench.grant(2, 3s));
   EXPECT_EQ(next->state(), "granted 2");
   EXPECT_TRUE(held->granted->valid());
 }
 
-TEST(attempt_window, renewals_and_releases_pass_by_it) {
+TEST(attempt_window, renewals_without_an_answer_stop_new_claims) {
+  // Broken: while an engine is too slow to renew what a client holds, the client asks it for more.
+  core::engine_settings settings = with_window(8);
+  settings.limit.many_renewals = 1;
+  engine_bench bench(settings);
+  const auto held = bench.ask(short_request("held", 3s));
+  bench.grant(1, 3s);
+  bench.runtime->run_for(1s);
+  ASSERT_EQ(bench.store->renewals.size(), 1U);
+  bench.runtime->run_for(300ms);  // more than a quarter of its second
+  const auto next = bench.ask(short_request("next", 3s));
+  EXPECT_TRUE(bench.store->attempts.empty());
+  bench.store->answer_renewal(std::vector<spi::renewal>{renewed(1, 3s)});
+  bench.runtime->run_for(400ms);
+  EXPECT_EQ(bench.store->attempts.size(), 1U);
+}
+
+TEST(attempt_window, renewals_are_not_limited_and_releases_go_first) {
   // Broken: a lease is lost, or not given back, because the same client asks for others.
   engine_bench bench(with_window(1));
   const auto held = bench.ask(short_request("held", 3s));
@@ -201,10 +215,9 @@ TEST(attempt_window, renewals_and_releases_pass_by_it) {
   bench.grant(2, 3s);
   const auto stuck = bench.ask("stuck");
   const auto behind = bench.ask("behind");
-  bench.store->take_log();
   bench.release(*given);
-  EXPECT_EQ(bench.store->leaves.size(), 1U);
   bench.runtime->run_for(1s);
+  EXPECT_EQ(bench.store->leaves.size(), 1U);
   EXPECT_EQ(bench.store->renewals.size(), 1U);
 }
 

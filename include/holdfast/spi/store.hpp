@@ -4,8 +4,8 @@
 //
 // Rules for authors of a store:
 //  1. Arguments are valid until the call returns; copy what you keep.
-//  2. A completion is called exactly once, by the context's deadline, possibly before the call
-//     returns, on any thread, never under a lock of yours.
+//  2. A completion is called exactly once, by the context's deadline (see useful_until), possibly
+//     before the call returns, on any thread, never under a lock of yours.
 //  3. Every verb is idempotent by the claim's id. A renewal never creates; a late duplicate never
 //     revives what was left (see op_context::unanswered).
 //  4. No answer is errc::unavailable: unknown, neither success nor loss; with error::unsent nothing
@@ -110,6 +110,9 @@ class wakeup {
 
 struct op_context {
   time_point deadline{};  // answer by then, with unavailable if need be
+  // Where it is after the deadline, an answer is of use until then. A store whose engine is at work, since
+  // it has answered others after this was sent, may wait that long instead.
+  time_point useful_until{};
   // Some request of this claim was never answered and may still arrive: leave() keeps a tombstone.
   bool unanswered = false;
   // Nobody waits for the answer, but somebody for the call to return: leave() does not block.
