@@ -36,24 +36,29 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(statement which, const arguments& with, const net::patience& until,
+void connection::send(statement which, const arguments& with, const sql::terms& until,
                       spi::completion<sql::rows> done) {
   send({}, which, with, until, std::move(done));
 }
 
 void connection::send(std::string shorter, statement which, const arguments& with,
-                      const net::patience& until, spi::completion<sql::rows> done) {
+                      const sql::terms& until, spi::completion<sql::rows> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
   call next{which, text_of(which, with, options_->prefix), std::move(done), until};
   next.shorter = std::move(shorter);
   const time_point now = net_.reactor->now();
+  next.came = now;
   mutex_lock lock(mutex_);
   if (const auto refused = refusal(next, now)) {
     lock.unlock();
     return next.done(tl::unexpected(*refused));
   }
   watch_deadline(until.first_end());
-  waiting_.push_back(std::move(next));
+  const auto others =
+      until.ahead
+          ? std::ranges::find_if(waiting_, [](const call& each) { return !each.until.ahead; })
+          : waiting_.end();
+  waiting_.insert(others, std::move(next));
   if (state_ == state::open) return launch();
   if (state_ == state::resting && until.at_once) return connect(lock);
   if (state_ != state::idle) return;
@@ -142,13 +147,18 @@ void connection::received(link& which, answer& given) {
     const mutex_lock lock(mutex_);
     if (link_.get() != &which || !flight_) return;
     answered = std::exchange(flight_, std::nullopt);
+    heard_at_ = net_.reactor->now();
+    answered->until.worked(heard_at_ - answered->sent);
     bool again = given.retry && answered->done && answered->tries < try_limit;
     if (given.what && !answered->shorter.empty()) {
       again = given.changed == 0 && answered->done;
       given.what = sql::rows{std::to_string(given.number)};
       answered->shorter.clear();
     }
-    if (again) waiting_.push_front(*std::exchange(answered, std::nullopt));
+    if (again) {
+      answered->until.ahead = true;
+      waiting_.push_front(*std::exchange(answered, std::nullopt));
+    }
     // Where the link is about to end the next call is for the one after it.
     if (state_ == state::open && !given.last) launch();
   }
@@ -203,20 +213,27 @@ void connection::watch_deadline(time_point deadline) {
   });
 }
 
+// Under the mutex. A server that is at work is waited for.
+time_point connection::end_of(const call& each, time_point now) const noexcept {
+  const bool at_work = heard_at_ >= each.came;
+  return each.until.deadline <= now && at_work ? each.until.useful_until : each.until.deadline;
+}
+
 // Under the mutex. Returns when to look again.
 time_point connection::collect_late(time_point now, calls& late) {
   time_point next = time_point::max();
   if (flight_ && flight_->done) {
-    if (flight_->until.deadline <= now) {
+    const time_point end = end_of(*flight_, now);
+    if (end <= now) {
       late.push_back({flight_->which, {}, std::exchange(flight_->done, nullptr), now, {}, 1});
     } else {
-      next = flight_->until.deadline;
+      next = end;
     }
   }
   // Whoever makes our tables, or logs us in, is not silent.
   const bool spoken = state_ == state::open || (state_ == state::connecting && link_->spoken());
   std::erase_if(waiting_, [&](call& each) {
-    const time_point end = spoken ? each.until.deadline : each.until.first_end();
+    const time_point end = spoken ? end_of(each, now) : each.until.first_end();
     if (end > now) {
       next = std::min(next, end);
       return false;

@@ -5,12 +5,12 @@
 
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
-#include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/mariadb/link.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
+#include "stores/sql/terms.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -28,7 +28,8 @@
 
 namespace holdfast::mariadb {
 
-// Thread-safe. Completions are called exactly once, by the call's deadline, under no lock.
+// Thread-safe. Completions are called exactly once, by the call's deadline, under no lock; where the
+// server is at work and a later answer is of use, by the end of that use.
 //
 //   state       means                           changes to
 //   idle        no link, nobody waits for one   connecting: a call comes; resting: too soon
@@ -70,11 +71,11 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // unavailable: no answer in time, or the link broke; the call may have been executed, unless it was
   // never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(statement which, const arguments& with, const net::patience& until,
+  void send(statement which, const arguments& with, const sql::terms& until,
             spi::completion<sql::rows> done);
   // The same, after `shorter` has been tried in its place: if that changes a row it is the answer, as a
   // row with its number alone; if it changes none the whole call is made, before any other.
-  void send(std::string shorter, statement which, const arguments& with, const net::patience& until,
+  void send(std::string shorter, statement which, const arguments& with, const sql::terms& until,
             spi::completion<sql::rows> done);
 
   // Connects, and from now on stays connected without being asked.
@@ -108,10 +109,11 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     statement which;
     std::string text;
     spi::completion<sql::rows> done;  // empty: answered already, for its deadline
-    net::patience until;
+    sql::terms until;
     time_point sent{};
     int tries = 0;
     std::string shorter{};  // to be tried first
+    time_point came{};
   };
   using mutex_lock = std::unique_lock<std::mutex>;
   using calls = std::vector<call>;
@@ -127,6 +129,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void check_deadlines();
   void leave(const std::string& place, const char* why);
   time_point collect_late(time_point now, calls& late);
+  [[nodiscard]] time_point end_of(const call& each, time_point now) const noexcept;
   [[nodiscard]] bool needed() const noexcept { return started_ || !waiting_.empty(); }
   void take_waiting(const error& why, calls& into);
   static void refuse(calls those, const error& why);
@@ -146,13 +149,14 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   std::size_t turn_ = 0;      // which host: the next one after each failure
   std::size_t failures_ = 0;  // to connect, in a row
   std::optional<call> flight_;
-  std::deque<call> waiting_;
+  std::deque<call> waiting_;                 // those ahead of others first
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;
   spi::runtime::timer_id rest_timer_ = 0;
   net::backoff backoff_;
   time_point not_before_{};  // the next attempt to connect
   time_point opened_at_{};
+  time_point heard_at_{};
   std::optional<error> last_failure_;
   std::vector<std::weak_ptr<connection>> led_;
 };

@@ -82,7 +82,9 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   std::string shorter = !context.unanswered && hearing_->bells().around(claim->id) == company::none
                             ? short_leave(key, *claim)
                             : std::string();
-  road(key).send(std::move(shorter), statement::leave, with, context,
+  // Not before an attempt of its own that waits.
+  const sql::terms until = context.unanswered ? context : sql::terms::ahead_of_others(context);
+  road(key).send(std::move(shorter), statement::leave, with, until,
                  [bells = hearing_->shared_bells(), id = claim->id,
                   done = std::move(done)](result<sql::rows> rows) mutable {
                    bells->remove(id);

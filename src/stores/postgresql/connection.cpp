@@ -36,7 +36,7 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(statement which, arguments with, const net::patience& until,
+void connection::send(statement which, arguments with, const sql::terms& until,
                       spi::completion<sql::rows> done) {
   if (guard_.forked()) return done(failure(errc::cancelled, "forked from the client's process"));
   const time_point now = net_.reactor->now();
@@ -156,13 +156,15 @@ void connection::received(link& which, std::vector<result<sql::rows>>& answers) 
   {
     const mutex_lock lock(mutex_);
     if (link_.get() != &which) return;
+    heard_at_ = net_.reactor->now();
     for (std::size_t i = 0; i < answers.size() && !in_flight_.empty(); ++i) {
+      const pending& first = in_flight_.front();
+      if (i == 0) first.until.worked(heard_at_ - first.sent);
       asked.push_back(std::move(in_flight_.front().done));
       in_flight_.pop_front();
     }
     // The server is at work: who is next in line has been waiting for it, not for silence.
-    const time_point now = net_.reactor->now();
-    if (!in_flight_.empty()) in_flight_.front().sent = now;
+    if (!in_flight_.empty()) in_flight_.front().sent = heard_at_;
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (asked[i]) asked[i](std::move(answers[i]));
@@ -219,6 +221,12 @@ void connection::watch_deadline(time_point deadline) {
   });
 }
 
+// Under the mutex. Of one that was sent: a server that is at work is waited for.
+time_point connection::end_of(const pending& call, time_point now) const noexcept {
+  const bool at_work = heard_at_ >= call.sent;
+  return call.until.deadline <= now && at_work ? call.until.useful_until : call.until.deadline;
+}
+
 void connection::check_deadlines() {
   std::vector<pending> late;
   std::shared_ptr<link> silent;
@@ -232,10 +240,11 @@ void connection::check_deadlines() {
     time_point next = time_point::max();
     for (pending& each : in_flight_) {
       if (!each.done) continue;
-      if (each.until.deadline <= now) {
+      const time_point end = end_of(each, now);
+      if (end <= now) {
         late.push_back({std::exchange(each.done, nullptr), each.until, each.sent, true});
       } else {
-        next = std::min(next, each.until.deadline);
+        next = std::min(next, end);
       }
     }
     // Whoever makes our tables, or logs us in, is not silent.

@@ -5,12 +5,12 @@
 
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
-#include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/postgresql/link.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
+#include "stores/sql/terms.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -29,7 +29,8 @@
 
 namespace holdfast::postgresql {
 
-// Thread-safe. Completions are called exactly once, by the call's deadline, under no lock.
+// Thread-safe. Completions are called exactly once, by the call's deadline, under no lock; where the
+// server is at work and a later answer is of use, by the end of that use.
 //
 //   state       means                           changes to
 //   idle        no link, nobody waits for one   connecting: a call comes; resting: too soon
@@ -69,7 +70,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   // unavailable: no answer in time, or the link broke; the call may have been executed, unless it was
   // never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(statement which, arguments with, const net::patience& until,
+  void send(statement which, arguments with, const sql::terms& until,
             spi::completion<sql::rows> done);
 
   // Connects, and from now on stays connected without being asked.
@@ -102,8 +103,8 @@ class connection final : public link_user, public std::enable_shared_from_this<c
 
   struct pending {
     spi::completion<sql::rows> done;  // empty: answered already, for its deadline
-    net::patience until;
-    time_point sent{};
+    sql::terms until;
+    time_point sent{};     // or, of the first in line, since when the server has been at it
     bool on_link = false;  // it was sent
   };
   struct waiting {
@@ -122,6 +123,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void watch_deadline(time_point deadline);
   void check_deadlines();
   void leave(const std::string& place, const char* why);
+  [[nodiscard]] time_point end_of(const pending& call, time_point now) const noexcept;
   [[nodiscard]] bool needed() const noexcept { return started_ || !waiting_.empty(); }
   void take_waiting(const error& why, std::vector<pending>& into);
   static void refuse(std::vector<pending> those, const error& why);
@@ -147,6 +149,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   net::backoff backoff_;
   time_point not_before_{};  // the next attempt to connect
   time_point opened_at_{};
+  time_point heard_at_{};
   std::optional<error> last_failure_;
   std::vector<std::weak_ptr<connection>> led_;
 };

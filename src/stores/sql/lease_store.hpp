@@ -89,6 +89,7 @@ class lease_store : public server_store<Engine> {
 
   // Set by set_up(), then constant.
   std::vector<std::shared_ptr<connection>> roads_;
+  const std::shared_ptr<renewal_pace> pace_ = std::make_shared<renewal_pace>();
 };
 
 template <class Engine>
@@ -143,11 +144,12 @@ void lease_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::o
     connection* over = &road(key);
     sorted[over].emplace(std::pair(std::move(key), i), i);
   }
+  const std::size_t most = std::min(pace_->per_call(), Engine::renewals_per_call);
   std::vector<std::pair<connection*, std::vector<std::size_t>>> parts;
   for (const auto& [over, indices] : sorted) {
     parts.push_back({over, {}});
     for (const auto& [key, index] : indices) {
-      if (parts.back().second.size() >= Engine::renewals_per_call) parts.push_back({over, {}});
+      if (parts.back().second.size() >= most) parts.push_back({over, {}});
       parts.back().second.push_back(index);
     }
   }
@@ -164,7 +166,11 @@ void lease_store<Engine>::renew_part(const std::shared_ptr<renewal_batch>& whole
   those.reserve(part.size());
   for (const std::size_t index : part) those.push_back(claims[index]);
   arguments with = Engine::renewal_arguments(those, hearing_->process());
-  over.send(statement::renew, std::move(with), context.deadline,
+  terms on = terms::ahead_of_others(context);
+  on.pace = pace_;
+  on.claims = those.size();
+  on.allowed = context.deadline - reactor_->now();
+  over.send(statement::renew, std::move(with), on,
             [whole, part = std::move(part), those = std::move(those)](result<rows> said) {
               if (!said) return whole->take(part, tl::unexpected(std::move(said.error())));
               whole->take(part, Engine::to_renewals(*said, those));
@@ -178,7 +184,8 @@ void lease_store<Engine>::change(spi::claim_ptr claim, spi::mode to, const spi::
   arguments with;
   with.bytes(key).bytes(bytes_of(claim->id)).text(hearing_->process());
   with.number(static_cast<std::int64_t>(to));
-  ask(road(key), statement::change, std::move(with), context, std::move(done), to_granted);
+  ask(road(key), statement::change, std::move(with), terms::ahead_of_others(context),
+      std::move(done), to_granted);
 }
 
 template <class Engine>

@@ -5,6 +5,7 @@
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/sql/hearing.hpp"
+#include "stores/sql/terms.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
@@ -49,7 +50,7 @@ class server_store : public spi::store, public std::enable_shared_from_this<serv
 
   // One call, its rows turned into an answer by `convert`.
   template <class T, class Convert>
-  void ask(connection& over, statement which, arguments&& with, const spi::op_context& context,
+  void ask(connection& over, statement which, arguments&& with, const terms& until,
            spi::completion<T> done, Convert convert);
 
   const runtime::fork_guard guard_;
@@ -91,10 +92,9 @@ bool server_store<Engine>::begin_close() noexcept {
 template <class Engine>
 template <class T, class Convert>
 void server_store<Engine>::ask(connection& over, statement which, arguments&& with,
-                               const spi::op_context& context, spi::completion<T> done,
-                               Convert convert) {
+                               const terms& until, spi::completion<T> done, Convert convert) {
   if (!usable()) return done(refusal());
-  over.send(which, std::move(with), context,
+  over.send(which, std::move(with), until,
             [done = std::move(done), convert](result<sql::rows> said) mutable {
               if (!said) return done(tl::unexpected(std::move(said.error())));
               done(convert(*said));
