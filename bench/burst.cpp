@@ -3,7 +3,9 @@
 //
 //   bench_burst                       every engine, every size: the table of docs/performance.md
 //   bench_burst URL NAMES TTL_MS      one burst on a server that runs already
-//   bench_burst ENGINE [NAMES TTL_MS] embedded, redis, postgresql, mariadb, zookeeper
+//   bench_burst ENGINE [NAMES TTL_MS [readers]]
+//                                     memory, embedded, redis, postgresql, mariadb, zookeeper;
+//                                     readers: so many of one name
 #include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_server.hpp"
@@ -35,9 +37,10 @@ using namespace std::chrono_literals;
 constexpr duration wait_limit = 60s;
 
 struct burst {
-  std::string url;
-  std::size_t names = 0;
+  std::string url{};
+  std::size_t many = 0;
   duration ttl{};
+  bool readers = false;  // of one name; else so many names
 };
 
 // What has come so far. Thread-safe.
@@ -70,53 +73,68 @@ void run(const std::string& engine, const burst& what) {
   if (!opened) throw std::runtime_error(opened.error().message());
   const auto result = std::make_shared<tally>();
   const auto begin = holdfast::clock::now();
-  for (std::size_t i = 0; i < what.names; ++i) {
-    holdfast::mutex lock(*opened, "burst/" + std::to_string(i), {.ttl = what.ttl});
-    lock.async_acquire(
-        {.wait = wait_limit}, {},
-        [result](holdfast::result<holdfast::lease> answer) { result->take(std::move(answer)); });
+  const auto take = [result](holdfast::result<holdfast::lease> answer) {
+    result->take(std::move(answer));
+  };
+  for (std::size_t i = 0; i < what.many; ++i) {
+    if (what.readers) {
+      holdfast::shared_mutex(*opened, "burst", {.ttl = what.ttl})
+          .async_acquire_shared({.wait = wait_limit}, {}, take);
+    } else {
+      holdfast::mutex(*opened, "burst/" + std::to_string(i), {.ttl = what.ttl})
+          .async_acquire({.wait = wait_limit}, {}, take);
+    }
   }
-  while (result->answers.load() < what.names) std::this_thread::sleep_for(10ms);
+  while (result->answers.load() < what.many) std::this_thread::sleep_for(10ms);
   const double took = std::chrono::duration<double>(holdfast::clock::now() - begin).count();
   // Whoever was granted last is renewed at least three times.
   std::this_thread::sleep_for(what.ttl + what.ttl / 4);
   const std::lock_guard lock(result->mutex);
   const auto lost = std::count_if(result->held.begin(), result->held.end(),
                                   [](const holdfast::lease& each) { return !each.valid(); });
-  std::printf("| %s | %zu | %lld s | %zu | %zu | %zu | %lld | %.1f s |%s\n", engine.c_str(),
-              what.names, static_cast<long long>(what.ttl / 1s), result->held.size(),
-              result->overloaded, result->failed, static_cast<long long>(lost), took,
-              result->why.c_str());
+  std::printf("| %s | %zu %s | %lld s | %zu | %zu | %zu | %lld | %.1f s |%s\n", engine.c_str(),
+              what.many, what.readers ? "readers" : "names", static_cast<long long>(what.ttl / 1s),
+              result->held.size(), result->overloaded, result->failed, static_cast<long long>(lost),
+              took, result->why.c_str());
   std::fflush(stdout);
 }
 
 // A server of its own for every burst: what the one before left behind costs the next nothing.
-void run_on(const std::string& engine, std::size_t names, duration ttl) {
+void run_on(const std::string& engine, burst what) {
   using namespace holdfast::test;
-  if (engine == "embedded") {
+  const auto at = [&](std::string url) {
+    what.url = std::move(url);
+    run(engine.substr(0, engine.find(':')), what);
+  };
+  if (engine == "memory") {
+    at("memory:burst");
+  } else if (engine == "embedded") {
     const temporary_folder folder;
-    run(engine, {"sqlite:" + (folder.path() / "locks.db").string(), names, ttl});
+    at("sqlite:" + (folder.path() / "locks.db").string());
   } else if (engine == "redis") {
     const redis_server server;
-    run(engine, {"redis://127.0.0.1:" + std::to_string(server.port()), names, ttl});
+    at("redis://127.0.0.1:" + std::to_string(server.port()));
   } else if (engine == "postgresql") {
     const postgresql_server server(postgresql_options{.durable = true});
-    run(engine, {server.url("burst"), names, ttl});
+    at(server.url("burst"));
   } else if (engine == "mariadb") {
     const mariadb_server server(mariadb_options{.durable = true});
-    run(engine, {server.url("burst_"), names, ttl});
+    at(server.url("burst_"));
   } else if (engine == "zookeeper") {
     const auto server = start_zookeeper();
-    run(engine, {"zookeeper://" + server->host(), names, ttl});
+    at("zookeeper://" + server->host());
   } else {
-    run(engine.substr(0, engine.find(':')), {engine, names, ttl});
+    at(engine);
   }
 }
 
 void run_all(const std::string& engine) {
   for (const duration ttl : {duration(3s), duration(30s)}) {
-    for (const std::size_t names : {3'000U, 8'000U, 40'000U}) run_on(engine, names, ttl);
+    for (const std::size_t names : {3'000U, 8'000U, 40'000U}) {
+      run_on(engine, {.many = names, .ttl = ttl});
+    }
   }
+  run_on(engine, {.many = 6'000, .ttl = 3s, .readers = true});
 }
 
 }  // namespace
@@ -125,11 +143,14 @@ int main(int count, char** words) {
   try {
     if (count >= 4) {
       const duration ttl = std::chrono::milliseconds(std::atol(words[3]));
-      run_on(words[1], std::strtoul(words[2], nullptr, 10), ttl);
+      const bool readers = count > 4 && std::string(words[4]) == "readers";
+      run_on(words[1],
+             {.many = std::strtoul(words[2], nullptr, 10), .ttl = ttl, .readers = readers});
     } else if (count == 2) {
       run_all(words[1]);
     } else {
-      for (const char* each : {"embedded", "redis", "postgresql", "mariadb", "zookeeper"}) {
+      for (const char* each :
+           {"memory", "embedded", "redis", "postgresql", "mariadb", "zookeeper"}) {
         run_all(each);
       }
     }

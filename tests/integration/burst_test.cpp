@@ -1,7 +1,10 @@
 // One client asks for thousands of locks at once. What it was granted it keeps.
 #include "support/also_longer.hpp"
 #include "support/eventually.hpp"
+#include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
+#include "support/redis_server.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
 
 #include <holdfast/holdfast.hpp>
@@ -74,6 +77,14 @@ testing::AssertionResult burst(const std::string& url, std::size_t many, duratio
   return answers->fine();
 }
 
+[[maybe_unused]] testing::AssertionResult many_readers(const std::string& url, std::size_t many) {
+  return also_longer(3s, [&](duration ttl) {
+    return burst(url, many, ttl, [ttl](const client& from, std::size_t, auto done) {
+      shared_mutex(from, "burst", {.ttl = ttl}).async_acquire_shared({.wait = 2min}, {}, done);
+    });
+  });
+}
+
 testing::AssertionResult many_names(const std::string& url, std::size_t many) {
   return also_longer(3s, [&](duration ttl) {
     return burst(url, many, ttl, [ttl](const client& from, std::size_t i, auto done) {
@@ -83,9 +94,28 @@ testing::AssertionResult many_names(const std::string& url, std::size_t many) {
   });
 }
 
+TEST(bursts, of_names_in_memory_lose_no_lease) {
+  // Broken, here and below: renewals wait behind the attempts of their own client, and what was granted is
+  // lost.
+  EXPECT_TRUE(many_names("memory:bursts", 3'000));
+}
+
+#ifdef HOLDFAST_WITH_SQLITE
+TEST(bursts, of_names_on_an_embedded_store_lose_no_lease) {
+  const temporary_folder folder;
+  EXPECT_TRUE(many_names("sqlite:" + (folder.path() / "locks.db").string(), 3'000));
+}
+#endif
+
+#ifdef HOLDFAST_WITH_REDIS
+TEST(bursts, of_names_on_redis_lose_no_lease) {
+  const redis_server server;
+  EXPECT_TRUE(many_names("redis://127.0.0.1:" + std::to_string(server.port()), 3'000));
+}
+#endif
+
 #ifdef HOLDFAST_WITH_POSTGRESQL
 TEST(bursts, of_names_on_postgresql_lose_no_lease) {
-  // Broken: renewals wait behind the attempts of their own client, and all that was granted is lost.
   for (const std::size_t many : {3'000U, 8'000U}) {
     const borrowed_schema schema;
     EXPECT_TRUE(many_names(schema.url(), many)) << many;
@@ -95,17 +125,19 @@ TEST(bursts, of_names_on_postgresql_lose_no_lease) {
 TEST(bursts, of_readers_on_postgresql_lose_no_lease) {
   // Broken: thousands of readers of one name are granted for a second, and none after that.
   const borrowed_schema schema;
-  EXPECT_TRUE(also_longer(3s, [&](duration ttl) {
-    return burst(schema.url(), 3'000, ttl, [ttl](const client& from, std::size_t, auto done) {
-      shared_mutex(from, "burst", {.ttl = ttl}).async_acquire_shared({.wait = 2min}, {}, done);
-    });
-  }));
+  EXPECT_TRUE(many_readers(schema.url(), 3'000));
+}
+#endif
+
+#ifdef HOLDFAST_WITH_MARIADB
+TEST(bursts, of_names_on_mariadb_lose_no_lease) {
+  const borrowed_prefix prefix;
+  EXPECT_TRUE(many_names(prefix.url(), 3'000));
 }
 #endif
 
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 TEST(bursts, of_names_on_zookeeper_lose_no_lease) {
-  // Broken: the first of 8,000 are lost while the last are asked for.
   const shared_zookeeper server = use_shared_zookeeper();
   for (const std::size_t many : {3'000U, 8'000U}) {
     EXPECT_TRUE(many_names("zookeeper://" + server.hosts + fresh_chroot(), many)) << many;
