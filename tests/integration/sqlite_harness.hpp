@@ -214,7 +214,7 @@ class embedded_client {
     return acquire(claim, std::make_shared<noting_wakeup>());
   }
 
-  static spi::op_context within(duration limit) { return {clock::now() + limit, false}; }
+  static spi::op_context within(duration limit) { return {.deadline = clock::now() + limit}; }
 
  private:
   static std::shared_ptr<sqlite::sqlite_store> open(const std::shared_ptr<spi::reactor>& reactor,
