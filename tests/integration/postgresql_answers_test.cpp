@@ -30,7 +30,9 @@ TEST(postgresql_answers, whatever_answer_is_lost_nothing_is_left_behind) {
       gate.swallow(nth % 2 == 0 ? way::to_client : way::to_server, (nth + 1) / 2);
       {
         mutex stock(a, name, {.ttl = 1s});
-        const auto held = stock.acquire({.wait = patience});
+        auto held = stock.acquire({.wait = patience});
+        // A first contact that is lost is given up after connect_timeout; the next one is not lost.
+        if (!held && held.error() == errc::unavailable) held = stock.acquire({.wait = patience});
         EXPECT_THAT(held, succeeds());
       }
       a.close();
