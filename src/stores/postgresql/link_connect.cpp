@@ -197,9 +197,10 @@ void link::poll(harvest& into) {
 std::string link::greeting_query() const {
   // Leases do not need the tables of the other strategies, which came later.
   const bool leases = how_.duty == duty::lease || how_.duty == duty::ear;
-  std::string query = "SELECT pg_backend_pid(), to_regclass('" + options_->schema +
-                      (leases ? ".meta" : ".tied") + "') IS NOT NULL, pg_is_in_recovery(), " +
-                      is_read_only;
+  // First of all the role's own time-out, under which the rest might not get done.
+  std::string query = "SET statement_timeout = 0; SELECT pg_backend_pid(), to_regclass('" +
+                      options_->schema + (leases ? ".meta" : ".tied") +
+                      "') IS NOT NULL, pg_is_in_recovery(), " + is_read_only;
   for (const setting& each : settings) {
     if (PQserverVersion(connection_) < each.since) continue;
     if ((each.duties & bit(how_.duty)) == 0) continue;
