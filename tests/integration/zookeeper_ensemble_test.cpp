@@ -214,6 +214,34 @@ TEST(zookeeper_ensemble, processes_count_exactly_while_leaders_are_killed) {
   }));
 }
 
+// What a client of a follower has given back, a client of the leader finds free: the leader may have
+// yet to apply what the follower has confirmed.
+TEST(zookeeper_ensemble, what_a_follower_confirmed_the_leader_knows) {
+  zookeeper_ensemble ensemble;
+  const zookeeper_server& leader = ensemble.leader();
+  const std::size_t follower = (ensemble.number_of(leader) + 1) % ensemble.servers().size();
+  const std::string root = fresh_chroot();
+  const client gives_back = open(ensemble.servers()[follower]->host(), root);
+  const client looks = open(leader.host(), root);
+  mutex lock(gives_back, "stock");
+  mutex tried(looks, "stock");
+  const int rounds = number("HOLDFAST_STALE_READS", 300);
+  for (int round = 0; round < rounds; ++round) {
+    auto held = lock.acquire({.wait = patience});
+    ASSERT_TRUE(held) << held.error().message();
+    ASSERT_TRUE(held->release());
+    const auto seen = looks.inspect("stock");
+    ASSERT_TRUE(seen) << seen.error().message();
+    ASSERT_TRUE(seen->holders.empty()) << "round " << round;
+    held = lock.acquire({.wait = patience});
+    ASSERT_TRUE(held) << held.error().message();
+    ASSERT_TRUE(held->release());
+    auto granted = tried.acquire({.wait = 0s});
+    ASSERT_TRUE(granted) << "round " << round << ": " << granted.error().message();
+    ASSERT_TRUE(granted->release());
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::test
 #endif

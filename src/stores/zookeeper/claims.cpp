@@ -62,12 +62,12 @@ task<result<spi::outcome>> zookeeper_store::place(self_ptr self, entry_ptr which
   co_return co_await place_lock(self, which, until);
 }
 
-// What became of a node whose making was not answered. Synced first: a server to which we moved may
-// be behind the one that made it.
+// What became of a node whose making was not answered. Behind a barrier: a server to which we moved
+// may be behind the one that made it.
 task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net::patience until) {
   const std::string leases = which->path + "/" + std::string(leases_folder);
   std::vector<question> batch;
-  batch.push_back({make_sync(which->parent), nullptr, {}});
+  batch.push_back({make_barrier(), nullptr, {}});
   batch.push_back({make_get_children(which->parent, false), nullptr, {}});
   if (which->permit()) batch.push_back({make_get_children(leases, false), nullptr, {}});
   const replies answers = co_await asking(which->life, std::move(batch), until);

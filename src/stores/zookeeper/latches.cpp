@@ -89,7 +89,7 @@ task<result<zookeeper_store::count>> zookeeper_store::read_count(self_ptr self, 
                                                                  net::patience until) {
   const auto life = self->any_session();
   std::vector<question> batch;
-  batch.push_back({make_sync(path), nullptr, {}});
+  batch.push_back({make_barrier(), nullptr, {}});
   batch.push_back({make_get_data(node_of(path), false), nullptr, {}});
   const replies answers = co_await asking(life, std::move(batch), until);
   const result<reply>& answer = answers[1];

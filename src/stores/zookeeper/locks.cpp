@@ -9,7 +9,7 @@ namespace holdfast::zookeeper {
 task<result<zookeeper_store::children>> zookeeper_store::list_children(
     std::shared_ptr<session> whom, std::string path, freshness how, net::patience until) {
   std::vector<question> batch;
-  if (how == freshness::of_now) batch.push_back({make_sync(path), nullptr, {}});
+  if (how == freshness::of_now) batch.push_back({make_barrier(), nullptr, {}});
   batch.push_back({make_get_children(path, false), nullptr, {}});
   const replies answers = co_await asking(std::move(whom), std::move(batch), until);
   const result<reply>& answer = answers.back();
@@ -162,7 +162,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
       if (!known) co_return tl::unexpected(known.error());
     }
     if (which->node.empty()) {
-      if (!which->claim->queued) {  // a try writes only where it may succeed
+      if (!which->claim->queued) {  // a try makes a node only where it may succeed
         around = co_await list_children(which->life, which->path, how, until);
         if (!around) co_return tl::unexpected(around.error());
         const result<void> fits = co_await check_kind(self, which, *around, until);

@@ -72,7 +72,7 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
   const auto life = self->any_session();
   const std::string path = path_of(*self->options_, resource);
   std::vector<question> batch;
-  batch.push_back({make_sync(path), nullptr, {}});
+  batch.push_back({make_barrier(), nullptr, {}});
   for (const std::string_view folder : {std::string_view{}, locks_folder, leases_folder}) {
     std::string at = folder.empty() ? path : path + "/" + std::string(folder);
     batch.push_back({make_get_children(at, false), nullptr, {}});

@@ -103,7 +103,7 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
 task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_around(
     entry_ptr which, freshness how, net::patience until) {
   std::vector<question> batch;
-  if (how == freshness::of_now) batch.push_back({make_sync(which->path), nullptr, {}});
+  if (how == freshness::of_now) batch.push_back({make_barrier(), nullptr, {}});
   for (const std::string& each :
        {which->path, which->parent, which->path + "/" + std::string(leases_folder)}) {
     batch.push_back({make_get_children(each, false), nullptr, {}});
@@ -161,7 +161,7 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], until);
     const line order(lists[1]);
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
-    const bool tries = which->node.empty();  // writes only where it may succeed
+    const bool tries = which->node.empty();  // makes a node only where it may succeed
     if (tries && (!fits || !order.nodes().empty() || !room) && how == freshness::any) {
       how = freshness::of_now;  // to refuse somebody it must be so
       continue;

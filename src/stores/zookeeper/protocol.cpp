@@ -129,7 +129,11 @@ request make_get_children(const std::string& path, bool watch) {
   return with_watch(opcode::get_children, path, watch);
 }
 
-request make_sync(const std::string& path) { return with_path(opcode::sync, path); }
+request make_barrier() {
+  request root{opcode::check, {}};
+  jute_writer(root.body).text("/").number(-1);
+  return make_multi({root});
+}
 
 request make_multi(const std::vector<request>& parts) {
   request made{opcode::multi, {}};

@@ -19,8 +19,8 @@ enum class opcode : std::int32_t {
   set_data = 5,
   get_acl = 6,
   get_children = 8,
-  sync = 9,
   ping = 11,
+  check = 13,  // a part of a multi: a node has this version
   multi = 14,
   create = 15,  // create2: the answer has the node's stat
   create_container = 19,
@@ -89,7 +89,10 @@ request make_get_data(const std::string& path, bool watch);
 request make_set_data(const std::string& path, std::string_view data, std::int32_t version = -1);
 request make_get_acl(const std::string& path);
 request make_get_children(const std::string& path, bool watch);
-request make_sync(const std::string& path);
+// Goes through the quorum and changes nothing: what the session reads behind it is as new as
+// anything that anybody was told before. ZooKeeper's own sync does not promise that: it is not
+// ordered among the writes, and the leader answers it before it has applied what a follower has.
+request make_barrier();
 // All or nothing, of creates, removes and changes of data.
 request make_multi(const std::vector<request>& parts);
 
