@@ -22,7 +22,7 @@ class line {
   [[nodiscard]] bool has_latch() const noexcept { return latch_; }          // perhaps an old one
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  [[nodiscard]] std::size_t find(const std::string& name) const noexcept;
+  [[nodiscard]] std::size_t find(const std::string& name) const;
   // By the claim's id; of two (a downgrade) the later.
   [[nodiscard]] std::size_t find(const spi::claim_id& id) const noexcept;
 
@@ -38,7 +38,8 @@ class line {
  private:
   [[nodiscard]] std::size_t blocker(std::size_t place, bool excludes) const noexcept;
 
-  std::vector<claim_node> nodes_;  // in order
+  std::vector<claim_node> nodes_;           // in order
+  std::vector<std::size_t> last_excluder_;  // before each place, and before the end
   bool semaphore_ = false;
   bool latch_ = false;
 };

@@ -6,6 +6,15 @@
 
 namespace holdfast::zookeeper {
 
+namespace {
+
+result<line_ptr> line_in(const result<std::vector<std::string>>& names) {
+  if (!names) return tl::unexpected(names.error());
+  return std::make_shared<const line>(*names);
+}
+
+}  // namespace
+
 task<result<zookeeper_store::children>> zookeeper_store::list_children(
     std::shared_ptr<session> whom, std::string path, freshness how, net::patience until) {
   std::vector<question> batch;
@@ -30,11 +39,24 @@ task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std
   co_return read ? payload_in(read->data) : std::string();
 }
 
-// Makes the node and lists its folder in one go: in the list it is always there, as the server
-// executes a session's requests in order.
-task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, entry_ptr which,
-                                                              std::string data,
-                                                              net::patience until) {
+// The line of the claim's folder, from a list that was sent after this was called.
+task<result<line_ptr>> zookeeper_store::list_line(self_ptr self, entry_ptr which,
+                                                  net::patience until) {
+  const listings::folder folder{which->life, which->parent};
+  auto others = co_await listings::turn(self->listings_, folder);
+  if (others) co_return *std::move(others);
+  self->listings_.sending(folder);
+  listings::answer seen =
+      line_in(co_await list_children(which->life, which->parent, freshness::any, until));
+  self->listings_.finished(folder, seen);
+  co_return seen;
+}
+
+// Makes the node and lists its folder in one go, unless such a list is on its way already: then with
+// others, afterwards. In the list it is always there, as the server executes a session's requests in
+// order.
+task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std::string data,
+                                             net::patience until) {
   const openness acl = self->options_->acl;
   const std::string node = which->parent + "/" + prefix_of(which->claim->id, which->kind);
   for (int round = 0; round < look_limit; ++round) {
@@ -43,11 +65,20 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
       const lock_guard lock(self->mutex_);
       doubted = std::exchange(which->uncertain, true);
     }
+    const listings::folder folder{which->life, which->parent};
+    const bool lists = self->listings_.start(folder);
     std::vector<question> batch;
     batch.push_back({make_create(node, data, node_kind::ephemeral_sequential, acl), nullptr, {}});
-    batch.push_back({make_get_children(which->parent, false), nullptr, {}});
+    if (lists) batch.push_back({make_get_children(which->parent, false), nullptr, {}});
     const replies answers = co_await asking(which->life, std::move(batch), until);
     const result<reply>& made = answers[0];
+    listings::answer listed = failure(errc::unavailable);
+    if (lists) {
+      if (answers[1] && answers[1]->code == code::ok) {
+        listed = line_in(read_children(answers[1]->body));
+      }
+      self->listings_.finished(folder, listed);
+    }
     if (!made && made.error() == errc::unavailable) {
       const lock_guard lock(self->mutex_);
       which->uncertain = doubted || !made.error().unsent;
@@ -64,9 +95,8 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
         which->owner = made->session;
         which->created = node_made->stat.created;
       }
-      const result<reply>& listed = answers[1];
-      if (listed && listed->code == code::ok) co_return read_children(listed->body);
-      co_return co_await list_children(which->life, which->parent, freshness::any, until);
+      if (listed) co_return listed;
+      co_return co_await list_line(self, which, until);
     }
     if (made && made->code == code::ok) {
       co_return failure(errc::unavailable, "zookeeper: a node of another session's");
@@ -86,9 +116,9 @@ task<result<zookeeper_store::children>> zookeeper_store::join(self_ptr self, ent
 }
 
 // The name may be in use as something else: what is left of that does not count.
-task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, children around,
+task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, line_ptr around,
                                                net::patience until) {
-  const line order(around);
+  const line& order = *around;
   if (which->permit()) {
     if (!order.nodes().empty()) {
       co_return failure(errc::name_conflict, "the name is in use as a lock");
@@ -156,17 +186,17 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
                                                        net::patience until) {
   auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {
-    result<children> around = children{};
+    result<line_ptr> around = failure(errc::unavailable);
     if (which->uncertain) {
       const result<void> known = co_await recover(self, which, until);
       if (!known) co_return tl::unexpected(known.error());
     }
     if (which->node.empty()) {
       if (!which->claim->queued) {  // a try makes a node only where it may succeed
-        around = co_await list_children(which->life, which->path, how, until);
+        around = line_in(co_await list_children(which->life, which->path, how, until));
         if (!around) co_return tl::unexpected(around.error());
         const result<void> fits = co_await check_kind(self, which, *around, until);
-        const line before(*around);
+        const line& before = **around;
         const std::size_t at = before.blocker_of_next(which->claim->mode != spi::mode::shared);
         if ((!fits || at != line::none) && how == freshness::any) {
           how = freshness::of_now;  // to refuse somebody it must be so
@@ -180,10 +210,10 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
       }
       around = co_await join(self, which, which->claim->payload, until);
     } else {
-      around = co_await list_children(which->life, which->parent, freshness::any, until);
+      around = co_await list_line(self, which, until);
     }
     if (!around) co_return tl::unexpected(around.error());
-    const line order(*around);
+    const line& order = **around;
     const std::size_t place = order.find(which->node);
     if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
     bool held = false;

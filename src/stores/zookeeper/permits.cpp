@@ -149,20 +149,20 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       co_return spi::granted{};
     }
     const bool joins = which->node.empty();
-    result<children> locks = children{};
     if (joins && claim.queued) {
-      locks = co_await join(self, which, data, until);
-      if (!locks) co_return tl::unexpected(locks.error());
+      const result<line_ptr> joined = co_await join(self, which, data, until);
+      if (!joined) co_return tl::unexpected(joined.error());
     }
     result<std::vector<children>> looked = co_await look_around(which, how, until);
     if (!looked) co_return tl::unexpected(looked.error());
     std::vector<children>& lists = *looked;
-    result<void> fits = co_await check_kind(self, which, lists[0], until);
+    result<void> fits =
+        co_await check_kind(self, which, std::make_shared<const line>(lists[0]), until);
     if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], until);
-    const line order(lists[1]);
+    line_ptr waiting = std::make_shared<const line>(lists[1]);
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
     const bool tries = which->node.empty();  // makes a node only where it may succeed
-    if (tries && (!fits || !order.nodes().empty() || !room) && how == freshness::any) {
+    if (tries && (!fits || !waiting->nodes().empty() || !room) && how == freshness::any) {
       how = freshness::of_now;  // to refuse somebody it must be so
       continue;
     }
@@ -172,14 +172,14 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     }
     if (tries) {
       const std::string other = in_the_way(*which, lists);
-      if (!order.nodes().empty() || !room) {
+      if (!waiting->nodes().empty() || !room) {
         co_return blocked_by(co_await payload_at(which->life, other, until), false);
       }
-      locks = co_await join(self, which, data, until);
-      if (!locks) co_return tl::unexpected(locks.error());
-      lists[1] = *locks;
+      result<line_ptr> joined = co_await join(self, which, data, until);
+      if (!joined) co_return tl::unexpected(joined.error());
+      waiting = *std::move(joined);
     }
-    const line now_in_line(lists[1]);
+    const line& now_in_line = *waiting;
     const std::size_t place = now_in_line.find(which->node);
     if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
     if (place == 0 && room) {

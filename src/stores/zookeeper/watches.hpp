@@ -3,6 +3,7 @@
 
 #include "stores/zookeeper/protocol.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,7 +26,8 @@ class watch_table {
  public:
   // With the request that sets it, before it is sent: the event may overtake the answer.
   void add(opcode by, const std::string& path, std::shared_ptr<watcher> who) {
-    (by == opcode::get_children ? children_ : nodes_)[path].push_back(std::move(who));
+    auto& those = (by == opcode::get_children ? children_ : nodes_)[path];
+    if (std::find(those.begin(), those.end(), who) == those.end()) those.push_back(std::move(who));
   }
   // The server did not set it after all.
   void drop(opcode by, const std::string& path, const std::shared_ptr<watcher>& who) {

@@ -10,6 +10,14 @@ namespace holdfast::zookeeper {
 
 namespace {
 
+constexpr duration look_limit_of_crowds = std::chrono::seconds(5);
+
+// A member of a crowd that need not be told any more. Called with the store's mutex held.
+bool has_ended(const std::weak_ptr<entry>& member) {
+  const entry_ptr one = member.lock();
+  return !one || one->where != entry::phase::held || one->wanted;
+}
+
 // Looks that nobody asked for have this long.
 duration patience(const spi::claim& claim) {
   return std::min<duration>(claim.ttl / 3, std::chrono::seconds(5));
@@ -36,15 +44,6 @@ std::shared_ptr<watcher> zookeeper_store::own_watcher(const entry_ptr& which) {
         const auto self = weak.lock();
         const auto alive = claim.lock();
         if (self && alive) self->own_event(alive, event);
-      });
-}
-
-std::shared_ptr<watcher> zookeeper_store::crowd_watcher(const entry_ptr& which) {
-  return std::make_shared<watcher>(
-      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_event&) {
-        const auto self = weak.lock();
-        const auto alive = claim.lock();
-        if (self && alive) look_at_crowd(self, alive);
       });
 }
 
@@ -100,13 +99,16 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
 // A hold that lasts.
 flow zookeeper_store::guard(self_ptr self, entry_ptr which) {
   look_at_own(self, which);
-  bool crowd = false;
+  const listings::folder where{which->life, which->parent};
   {
     const lock_guard lock(self->mutex_);
-    crowd = !which->wanted && !std::exchange(which->crowd_watched, true);
+    if (which->wanted || std::exchange(which->crowd_watched, true)) co_return;
+    crowd& those = self->crowds_[where];
+    if (!those.watch) those.watch = self->crowd_watcher(where);
+    those.members.push_back(which);
+    if (!crowd_stirred(those)) co_return;
   }
-  if (crowd) look_at_crowd(self, which);
-  co_return;
+  look_at_crowd(self, where);
 }
 
 flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
@@ -142,33 +144,71 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
   if (tell && !self->closed_) tell->gone({errc::lost, "revoked: not renewed any more"});
 }
 
-flow zookeeper_store::look_at_crowd(self_ptr self, entry_ptr which) {
-  std::vector<question> batch;
-  std::int64_t owner = 0;
-  {
-    const lock_guard lock(self->mutex_);
-    if (which->where != entry::phase::held || which->wanted || self->closed_) co_return;
-    owner = which->owner;
-    batch.push_back(
-        {make_get_children(which->parent, true), self->crowd_watcher(which), which->parent});
+// Called with the mutex held: somebody may have come behind the members. True: to be looked at now;
+// false: whoever looks does it again.
+bool zookeeper_store::crowd_stirred(crowd& which) {
+  which.stirred = true;
+  return !std::exchange(which.looking, true);
+}
+
+std::shared_ptr<watcher> zookeeper_store::crowd_watcher(const listings::folder& where) {
+  return std::make_shared<watcher>([weak = weak_from_this(), life = std::weak_ptr(where.first),
+                                    folder = where.second](const watch_event&) {
+    const auto self = weak.lock();
+    const listings::folder there{life.lock(), folder};
+    if (!self || !there.first || self->closed_) return;
+    {
+      const lock_guard lock(self->mutex_);
+      const auto found = self->crowds_.find(there);
+      if (found == self->crowds_.end() || !self->crowd_stirred(found->second)) return;
+      if (std::erase_if(found->second.members, has_ended); found->second.members.empty()) {
+        self->crowds_.erase(found);
+        return;
+      }
+    }
+    look_at_crowd(self, there);
+  });
+}
+
+// One list for all holders in a folder, and one at a time.
+flow zookeeper_store::look_at_crowd(self_ptr self, listings::folder where) {
+  for (;;) {
+    std::vector<question> batch;
+    {
+      const lock_guard lock(self->mutex_);
+      crowd& those = self->crowds_.at(where);
+      those.stirred = false;
+      batch.push_back({make_get_children(where.second, true), those.watch, where.second});
+    }
+    const net::patience until = self->now() + look_limit_of_crowds;
+    const replies answers = co_await asking(where.first, std::move(batch), until);
+    const auto names = answers[0] && answers[0]->code == code::ok
+                           ? read_children(answers[0]->body)
+                           : result<children>(failure(errc::unavailable));
+    const line order(names ? *names : children{});
+    std::vector<std::shared_ptr<spi::wakeup>> tell;
+    bool again = false;
+    {
+      const lock_guard lock(self->mutex_);
+      const auto found = self->crowds_.find(where);
+      crowd& those = found->second;
+      std::erase_if(those.members, [&](const std::weak_ptr<entry>& each) {
+        if (has_ended(each)) return true;
+        const entry_ptr one = each.lock();
+        const std::size_t place = order.find(one->node);
+        one->wanted =
+            one->permit() ? !order.nodes().empty() : place != line::none && order.wanted(place);
+        if (one->wanted) tell.push_back(one->wakeup);
+        return one->wanted;
+      });
+      again = names && those.stirred && !those.members.empty();
+      if (!again) those.looking = false;
+      if (those.members.empty()) self->crowds_.erase(found);
+    }
+    if (self->closed_) co_return;
+    for (const auto& each : tell) each->wanted();
+    if (!again) co_return;
   }
-  const net::patience until = self->now() + patience(*which->claim);
-  const replies answers = co_await asking(which->life, std::move(batch), until, owner);
-  const auto names = answers[0] && answers[0]->code == code::ok
-                         ? read_children(answers[0]->body)
-                         : result<children>(failure(errc::unavailable));
-  if (!names) co_return;
-  const line order(*names);
-  std::shared_ptr<spi::wakeup> tell;
-  {
-    const lock_guard lock(self->mutex_);
-    if (which->where != entry::phase::held || which->wanted) co_return;
-    const std::size_t place = order.find(which->node);
-    which->wanted =
-        which->permit() ? !order.nodes().empty() : place != line::none && order.wanted(place);
-    if (which->wanted) tell = which->wakeup;
-  }
-  if (tell && !self->closed_) tell->wanted();
 }
 
 }  // namespace holdfast::zookeeper

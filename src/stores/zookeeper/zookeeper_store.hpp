@@ -7,6 +7,7 @@
 #include "stores/zookeeper/entry.hpp"
 #include "stores/zookeeper/flow.hpp"
 #include "stores/zookeeper/line.hpp"
+#include "stores/zookeeper/listings.hpp"
 #include "stores/zookeeper/options.hpp"
 #include "stores/zookeeper/session.hpp"
 
@@ -113,8 +114,9 @@ class zookeeper_store final : public spi::store,
   static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::outcome>> place_permit(self_ptr self, entry_ptr which,
                                                  net::patience until);
-  static task<result<children>> join(self_ptr self, entry_ptr which, std::string data,
+  static task<result<line_ptr>> join(self_ptr self, entry_ptr which, std::string data,
                                      net::patience until);
+  static task<result<line_ptr>> list_line(self_ptr self, entry_ptr which, net::patience until);
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
                                                 bool shortcut, net::patience until);
   static result<void> check_size(const entry& which);
@@ -126,7 +128,7 @@ class zookeeper_store final : public spi::store,
   static task<result<bool>> take_leases(self_ptr self, entry_ptr which, net::patience until);
   static task<result<void>> check_max(self_ptr self, entry_ptr which, children locks,
                                       children leases, net::patience until);
-  static task<result<void>> check_kind(self_ptr self, entry_ptr which, children around,
+  static task<result<void>> check_kind(self_ptr self, entry_ptr which, line_ptr around,
                                        net::patience until);
   static task<result<children>> list_children(std::shared_ptr<session> whom, std::string path,
                                               freshness how, net::patience until);
@@ -136,12 +138,20 @@ class zookeeper_store final : public spi::store,
   // watching.cpp: what happens to nodes while we wait or hold.
   void watch_blocker(const entry_ptr& which, opcode by, const std::string& path);
   [[nodiscard]] std::shared_ptr<watcher> own_watcher(const entry_ptr& which);
-  [[nodiscard]] std::shared_ptr<watcher> crowd_watcher(const entry_ptr& which);
+  // The holders in one folder that want to know when somebody comes behind them.
+  struct crowd {
+    std::vector<std::weak_ptr<entry>> members;
+    std::shared_ptr<watcher> watch{};
+    bool looking = false;
+    bool stirred = false;  // since the last list was sent
+  };
+  [[nodiscard]] static bool crowd_stirred(crowd& which);
+  [[nodiscard]] std::shared_ptr<watcher> crowd_watcher(const listings::folder& where);
   void blocker_event(const entry_ptr& which, std::uint64_t look, const watch_event& event);
   void own_event(const entry_ptr& which, const watch_event& event);
   static flow guard(self_ptr self, entry_ptr which);
   static flow look_at_own(self_ptr self, entry_ptr which);
-  static flow look_at_crowd(self_ptr self, entry_ptr which);
+  static flow look_at_crowd(self_ptr self, listings::folder where);
 
   // changes.cpp
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
@@ -193,11 +203,13 @@ class zookeeper_store final : public spi::store,
   const std::shared_ptr<const server_options> options_;
   const spi::caps caps_;
   std::atomic<bool> closed_{false};
+  listings listings_;
 
   std::mutex mutex_;
   // All below: guarded by mutex_.
   std::map<duration, std::shared_ptr<session>> sessions_;  // by the time-out they asked for
   std::map<spi::claim_id, entry_ptr> entries_;
+  std::map<listings::folder, crowd> crowds_;
   spi::runtime::timer_id tick_timer_ = 0;
   bool ticking_ = false;
   std::int64_t stamp_ = 0;  // the leader's clock, in ms, as of
