@@ -36,6 +36,8 @@ if(NOT HOLDFAST_SANITIZE)
   set_target_properties(holdfast_clock PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
   target_compile_features(holdfast_clock PRIVATE cxx_std_20)
+  target_include_directories(holdfast_clock PRIVATE "${PROJECT_SOURCE_DIR}/lab")
+  target_link_libraries(holdfast_clock PRIVATE ${CMAKE_DL_LIBS})
 endif()
 file(RELATIVE_PATH clock_library "/prefix/${CMAKE_INSTALL_BINDIR}"
   "/prefix/${CMAKE_INSTALL_LIBDIR}/holdfast/holdfast_clock.so")

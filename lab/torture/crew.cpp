@@ -16,6 +16,12 @@
 
 namespace holdfast::torture {
 
+namespace {
+
+constexpr duration look_interval = std::chrono::milliseconds(100);
+
+}  // namespace
+
 crew::crew(std::filesystem::path folder, std::string program, errand first,
            std::function<std::string(std::uint32_t)> url_of)
     : folder_(std::move(folder)),
@@ -85,28 +91,50 @@ void crew::pause(std::uint32_t client) {
 void crew::resume(std::uint32_t client) {
   member* whom = find(client);
   if (whom == nullptr || !whom->paused) return;
+  if (whom->stopped_itself) strike_at_call(clock_file(*whom), 0, 0);
   whom->running.signal(SIGCONT);
   whom->paused = false;
   note(sim::what::resumed, *whom);
 }
 
-void crew::replace(std::uint32_t client) {
+void crew::stop_at_call(std::uint32_t client, std::int64_t calls) {
+  member* whom = find(client);
+  if (whom == nullptr || whom->paused) return;
+  note(sim::what::paused, *whom);
+  whom->paused = whom->stopped_itself = true;
+  strike_at_call(clock_file(*whom), calls, SIGSTOP);
+}
+
+void crew::kill_at_call(std::uint32_t client, std::int64_t calls) {
   member* whom = find(client);
   if (whom == nullptr) return;
-  note(sim::what::killed, *whom);
-  const sim::moment at = notes_.back().at;
-  whom->running.end(SIGKILL);
-  bury(*whom);
+  whom->condemned = true;
+  strike_at_call(clock_file(*whom), calls, SIGKILL);
+}
+
+void crew::replace(std::uint32_t client) {
+  if (member* whom = find(client)) replace(*whom);
+}
+
+void crew::replace(member& whom) {
+  const std::uint32_t client = whom.client;
+  note(sim::what::killed, whom);
+  whom.running.end(SIGKILL);
+  bury(whom);
   killed_ = true;
+  // If it died by itself, then when it says so.
+  const auto struck = whom.condemned ? struck_at(clock_file(whom)) : std::nullopt;
+  if (struck) notes_.back().at = std::min(notes_.back().at, *struck - errand_.start());
+  const sim::moment at = notes_.back().at;
   // What it believed ends here at the latest; it cannot write that any more.
   for (std::size_t i = 0; i < recorder::slots; ++i) {
-    const belief& slot = whom->history->slot(i);
+    const belief& slot = whom.history->slot(i);
     const std::int32_t hold = slot.hold.load();
     if (hold == 0) continue;
     sim::record line;
     line.at = std::min(at, sim::moment(slot.until.load()));
     line.kind = sim::what::belief_ended;
-    line.process = whom->process;
+    line.process = whom.process;
     line.hold = line.acquisition = hold;
     notes_.push_back(line);
   }
@@ -133,13 +161,21 @@ void crew::forbid_writing(bool forbidden) {
 }
 
 void crew::look_after() {
+  std::vector<member*> dead;
   for (const auto& each : members_) {
     if (each->over) continue;
+    // It may have stopped itself while it was being resumed.
+    if (each->stopped_itself && !each->paused) each->running.signal(SIGCONT);
     const auto end = each->running.ended();
     if (!end) continue;
+    if (each->condemned && *end == signalled + SIGKILL) {
+      dead.push_back(each.get());
+      continue;
+    }
     bury(*each);
     note(sim::what::ended, *each, *end);
   }
+  for (member* each : dead) replace(*each);
 }
 
 void crew::watch(duration limit) const {
@@ -164,7 +200,7 @@ void crew::finish(duration limit) {
                        [](const auto& each) { return each->over; });
   };
   for (look_after(); !all_gone() && clock::now() < end; look_after()) {
-    watch(end - clock::now());
+    watch(std::min<duration>(end - clock::now(), look_interval));
   }
   for (const auto& each : members_) {
     if (each->over) continue;

@@ -33,6 +33,10 @@ class crew {
   void pause(std::uint32_t client);
   void resume(std::uint32_t client);
   void replace(std::uint32_t client);  // kills it
+  // At the n-th of its next system calls; until resume().
+  void stop_at_call(std::uint32_t client, std::int64_t calls);
+  // Likewise, and it is replaced then, or when replace() says so.
+  void kill_at_call(std::uint32_t client, std::int64_t calls);
   void set_clock(std::uint32_t client, duration shift);
   // From now on no file of theirs may grow, or may again.
   void forbid_writing(bool forbidden);
@@ -62,12 +66,15 @@ class crew {
     std::unique_ptr<recorder> history;
     std::size_t counted = 0;
     bool paused = false;
+    bool condemned = false;  // its end is expected
+    bool stopped_itself = false;
     bool over = false;
   };
 
   void start(std::uint32_t client);
   member* find(std::uint32_t client);
   static void bury(member& whom);
+  void replace(member& whom);
   [[nodiscard]] std::filesystem::path clock_file(const member& whom) const;
   void note(sim::what kind, const member& whom, std::int64_t number = 0);
   [[nodiscard]] sim::moment now() const { return clock::now() - errand_.start(); }

@@ -12,6 +12,9 @@ duration jump_of(const order& one) {
   return duration(one.begin.count() * 7919 % (2 * hour) - hour);
 }
 
+// Which of a client's next system calls.
+std::int64_t call_of(const order& one) { return 1 + one.begin.count() / 1000 % 400; }
+
 }  // namespace
 
 nemesis::nemesis(const plan& wanted, arena& engine, crew& clients, time_point start)
@@ -40,11 +43,21 @@ std::uint32_t nemesis::target_of(const order& one) const {
   for (std::uint32_t i = 0; i < plan_.clients; ++i) {
     const std::uint32_t client = (one.target + i) % plan_.clients;
     const bool free = std::none_of(active_.begin(), active_.end(), [&](const auto& each) {
-      return each.second.process != sim::nobody && each.second.target == client;
+      return each.second.processes.front() != sim::nobody && each.second.target == client;
     });
     if (free) return client;
   }
   return one.target % plan_.clients;
+}
+
+std::vector<std::int32_t> nemesis::victims_of(fault what, std::uint32_t target) const {
+  if (hits_one_client(what)) return {crew_.process_of(target)};
+  std::vector<std::int32_t> those;
+  if (hits_others(what)) {
+    at_others(target, [&](std::uint32_t each) { those.push_back(crew_.process_of(each)); });
+  }
+  if (those.empty()) those.push_back(sim::nobody);
+  return those;
 }
 
 void nemesis::begin(std::size_t which) {
@@ -53,9 +66,10 @@ void nemesis::begin(std::size_t which) {
   if (late_ > plan_.length && fired_.contains(one.what)) return;
   fired_.insert(one.what);
   const std::uint32_t target = target_of(one);
-  const std::int32_t process = hits_one_client(one.what) ? crew_.process_of(target) : sim::nobody;
-  active_[which] = {target, process};
-  note(sim::what::trouble_began, one.what, process);
+  active_[which] = {target, victims_of(one.what, target)};
+  for (const std::int32_t each : active_[which].processes) {
+    note(sim::what::trouble_began, one.what, each);
+  }
   ++begun_;
   switch (one.what) {
     case fault::pause_client:
@@ -66,6 +80,14 @@ void nemesis::begin(std::size_t which) {
       return crew_.set_clock(target, jump_of(one));
     case fault::disk_full:
       return crew_.forbid_writing(true);
+    case fault::stop_at_call:
+      return crew_.stop_at_call(target, call_of(one));
+    case fault::kill_at_call:
+      return crew_.kill_at_call(target, call_of(one));
+    case fault::pause_others:
+      return at_others(target, [&](std::uint32_t each) { crew_.pause(each); });
+    case fault::kill_others:
+      return at_others(target, [&](std::uint32_t each) { crew_.replace(each); });
     default:
       return timed([&] { arena_.begin(one.what, target); });
   }
@@ -78,9 +100,17 @@ void nemesis::end(std::size_t which) {
   const fault what = plan_.schedule[which].what;
   switch (what) {
     case fault::pause_client:
+    case fault::stop_at_call:
       crew_.resume(whom.target);
       break;
+    case fault::pause_others:
+      at_others(whom.target, [&](std::uint32_t each) { crew_.resume(each); });
+      break;
+    case fault::kill_at_call:
+      if (crew_.process_of(whom.target) == whom.processes.front()) crew_.replace(whom.target);
+      break;
     case fault::kill_client:
+    case fault::kill_others:
     case fault::clock_jump:  // stays as it is
       break;
     case fault::disk_full:
@@ -89,7 +119,7 @@ void nemesis::end(std::size_t which) {
     default:
       timed([&] { arena_.end(what, whom.target); });
   }
-  note(sim::what::trouble_ended, what, whom.process);
+  for (const std::int32_t each : whom.processes) note(sim::what::trouble_ended, what, each);
   active_.erase(which);
 }
 

@@ -37,7 +37,7 @@ class nemesis {
   };
   struct victim {
     std::uint32_t target = 0;
-    std::int32_t process = sim::nobody;
+    std::vector<std::int32_t> processes;  // nobody: everybody
   };
 
   template <class Action>
@@ -50,6 +50,13 @@ class nemesis {
   void end(std::size_t which);
   void note(sim::what kind, fault what, std::int32_t process);
   [[nodiscard]] std::uint32_t target_of(const order& one) const;
+  [[nodiscard]] std::vector<std::int32_t> victims_of(fault what, std::uint32_t target) const;
+  template <class Action>
+  void at_others(std::uint32_t spared, const Action& act) const {
+    for (std::uint32_t i = 0; i < plan_.clients; ++i) {
+      if (i != spared) act(i);
+    }
+  }
 
   const plan& plan_;
   arena& arena_;

@@ -15,12 +15,10 @@ constexpr duration settling = milliseconds(300);  // before the first fault and 
 
 bool over_at_once(fault what) {
   return what == fault::kill_client || what == fault::cut || what == fault::failover ||
-         what == fault::script_flush || what == fault::clock_jump;
+         what == fault::script_flush || what == fault::clock_jump || what == fault::kill_others;
 }
 
-bool in_first_lane(fault what) {
-  return what == fault::pause_client || what == fault::kill_client || what == fault::clock_jump;
-}
+bool in_first_lane(fault what) { return hits_processes(what) || what == fault::clock_jump; }
 
 void shuffle(std::vector<fault>& kinds, sim::random_source& random) {
   for (std::size_t i = kinds.size(); i > 1; --i) std::swap(kinds[i - 1], kinds[random.below(i)]);

@@ -114,8 +114,10 @@ std::uint64_t any_seed() {
 
 outcome<std::vector<lab::fault>> faults_for(const torture_arguments& how, const lab::arena& where) {
   const auto possible = [&](lab::fault each) {
-    if (each == lab::fault::clock_jump) return lab::shifted_clock_library().has_value();
-    return each == lab::fault::pause_client || each == lab::fault::kill_client || where.can(each);
+    if (each == lab::fault::clock_jump || lab::at_call(each)) {
+      return lab::shifted_clock_library().has_value();
+    }
+    return lab::hits_processes(each) || where.can(each);
   };
   std::vector<lab::fault> chosen;
   if (!how.faults) {

@@ -77,7 +77,9 @@ std::string trial_name(const ::testing::TestParamInfo<trial>& info) {
 INSTANTIATE_TEST_SUITE_P(
     engines, torture_of,
     ::testing::Values(
-        trial{"embedded", 3, "pause-client,kill-client,disk-full,clock-jump"},
+        trial{"embedded", 6,
+              "pause-client,kill-client,disk-full,clock-jump,stop-at-call,kill-at-call,"
+              "pause-others,kill-others"},
         trial{"redis", 4,
               "pause-client,kill-client,pause-server,kill-server,partition,delay,cut,script-flush"},
         trial{"redis-sentinel", 4, "pause-client,kill-client,failover,script-flush"},
