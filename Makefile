@@ -37,6 +37,7 @@ test-long: packages-test build ## what takes longer: a million seeds, every muta
 check: packages-tools build ## format, clang-tidy and the project's own rules
 	scripts/check-format
 	scripts/check-files
+	scripts/check-lua
 	scripts/check-core-purity
 	scripts/check-headers
 	scripts/check-tidy

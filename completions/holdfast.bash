@@ -40,7 +40,7 @@ _holdfast() {
         ((i++))
         ;;
       --log-level) ((i++)) ;;
-      run | elect | latch | ls | show | release | revoke | watch | doctor | multi | demo | bench | torture)
+      run | elect | latch | ls | show | release | revoke | watch | doctor | redis-library | multi | demo | bench | torture)
         [[ -n $command ]] || command=$word
         ;;
     esac
@@ -115,7 +115,7 @@ _holdfast() {
     return
   fi
   case $command in
-    '') choices='run elect multi latch ls show release revoke watch doctor demo bench torture' ;;
+    '') choices='run elect multi latch ls show release revoke watch doctor redis-library demo bench torture' ;;
     multi) [[ $prev != multi ]] || choices=run ;;
     demo) [[ $prev != demo ]] || choices=flash-sale ;;
     torture) [[ $prev != torture ]] || choices='check replay' ;;
@@ -123,7 +123,7 @@ _holdfast() {
   esac
   if [[ -n $choices ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
-  elif [[ $command != doctor && $command != demo && $command != bench && $command != torture ]]; then
+  elif [[ $command != doctor && $command != redis-library && $command != demo && $command != bench && $command != torture ]]; then
     _holdfast_names
   fi
 }

@@ -20,7 +20,7 @@ function __holdfast_inner
     complete -C "$words "(commandline -ct)
 end
 
-set -l commands run elect multi latch ls show release revoke watch doctor demo bench torture
+set -l commands run elect multi latch ls show release revoke watch doctor redis-library demo bench torture
 
 complete -c holdfast -f
 complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
@@ -41,6 +41,7 @@ complete -c holdfast -n $none -a release -d 'Take a lock away by force'
 complete -c holdfast -n $none -a revoke -d 'End a lock safely'
 complete -c holdfast -n $none -a watch -d 'A line per event'
 complete -c holdfast -n $none -a doctor -d 'Check the engine'
+complete -c holdfast -n $none -a redis-library -d 'The functions for Redis'
 complete -c holdfast -n $none -a demo -d 'A flash sale'
 complete -c holdfast -n $none -a bench -d 'Measure an engine'
 complete -c holdfast -n $none -a torture -d 'Real clients, real faults'

@@ -43,7 +43,7 @@ void redlock_arena::begin(fault what, std::uint32_t target) {
   test::redis_server& member = servers_[target % members];
   if (what == fault::pause_server) return member.pause();
   if (what == fault::kill_server) return member.kill();
-  if (what == fault::script_flush) return static_cast<void>(member.cli({"SCRIPT", "FLUSH"}));
+  if (what == fault::script_flush) return flush_scripts(member);
   for (const auto& each : gates_) each->begin(what, target);
 }
 
@@ -71,9 +71,7 @@ bool sentinel_arena::forgets(fault what) const {
 
 void sentinel_arena::begin(fault what, std::uint32_t) {
   if (what == fault::failover) return sentinels_.fail_over();
-  if (what == fault::script_flush) {
-    return static_cast<void>(sentinels_.master().cli({"SCRIPT", "FLUSH"}));
-  }
+  if (what == fault::script_flush) return flush_scripts(sentinels_.master());
   // Only now: a failover that nobody asked for would forget grants that are counted.
   sentinels_.replace_after(std::chrono::seconds(1));
   stopped_ = &sentinels_.master();
@@ -104,7 +102,7 @@ void cluster_arena::begin(fault what, std::uint32_t target) {
     return cluster_.fail_over_to(cluster_.replica_of(cluster_.owner(static_cast<int>(slot))));
   }
   test::redis_server& node = cluster_.node(target % test::redis_cluster::node_count);
-  if (what == fault::script_flush) return static_cast<void>(node.cli({"SCRIPT", "FLUSH"}));
+  if (what == fault::script_flush) return flush_scripts(node);
   cluster_.replace_after(std::chrono::seconds(2));  // only now, as above
   node.pause();
 }

@@ -71,6 +71,12 @@ class one_server_arena : public arena {
 // Keeps every write over a kill.
 test::redis_options durable_redis();
 
+// The server forgets scripts and functions. (A replica refuses the latter.)
+inline void flush_scripts(const test::redis_server& server) {
+  server.cli({"SCRIPT", "FLUSH"});
+  server.cli({"FUNCTION", "FLUSH"});
+}
+
 class redis_arena final : public one_server_arena<test::redis_server> {
  public:
   explicit redis_arena(std::uint32_t clients)
@@ -81,7 +87,7 @@ class redis_arena final : public one_server_arena<test::redis_server> {
   }
   void begin(fault what, std::uint32_t target) override {
     if (what != fault::script_flush) return one_server_arena::begin(what, target);
-    server().cli({"SCRIPT", "FLUSH"});
+    flush_scripts(server());
   }
   void end(fault what, std::uint32_t target) override {
     if (what != fault::script_flush) one_server_arena::end(what, target);

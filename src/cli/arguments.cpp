@@ -83,7 +83,7 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
   into.all = raw.all;
   into.claim = raw.claim.value_or("");
   const auto words = all_words(raw);
-  if (raw.command == "doctor") {
+  if (raw.command == "doctor" || raw.command == "redis-library") {
     return words.empty() ? checked{} : usage("takes no name", raw.command);
   }
   if (raw.json && raw.names) return usage("--json and --names exclude each other", raw.command);

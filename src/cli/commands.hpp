@@ -16,6 +16,7 @@ int release(const context& context, const look_arguments& what);
 int revoke(const context& context, const look_arguments& what);
 int watch(const context& context, const look_arguments& what);
 int doctor(const context& context, const look_arguments& what);
+int redis_library();
 int flash_sale(const context& context, const sale_arguments& how);
 int bench(const context& context, const bench_arguments& how);
 int torture(const context& context, const torture_arguments& how);

@@ -24,6 +24,7 @@ Commands:
   release    take a lock away by force
   watch      print a line per event
   doctor     check the engine and its settings
+  redis-library  print the functions that the Redis store loads
   demo       sell out a shop, without and with locks
   bench      measure an engine: throughput, latency, hand-off, fairness, cost
   torture    real clients, real faults, and a check of everything they saw
@@ -209,6 +210,16 @@ to do about it. Exit status 1 if a check fails.
   holdfast --url sqlite:/var/lib/shop/locks.db doctor
 )help";
 
+constexpr std::string_view redis_library_help =
+    R"help(holdfast redis-library
+
+Prints the library of functions that the Redis store loads into a server (Redis 7) when
+it is not there. For administrators who load it themselves, so that clients do not need
+the right to: FUNCTION LOAD. Its name has a version: load it again after an update.
+
+  holdfast redis-library | redis-cli -x FUNCTION LOAD
+)help";
+
 constexpr std::string_view demo_help =
     R"help(holdfast demo flash-sale [--buyers N] [--stock N] [--processes N] [--lock LIST]
 
@@ -295,21 +306,14 @@ struct entry {
 };
 
 constexpr std::array entries{
-    entry{"run", run_help},
-    entry{"elect", elect_help},
-    entry{"multi", multi_help},
-    entry{"multi run", multi_help},
-    entry{"latch", latch_help},
-    entry{"ls", ls_help},
-    entry{"show", show_help},
-    entry{"release", release_help},
-    entry{"revoke", revoke_help},
-    entry{"watch", watch_help},
-    entry{"doctor", doctor_help},
-    entry{"demo", demo_help},
-    entry{"demo flash-sale", demo_help},
-    entry{"bench", bench_help},
-    entry{"torture", torture_help},
+    entry{"run", run_help},       entry{"elect", elect_help},
+    entry{"multi", multi_help},   entry{"multi run", multi_help},
+    entry{"latch", latch_help},   entry{"ls", ls_help},
+    entry{"show", show_help},     entry{"release", release_help},
+    entry{"revoke", revoke_help}, entry{"watch", watch_help},
+    entry{"doctor", doctor_help}, entry{"redis-library", redis_library_help},
+    entry{"demo", demo_help},     entry{"demo flash-sale", demo_help},
+    entry{"bench", bench_help},   entry{"torture", torture_help},
 };
 
 }  // namespace

@@ -44,6 +44,7 @@ int dispatch(const cli::context& context, const cli::arguments& asked) {
   if (command == "revoke") return cli::revoke(context, asked.look);
   if (command == "watch") return cli::watch(context, asked.look);
   if (command == "doctor") return cli::doctor(context, asked.look);
+  if (command == "redis-library") return cli::redis_library();
   if (command == "bench") return cli::bench(context, asked.bench);
   if (command == "bench worker") return cli::bench_worker();
   if (command == "torture") return cli::torture(context, asked.torture);

@@ -92,6 +92,7 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   watch.add_flag("--json", into.json);
   watch.add_flag("--all", into.all);
   add_command(app, "doctor").add_flag("--json", into.json);
+  add_command(app, "redis-library");
 
   CLI::App& demo = *app.add_subcommand("demo");
   demo.fallthrough();

@@ -16,6 +16,7 @@
 #endif
 #ifdef HOLDFAST_WITH_REDIS
 #include "stores/redis/open_redis.hpp"
+#include "stores/redis/scripts.hpp"
 #include "stores/redlock.hpp"
 #endif
 #ifdef HOLDFAST_WITH_SQLITE
@@ -64,7 +65,11 @@ opened open_redis(const spi::url& url, const std::shared_ptr<spi::reactor>& runt
                   const net::backoff_limits& pauses) {
   return redis::open_redis(url, runtime, pauses);
 }
+result<std::string> library_of_redis() { return redis::library_text(); }
 #else
+result<std::string> library_of_redis() {
+  return failure(errc::unsupported, "this holdfast was built without Redis");
+}
 constexpr opener open_redis = nullptr;
 constexpr opener open_redlock = nullptr;
 #endif
@@ -168,5 +173,7 @@ result<std::shared_ptr<spi::store>> open(const spi::url& url,
   }
   return open_engine(*found, url, runtime, pauses_of(retry));
 }
+
+result<std::string> redis_library() { return library_of_redis(); }
 
 }  // namespace holdfast::stores

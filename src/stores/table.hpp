@@ -8,6 +8,7 @@
 #include <holdfast/spi/url.hpp>
 
 #include <memory>
+#include <string>
 
 namespace holdfast::stores {
 
@@ -16,5 +17,8 @@ namespace holdfast::stores {
 result<std::shared_ptr<spi::store>> open(const spi::url& url,
                                          const std::shared_ptr<spi::reactor>& runtime,
                                          const retry_policy& retry = {});
+
+// The functions that the Redis store loads into a server. unsupported: left out of this build.
+result<std::string> redis_library();
 
 }  // namespace holdfast::stores

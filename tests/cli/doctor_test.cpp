@@ -215,6 +215,17 @@ TEST_F(doctor, a_login_that_is_refused_is_not_taken_for_a_server_that_is_down) {
   EXPECT_EQ(check["status"], "fail");
   EXPECT_NE(check["remedy"].get<std::string>().find("password"), std::string::npos) << check;
 }
+
+TEST_F(doctor, an_administrator_can_load_the_functions_of_redis) {
+  // Broken: where clients may not load functions, nobody could take a lock.
+  const test::redis_server server;
+  const answer printed = type({"redis-library"});
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  EXPECT_EQ(server.cli({"FUNCTION", "LOAD", printed.out}), "holdfast_3");
+  server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "~*", "&*", "+@all", "-function"});
+  const std::string url = "redis://shop:secret@127.0.0.1:" + std::to_string(server.port());
+  EXPECT_EQ(type({"--url", url, "run", "x", "--", "true"}).code, 0);
+}
 #endif
 
 }  // namespace

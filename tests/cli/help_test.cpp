@@ -8,22 +8,11 @@
 namespace holdfast::cli_test {
 namespace {
 
-const std::vector<words> commands{{},
-                                  {"run"},
-                                  {"elect"},
-                                  {"multi"},
-                                  {"multi", "run"},
-                                  {"latch"},
-                                  {"ls"},
-                                  {"show"},
-                                  {"release"},
-                                  {"revoke"},
-                                  {"watch"},
-                                  {"doctor"},
-                                  {"demo"},
-                                  {"demo", "flash-sale"},
-                                  {"bench"},
-                                  {"torture"}};
+const std::vector<words> commands{
+    {},        {"run"},    {"elect"},         {"multi"},   {"multi", "run"},
+    {"latch"}, {"ls"},     {"show"},          {"release"}, {"revoke"},
+    {"watch"}, {"doctor"}, {"redis-library"}, {"demo"},    {"demo", "flash-sale"},
+    {"bench"}, {"torture"}};
 
 class help : public command_line {
  protected:

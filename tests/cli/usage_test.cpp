@@ -90,6 +90,7 @@ const std::vector<typed_line> structure{
     {"revoke"},
     {"watch", "a", "b"},
     {"doctor", "x"},
+    {"redis-library", "x"},
     {"demo"},
     {"demo", "frob"},
     {"demo", "flash-sale", "x"},

@@ -19,8 +19,8 @@ QUESTIONS = {
     "how fast is it": ("docs/performance.md", "## Compared with other libraries"),
     "how do I know who holds a lock": ("docs/tutorial.md", "$ holdfast show nightly"),
 }
-COMMANDS = ["run", "elect", "multi", "latch", "ls", "show", "release", "revoke", "watch", "doctor", "demo",
-            "bench", "torture"]
+COMMANDS = ["run", "elect", "multi", "latch", "ls", "show", "release", "revoke", "watch", "doctor",
+            "redis-library", "demo", "bench", "torture"]
 
 
 def anchors(page):

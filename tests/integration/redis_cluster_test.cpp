@@ -129,6 +129,41 @@ TEST_F(redis_cluster_nodes, a_lock_whose_slot_is_being_moved_is_granted_once_it_
   EXPECT_TRUE(eventually([&] { return servers().owner(slot) == to; }));
 }
 
+TEST_F(redis_cluster_nodes, functions_are_loaded_on_every_master_and_again_where_they_were_lost) {
+  // Broken: names on a master that lacks the library could not be locked, after FUNCTION FLUSH or on a new master.
+  const client one = open();
+  const auto take_all = [&] {
+    for (int i = 0; i < 40; ++i) {
+      mutex lock(one, "loaded/" + std::to_string(i));
+      auto mine = lock.acquire({.wait = patience});
+      ASSERT_THAT(mine, succeeds());
+      EXPECT_TRUE(mine->release());
+    }
+  };
+  const auto is_loaded = [](std::size_t node) {
+    return servers().node(node).cli({"FUNCTION", "LIST"}).find("holdfast_") != std::string::npos;
+  };
+  for (int round = 0; round < 2; ++round) {
+    take_all();
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_TRUE(is_loaded(servers().owner(slot_of("loaded/" + std::to_string(i))))) << i;
+    }
+    for (std::size_t i = 0; i < redis_cluster::node_count; ++i) {
+      servers().node(i).cli({"FUNCTION", "FLUSH"});  // a replica refuses, and follows its master
+    }
+  }
+  // A slot goes to a master that does not have them.
+  const std::string name = "loaded/0";
+  const int slot = slot_of(name);
+  const std::size_t to = (servers().owner(slot) + 1) % redis_cluster::master_count;
+  servers().begin_move(slot, to);
+  servers().end_move(slot, to);
+  EXPECT_TRUE(eventually([&] { return servers().owner(slot) == to; }));
+  EXPECT_FALSE(is_loaded(to));
+  take_all();
+  EXPECT_TRUE(is_loaded(to));
+}
+
 TEST_F(redis_cluster_nodes, nobody_is_together_with_another_while_slots_move) {
   // Broken: two hold at once, or a fence goes back, because one asks the old node and one the new.
   constexpr int moves = 10;

@@ -29,7 +29,7 @@ inline std::string text_of(const spi::renewal& renewal) {
 }
 
 // What a world is about; `alone` is one process, which mostly finds the name as it left it. All but `anything` and
-// `semaphore` are mostly ordinary, for the short ways of the scripts.
+// `semaphore` are mostly ordinary.
 enum class about : std::uint8_t { anything, mutex, readers, permits, semaphore, line, alone };
 inline constexpr about subjects[] = {about::anything,  about::mutex, about::readers, about::permits,
                                      about::semaphore, about::line,  about::alone};
@@ -47,20 +47,6 @@ inline memory::rules short_rules(about what) {
   rules.waiter_lease = times_for(what).waiter_lease;
   rules.tombstone_extra = times_for(what).tombstone_extra;
   return rules;
-}
-
-// The script, counting under a key how often it comes by a place in it.
-inline constexpr const char* general_ways = "general ways";
-inline constexpr const char* rests_begun = "queued in the rest";
-inline constexpr const char* refills = "taken out of the rest";
-inline redis::script counting(const redis::script& from, const char* key, const char* place) {
-  std::string text = from.text();
-  const auto at = text.find(place);
-  if (at == std::string::npos) throw std::logic_error(std::string("no ") + key);
-  return redis::script(text.insert(at, std::string("redis.call('INCR', '") + key + "')\n"));
-}
-inline redis::script counting(const redis::script& from) {
-  return counting(from, general_ways, "local R = {");
 }
 
 }  // namespace holdfast::test

@@ -13,16 +13,11 @@ namespace {
 
 using memory::process_id;
 
-// One resource, several processes.
+// One resource, several processes; by functions where the seed is even, else by scripts.
 class world {
  public:
   world(std::uint16_t port, std::uint64_t seed, about what)
-      : caller_(port, times_for(what)),
-        attempt_(
-            counting(counting(caller_.scripts().attempt), rests_begun, "resting, resting_at =")),
-        leave_(
-            counting(counting(caller_.scripts().leave), refills, "state = sub(state, 1, rest_at")),
-        bundle_(*redis::scripts::make(redis::channel_id::flavour::classic)->attempt.bundled().by),
+      : caller_(port, times_for(what), seed % 2 == 0),
         random_(seed),
         resource_{"conformance", "seed " + std::to_string(seed)},
         place_(redis::place_of(resource_)),
@@ -30,12 +25,12 @@ class world {
         about_(what),
         ordinary_(what != about::anything && what != about::semaphore) {
     for (process_id who = 0; who < processes; ++who) hear(who);
-    caller_.send(command{"DEL", general_ways, rests_begun, refills});
   }
 
   void run(int steps) {
+    const std::string wrapping = caller_.node().options().functions ? ", functions" : ", scripts";
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
-      SCOPED_TRACE(resource_.name + " step " + std::to_string(i));
+      SCOPED_TRACE(resource_.name + wrapping + ", step " + std::to_string(i));
       if (pick(about_ == about::line ? 200 : 12) == 0)
         std::this_thread::sleep_for(std::chrono::microseconds(pick(20'000)));
       if (pick(about_ == about::line ? 500 : (ordinary_ ? 100 : 25)) == 0) toggle(pick(processes));
@@ -45,24 +40,12 @@ class world {
     }
   }
 
-  // Of its attempts and releases.
-  [[nodiscard]] int asked() const noexcept { return asked_; }
-  [[nodiscard]] int went_short() { return asked_ - how_often(general_ways); }
-  [[nodiscard]] int done_in_bundles() const noexcept { return bundled_; }
-  [[nodiscard]] int both_in_bundles() const noexcept { return both_bundled_; }
-  [[nodiscard]] int queued_in_the_rest() { return how_often(rests_begun); }
-  [[nodiscard]] int refilled() { return how_often(refills); }
-
  private:
   static constexpr process_id processes = 4;
 
   [[nodiscard]] std::size_t claims_at_most() const {
     if (about_ == about::alone) return 2;
     return about_ == about::line ? 24 : 14;
-  }
-  int how_often(const char* key) {
-    const reply found = caller_.send(command{"GET", key});
-    return found.text.empty() ? 0 : std::stoi(found.text);
   }
 
   struct known_claim {
@@ -163,11 +146,9 @@ class world {
     std::optional<spi::server_time> not_after;
     if (pick(10) == 0 && last_ != spi::server_time{})
       not_after = last_ + (pick(2) == 0 ? duration(-1ms) : duration(1min));
-    ++asked_;
-    reply raw = bundled("a", bytes(one, not_after));
-    if (raw.is(reply::type::nil)) {
-      raw = caller_.run(attempt_, keys(), {bytes(one, not_after), place_.written});
-    }
+    const reply raw = pick(2) == 0 ? batch("a", {bytes(one, not_after)}).at(0)
+                                   : caller_.run(caller_.scripts().attempt, keys(),
+                                                 {bytes(one, not_after), place_.written});
     check_attempt(one, raw, not_after);
   }
   void check_attempt(const known_claim& one, const reply& raw,
@@ -184,19 +165,20 @@ class world {
     }
   }
 
-  // Every other time as one of a bundle, which does it, or nothing and answers nil. The same once more in the same
-  // bundle is turned away.
-  reply bundled(const std::string& letter, const std::string& argument) {
-    if (pick(2) != 0 || !place_.written.empty()) return {};
-    std::vector<std::string> twice = keys();
-    for (const std::string& each : keys()) twice.push_back(each);
-    const reply raw = caller_.run(bundle_, twice, {letter + letter, argument, argument});
-    if (raw.elements.size() != 2 || !raw.elements[1].is(reply::type::nil)) {
-      ADD_FAILURE() << "not two answers: " << raw.text;
-      return {};
+  // Several calls as one: answered as if each had come alone.
+  std::vector<reply> batch(const std::string& letters, const std::vector<std::string>& arguments) {
+    std::vector<std::string> all_keys;
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      for (const std::string& each : keys()) all_keys.push_back(each);
     }
-    if (!raw.elements[0].is(reply::type::nil)) ++bundled_;
-    return raw.elements[0];
+    std::vector<std::string> words{letters};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const reply raw = caller_.run(caller_.scripts().batch, all_keys, words);
+    if (raw.elements.size() != letters.size()) {
+      ADD_FAILURE() << "not an answer for each: " << raw.text;
+      return std::vector<reply>(letters.size());
+    }
+    return raw.elements;
   }
 
   // A new grant has a greater fence than all before it; the same grant has its own.
@@ -215,14 +197,13 @@ class world {
 
   void leave(const known_claim& one) {
     const bool remember = about_ != about::alone && pick(ordinary_ ? 10 : 3) == 0;
-    ++asked_;
     const bool delays = one.claim->lock_delay > duration{0};
     const std::string leaving = redis::leaving_bytes(*one.claim, from(one.process));
-    reply raw = remember || delays ? reply{} : bundled("l", leaving);
-    if (raw.is(reply::type::nil)) {
-      raw = caller_.run(leave_, keys(),
-                        {leaving, remember ? "1" : (delays ? "0" : ""), place_.written});
-    }
+    const reply raw =
+        pick(2) == 0 && !remember && !delays
+            ? batch("l", {leaving}).at(0)
+            : caller_.run(caller_.scripts().leave, keys(),
+                          {leaving, remember ? "1" : (delays ? "0" : ""), place_.written});
     check_leave(one, raw, remember);
   }
   void check_leave(const known_claim& one, const reply& raw, bool remember) {
@@ -233,7 +214,7 @@ class world {
         ledger_.leave(last_, *one.claim, one.process,
                       remember ? memory::on_leave::remember : memory::on_leave::forget, out_);
     log("leave", one, std::to_string(answer->kind) + (answer->dated() ? "" : ", undated"));
-    // Who ended, and was followed by nobody, may be told that it was the holder.
+    // One that has ended, and was followed by nobody, may be told that it was the holder.
     if (!answer->dated() && ours == spi::departure::gone) {
       ASSERT_EQ(fences_[one.claim->id].value(), greatest_) << history_;
       return;
@@ -241,29 +222,12 @@ class world {
     ASSERT_EQ(answer->kind, static_cast<int>(ours)) << history_;
   }
 
-  // In one bundle, as a thread sends them that waits for no answer of its release.
+  // In one batch, as a thread sends them that waits for no answer of its release.
   void leave_and_attempt(const known_claim& gone, const known_claim& next) {
-    std::vector<std::string> twice = keys();
-    for (const std::string& each : keys()) twice.push_back(each);
-    const reply raw = caller_.run(
-        bundle_, twice, {"la", redis::leaving_bytes(*gone.claim, from(gone.process)), bytes(next)});
-    ASSERT_EQ(raw.elements.size(), 2U) << raw.text;
-    const reply& left = raw.elements[0];
-    const reply& came = raw.elements[1];
-    if (left.is(reply::type::nil)) {
-      ASSERT_TRUE(came.is(reply::type::nil)) << "it overtook the release" << history_;
-      leave(gone);
-      return attempt(next);
-    }
-    asked_ += 2;
-    if (came.is(reply::type::nil)) {
-      check_leave(gone, left, false);
-      return attempt(next);
-    }
-    ++both_bundled_;
-    last_ = redis::answer_of(came)->at;
-    check_leave(gone, left, false);
-    check_attempt(next, came, {});
+    const auto answers =
+        batch("la", {redis::leaving_bytes(*gone.claim, from(gone.process)), bytes(next)});
+    check_leave(gone, answers[0], false);
+    check_attempt(next, answers[1], {});
   }
 
   void renew(const known_claim& one) {
@@ -362,7 +326,6 @@ class world {
   }
 
   script_caller caller_;
-  const redis::script attempt_, leave_, bundle_;
   std::mt19937_64 random_;
   const spi::resource_id resource_;
   const redis::place place_;
@@ -370,9 +333,6 @@ class world {
   memory::ledger ledger_;
   const about about_;
   const bool ordinary_;
-  int asked_ = 0;
-  int bundled_ = 0;
-  int both_bundled_ = 0;  // a release and the attempt behind it
   memory::effects out_;
   std::map<process_id, std::shared_ptr<ear>> ears_;
   std::map<process_id, std::unique_ptr<spi::subscription>> subscriptions_;
@@ -394,36 +354,10 @@ TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
   const redis_server server;
   const char* extra = std::getenv("HOLDFAST_CONFORMANCE_SEEDS");
   const std::uint64_t seeds = extra != nullptr ? std::stoull(extra) : 21;
-  int queued_in_the_rest = 0;
-  int refilled = 0;
-  int done_in_bundles = 0;
-  int both_in_bundles = 0;
-  std::map<about, std::pair<int, int>> asked;  // and of them, those that went a short way
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
     const about what = subjects[seed % std::size(subjects)];
     world one(server.port(), seed, what);
     one.run(what == about::line ? 600 : 300);
-    asked[what].first += one.asked();
-    asked[what].second += one.went_short();
-    queued_in_the_rest += one.queued_in_the_rest();
-    refilled += one.refilled();
-    done_in_bundles += one.done_in_bundles();
-    both_in_bundles += one.both_in_bundles();
-  }
-  RecordProperty("queued in the rest", queued_in_the_rest);
-  RecordProperty("taken out of the rest", refilled);
-  EXPECT_GT(queued_in_the_rest, 10);
-  EXPECT_GT(refilled, 0);
-  RecordProperty("done in bundles", done_in_bundles);
-  EXPECT_GT(done_in_bundles, 20);
-  RecordProperty("released and taken in one bundle", both_in_bundles);
-  EXPECT_GT(both_in_bundles, 5);
-  // Broken: the short ways would not be compared at all. On a slow machine leases end, which is no short way.
-  for (const about what : {about::mutex, about::readers, about::permits, about::line}) {
-    const auto [all, went_short] = asked[what];
-    RecordProperty("short ways " + std::to_string(static_cast<int>(what)),
-                   std::to_string(went_short) + " of " + std::to_string(all));
-    EXPECT_GT(20 * went_short, all) << static_cast<int>(what);
   }
 }
 

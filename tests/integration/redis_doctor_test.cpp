@@ -1,8 +1,13 @@
 // What `doctor` says of a Redis server: each check on a set-up that is broken in that way.
 #include "integration/redis_store_harness.hpp"
 #include "stores/redis/checks.hpp"
+#include "stores/redis/scripts.hpp"
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 namespace holdfast::test {
 namespace {
@@ -12,10 +17,23 @@ using status = spi::check::status;
 class redis_doctor : public testing::Test {
  protected:
   redis_server server;
+  std::string options_;
 
+  [[nodiscard]] std::string url(const std::string& credentials) const {
+    return "redis://" + credentials + "127.0.0.1:" + std::to_string(server.port()) + options_;
+  }
+  // The words of the command in docs/stores/redis.md.
+  static std::vector<std::string> rights_in_the_manual() {
+    std::ifstream manual(std::filesystem::path(std::getenv("HOLDFAST_SOURCE_DIR")) / "docs" /
+                         "stores" / "redis.md");
+    std::string line;
+    while (std::getline(manual, line) && !line.starts_with("ACL SETUSER shop")) {
+    }
+    std::istringstream from(line);
+    return {std::istream_iterator<std::string>(from), {}};
+  }
   [[nodiscard]] spi::check check(const std::string& name, const std::string& credentials = {}) {
-    const client mine =
-        open_client("redis://" + credentials + "127.0.0.1:" + std::to_string(server.port()));
+    const client mine = open_client(url(credentials));
     const auto checks = mine.probe();
     if (!checks) throw lock_error(checks.error());
     for (const spi::check& each : *checks) {
@@ -77,21 +95,65 @@ TEST_F(redis_doctor, replicas_are_told) {
 
 TEST_F(redis_doctor, permissions_that_are_missing_are_named) {
   // Broken: the first writer in line would find out.
-  server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish", "-setrange",
+  server.cli({"ACL", "SETUSER", "shop", "on", ">secret", "+@all", "-hset", "-publish", "-zscore",
               "~holdfast:*", "resetchannels", "&holdfast:*"});
   const spi::check commands = check("permissions", "shop:secret@");
   EXPECT_EQ(commands.state, status::fail);
   EXPECT_THAT(commands.remedy, testing::HasSubstr("ACL SETUSER shop"));
   EXPECT_THAT(commands.remedy, testing::HasSubstr("+hset"));
   EXPECT_THAT(commands.remedy, testing::HasSubstr("+publish"));
-  EXPECT_THAT(commands.remedy, testing::HasSubstr("+setrange"));
+  EXPECT_THAT(commands.remedy, testing::HasSubstr("+zscore"));
   server.cli({"ACL", "SETUSER", "other", "on", ">secret", "+@all", "~other:*", "&*"});
   EXPECT_THAT(check("permissions", "other:secret@").remedy, testing::HasSubstr("~holdfast:*"));
   server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});
   EXPECT_EQ(check("channels", "deaf:secret@").state, status::fail);
   EXPECT_THAT(check("channels", "deaf:secret@").remedy, testing::HasSubstr("&holdfast:*"));
-  server.cli({"ACL", "SETUSER", "mute", "on", ">secret", "+@all", "-eval", "-evalsha", "~*", "&*"});
-  EXPECT_EQ(check("scripts", "mute:secret@").state, status::fail);
+}
+
+TEST_F(redis_doctor, rights_on_functions_and_scripts_that_are_missing_are_named) {
+  // Broken: no lock could be taken, for a reason that nobody finds.
+  const auto without = [&](const std::string& user, const std::vector<std::string>& missing) {
+    std::vector<std::string> words{"ACL", "SETUSER", user, "on", ">secret", "+@all", "~*", "&*"};
+    words.insert(words.end(), missing.begin(), missing.end());
+    server.cli(words);
+    return user + ":secret@";
+  };
+  spi::check found = check("scripts", without("no-load", {"-function|load"}));
+  EXPECT_EQ(found.state, status::fail);
+  EXPECT_THAT(found.detail, testing::HasSubstr("function|load"));
+  EXPECT_THAT(found.remedy, testing::HasSubstr("holdfast redis-library"));
+  // An administrator loads it; from then on that right is not needed.
+  server.cli({"FUNCTION", "LOAD", redis::library_text()});
+  found = check("scripts", "no-load:secret@");
+  EXPECT_EQ(found.state, status::ok) << found.detail;
+  found = check("scripts", without("no-call", {"-fcall"}));
+  EXPECT_EQ(found.state, status::fail);
+  EXPECT_THAT(found.remedy, testing::HasSubstr("+fcall"));
+  // With ?functions=off neither is needed, but scripts are.
+  options_ = "?functions=off";
+  EXPECT_EQ(check("scripts", "no-call:secret@").state, status::ok);
+  found = check("scripts", without("no-scripts", {"-eval", "-evalsha"}));
+  EXPECT_EQ(found.state, status::fail);
+  EXPECT_THAT(found.remedy, testing::HasSubstr("+evalsha"));
+}
+
+TEST_F(redis_doctor, the_rights_of_the_manual_are_enough) {
+  // Broken: whoever follows the manual could take no lock.
+  for (const char* const how : {"", "?functions=off"}) {
+    options_ = how;
+    server.cli({"FUNCTION", "FLUSH"});
+    server.cli({"ACL", "DELUSER", "shop"});
+    server.cli(rights_in_the_manual());
+    const client mine = open_client(url("shop:PASSWORD@"));
+    const auto checks = mine.probe();
+    ASSERT_TRUE(checks) << checks.error().message();
+    for (const spi::check& each : *checks) {
+      EXPECT_NE(each.state, status::fail) << each.name << ": " << each.detail;
+    }
+    mutex stock(mine, "stock");
+    EXPECT_TRUE(stock.try_lock());
+    stock.unlock();
+  }
 }
 
 TEST_F(redis_doctor, a_server_that_does_not_answer_is_an_error) {

@@ -1,4 +1,4 @@
-// A line of exclusive claims that is in the state of its lock, and the rest of it in a key beside it.
+// The line of a name: a hash beside its state.
 #include "redis_scripts_harness.hpp"
 
 namespace holdfast::test {
@@ -6,7 +6,7 @@ namespace {
 
 class redis_line : public testing::Test, protected one_name {
  protected:
-  static constexpr std::uint8_t claims = 12;  // three of them find room in the state
+  static constexpr std::uint8_t claims = 12;
 
   redis_line() { listen(claims + 1); }
 
@@ -44,26 +44,21 @@ class redis_line : public testing::Test, protected one_name {
       EXPECT_EQ(leave(number), 1);
     }
   }
-  [[nodiscard]] std::string kind() const { return server.cli({"GETRANGE", place.state, "0", "3"}); }
-  [[nodiscard]] std::string rest() const { return server.cli({"KEYS", "*:r:*"}); }
-  [[nodiscard]] std::string others() const { return server.cli({"KEYS", "*:[wdq]:*"}); }
+  [[nodiscard]] std::string line_key() const { return server.cli({"KEYS", "*:q:*"}); }
 };
 
 TEST_F(redis_line, is_served_in_order_and_nothing_of_it_stays) {
   // Broken: somebody would wait for ever, or be overtaken, or a key would have no end.
   queue(1, claims);
-  EXPECT_EQ(kind(), "hf2l");
-  EXPECT_EQ(others(), "");
-  const std::string key = rest();
+  const std::string key = line_key();
   ASSERT_NE(key, "");
-  EXPECT_GT(std::stoll(server.cli({"PTTL", key})), 86'400'000);
+  EXPECT_GT(std::stoll(server.cli({"PTTL", key})), 60'000);
   serve(1, claims);
-  EXPECT_EQ(rest(), "");
-  EXPECT_EQ(kind(), "hf2i");
+  EXPECT_EQ(line_key(), "");
 }
 
 TEST_F(redis_line, goes_round_for_long_without_growing) {
-  // Broken: the key of the rest would grow for as long as somebody waits.
+  // Broken: what has left would stay there for as long as somebody waits.
   queue(1, claims);
   for (int round = 0; round < 40; ++round) {
     for (std::uint8_t number = 1; number <= claims; ++number) {
@@ -71,8 +66,7 @@ TEST_F(redis_line, goes_round_for_long_without_growing) {
       ASSERT_EQ(answer(number), 0);
     }
   }
-  EXPECT_LT(std::stoll(server.cli({"STRLEN", rest()})), 24'000);
-  EXPECT_LT(std::stoll(server.cli({"STRLEN", place.state})), 8'000);
+  EXPECT_EQ(std::stoll(server.cli({"HLEN", line_key()})), 2 * (claims - 1));
 }
 
 TEST_F(redis_line, without_memory_is_served_but_takes_nobody_in) {
@@ -84,8 +78,8 @@ TEST_F(redis_line, without_memory_is_served_but_takes_nobody_in) {
   EXPECT_EQ(answer(claims), 1);
 }
 
-TEST_F(redis_line, whoever_is_first_of_the_rest_and_cannot_be_reached_is_passed_over) {
-  // Broken: the lock would be given to nobody, or the rest would be read as the line it became.
+TEST_F(redis_line, whoever_cannot_be_reached_is_passed_over_with_its_place_kept) {
+  // Broken: the lock would be given to nobody, or the one passed over would have to queue again.
   queue(1, claims);
   subscriptions[5].reset();
   ASSERT_TRUE(caller.deaf(place.lane, process_name(5)));
@@ -94,42 +88,22 @@ TEST_F(redis_line, whoever_is_first_of_the_rest_and_cannot_be_reached_is_passed_
   EXPECT_EQ(answer(5), 1);
 }
 
-TEST_F(redis_line, gives_nothing_to_a_waiter_that_counts_as_dead) {
-  // Broken: whoever gave up without a word would be handed the lock, and keep the others out for an offer.
-  queue(1, 2);
-  caller.run(redis::script("local t = redis.call('TIME')\n"
-                           "local past = struct.pack('>d', t[1] * 1000000 + t[2] - 1)\n"
-                           "redis.call('SETRANGE', KEYS[1], 60, past)\n"     // none dead before
-                           "redis.call('SETRANGE', KEYS[1], 308, past)\n"),  // of the second claim
-             keys, {});
-  EXPECT_EQ(leave(1), 1);
-  EXPECT_EQ(answer(3), 1);
-}
-
-TEST_F(redis_line, whose_rest_was_lost_takes_them_in_again) {
+TEST_F(redis_line, that_was_lost_takes_them_in_again) {
   // Broken: a key that vanished would shut the lock.
   queue(1, claims);
-  server.cli({"DEL", rest()});
-  for (std::uint8_t number = claims; number >= 5; --number) EXPECT_EQ(answer(number), 0);
-  serve(1, 4);
-  for (std::uint8_t number = claims; number >= 5; --number) EXPECT_EQ(leave(number), 1);
+  server.cli({"DEL", line_key()});
+  for (std::uint8_t number = claims; number >= 2; --number) EXPECT_EQ(answer(number), 0);
+  EXPECT_EQ(leave(1), 1);
+  for (std::uint8_t number = claims; number >= 2; --number) EXPECT_EQ(leave(number), 1);
 }
 
-TEST_F(redis_line, of_the_version_before_is_read) {
-  // Broken: an update would need all locks to be free.
-  constexpr const char* write =
-      "local t = redis.call('TIME') local now, line = t[1] * 1000000 + t[2], ''\n"
-      "for i = 2, #ARGV do line = line .. struct.pack('>I2ddc0', #ARGV[i] + 16, now, now + "
-      "30000000, ARGV[i]) "
-      "end\n"
-      "local hold = struct.pack('>dddBBBBc0', now, now + 60000000, now, 0, 0, 0, 0, ARGV[1])\n"
-      "redis.call('SET', KEYS[1], struct.pack('>c4ddddBI2c0I2c0c0', 'hf2w', now, now + 60000000, "
-      "0, "
-      "now + 30000000, #ARGV - 1, 0, '', #hold, hold, line), 'PX', 86460000)\n";
-  caller.run(redis::script(write), keys, {bytes(1), bytes(2), bytes(3)});
-  queue(4, claims);
-  EXPECT_EQ(kind(), "hf2l");
-  serve(1, claims);
+TEST_F(redis_line, of_a_name_that_another_version_uses_is_left_alone) {
+  // Broken: two would hold a lock, one by each version.
+  for (const char* const kind : {"hf2x", "hf4s"}) {
+    server.cli({"SET", place.state, kind});
+    EXPECT_EQ(answer(1), -1) << kind;
+    EXPECT_EQ(server.cli({"GET", place.state}), kind);
+  }
 }
 
 }  // namespace

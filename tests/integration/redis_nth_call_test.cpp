@@ -40,17 +40,10 @@ class redis_nth_call : public testing::TestWithParam<const char*>, protected one
     if (mode == spi::mode::permit) made.max = 2;
     return made;
   }
-  // The first holds, the others wait: small ones all within the state; from the third waiter on in the key of the
-  // rest; from the fourth on in keys of their own.
-  static constexpr std::size_t small = 0, resting = 250, large = 1'000;
-  static spi::claim sized(std::uint8_t number, std::size_t size) {
-    spi::claim made = claim(number);
-    made.payload.assign(size, 'p');
-    return made;
-  }
-  static std::vector<spi::claim> crowd(std::uint8_t size, std::size_t each = small) {
+  // The first holds, the others wait.
+  static std::vector<spi::claim> crowd(std::uint8_t size) {
     std::vector<spi::claim> made;
-    for (std::uint8_t number = 1; number <= size; ++number) made.push_back(sized(number, each));
+    for (std::uint8_t number = 1; number <= size; ++number) made.push_back(claim(number));
     return made;
   }
   [[nodiscard]] static std::string bytes(const spi::claim& from) {
@@ -153,28 +146,8 @@ TEST_P(redis_nth_call, of_an_attempt_that_queues) {
   sweep(crowd(6), caller.scripts().attempt, {bytes(claim(7)), ""});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(6, large), caller.scripts().attempt, {bytes(sized(7, large)), ""});
-  EXPECT_GT(met, 3);
-}
-
-TEST_P(redis_nth_call, of_an_attempt_that_queues_in_the_rest) {
-  // Broken: who came would be in the state without a record, or the others' records would be gone.
-  // It begins the rest; it goes behind others.
-  for (const auto& before : {crowd(3, resting), crowd(4, resting), crowd(6, resting)}) {
-    met = 0;
-    const spi::claim next = sized(static_cast<std::uint8_t>(before.size() + 1), resting);
-    sweep(before, caller.scripts().attempt, {bytes(next), ""});
-    EXPECT_GT(met, 3);
-  }
-}
-
-TEST_P(redis_nth_call, of_an_attempt_that_takes_the_line_out_of_the_state) {
-  // Broken: who waited in the state would be in neither place, or a failure would keep it out for good.
-  sweep(crowd(4, large), caller.scripts().attempt, {bytes(sized(5, large)), ""});
-  EXPECT_GT(met, 6);
-  met = 0;
   sweep(crowd(2), caller.scripts().attempt, {bytes(claim(3, spi::mode::shared)), ""});
-  EXPECT_GT(met, 6);
+  EXPECT_GT(met, 2);
 }
 
 TEST_P(redis_nth_call, of_an_attempt_that_is_the_first_to_queue) {
@@ -188,12 +161,6 @@ TEST_P(redis_nth_call, of_an_attempt_by_one_in_line) {
   met = 0;
   sweep(crowd(6), caller.scripts().attempt, {bytes(claim(3)), ""});
   EXPECT_GT(met, 1);
-  met = 0;
-  sweep(crowd(7, resting), caller.scripts().attempt, {bytes(sized(6, resting)), ""});
-  EXPECT_GT(met, 2);
-  met = 0;
-  sweep(crowd(6, large), caller.scripts().attempt, {bytes(sized(3, large)), ""});
-  EXPECT_GT(met, 2);
 }
 
 TEST_P(redis_nth_call, of_an_attempt_by_one_whose_turn_it_is) {
@@ -266,22 +233,12 @@ TEST_P(redis_nth_call, of_a_release_that_hands_over) {
   sweep(crowd(3), caller.scripts().leave, {leaving(claim(1))});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(7, large), caller.scripts().leave, {leaving(claim(1))});
+  sweep(crowd(7), caller.scripts().leave, {leaving(claim(1))});
   EXPECT_GT(met, 3);
 }
 
-TEST_P(redis_nth_call, of_a_release_that_takes_some_of_the_rest_into_the_state) {
-  // Broken: these would be in both, or in neither.
-  // Two, which are all, and four.
-  for (const auto& all : {crowd(5, resting), crowd(7, resting)}) {
-    met = 0;
-    sweep(all, caller.scripts().leave, {leaving(claim(3))}, {claim(1), claim(2)});
-    EXPECT_GT(met, 2);
-  }
-}
-
-TEST_P(redis_nth_call, of_one_that_gives_up_in_the_rest) {
-  sweep(crowd(7, resting), caller.scripts().leave, {leaving(claim(6)), "1", ""});
+TEST_P(redis_nth_call, of_a_waiter_that_gives_up) {
+  sweep(crowd(7), caller.scripts().leave, {leaving(claim(6)), "1", ""});
   EXPECT_GT(met, 3);
 }
 
@@ -365,7 +322,7 @@ TEST_P(redis_nth_call, of_a_renewal_by_one_in_line) {
   sweep({claim(1), claim(2), claim(3)}, caller.scripts().renew, {bytes(claim(3))});
   EXPECT_GT(met, 1);
   met = 0;
-  sweep(crowd(7, resting), caller.scripts().renew, {bytes(sized(6, resting))});
+  sweep(crowd(7), caller.scripts().renew, {bytes(claim(6))});
   EXPECT_GT(met, 3);
 }
 
@@ -383,11 +340,8 @@ TEST_P(redis_nth_call, of_a_forced_release) {
   sweep(crowd(3), caller.scripts().revoke, {"1"});
   EXPECT_GT(met, 2);
   met = 0;
-  for (const std::size_t each : {resting, large}) {
-    met = 0;
-    sweep(crowd(7, each), caller.scripts().revoke, {"1"});
-    EXPECT_GT(met, 2);
-  }
+  sweep(crowd(7), caller.scripts().revoke, {"1"});
+  EXPECT_GT(met, 2);
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ class ear final : public redis::channel_listener {
   std::vector<redis::push> heard_;  // guarded by mutex_
 };
 
-// The scripts with other limits of time, so that a test need not wait for the real ones.
+// The scripts with other limits of time, so that a test need not wait for the real ones; as functions, in a library of
+// their own, and as scripts.
 class short_scripts {
  public:
   struct times {
@@ -64,13 +65,17 @@ class short_scripts {
     duration tombstone_extra = 60s;
   };
   explicit short_scripts(const times& how)
-      : made_(redis::scripts::make(redis::channel_id::flavour::classic)),
-        attempt(changed(made_->attempt, how)),
-        leave(changed(made_->leave, how)),
-        renew(changed(made_->renew, how)),
-        change(changed(made_->change, how)),
-        revoke(changed(made_->revoke, how)),
-        inspect(changed(made_->inspect, how)) {}
+      : how_(how),
+        made_(redis::scripts::make(redis::channel_id::flavour::classic)),
+        library_(std::make_shared<const redis::library>(
+            redis::library{renamed(changed(made_->attempt.functions()->text))})),
+        attempt(changed(made_->attempt)),
+        leave(changed(made_->leave)),
+        renew(changed(made_->renew)),
+        change(changed(made_->change)),
+        revoke(changed(made_->revoke)),
+        inspect(changed(made_->inspect)),
+        batch(changed(*made_->attempt.batched().by)) {}
 
  private:
   static void put(std::string& text, const std::string& name, duration value) {
@@ -80,25 +85,39 @@ class short_scripts {
     const auto end = text.find('\n', at);
     text.replace(at, end - at, start + std::to_string(value / std::chrono::microseconds(1)));
   }
-  static redis::script changed(const redis::script& from, const times& how) {
-    std::string text = from.text();
-    put(text, "waiter_lease", how.waiter_lease);
-    put(text, "tombstone_extra", how.tombstone_extra);
-    return redis::script(std::move(text));
+  [[nodiscard]] std::string changed(std::string text) const {
+    put(text, "WAITER_LEASE", how_.waiter_lease);
+    put(text, "TOMBSTONE_EXTRA", how_.tombstone_extra);
+    return text;
+  }
+  // Libraries with other times are on the same server.
+  [[nodiscard]] std::string renamed(std::string text) const {
+    const std::string_view old = "holdfast_3";
+    const std::string mine = "times_" + std::to_string(how_.waiter_lease / 1us) + "_" +
+                             std::to_string(how_.tombstone_extra / 1us);
+    for (auto at = text.find(old); at != std::string::npos; at = text.find(old, at)) {
+      text.replace(at, old.size(), mine);
+    }
+    return text;
+  }
+  [[nodiscard]] redis::script changed(const redis::script& from) const {
+    return from.with_text(changed(from.text()), {library_, renamed(from.function_name())});
   }
 
+  const times how_;
   const std::shared_ptr<const redis::scripts> made_;
+  const std::shared_ptr<const redis::library> library_;
 
  public:
-  const redis::script attempt, leave, renew, change, revoke, inspect;
+  const redis::script attempt, leave, renew, change, revoke, inspect, batch;
 };
 
 // The script with a server that fails once. As the server does, call() raises (before
 // Redis 7 a text) and pcall() answers.
 inline redis::script failing(const redis::script& what, std::size_t nth, const std::string& how) {
-  return redis::script(
-      "local real, calls = redis, 0\n"
-      "local function fails() calls = calls + 1 return calls == " +
+  return what.with_text(
+      "local real, made = redis, 0\n"
+      "local function fails() made = made + 1 return made == " +
       std::to_string(nth) + " end\n" +
       "local redis = {\n"
       "  call = function(...) if fails() then\n"
@@ -117,9 +136,10 @@ inline redis::script failing(const redis::script& what, std::size_t nth, const s
 // A client that calls scripts and waits for their answers.
 class script_caller {
  public:
-  script_caller(std::uint16_t port, const short_scripts::times& how)
+  script_caller(std::uint16_t port, const short_scripts::times& how, bool functions = true)
       : reactor_(spi::make_reactor()),
-        node_(std::make_shared<redis::node>(net::make_network(reactor_), options_for(port))),
+        node_(std::make_shared<redis::node>(net::make_network(reactor_),
+                                            wrapped_as(functions, options_for(port)))),
         scripts_(how) {}
   ~script_caller() { node_->close(); }
   script_caller(const script_caller&) = delete;
@@ -133,7 +153,7 @@ class script_caller {
     const awaited answer(reactor_);
     const std::vector<std::string_view> key_words(keys.begin(), keys.end());
     const std::vector<std::string_view> words(arguments.begin(), arguments.end());
-    node_->run(0, what, key_words, words, clock::now() + ample, answer.completion());
+    node_->run(0, what, what.call(key_words, words), clock::now() + ample, answer.completion());
     if (!answer.get()) throw std::runtime_error(answer.get().error().message());
     return *answer.get();
   }
@@ -163,6 +183,11 @@ class script_caller {
   }
 
  private:
+  static redis::server_options wrapped_as(bool functions, redis::server_options options) {
+    options.functions = functions;
+    return options;
+  }
+
   const std::shared_ptr<spi::reactor> reactor_;
   const std::shared_ptr<redis::node> node_;
   const short_scripts scripts_;

@@ -59,6 +59,23 @@ TEST_F(redis_sentinel, a_waiter_is_granted_by_the_next_master) {
   EXPECT_GT(next->fence(), fence);
 }
 
+TEST_F(redis_sentinel, the_next_master_has_the_functions_or_they_are_loaded_again) {
+  // Broken: no lock could be taken after a failover, or after FUNCTION FLUSH on the new master.
+  const client one = open();
+  const auto takes = [&] {
+    mutex lock(one, "loaded");
+    auto mine = lock.acquire({.wait = 4 * patience});
+    ASSERT_THAT(mine, succeeds());
+    EXPECT_TRUE(mine->release());
+  };
+  takes();
+  servers().fail_over();
+  takes();
+  servers().master().cli({"FUNCTION", "FLUSH"});
+  takes();
+  EXPECT_NE(servers().master().cli({"FUNCTION", "LIST"}).find("holdfast_"), std::string::npos);
+}
+
 TEST_F(redis_sentinel, a_killed_master_is_replaced_and_fences_grow_though_locks_may_be_lost) {
   // Broken (H44, H12): after a failover nobody is granted anything, or the fence begins anew, and a
   // former holder is believed again. And (H45): the former master, which comes back as one for a

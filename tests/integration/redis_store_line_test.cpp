@@ -12,7 +12,8 @@ namespace {
 long scripts_run(const redis_server& server) {
   const std::string text = server.cli({"INFO", "commandstats"});
   long sum = 0;
-  for (const std::string name : {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="}) {
+  for (const std::string name :
+       {"cmdstat_fcall:calls=", "cmdstat_evalsha:calls=", "cmdstat_eval:calls="}) {
     const auto at = text.find(name);
     if (at != std::string::npos) sum += std::stol(text.substr(at + name.size()));
   }

@@ -46,9 +46,9 @@ TEST(redis_script, it_is_named_by_its_sha1) {
   EXPECT_EQ(one.hash(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
   const std::array<std::string_view, 2> keys{"k1", "k2"};
   const std::array<std::string_view, 1> arguments{"a"};
-  EXPECT_EQ(one.by_hash(keys, arguments).bytes(),
+  EXPECT_EQ(one.call(keys, arguments).bytes(),
             (command{"EVALSHA", one.hash(), "2", "k1", "k2", "a"}).bytes());
-  EXPECT_EQ(one.in_full(one.by_hash(keys, arguments)).bytes(),
+  EXPECT_EQ(one.in_full(one.call(keys, arguments)).bytes(),
             (command{"EVAL", "return 1", "2", "k1", "k2", "a"}).bytes());
 }
 

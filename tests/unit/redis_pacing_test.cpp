@@ -1,7 +1,7 @@
 // When commands wait for each other on a connection.
 #ifdef HOLDFAST_WITH_REDIS
 
-#include "stores/redis/client/pacing.hpp"
+#include "stores/redis/client/batch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -113,8 +113,17 @@ spi::check check_channels(const std::optional<error>& refusal) {
           "grant +subscribe +publish +pubsub &holdfast:*"};
 }
 
-spi::check check_scripts(const std::optional<error>& refusal) {
-  if (!refusal) return {"scripts", status::ok, "Lua scripts run", ""};
+spi::check check_scripts(bool functions, const std::optional<error>& refusal) {
+  if (!refusal) {
+    return {"scripts", status::ok,
+            functions ? "the library of functions is loaded" : "Lua scripts run", ""};
+  }
+  if (functions) {
+    return {"scripts", status::fail, refusal->detail,
+            "grant +fcall, and +function|load or let an administrator load the library: holdfast "
+            "redis-library | redis-cli -x FUNCTION LOAD; where there are no functions: "
+            "?functions=off"};
+  }
   return {"scripts", status::fail, refusal->detail,
           "grant +eval +evalsha; servers and proxies without Lua cannot be used"};
 }

@@ -28,7 +28,8 @@ spi::check check_replicas(std::string_view info);
 spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user);
 // ok, or why a subscription was refused.
 spi::check check_channels(const std::optional<error>& refusal);
-spi::check check_scripts(const std::optional<error>& refusal);
+// functions: as functions of a library, else as scripts.
+spi::check check_scripts(bool functions, const std::optional<error>& refusal);
 // Wall clocks, as times since the epoch: the server read its own at some time between `asked` and `heard`,
 // and is ahead of ours at least by that much. An answer that took long says nothing against it.
 duration clock_ahead(duration theirs, duration asked, duration heard) noexcept;

@@ -26,12 +26,10 @@ std::vector<std::vector<std::string>> commands_needed() {
   const std::string m = at + "set";
   const std::string far = "4102444800000";
   return {{"SET", s, "1", "PX", "1000"},
-          {"SETRANGE", s, "0", "1"},
           {"GET", s},
-          {"GETRANGE", s, "0", "0"},
           {"MGET", s},
           {"EXISTS", s},
-          {"TYPE", s},
+          {"PTTL", s},
           {"PEXPIRE", s, "1000"},
           {"HSET", h, "f", "1"},
           {"HGET", h, "f"},
@@ -46,7 +44,6 @@ std::vector<std::vector<std::string>> commands_needed() {
           {"ZRANGE", z, "0", "0"},
           {"ZRANGEBYSCORE", z, "-inf", "0"},
           {"ZCARD", z},
-          {"ZRANK", z, "m"},
           {"ZSCORE", z, "m"},
           {"ZREMRANGEBYSCORE", z, "-inf", "0"},
           {"PEXPIREAT", z, far},
@@ -89,21 +86,26 @@ duration clock_of(const reply& time) {
 
 // The examinations of several nodes, put together.
 struct doctor::round {
+  std::shared_ptr<spi::runtime> runtime;
+  std::shared_ptr<const script> tried;
+  net::patience until;
   spi::completion<checks> done;
   std::vector<std::shared_ptr<node>> left;
   checks all;
 };
 
 doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
-               const net::patience& until, spi::completion<checks> done)
+               std::shared_ptr<const script> tried, const net::patience& until,
+               spi::completion<checks> done)
     : runtime_(std::move(runtime)),
       node_(std::move(patient)),
+      script_(std::move(tried)),
       until_(until),
       done_(std::move(done)) {
   trials_.push_back({command{"INFO"}, "+info"});
   trials_.push_back({command{"CONFIG", "GET", "appendfsync"}, ""});
   trials_.push_back({command{"TIME"}, "+time"});
-  trials_.push_back({command{"EVAL", "return 1", "0"}, "+eval +evalsha"});
+  trials_.push_back({script_->call({}, {}), ""});
   for (const auto& words : commands_needed()) {
     const std::vector<std::string_view> views(words.begin(), words.end());
     trials_.push_back({command(views), "+" + lower(words.front())});
@@ -113,31 +115,30 @@ doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> pati
 }
 
 void doctor::start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
-                   const net::patience& until, spi::completion<checks> done) {
-  auto all = std::make_shared<round>(round{std::move(done), {}, {}});
-  servers->ready(
-      until, [all, runtime = std::move(runtime), servers, until](const result<void>& known) {
-        if (!known) return all->done(tl::unexpected(known.error()));
-        all->left = servers->nodes();
-        if (all->left.empty()) {
-          return all->done(failure(errc::unavailable, servers->where() + ": no node is known"));
-        }
-        examine_next(all, runtime, until);
-      });
+                   std::shared_ptr<const script> tried, const net::patience& until,
+                   spi::completion<checks> done) {
+  auto all = std::make_shared<round>(
+      round{std::move(runtime), std::move(tried), until, std::move(done), {}, {}});
+  servers->ready(until, [all, servers](const result<void>& known) {
+    if (!known) return all->done(tl::unexpected(known.error()));
+    all->left = servers->nodes();
+    if (all->left.empty()) {
+      return all->done(failure(errc::unavailable, servers->where() + ": no node is known"));
+    }
+    examine_next(all);
+  });
 }
 
 // Each node in turn.
-void doctor::examine_next(const std::shared_ptr<round>& all,
-                          const std::shared_ptr<spi::runtime>& runtime,
-                          const net::patience& until) {
+void doctor::examine_next(const std::shared_ptr<round>& all) {
   const auto patient = all->left.back();
   all->left.pop_back();
   const std::shared_ptr<doctor> made(
-      new doctor(runtime, patient, until, [all, runtime, until](result<checks> found) {
+      new doctor(all->runtime, patient, all->tried, all->until, [all](result<checks> found) {
         if (!found) return all->done(tl::unexpected(std::move(found.error())));
         std::ranges::move(*found, std::back_inserter(all->all));
         if (all->left.empty()) return all->done(std::move(all->all));
-        examine_next(all, runtime, until);
+        examine_next(all);
       }));
   made->begin();
 }
@@ -160,10 +161,13 @@ void doctor::begin() {
 }
 
 void doctor::ask(std::size_t index) {
-  node_->send(trials_[index].what, until_,
-              [self = shared_from_this(), index](const result<reply>& answer) {
-                self->take(index, answer);
-              });
+  auto done = [self = shared_from_this(), index](const result<reply>& answer) {
+    self->take(index, answer);
+  };
+  if (index == ask_script) {
+    return node_->run(tried_lane, *script_, trials_[index].what, until_, std::move(done));
+  }
+  node_->send(trials_[index].what, until_, std::move(done));
 }
 
 void doctor::take(std::size_t index, const result<reply>& answer) {
@@ -196,6 +200,16 @@ void doctor::arrived() {
   conclude();
 }
 
+spi::check doctor::script_check() const {
+  const server_info server = node_->server().value_or(server_info{});
+  const bool functions = node_->options().functions && script_->functions() != nullptr &&
+                         server.version >= first_with_functions;
+  const reply& answer = **answers_[ask_script];
+  if (!answer.is_error()) return check_scripts(functions, std::nullopt);
+  return check_scripts(functions,
+                       to_error(answer, functions ? "FCALL" : "EVALSHA", node_->where()));
+}
+
 // All has been answered: nobody else touches the members any more.
 void doctor::conclude() {
   const std::shared_ptr<doctor> keep = std::move(keep_);
@@ -214,9 +228,6 @@ void doctor::conclude() {
     const std::string grant = grant_for(reply_to(i), trials_[i].grant);
     if (std::ranges::find(refused, grant) == refused.end()) refused.push_back(grant);
   }
-  std::optional<error> no_scripts;
-  if (reply_to(ask_script).is_error())
-    no_scripts = to_error(reply_to(ask_script), "EVAL", node_->where());
   std::optional<std::string> sync;
   if (const reply& answer = reply_to(ask_fsync); answer.elements.size() == 2) {
     sync = std::string(answer.elements[1].words());
@@ -231,7 +242,7 @@ void doctor::conclude() {
   found.push_back(check_replicas(facts));
   found.push_back(check_permissions(refused, options.user));
   found.push_back(check_channels(channels_refusal_));
-  found.push_back(check_scripts(no_scripts));
+  found.push_back(script_check());
   if (!reply_to(ask_time).is_error()) {
     found.push_back(check_clock(clock_ahead(clock_of(reply_to(ask_time)), asked_, wall_clock())));
   }

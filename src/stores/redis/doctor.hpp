@@ -20,8 +20,10 @@ namespace holdfast::redis {
 class doctor : public channel_listener, public std::enable_shared_from_this<doctor> {
  public:
   using checks = std::vector<spi::check>;
+  // tried: a script without keys and arguments that does nothing.
   static void start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
-                    const net::patience& until, spi::completion<checks> done);
+                    std::shared_ptr<const script> tried, const net::patience& until,
+                    spi::completion<checks> done);
 
   // From the subscription that is tried out.
   void confirmed() override;
@@ -30,7 +32,8 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
 
  private:
   doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
-         const net::patience& until, spi::completion<checks> done);
+         std::shared_ptr<const script> tried, const net::patience& until,
+         spi::completion<checks> done);
 
   // One thing that is tried: what to grant if it is refused.
   struct trial {
@@ -39,18 +42,18 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
   };
 
   struct round;
-  static void examine_next(const std::shared_ptr<round>& all,
-                           const std::shared_ptr<spi::runtime>& runtime,
-                           const net::patience& until);
+  static void examine_next(const std::shared_ptr<round>& all);
   void begin();
   void ask(std::size_t index);
   void take(std::size_t index, const result<reply>& answer);
   void take_channels(std::optional<error> refusal);
   void arrived();
+  [[nodiscard]] spi::check script_check() const;
   void conclude();
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<node> node_;
+  const std::shared_ptr<const script> script_;
   const net::patience until_;
   duration asked_{};  // when, by the wall clock; set before anything is sent
   std::vector<trial> trials_;

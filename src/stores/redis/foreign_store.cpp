@@ -209,7 +209,8 @@ result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(const spi:
 
 void foreign_store::probe(const spi::op_context& context,
                           spi::completion<std::vector<spi::check>> done) {
-  doctor::start(runtime_, topology_, context, std::move(done));
+  doctor::start(runtime_, topology_, std::make_shared<const script>("return 1"), context,
+                std::move(done));
 }
 
 }  // namespace holdfast::redis

@@ -110,11 +110,11 @@ result<std::unique_ptr<spi::subscription>> native_store::observe(
   return feed_->observe(resource, std::move(sink));
 }
 
-void native_store::send_latch(const spi::resource_id& resource, const fields& arguments,
-                              const char* verb, const net::patience& until,
+void native_store::send_latch(const spi::resource_id& resource, const script& what,
+                              const fields& arguments, const char* verb, const net::patience& until,
                               spi::completion<spi::latch_state> done) {
-  ask<spi::latch_state>(place_of(resource), scripts_->latch, arguments, verb, until,
-                        std::move(done), [](const script_answer& from) -> result<spi::latch_state> {
+  ask<spi::latch_state>(place_of(resource), what, arguments, verb, until, std::move(done),
+                        [](const script_answer& from) -> result<spi::latch_state> {
                           if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
                           spi::latch_state state;
                           if (from.number(2) >= 0) {
@@ -136,14 +136,14 @@ void native_store::change_latch(const spi::resource_id& resource, const spi::lat
   const std::string count = std::to_string(change.count);
   const std::string micro = std::to_string(std::chrono::duration_cast<microseconds>(life).count());
   const bool set = change.what == spi::latch_change::kind::set;
-  send_latch(resource,
+  send_latch(resource, scripts_->latch,
              {set ? "s" : "d", count, text_of(change.id), micro, place_of(resource).written},
              set ? "latch set" : "latch down", context, std::move(done));
 }
 
 void native_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
                               spi::completion<spi::latch_state> done) {
-  send_latch(resource, {"r", "0", "", "0", ""}, "latch count", context, std::move(done));
+  send_latch(resource, scripts_->latch_count, {}, "latch count", context, std::move(done));
 }
 
 result<std::unique_ptr<spi::subscription>> native_store::watch_latch(
@@ -154,7 +154,7 @@ result<std::unique_ptr<spi::subscription>> native_store::watch_latch(
 
 void native_store::probe(const spi::op_context& context,
                          spi::completion<std::vector<spi::check>> done) {
-  doctor::start(runtime_, topology_, context, std::move(done));
+  doctor::start(runtime_, topology_, {scripts_, &scripts_->version}, context, std::move(done));
 }
 
 }  // namespace holdfast::redis

@@ -1,5 +1,5 @@
 // The Redis store in its native dialect: every primitive, fair and unfair, with direct hand-off. The
-// rules are in scripts/*.lua, on the server; this sends claims there and brings answers back.
+// rules are in library/*.lua, on the server; this sends claims there and brings answers back.
 #pragma once
 
 #include "stores/redis/event_feed.hpp"
@@ -90,8 +90,9 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
                        spi::completion<spi::outcome> done);
   void send_revoke(const place& where, spi::revocation how, const std::vector<spi::claim_id>& those,
                    const net::patience& until, spi::completion<std::vector<spi::holder>> done);
-  void send_latch(const spi::resource_id& resource, const fields& arguments, const char* verb,
-                  const net::patience& until, spi::completion<spi::latch_state> done);
+  void send_latch(const spi::resource_id& resource, const script& what, const fields& arguments,
+                  const char* verb, const net::patience& until,
+                  spi::completion<spi::latch_state> done);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;

@@ -13,34 +13,12 @@ node::node(const net::network& net, const server_options& options, const connect
 
 node::~node() = default;
 
-void node::run(lane which, const script& what, std::span<const std::string_view> keys,
-               std::span<const std::string_view> arguments, const net::patience& until,
-               spi::completion<reply> done) {
-  if (confirmer_ == nullptr) {
-    return run_script(commands_, what, keys, arguments, until, std::move(done));
-  }
-  const auto sent = std::make_shared<const command>(what.by_hash(keys, arguments));
-  confirmer_->run(which, what, *sent, until,
-                  [weak = std::weak_ptr(confirmer_), which, &what, sent, until,
-                   done = std::move(done)](result<reply> answer) mutable {
-                    const auto again = weak.lock();
-                    if (!answer || !answer->is_error("NOSCRIPT") || again == nullptr) {
-                      return done(std::move(answer));
-                    }
-                    again->run(which, what, *sent, until, std::move(done));
-                  });
-}
-
-void node::run(lane which, const script& what, const command& by_hash, const net::patience& until,
-               spi::completion<reply> done) {
+void node::run(lane which, const script& what, command made, const net::patience& until,
+               spi::completion<reply> done, bool asking) {
   if (confirmer_ != nullptr) {
-    return confirmer_->run(which, what, by_hash, until, std::move(done));
+    return confirmer_->run(which, what, std::move(made), until, std::move(done), asking);
   }
-  commands_->run(what, by_hash, until, std::move(done));
-}
-
-void node::send(const command& what, const net::patience& until, spi::completion<reply> done) {
-  commands_->send(what, until, std::move(done));
+  commands_->run(what, std::move(made), until, std::move(done), asking);
 }
 
 result<std::unique_ptr<spi::subscription>> node::listen(const channel_id& channel,

@@ -23,14 +23,13 @@ class node {
   node(const node&) = delete;
   node& operator=(const node&) = delete;
 
-  // By hash, in full where the server does not know it. Error replies are replies.
-  void run(lane which, const script& what, std::span<const std::string_view> keys,
-           std::span<const std::string_view> arguments, const net::patience& until,
-           spi::completion<reply> done);
-  // A command that script::by_hash() made. NOSCRIPT is a reply; sent again, it goes in full.
-  void run(lane which, const script& what, const command& by_hash, const net::patience& until,
-           spi::completion<reply> done);
-  void send(const command& what, const net::patience& until, spi::completion<reply> done);
+  // A command that script::call() made. Error replies are replies. asking: behind ASKING.
+  void run(lane which, const script& what, command made, const net::patience& until,
+           spi::completion<reply> done, bool asking = false);
+  void send(const command& what, const net::patience& until, spi::completion<reply> done,
+            bool asking = false) {
+    commands_->send(what, until, std::move(done), asking);
+  }
   result<std::unique_ptr<spi::subscription>> listen(const channel_id& channel,
                                                     std::weak_ptr<channel_listener> listener);
 

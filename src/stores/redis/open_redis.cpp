@@ -121,6 +121,11 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host,
   const auto replicas = replicas_of(url);
   if (!replicas) return tl::unexpected(replicas.error());
   options.wait_replicas = *replicas;
+  const std::string functions = option(url, "functions").value_or("on");
+  if (functions != "on" && functions != "off") {
+    return failure(errc::invalid, "URL: functions is on or off");
+  }
+  options.functions = functions == "on";
   return options;
 }
 
@@ -147,16 +152,16 @@ result<std::shared_ptr<topology>> servers_of(const spi::url& url,
 result<void> check_known(const spi::url& url) {
   if (url.scheme == "redis+sentinel") {
     return spi::check_options(
-        url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert", "key", "sni", "verify",
-              "sentinel_auth", "sentinel_user", "sentinel_password", "sentinel_password_file",
-              "wait_replicas"});
+        url, {"dialect", "offer", "functions", "connect_timeout", "tls", "ca", "cert", "key", "sni",
+              "verify", "sentinel_auth", "sentinel_user", "sentinel_password",
+              "sentinel_password_file", "wait_replicas"});
   }
   if (url.scheme == "redis+cluster") {
-    return spi::check_options(url, {"dialect", "offer", "connect_timeout", "tls", "ca", "cert",
-                                    "key", "sni", "verify", "wait_replicas"});
+    return spi::check_options(url, {"dialect", "offer", "functions", "connect_timeout", "tls", "ca",
+                                    "cert", "key", "sni", "verify", "wait_replicas"});
   }
-  return spi::check_options(url, {"dialect", "offer", "connect_timeout", "socket", "ca", "cert",
-                                  "key", "sni", "verify", "wait_replicas"});
+  return spi::check_options(url, {"dialect", "offer", "functions", "connect_timeout", "socket",
+                                  "ca", "cert", "key", "sni", "verify", "wait_replicas"});
 }
 
 }  // namespace

@@ -23,38 +23,83 @@ constexpr source sources[] = {
 #include "redis_scripts.inc"
 };
 
-script made(std::string_view name, channel_id::flavour how,
-            script::gives what = script::gives::nothing, script::bundling bundled = {}) {
+std::string_view text_of(std::string_view name) {
   const auto* const found = std::ranges::find(sources, name, &source::name);
   if (found == std::end(sources)) throw std::logic_error("no script " + std::string(name));
-  std::string text(found->text);
-  constexpr std::string_view classic = "local sharded = false";
-  const auto at = text.find(classic);
-  if (how == channel_id::flavour::sharded && at != std::string::npos) {
-    // Redis before 7 has no sharded channels, and does not tell its version to scripts. While a
-    // slot is being moved, a call with two keys, one of which never exists, is refused by both
-    // nodes: some of the keys that follow may be here and some there.
-    text.replace(at, classic.size(),
-                 "local sharded = redis.REDIS_VERSION_NUM ~= nil\n"
-                 "redis.call('EXISTS', KEYS[1], KEYS[1] .. '/')");
+  return found->text;
+}
+
+// Its files, in the order of their numbers, but for the one that registers the functions.
+std::string rules() {
+  std::string text;
+  for (const char* const part :
+       {"1_state", "2_queue", "3_holders", "4_rules", "5_verbs", "6_calls"}) {
+    text += text_of(part);
   }
-  return script(std::move(text), what, std::move(bundled));
+  return text;
+}
+
+constexpr std::string_view library_name = "holdfast_3";
+
+// The calls of the library, as functions and as scripts.
+class native_calls {
+ public:
+  explicit native_calls(channel_id::flavour how)
+      : common_(how == channel_id::flavour::sharded ? "1" : "0"),
+        rules_(rules()),
+        library_(std::make_shared<const library>(library{library_text()})) {}
+
+  [[nodiscard]] script make(const std::string& name, script::gives what = script::gives::nothing,
+                            script::batching batched = {}) const {
+    return script(rules_ + "\nwrapped = true\nreturn calls." + name + "(KEYS, ARGV)\n", what,
+                  std::move(batched), {library_, std::string(library_name) + "_" + name}, common_);
+  }
+
+ private:
+  const std::string common_;
+  const std::string rules_;
+  const std::shared_ptr<const library> library_;
+};
+
+script foreign(std::string_view name, script::gives what = script::gives::nothing) {
+  return script(std::string(text_of(name)), what);
 }
 
 }  // namespace
 
+std::string library_text() {
+  return "#!lua name=" + std::string(library_name) + "\n" + rules() +
+         std::string(text_of("7_register"));
+}
+
 std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   constexpr auto holds = script::gives::holds;
-  const auto bundle = std::make_shared<const script>(made("bundle", how, holds));
-  return std::make_shared<const scripts>(scripts{
-      made("attempt", how, holds, {bundle, 'a'}),
-      made("leave", how, script::gives::nothing, {bundle, 'l'}), made("renew", how, holds),
-      made("change", how, holds), made("revoke", how), made("inspect", how), made("list", how),
-      made("latch", how, holds), made("vote", how, holds), made("raise", how, holds),
-      made("simple_attempt", how, holds), made("simple_leave", how),
-      made("simple_renew", how, holds), made("simple_inspect", how),
-      made("redisson_attempt", how, holds), made("redisson_leave", how),
-      made("redisson_renew", how, holds), made("redisson_inspect", how)});
+  const native_calls calls(how);
+  // In a cluster the keys of a call are in one slot.
+  const auto batch = how == channel_id::flavour::sharded
+                         ? nullptr
+                         : std::make_shared<const script>(calls.make("batch", holds));
+  return std::make_shared<const scripts>(
+      scripts{calls.make("attempt", holds, {batch, 'a'}),
+              calls.make("leave", script::gives::nothing, {batch, 'l'}),
+              calls.make("renew", holds),
+              calls.make("change", holds),
+              calls.make("revoke"),
+              calls.make("inspect"),
+              calls.make("list"),
+              calls.make("latch", holds),
+              calls.make("latch_count"),
+              calls.make("vote", holds),
+              calls.make("raise", holds),
+              calls.make("version"),
+              foreign("simple_attempt", holds),
+              foreign("simple_leave"),
+              foreign("simple_renew", holds),
+              foreign("simple_inspect"),
+              foreign("redisson_attempt", holds),
+              foreign("redisson_leave"),
+              foreign("redisson_renew", holds),
+              foreign("redisson_inspect")});
 }
 
 }  // namespace holdfast::redis

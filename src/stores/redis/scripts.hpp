@@ -1,12 +1,17 @@
-// The Lua scripts of the store, from scripts/*.lua, as they are sent to the server.
+// The Lua of the store, as it is sent to the server: the native dialect's library, from library/*.lua, and the scripts of
+// the two foreign dialects, from scripts/*.lua.
 #pragma once
 
 #include "stores/redis/client/script.hpp"
 #include "stores/redis/client/subscriber.hpp"
 
 #include <memory>
+#include <string>
 
 namespace holdfast::redis {
+
+// As FUNCTION LOAD takes it, for operators who load it themselves.
+std::string library_text();
 
 // Thread-safe, immutable.
 struct scripts {
@@ -18,8 +23,10 @@ struct scripts {
   script inspect;
   script list;
   script latch;
+  script latch_count;
   script vote;
   script raise;
+  script version;  // does nothing
   script simple_attempt;
   script simple_leave;
   script simple_renew;

@@ -181,9 +181,6 @@ void switchboard::message(lane which, std::string_view payload) {
       case push::kind::granted:
         bell->notify(pushes_ == pushes::as_grants ? std::optional(one.grant) : std::nullopt);
         break;
-      case push::kind::freed:
-        bell->notify(std::nullopt);
-        break;
       case push::kind::wanted:
         bell->wanted();
         break;

@@ -62,7 +62,7 @@ class single_server final : public topology {
   void run(lane which, const script& what, std::span<const std::string_view> keys,
            std::span<const std::string_view> arguments, const net::patience& until,
            spi::completion<reply> done) override {
-    node_->run(which, what, keys, arguments, until, std::move(done));
+    node_->run(which, what, what.call(keys, arguments), until, std::move(done));
   }
   void send(lane, const command& what, const net::patience& until,
             spi::completion<reply> done) override {

@@ -141,7 +141,7 @@ error refusal_of(const script_answer& from, const spi::claim* claim) {
     case 8:
       return {errc::name_conflict, "a value that is not holdfast's is under the key"};
     case 9:
-      return {errc::unsupported, "the name was written by a newer version of holdfast"};
+      return {errc::unsupported, "the name is in use by another version of holdfast"};
     case 10:
       return {errc::lost, "not held any more"};
     case 11:
@@ -216,8 +216,7 @@ std::optional<stored_holder> holder_of(std::string_view bytes, spi::server_time 
   found.shown.fence = fence_token(static_cast<std::uint64_t>(from.real()));
   found.shown.remaining = spi::server_time(from_microseconds(from.real())) - now;
   found.shown.held_for = now - spi::server_time(from_microseconds(from.real()));
-  const auto mode = static_cast<spi::mode>(from.small());
-  from.text(3);  // offer, told, revoked
+  const auto mode = static_cast<spi::mode>(from.small() & 3U);
   const stored_claim claim = read_claim(from);
   if (!from.ok()) return std::nullopt;
   found.id = claim.id;
@@ -261,7 +260,7 @@ std::vector<push> pushes_of(std::string_view message) {
     } else if (kind == "n") {
       one.what = push::kind::gone;
       one.forced = from.small() == 1;
-    } else if (kind != "f") {
+    } else {
       break;
     }
     if (!from.ok()) break;

@@ -71,8 +71,8 @@ std::optional<spi::waiting> waiter_of(std::string_view bytes, spi::server_time n
 
 // What the server tells a process.
 struct push {
-  enum class kind : std::uint8_t { granted, freed, wanted, gone };
-  kind what = kind::freed;
+  enum class kind : std::uint8_t { granted, wanted, gone };
+  kind what = kind::wanted;
   spi::claim_id claim;
   spi::granted grant;   // with granted
   bool forced = false;  // with gone: at once, not only without renewal

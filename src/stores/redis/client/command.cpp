@@ -54,9 +54,11 @@ std::size_t next_line(std::string_view bytes, std::size_t at) { return bytes.fin
 
 }  // namespace
 
-command::opening::opening(std::initializer_list<std::string_view> all)
-    : verb(*all.begin()), words(all.size()) {
+command::opening::opening(std::initializer_list<std::string_view> all,
+                          std::string_view common_argument)
+    : verb(*all.begin()), words(all.size() + (common_argument.empty() ? 0 : 1)) {
   for (const std::string_view word : all) append_word(bytes, word);
+  if (!common_argument.empty()) append_word(argument_bytes, common_argument);
 }
 
 command::command(std::span<const std::string_view> words)
@@ -70,11 +72,13 @@ command::command(const opening& start, std::span<const std::string_view> keys,
     : verb_(start.verb), keys_(keys.size()), arguments_(arguments.size()) {
   const std::string count = std::to_string(keys_);
   bytes_.resize(2 * frame_size + start.bytes.size() + count.size() + size_of(keys) +
-                size_of(arguments));
+                start.argument_bytes.size() + size_of(arguments));
   char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
   to = put_word(std::ranges::copy(start.bytes, to).out, count);
   keys_at_ = offset(to);
   to = put_words(to, keys);
+  keys_end_ = offset(to);
+  to = std::ranges::copy(start.argument_bytes, to).out;
   arguments_at_ = offset(to);
   finish(put_words(to, arguments));
 }
@@ -83,17 +87,18 @@ command::command(const opening& start, const calls& all)
     : verb_(start.verb), keys_(all.keys), arguments_(1 + all.letters.size()) {
   const std::string count = std::to_string(keys_);
   bytes_.resize(3 * frame_size + start.bytes.size() + count.size() + all.key_bytes.size() +
-                all.letters.size() + all.argument_bytes.size());
+                start.argument_bytes.size() + all.letters.size() + all.argument_bytes.size());
   char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
   to = put_word(std::ranges::copy(start.bytes, to).out, count);
   to = std::ranges::copy(all.key_bytes, to).out;
+  to = std::ranges::copy(start.argument_bytes, to).out;
   to = put_word(to, all.letters);
   finish(std::ranges::copy(all.argument_bytes, to).out);
 }
 
 void command::calls::add(const command& one, char letter) {
   keys += one.keys_;
-  key_bytes.append(one.bytes_, one.keys_at_, one.arguments_at_ - one.keys_at_);
+  key_bytes.append(one.bytes_, one.keys_at_, one.keys_end_ - one.keys_at_);
   letters += letter;
   argument_bytes.append(one.bytes_, one.arguments_at_);
 }

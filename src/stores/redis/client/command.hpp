@@ -12,13 +12,15 @@ namespace holdfast::redis {
 
 class command {
  public:
-  // The first words of many commands, encoded once.
+  // The first words of many commands, encoded once; of a script's call also an argument that all have.
   struct opening {
-    explicit opening(std::initializer_list<std::string_view> words);
+    explicit opening(std::initializer_list<std::string_view> words,
+                     std::string_view common_argument = {});
 
     std::string verb;
-    std::size_t words;
+    std::size_t words;  // with the argument
     std::string bytes;
+    std::string argument_bytes;
   };
 
   // Calls of scripts, to be put into one: of each the keys, a letter, and its argument.
@@ -33,7 +35,7 @@ class command {
 
   // The words: verb and arguments, any bytes.
   explicit command(std::span<const std::string_view> words);
-  // As scripts are called: the opening, the number of keys, the keys, the arguments.
+  // As scripts are called: the opening, the number of keys, the keys, its argument, the arguments.
   command(const opening& start, std::span<const std::string_view> keys,
           std::span<const std::string_view> arguments);
   // All keys, a word of all letters, all arguments.
@@ -68,6 +70,7 @@ class command {
   std::size_t keys_ = 0;
   std::size_t arguments_ = 0;
   std::size_t keys_at_ = 0;  // in the bytes
+  std::size_t keys_end_ = 0;
   std::size_t arguments_at_ = 0;
 };
 

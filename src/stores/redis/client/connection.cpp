@@ -54,7 +54,11 @@ void connection::send(const command& what, pending&& rest) {
                              "redis " + options_->where.text() + ": too many commands at once"));
   }
   watch_deadline(deadline);
-  if (rest.in_full && (!held_.empty() || pacing_.holds_back() || may_overtake(rest))) {
+  if (!unknown_.empty()) {
+    if (!rest.kept) rest.kept = what;
+    return held_.push_back(std::move(rest));
+  }
+  if (rest.reloads > 0 && (!held_.empty() || pacing_.holds_back())) {
     held_.push_back(std::move(rest));
     if (held_.size() < options_->pace.enough) return;
     queue_held();
@@ -73,33 +77,62 @@ void connection::send(const command& what, pending&& rest) {
 
 // Called with the mutex held and the link open.
 void connection::queue(const command& what, pending&& rest) {
-  if (rest.runs == nullptr || std::ranges::find(known_, rest.runs) != known_.end()) {
-    link_->queue(what.bytes());
+  if (rest.runs != nullptr) {
+    queue_script(what, rest);
   } else {
-    link_->queue(rest.runs->in_full(what).bytes());
-    known_.push_back(rest.runs);
+    if (rest.asking) queue_ahead(command{"ASKING"}, pending::ahead::asking, rest.until);
+    link_->queue(what.bytes());
   }
   pacing_.queue(rest.size());
   rest.sent = true;
   for (pending& member : rest.members) member.sent = true;
-  if (!rest.members.empty()) ++bundles_;
   in_flight_.push_back(std::move(rest));
+}
+
+// What the server has to know of it: its library, or itself. Called with the mutex held.
+const void* connection::source_of(const script& runs) const noexcept {
+  if (functions_ && runs.functions() != nullptr) return runs.functions();
+  return &runs;
+}
+
+// Its bytes, behind what the server needs to know first. Called with the mutex held and the link open.
+void connection::queue_script(const command& what, const pending& rest) {
+  const script& runs = *rest.runs;
+  const void* const source = source_of(runs);
+  const bool as_function = source != &runs;
+  const bool missing = std::erase(missing_, source) > 0;
+  if (missing && as_function) {
+    queue_ahead(command{"FUNCTION", "LOAD", runs.functions()->text}, pending::ahead::library,
+                rest.until);
+  }
+  if (rest.asking) queue_ahead(command{"ASKING"}, pending::ahead::asking, rest.until);
+  if (as_function || (!missing && runs.functions() == nullptr)) {
+    link_->queue(what.bytes());
+  } else {
+    link_->queue((missing ? runs.in_full(what) : runs.by_hash(what)).bytes());
+  }
+}
+
+// Called with the mutex held and the link open.
+void connection::queue_ahead(const command& what, pending::ahead kind, const net::patience& until) {
+  link_->queue(what.bytes());
+  pacing_.queue(1);
+  in_flight_.push_back({.until = until, .is_ahead = kind});
 }
 
 // Called with the mutex held and the link open.
 void connection::queue_held() {
   while (!held_.empty()) {
-    const std::size_t count = bundler_.together(held_);
-    if (count == 1 && may_overtake(held_.front())) return;
-    pending next = bundler_.take(held_, count);
+    pending next = take_batch(held_, batch_size(held_));
     queue(*next.kept, std::move(next));
   }
 }
 
-// If it went alone now: a bundle may turn away what came before it. Within another bundle it is turned away
-// too, and goes once more after it.
-bool connection::may_overtake(const pending& one) const noexcept {
-  return bundles_ > 0 && bundler::may_join(one);
+// Once more, as soon as nothing else is on its way. Called with the mutex held and the link open.
+void connection::queue_unknown() {
+  if (!in_flight_.empty()) return;
+  for (pending& one : unknown_) queue(*one.kept, std::move(one));
+  unknown_.clear();
 }
 
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
@@ -163,7 +196,9 @@ void connection::opened(link& which, const server_info& server) {
   heard_at_ = opened_at_;
   last_failure_.reset();
   server_ = server;
-  known_.clear();
+  functions_ = options_->functions && server.version >= first_with_functions;
+  missing_.clear();
+  load_failure_.clear();
   pacing_.restart();
   for (pending& one : waiting_) queue(*one.kept, std::move(one));
   waiting_.clear();
@@ -188,11 +223,12 @@ void connection::received(link& which, std::vector<reply>& replies) {
   std::size_t taken = 0;
   while (taken < replies.size() && !in_flight_.empty()) {
     reply& answer = replies[taken++];
-    if (!answer.is_error("NOSCRIPT") || !send_in_full()) match(answer, finished);
+    if (!is_unknown_script(answer) || !keep_unknown()) match(answer, finished);
   }
   const bool unasked = taken < replies.size();
   pacing_.end_writes(heard_at_);
-  if (!pacing_.holds_back()) queue_held();
+  if (!unknown_.empty()) queue_unknown();
+  if (unknown_.empty() && !pacing_.holds_back()) queue_held();
   const bool more = pacing_.begin_write(heard_at_);
   lock.unlock();
   if (more) which.flush();  // the server is at it while we tell
@@ -217,22 +253,34 @@ void connection::received(link& which, std::vector<reply>& replies) {
             net_.reactor->now());
 }
 
-// The server knows no script any more. True: the one that it answered goes once more. Called with the mutex
-// held; in_flight_ is not empty.
-bool connection::send_in_full() {
-  known_.clear();
-  if (!std::exchange(in_flight_.front().in_full, false)) return false;
-  pending rest = in_flight_.take_front();
-  if (!rest.members.empty()) --bundles_;
-  rest.again = false;
-  pacing_.answer(rest.size());
-  queue(*rest.kept, std::move(rest));
+// The server does not know the script of the first in flight. True: it goes once more. Called with the mutex held;
+// in_flight_ is not empty.
+bool connection::keep_unknown() {
+  pending& first = in_flight_.front();
+  if (first.runs == nullptr) return false;
+  const void* const source = source_of(*first.runs);
+  if (std::ranges::find(missing_, source) == missing_.end()) missing_.push_back(source);
+  if (first.reloads == 0 || !load_failure_.empty()) return false;
+  --first.reloads;
+  first.again = false;
+  pacing_.answer(first.size());
+  unknown_.push_back(in_flight_.take_front());
   return true;
 }
 
 // Called with the mutex held; in_flight_ is not empty.
 void connection::match(reply& answer, std::pmr::vector<answered>& into) {
   pending& first = in_flight_.front();
+  if (first.is_ahead != pending::ahead::no) {
+    if (first.is_ahead == pending::ahead::library) {
+      // Another client may have loaded it meanwhile.
+      const bool there = !answer.is_error() || answer.text.ends_with("already exists");
+      load_failure_ = there ? "" : std::move(answer.text);
+    }
+    pacing_.answer(1);
+    return in_flight_.drop_front();
+  }
+  if (is_unknown_script(answer) && !load_failure_.empty()) answer.text = load_failure_;
   if (first.replies > 1 || !first.gathered.empty()) {
     first.gathered.push_back(std::move(answer));
     if (--first.replies > 0) return;
@@ -241,16 +289,15 @@ void connection::match(reply& answer, std::pmr::vector<answered>& into) {
     answer.elements = std::move(first.gathered);
   }
   pacing_.answer(first.size());
-  if (!first.members.empty()) return open_bundle(answer, into);
+  if (!first.members.empty()) return open_batch(answer, into);
   into.push_back({std::move(first.done), std::move(answer)});
   in_flight_.drop_front();
 }
 
-// Called with the mutex held; a bundle is the first in flight.
-void connection::open_bundle(reply& answer, std::pmr::vector<answered>& into) {
+// Called with the mutex held; a batch is the first in flight.
+void connection::open_batch(reply& answer, std::pmr::vector<answered>& into) {
   pending whole = in_flight_.take_front();
-  --bundles_;
-  std::vector<reply> answers = bundler_.open(whole, std::move(answer));
+  std::vector<reply> answers = batch_answers(whole, std::move(answer));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     pending& one = whole.members[i];
     if (answers[i].is(reply::type::nil)) {
@@ -264,6 +311,8 @@ void connection::open_bundle(reply& answer, std::pmr::vector<answered>& into) {
 void connection::ended(link& which, const error& why) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
+  for (pending& one : unknown_) waiting_.push_back(std::move(one));
+  unknown_.clear();
   // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
   if (state_ == state::open && !in_flight_.empty() && in_flight_.front().again) {
     while (!in_flight_.empty() && std::exchange(in_flight_.front().again, false)) {
@@ -283,9 +332,10 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
   in_flight_.clear();
-  bundles_ = 0;
-  for (pending& one : held_) waiting_.push_back(std::move(one));
-  held_.clear();
+  for (auto* const unsent : {&unknown_, &held_}) {
+    for (pending& one : *unsent) waiting_.push_back(std::move(one));
+    unsent->clear();
+  }
   take_waiting(why, unanswered);
   rest_or_idle();
   lock.unlock();
@@ -310,7 +360,7 @@ void connection::refuse(std::vector<pending> those, const error& why) {
   }
 }
 
-// Called with the mutex held. One timer for all: it is set anew only for an earlier deadline.
+// Called with the mutex held. One timer for all: it is set again only for an earlier deadline.
 void connection::watch_deadline(time_point deadline) {
   if (deadline >= alarm_at_) return;
   net_.reactor->cancel(alarm_);
@@ -350,6 +400,7 @@ void connection::check_deadlines() {
     return one.sent ? one.until.deadline : one.until.first_end();
   };
   take_late(waiting_, link_by);
+  take_late(unknown_, answer_by);
   take_late(held_, answer_by);
   const bool unanswered = std::ranges::any_of(
       in_flight_, [now](const pending& one) { return one.until.deadline <= now; });
@@ -357,6 +408,7 @@ void connection::check_deadlines() {
   if (!unanswered) {
     for (const pending& one : in_flight_) next = std::min(next, answer_by(one));
   }
+  for (const pending& one : unknown_) next = std::min(next, answer_by(one));
   for (const pending& one : held_) next = std::min(next, answer_by(one));
   for (const pending& one : waiting_) next = std::min(next, link_by(one));
   if (next != time_point::max()) watch_deadline(next);
@@ -376,12 +428,11 @@ void connection::close() noexcept {
   const std::shared_ptr<link> gone = std::move(link_);
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
-  for (auto* const unsent : {&held_, &waiting_}) {
+  for (auto* const unsent : {&unknown_, &held_, &waiting_}) {
     for (pending& one : *unsent) unanswered.push_back(std::move(one));
     unsent->clear();
   }
   in_flight_.clear();
-  bundles_ = 0;
   const auto timers = {alarm_, rest_timer_};
   lock.unlock();
   for (const auto timer : timers) net_.reactor->cancel(timer);

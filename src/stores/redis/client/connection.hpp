@@ -6,11 +6,10 @@
 #include "net/backoff.hpp"
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
-#include "stores/redis/client/bundler.hpp"
+#include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/link.hpp"
 #include "stores/redis/client/options.hpp"
-#include "stores/redis/client/pacing.hpp"
 #include "stores/redis/client/pending.hpp"
 #include "stores/redis/client/reply.hpp"
 
@@ -48,11 +47,11 @@ namespace holdfast::redis {
 //     queued.
 //  3. No I/O and no call to others under the mutex; queueing bytes is neither.
 //  4. held_ has something only while an answer is to come, and goes out with one.
-//  5. Commands are executed in the order in which they were sent, unless one was answered with
-//     unavailable. So a script goes in full the first time on a link: sent by a hash that the server
-//     does not know, it would be overtaken by what was sent behind it. Only what a bundle turns away, having
-//     done nothing, is executed after what came behind it, but for attempts and releases: those that would go
-//     alone wait until the bundles before them are answered.
+//  5. Commands are executed in the order in which they were sent, unless one was answered with unavailable. So where
+//     the server does not know a script or a function, nothing goes out until all that is on its way is answered; then
+//     what was not executed goes once more, in its order and behind the library, before what came meanwhile. Two
+//     exceptions: a call that is not to be repeated (run_once), and the members of a batch that the server refused
+//     because its memory is out: these go alone.
 class connection final : public link_user, public std::enable_shared_from_this<connection> {
  public:
   // In flight, or waiting for a link; then overloaded.
@@ -70,26 +69,32 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  // Writes on the calling thread if the link is open, or soon (pacing.hpp). Error replies of the server are replies.
+  // Writes on the calling thread if the link is open, or soon (batch.hpp). Error replies of the server are replies.
   // unavailable: no answer in time, or the link broke; the command may have been executed, unless it
   // was never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  void send(const command& what, const net::patience& until, spi::completion<reply> done) {
-    send(what, {.done = std::move(done), .until = until, .replies = what.replies()});
+  // asking: behind ASKING.
+  void send(const command& what, const net::patience& until, spi::completion<reply> done,
+            bool asking = false) {
+    send(what,
+         {.done = std::move(done), .until = until, .replies = what.replies(), .asking = asking});
   }
-  // A command that script::by_hash() made. The script lives at least until `done` is called.
-  // NOSCRIPT: nothing was executed; from then on all scripts go in full once more.
-  void run(const script& what, const command& by_hash, const net::patience& until,
-           spi::completion<reply> done) {
-    send(by_hash,
-         {.done = std::move(done), .until = until, .replies = by_hash.replies(), .runs = &what});
-  }
-  // The same with a command of one answer, and once more in full where that is NOSCRIPT.
-  void call(const script& what, command by_hash, const net::patience& until,
-            spi::completion<reply> done) {
-    pending rest{.done = std::move(done), .until = until, .in_full = true, .runs = &what};
-    rest.kept = std::move(by_hash);
+  // A command that script::call() made, and once more where the server does not know the script. The script lives at
+  // least until `done` is called.
+  void run(const script& what, command made, const net::patience& until,
+           spi::completion<reply> done, bool asking = false) {
+    pending rest{.done = std::move(done),
+                 .until = until,
+                 .reloads = pending::reload_limit,
+                 .asking = asking,
+                 .runs = &what};
+    rest.kept = std::move(made);
     send(*rest.kept, std::move(rest));
+  }
+  // is_unknown_script() is a reply: nothing was executed. From then on it is loaded first.
+  void run_once(const script& what, const command& made, const net::patience& until,
+                spi::completion<reply> done, bool asking = false) {
+    send(made, {.done = std::move(done), .until = until, .asking = asking, .runs = &what});
   }
 
   // Afterwards every completion has been called, with unavailable. Not from within a lock that
@@ -123,13 +128,16 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void send(const command& what, pending&& rest);
   void send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now);
   void queue(const command& what, pending&& rest);
+  [[nodiscard]] const void* source_of(const script& runs) const noexcept;
+  void queue_ahead(const command& what, pending::ahead kind, const net::patience& until);
+  void queue_script(const command& what, const pending& rest);
+  void queue_unknown();
   void queue_held();
-  [[nodiscard]] bool may_overtake(const pending& one) const noexcept;
   void connect(mutex_lock& lock);
   void rest_or_idle();
-  bool send_in_full();
+  bool keep_unknown();
   void match(reply& answer, std::pmr::vector<answered>& into);
-  void open_bundle(reply& answer, std::pmr::vector<answered>& into);
+  void open_batch(reply& answer, std::pmr::vector<answered>& into);
   void watch_deadline(time_point deadline);
   void check_deadlines();
   void drop_link(mutex_lock& lock, const error& why, time_point now);
@@ -150,12 +158,14 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   state state_ = state::idle;
   std::shared_ptr<link> link_;
   pending_queue in_flight_;
+  pending_queue
+      unknown_;  // not executed, since the server does not know the script: they go once more
   pending_queue held_;  // each keeps its command; only while something is in flight
   pacing pacing_;
-  bundler bundler_;
-  std::size_t bundles_ = 0;                  // in flight
   pending_queue waiting_;                    // each keeps its command
-  std::vector<const script*> known_;         // were sent in full on this link
+  bool functions_ = false;                   // the server has them, and they are wanted
+  std::vector<const void*> missing_;         // scripts and libraries that the server does not know
+  std::string load_failure_;                 // what the server said to the last library; or empty
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;
   spi::runtime::timer_id rest_timer_ = 0;

@@ -4,7 +4,7 @@
 #include "net/backoff.hpp"
 #include "net/target.hpp"
 #include "net/tls_context.hpp"
-#include "stores/redis/client/pacing.hpp"
+#include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/reader_limits.hpp"
 
 #include <holdfast/clock.hpp>
@@ -30,6 +30,7 @@ struct server_options {
   std::string name;  // for CLIENT LIST; no spaces; empty: none
   role wanted = role::master;
   std::uint32_t wait_replicas = 0;                   // a grant counts once so many have it
+  bool functions = true;                             // false: scripts, as before Redis 7
   duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS and greeting together
   net::backoff_limits backoff;
   reader_limits limits;

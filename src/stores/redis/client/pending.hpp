@@ -20,16 +20,23 @@ namespace holdfast::redis {
 class script;
 
 struct pending {
+  // How often it goes once more because the server does not know its script.
+  static constexpr std::uint8_t reload_limit = 3;
+  // Sent ahead of a command, for it. Nobody waits for the answer.
+  enum class ahead : std::uint8_t { no, library, asking };
+
   spi::completion<reply> done{};
   net::patience until{};
-  std::uint32_t replies = 1;       // still to come
-  std::vector<reply> gathered{};   // of a command with several
-  std::optional<command> kept{};   // where it may be sent later, or once more
-  bool sent = false;               // on some link, perhaps one that is gone
-  bool again = false;              // sent after a quiet time: may be sent once more
-  bool in_full = false;            // to be sent once more, in full, if the server answers NOSCRIPT
+  std::uint32_t replies = 1;      // still to come
+  std::vector<reply> gathered{};  // of a command with several
+  std::optional<command> kept{};  // where it may be sent later, or once more
+  bool sent = false;              // on some link, perhaps one that is gone
+  bool again = false;             // sent after a quiet time: may be sent once more
+  std::uint8_t reloads = 0;       // left
+  bool asking = false;            // goes behind ASKING
+  ahead is_ahead = ahead::no;
   const script* runs = nullptr;    // or null
-  std::vector<pending> members{};  // of a bundle, which has no completion of its own
+  std::vector<pending> members{};  // of a batch, which has no completion of its own
 
   // What it counts for.
   [[nodiscard]] std::size_t size() const noexcept { return members.empty() ? 1 : members.size(); }

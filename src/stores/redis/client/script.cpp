@@ -28,28 +28,36 @@ std::string sha1(const std::string& text) {
 
 }  // namespace
 
-script::script(std::string text, gives what, bundling bundled)
+script::script(std::string text, gives what, batching batched, function also, std::string common)
     : text_(std::move(text)),
       hash_(sha1(text_)),
-      by_hash_({"EVALSHA", hash_}),
+      function_(std::move(also)),
+      common_(std::move(common)),
+      start_(function_.of != nullptr ? command::opening({"FCALL", function_.name}, common_)
+                                     : command::opening({"EVALSHA", hash_}, common_)),
       purpose_(what),
-      bundled_(std::move(bundled)) {}
+      batched_(std::move(batched)) {}
 
-command script::by_hash(std::span<const std::string_view> keys,
-                        std::span<const std::string_view> arguments) const {
-  return command(by_hash_, keys, arguments);
+script script::with_text(std::string text, function also) const {
+  return script(std::move(text), purpose_, batched_, std::move(also), common_);
 }
 
-command script::by_hash(const command::calls& all) const { return command(by_hash_, all); }
+command script::call(std::span<const std::string_view> keys,
+                     std::span<const std::string_view> arguments) const {
+  return command(start_, keys, arguments);
+}
+
+command script::call(const command::calls& all) const { return command(start_, all); }
+
+command script::by_hash(const command& made) const {
+  return functions() != nullptr ? made.with_start({"EVALSHA", hash_}) : made;
+}
 
 command script::in_full(const command& made) const { return made.with_start({"EVAL", text_}); }
 
-command script::load() const { return command{"SCRIPT", "LOAD", text_}; }
-
-void run_script(const std::shared_ptr<connection>& with, const script& what,
-                std::span<const std::string_view> keys, std::span<const std::string_view> arguments,
-                const net::patience& until, spi::completion<reply> done) {
-  with->call(what, what.by_hash(keys, arguments), until, std::move(done));
+bool is_unknown_script(const reply& answer) noexcept {
+  return answer.is_error("NOSCRIPT") ||
+         (answer.is_error() && answer.text.starts_with("ERR Function not found"));
 }
 
 }  // namespace holdfast::redis

@@ -23,6 +23,7 @@ struct server_version {
 };
 
 inline constexpr server_version oldest_version{6, 2, 0};
+inline constexpr server_version first_with_functions{7, 0, 0};
 
 struct server_info {
   enum class role : std::uint8_t { unknown, master, replica, sentinel };

@@ -54,14 +54,30 @@ confirmer::confirmer(const net::network& net, const server_options& options,
   for (auto& each : connections_) each = connection::make(net, options, tell);
 }
 
-void confirmer::run(lane which, const script& what, const command& by_hash,
-                    const net::patience& until, spi::completion<reply> done) {
-  const std::shared_ptr<connection>& way = connections_[which % connection_count];
+void confirmer::run(lane which, const script& what, command made, const net::patience& until,
+                    spi::completion<reply> done, bool asking) {
   if (what.purpose() == script::gives::nothing) {
-    return way->run(what, by_hash, until, std::move(done));
+    return connections_[which % connection_count]->run(what, std::move(made), until,
+                                                       std::move(done), asking);
   }
+  confirm(which, what, std::make_shared<const command>(std::move(made)), until, std::move(done),
+          asking, pending::reload_limit);
+}
+
+// The connection does not repeat what the server does not know: the write and the WAIT would come before it.
+void confirmer::confirm(lane which, const script& what, std::shared_ptr<const command> made,
+                        const net::patience& until, spi::completion<reply> done, bool asking,
+                        int reloads) {
+  const std::shared_ptr<connection>& way = connections_[which % connection_count];
   const auto both = std::make_shared<confirmation>();
-  both->done = std::move(done);
+  both->done = [weak = weak_from_this(), which, &what, made, until, asking, reloads,
+                done = std::move(done)](result<reply> answer) mutable {
+    const auto self = weak.lock();
+    if (!answer || !is_unknown_script(*answer) || reloads == 0 || self == nullptr) {
+      return done(std::move(answer));
+    }
+    self->confirm(which, what, std::move(made), until, std::move(done), asking, reloads - 1);
+  };
   both->where = where_;
   both->replicas = replicas_;
   // Answered before the deadline, or the connection would be given up and its answers with it.
@@ -69,11 +85,12 @@ void confirmer::run(lane which, const script& what, const command& by_hash,
   const auto wait = std::max<std::int64_t>(
       1, std::chrono::duration_cast<std::chrono::milliseconds>(left).count());
   const std::string mark = lane_prefix(which) + "w";
-  command confirm{"SET", mark, "", "PX", "1000"};
-  confirm.then(command{"WAIT", std::to_string(replicas_), std::to_string(wait)});
-  way->run(what, by_hash, until,
-           [both](result<reply> answer) { both->take(both->answer, std::move(answer)); });
-  way->send(confirm, until,
+  command proof{"SET", mark, "", "PX", "1000"};
+  proof.then(command{"WAIT", std::to_string(replicas_), std::to_string(wait)});
+  way->run_once(
+      what, *made, until,
+      [both](result<reply> answer) { both->take(both->answer, std::move(answer)); }, asking);
+  way->send(proof, until,
             [both](result<reply> answer) { both->take(both->count, std::move(answer)); });
 }
 

@@ -10,8 +10,7 @@ namespace holdfast::redis {
 void moving_topology::run(lane which, const script& what, std::span<const std::string_view> keys,
                           std::span<const std::string_view> arguments, const net::patience& until,
                           spi::completion<reply> done) {
-  dispatch(
-      {what.by_hash(keys, arguments), &what, which, 0, until, std::move(done), 0, false, {}, {}});
+  dispatch({what.call(keys, arguments), &what, which, 0, until, std::move(done), 0, false, {}, {}});
 }
 
 void moving_topology::send(lane which, const command& what, const net::patience& until,
@@ -56,14 +55,10 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
     if (const auto self = weak.lock()) return self->answered(std::move(*kept), std::move(answer));
     kept->done(failure(errc::unavailable, "closed"));
   };
-  if (out.asking) {
-    command both{"ASKING"};
-    both.then(out.runs != nullptr ? out.runs->in_full(out.what) : out.what);
-    return to->send(both, out.until, std::move(done));
+  if (out.runs != nullptr) {
+    return to->run(out.where, *out.runs, out.what, out.until, std::move(done), out.asking);
   }
-  if (out.runs != nullptr)
-    return to->run(out.where, *out.runs, out.what, out.until, std::move(done));
-  to->send(out.what, out.until, std::move(done));
+  to->send(out.what, out.until, std::move(done), out.asking);
 }
 
 void moving_topology::answered(errand which, result<reply> answer) {
@@ -73,12 +68,10 @@ void moving_topology::answered(errand which, result<reply> answer) {
     answer.error().unsent = false;
     return which.done(std::move(answer));
   }
-  reply said = which.asking && !answer->elements.empty() ? std::move(answer->elements.back())
-                                                         : std::move(*answer);
+  reply said = std::move(*answer);
   if (said.is_error()) {
     which.refusal = said.text;
-    const verdict how =
-        said.is_error("NOSCRIPT") ? verdict{verdict::what::again, nullptr} : judge(which, said);
+    const verdict how = judge(which, said);
     if (how.next != verdict::what::answer) return again(std::move(which), how);
   }
   executed(which);

@@ -1,7 +1,11 @@
-// When the commands of a connection go out one by one, as they come, and when they wait a little for each other.
-// With many threads at work on a server nearby, a write for each command costs both sides more than the command itself:
-// then a command waits for the next answer, which is on its way, and goes out with all that came meanwhile.
+// Which commands of a connection go out one by one, as they come, and which wait a little for each other: with many
+// threads at work on a server nearby, a write for each command costs both sides more than the command itself. Attempts
+// and releases that then go out together are one call, `batch`: the server begins a script, asks for the time and reads
+// once for all of them.
 #pragma once
+
+#include "stores/redis/client/pending.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <holdfast/clock.hpp>
 
@@ -10,9 +14,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace holdfast::redis {
 
+// When a command had better wait for the next answer, which is on its way, and go out with all that came meanwhile.
 // Not thread-safe.
 class pacing {
  public:
@@ -79,5 +85,16 @@ class pacing {
   std::size_t awaited_ = 0;         // how many
   duration fastest_ = duration::max();
 };
+
+// The server does nothing else meanwhile: a tenth of a millisecond.
+inline constexpr std::size_t batch_limit = 32;
+
+// How many of them go as one call, from the first on; 1: that goes alone. There is at least one.
+[[nodiscard]] std::size_t batch_size(const pending_queue& from);
+// Takes so many out, as one.
+[[nodiscard]] pending take_batch(pending_queue& from, std::size_t count);
+// The answer for each member of a batch. nil: nothing was done for it, since some of the others take memory, of which
+// the server has none left; it is to go alone.
+[[nodiscard]] std::vector<reply> batch_answers(const pending& whole, reply answer);
 
 }  // namespace holdfast::redis

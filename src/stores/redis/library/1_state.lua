@@ -1,0 +1,253 @@
+-- The rules of Redis' native dialect: a library of functions (Redis 7) or, the same text wrapped, one script (6.2).
+-- Read the files in the order of their numbers: the state of a name, its queue, its holders, the rules, the verbs, and
+-- what clients call. docs/formats/redis.md has the layout of keys and bytes.
+--
+-- A verb loads a name into the variables of "the name in hand", changes them by the rules of stores/memory/ledger, and
+-- writes them in one go (commit). What must hold:
+--  1. Every check comes before the first write. Nothing is rolled back: if a write fails, what is stored is as before
+--     or as after the verb, and the verb can be repeated.
+--  2. Publishing comes last, and its failure fails nothing.
+--  3. Numbers become text by struct.pack or as arguments of redis.call, never by Lua's own conversion, which rounds
+--     microseconds to 14 digits.
+--  4. Loops are bounded by named limits.
+-- Times are microseconds of the server's clock; `x_till` is when x ends.
+
+local WAITER_LEASE = 30000000 -- a waiter that is not heard for so long is dead
+local TOMBSTONE_EXTRA = 60000000 -- how much longer than its ttl an id that was left is refused
+local STATE_LIFE = 86400000 -- milliseconds, beyond the end of whatever is in the state
+local LIFE_SLACK = 60000000 -- a key lives so much longer than it must, so that its life is rarely set
+local WANTED_AFTER = 5000 -- a younger hold is not notified that somebody waits
+local STAGGER, STAGGER_LIMIT = 20000, 1000000 -- waiters look again one after the other
+local PROPOSAL_SLACK = 1000000 -- how far a proposed fence may be from this clock
+local GRANTS_LIMIT = 64 -- grants, and ended holds taken out, in one step
+local LOOK_LIMIT = 200000 -- waiters looked at in one step
+local NOTIFY_LIMIT = 256 -- holders notified that somebody waits
+local CLAIMS_LIMIT = 1000000 -- holders, and waiters, of one name
+local SHOWN_LIMIT = 10000 -- holders, and waiters, that inspect answers
+local PAGE = 1000 -- arguments of one command
+
+local EXCLUSIVE, SHARED, PERMIT = 0, 1, 2
+local QUEUED, GRANTED, RENEWED, RELEASED, EXPIRED, WITHDRAWN, FORCED = 0, 1, 2, 3, 4, 5, 6 -- events
+-- Why a verb is refused: wire.cpp has the words.
+local REFUSED = {
+  in_use_as_latch = 1, left_before = 2, too_late = 3, other_kind = 4, other_max = 5, bad_permits = 6, too_many = 7,
+  foreign = 8, other_version = 9, not_held = 10, no_other_mode = 11, other_readers = 12, reader_died = 13,
+  in_use_as_lock = 14, latch_is_set = 15, latch_is_unset = 16,
+}
+
+-- Bound by the first call: they do not exist while a library is loaded.
+local call, try, pack, unpack_bytes, sub, byte, max, min
+local now -- when this call began
+local sharded -- the kind of channels by which processes are notified
+local observed -- somebody watches the events of the partition in hand
+local states -- by key: what is stored, read at once by a call about many names
+local wrapped = false -- this is a script, which has no flags
+
+local function bind()
+  call, try, pack, unpack_bytes, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.sub
+  byte, max, min = string.byte, math.max, math.min
+end
+
+-- Every call begins here. cluster: '1' in a cluster.
+local function begin(keys, cluster)
+  if not call then bind() end
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+  sharded, states = false, nil
+  if cluster == '1' then
+    sharded = redis.REDIS_VERSION_NUM ~= nil -- Redis before 7 has no such channels
+    -- While a slot is being moved, a command with two keys, one of which never exists, is refused by both nodes: some
+    -- of the keys that follow may be here and some there.
+    call('EXISTS', keys[1], keys[1] .. '/')
+  end
+end
+
+-- --- claims and holds ----------------------------------------------------------------------------
+
+-- As a claim is sent, stored and shown: `raw`. Its parts that are needed often:
+local function id_of(raw) return sub(raw, 1, 16) end
+local function process_of(raw) return sub(raw, 17, 32) end
+local function payload_of(raw) return sub(raw, 83) end
+local function ttl_of(raw) return (unpack_bytes('>d', raw, 41)) end
+local function block_of(raw) return max((unpack_bytes('>I4', raw, 65)), 1) end -- fences reserved
+local function permits_of(raw) return unpack_bytes('>I4I4', raw, 69) end -- and of how many
+local function mode_of(raw) return byte(raw, 77) end
+local function is_fair(raw) return byte(raw, 78) == 1 end
+local function is_queued(raw) return byte(raw, 79) == 1 end
+local function is_renewed(raw) return byte(raw, 80) == 1 end
+
+-- told: it was notified that somebody waits. Its claim is cut out of `stored` only when it is needed.
+local function hold_of(bytes, at)
+  local fence, fin, since, flags, id = unpack_bytes('>dddBc16', bytes, at)
+  return {
+    fence = fence, fin = fin, since = since, mode = flags % 4, offer = flags % 8 > 3, told = flags % 16 > 7,
+    revoked = flags > 15, id = id, stored = bytes, at = at + 25,
+  }
+end
+
+local function claim_of(h)
+  local raw = h.raw
+  if not raw then
+    raw = sub(h.stored, h.at)
+    h.raw = raw
+  end
+  return raw
+end
+
+local function flags_of(h)
+  return h.mode + (h.offer and 4 or 0) + (h.told and 8 or 0) + (h.revoked and 16 or 0)
+end
+
+local function bytes_of(h) return pack('>dddBc0', h.fence, h.fin, h.since, flags_of(h), claim_of(h)) end
+
+-- --- the state of a name -------------------------------------------------------------------------
+
+-- The name in hand: as stored,
+local state_key, existed, name
+local last, kept_till -- last fence; everything in the state is over by then
+local delay_till, tombs_till, latch_till -- nobody is granted; some ids are refused; it is a latch
+local holder -- the exclusive one, or nil
+local waiting, first, seq, dead, mark, queue_till, cursor -- 2_queue
+local held, permits, untold, next_end, holders_till, most -- 3_holders
+-- and what this call does with it.
+local caller -- the claim that asks: it is answered, not notified
+local ended_out, dirty -- what has ended is out; the state is to be written
+local base, tail, queue_key -- of the keys beside the state
+local tombstone, tombstone_id -- to be kept, until when
+local messages, events, reach -- by process: to be sent; to be told; has it a subscription?
+local queue, next_ticket, queue_end, queue_read, alive, left_gap -- of the queue as far as it was read
+local joined, beat -- a waiter more; one that was heard
+local cut, withdrawn, gone -- fields to be taken out, of those granted and of those that left; ids that are out
+local to_hash -- some of those granted are in the hash of holders
+local known, written, moved, held_before -- holders looked at, and to be written
+
+-- What is in a state beside its head: see save().
+local HAS_QUEUE, HAS_REST, HAS_NAME, HAS_HOLDER = 1, 2, 4, 8
+
+-- Takes a name in hand. bytes: of its state, or false. Answers why it cannot, or nil.
+local function load(key, bytes, long_name)
+  state_key, existed, name, kept_till, last, holder = key, bytes, long_name or '', 0, 0, nil
+  waiting, held, most, delay_till, tombs_till, latch_till, holders_till = 0, 0, 0, 0, 0, 0, 0
+  -- luacheck: push ignore 532 (the others become nil)
+  caller, ended_out, dirty, base, queue_key, tombstone, messages, events, reach = nil, false, false
+  queue, queue_read, left_gap, joined, beat, cut, withdrawn, gone, to_hash, known, written, moved = nil, false
+  -- luacheck: pop
+  first, seq, dead, mark, queue_till, cursor, permits, untold, next_end, held_before = 1, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  if not bytes then return end
+  if sub(bytes, 1, 4) ~= 'hf3s' then return sub(bytes, 1, 2) == 'hf' and REFUSED.other_version or REFUSED.foreign end
+  local parts, at
+  parts, last, kept_till, at = unpack_bytes('>Bdd', bytes, 5)
+  if parts % 2 >= HAS_QUEUE then
+    waiting, first, seq, dead, mark, queue_till, cursor, at = unpack_bytes('>I4dddddd', bytes, at)
+  end
+  if parts % 4 >= HAS_REST then
+    delay_till, tombs_till, latch_till, held, permits, untold, next_end, holders_till, most, at =
+      unpack_bytes('>dddI4dI4ddI4', bytes, at)
+  end
+  if parts % 8 >= HAS_NAME then name, at = unpack_bytes('>I2c0', bytes, at) end
+  if parts >= HAS_HOLDER then holder = hold_of(bytes, at) end
+end
+
+-- Writes the state. Answers an error reply or the number of a refusal, or nil.
+local function save()
+  local h, parts, more, last_end = holder, 0, '', now
+  if h and h.fin > now then last_end = h.fin end
+  if waiting > 0 or to_hash then
+    parts = HAS_QUEUE
+    more = pack('>I4dddddd', waiting, first, seq, dead, mark, queue_till, cursor)
+    last_end = max(last_end, queue_till)
+  end
+  if held > 0 or delay_till > now or tombs_till > now or latch_till > now or most > 0 and waiting > 0 then
+    parts = parts + HAS_REST
+    more = more .. pack('>dddI4dI4ddI4', delay_till, tombs_till, latch_till, held, permits, max(untold, 0), next_end,
+      holders_till, most)
+    last_end = max(last_end, delay_till, tombs_till, latch_till, holders_till)
+  end
+  if name ~= '' then
+    parts = parts + HAS_NAME
+    more = more .. pack('>I2c0', #name, name)
+  end
+  local life -- only now and then: a new life costs more than the old one kept
+  if last_end > kept_till then
+    kept_till = last_end + LIFE_SLACK
+    life = STATE_LIFE + math.ceil((kept_till - now) / 1000)
+  end
+  local bytes
+  if h then
+    bytes = pack('>c4Bddc0dddBc0', 'hf3s', parts + HAS_HOLDER, last, kept_till, more, h.fence, h.fin, h.since,
+      flags_of(h), h.raw or claim_of(h))
+  else
+    bytes = pack('>c4Bddc0', 'hf3s', parts, last, kept_till, more)
+  end
+  local done
+  if not existed then
+    done = try('SET', state_key, bytes, 'PX', life or STATE_LIFE, 'NX')
+    if not done then return REFUSED.foreign end -- a value of another type, which MGET does not show
+  elseif life then
+    done = try('SET', state_key, bytes, 'PX', life)
+  else
+    done = try('SET', state_key, bytes, 'KEEPTTL')
+  end
+  if done.err then return done end
+  if states then states[state_key] = bytes end
+end
+
+-- The key beside the state that has `what` of the name.
+local function side(what)
+  if not base then
+    local brace = string.find(state_key, '}:s:', 1, true)
+    base, tail = sub(state_key, 1, brace + 1), sub(state_key, brace + 3)
+  end
+  return base .. what .. tail
+end
+
+-- Lua hands over only so many arguments at once.
+local function paged(how, verb, key, list)
+  for from = 1, #list, PAGE do
+    how(verb, key, unpack(list, from, min(#list, from + PAGE - 1)))
+  end
+end
+
+-- --- notifying -----------------------------------------------------------------------------------
+
+-- Kept until everything is written.
+local function post(process, message)
+  messages = messages or {}
+  local others = messages[process]
+  messages[process] = others and others .. message or message
+end
+
+local function tell_gone(h, why) post(process_of(claim_of(h)), pack('>c1c16B', 'n', h.id, why)) end
+
+-- An event, for whoever watches.
+local function note(what, raw, h)
+  if not observed then return end
+  events = events or {}
+  local payload = payload_of(raw)
+  events[#events + 1] = pack('>BBc16dI2c0', what, h and h.mode or mode_of(raw), id_of(raw), h and h.fence or 0,
+    #payload, payload)
+end
+
+-- Has the process a subscription?
+local function reachable(process)
+  reach = reach or {}
+  local found = reach[process]
+  if found == nil then
+    if not base then side('') end
+    found = call('PUBSUB', sharded and 'SHARDNUMSUB' or 'NUMSUB', base .. 'c:' .. process)[2] > 0
+    reach[process] = found
+  end
+  return found
+end
+
+local function deliver()
+  local verb = sharded and 'SPUBLISH' or 'PUBLISH'
+  if not base then side('') end
+  if messages then
+    for process, all in pairs(messages) do try(verb, base .. 'c:' .. process, all) end
+  end
+  if events then
+    local encoded = sub(tail, 2)
+    try(verb, base .. 'e', pack('>I2c0I2c0', #encoded, encoded, #name, name) .. table.concat(events))
+  end
+end

@@ -1,0 +1,163 @@
+-- The claims that wait for a name, in the order in which they came: one hash, with a record for each ticket and the
+-- ticket of each id. The state has the first ticket that may still wait and the last that was given; what is missing
+-- between them has left. So joining, leaving and handing over cost the same at any length.
+
+local function ticket_field(ticket) return pack('>d', ticket) end
+
+local function queue_hash()
+  queue_key = queue_key or side('q')
+  return queue_key
+end
+
+-- record: when it came, when it was last heard, the claim.
+local function waiter_of(ticket, bytes)
+  local since, heard, id = unpack_bytes('>ddc16', bytes)
+  return { ticket = ticket, since = since, heard = heard, id = id, raw = sub(bytes, 17) }
+end
+
+local function find_waiter(id)
+  if joined and joined.id == id then return joined end
+  if waiting == 0 or gone and gone[id] then return nil end
+  local field = call('HGET', queue_hash(), id)
+  local ticket = field and unpack_bytes('>d', field) or 0
+  if ticket < first or ticket > seq then return nil end -- what a failure left there
+  local bytes = call('HGET', queue_hash(), field)
+  local w = bytes and waiter_of(ticket, bytes)
+  return w and w.id == id and w or nil
+end
+
+-- It is out: `left` by itself, or dead, else granted.
+local function cut_waiter(w, left)
+  gone = gone or {}
+  gone[w.id] = true
+  if w == joined then
+    joined = nil
+  else
+    local list = left and withdrawn or not left and cut or {}
+    list[#list + 1], list[#list + 2] = ticket_field(w.ticket), w.id
+    if left then withdrawn = list else cut = list end
+  end
+  -- A hold in the hash is written after the state: until then its place is where it was, and known.
+  if not left and mode_of(w.raw) ~= EXCLUSIVE then
+    to_hash = true
+  elseif w.ticket == first then
+    first = first + 1
+  end
+  waiting, dirty = waiting - 1, true
+end
+
+local function join(raw)
+  if waiting == 0 then first, dead, mark, cursor = seq + 1, now + WAITER_LEASE, 0, 0 end
+  seq = seq + 1
+  if gone then gone[caller] = nil end -- it had died, and is back
+  joined = { ticket = seq, since = now, heard = now, id = caller, raw = raw }
+  waiting, dirty = waiting + 1, true
+end
+
+-- It was heard, so it lives for another lease.
+local function keep_place(w)
+  w.heard = now
+  if w ~= joined then beat = w end
+end
+
+-- An offer that was not taken up was made to a process that is silent: dead, or stopped. Others may be as silent, and
+-- each would cost the queue another offer. So from then on everybody who has not been heard since that offer was made
+-- is passed over, with its place kept, until it is heard: the mark.
+local function passed_over(process, heard) return mark > 0 and heard <= mark or not reachable(process) end
+
+-- Reads on in the queue; the first alone, since mostly that is all that matters, then more and more. Waiters that are
+-- passed over are left out, and cost little: ten thousand dead ones must not keep a live one waiting. False: that was
+-- all.
+local function read_queue()
+  if not queue then queue, next_ticket, alive, queue_end = {}, first, 0, joined and seq - 1 or seq end
+  local read = next_ticket - first
+  if next_ticket > queue_end or read > LOOK_LIMIT then
+    if queue_read then return false end
+    queue_read = true
+    -- The state only counts what is there.
+    if next_ticket > queue_end and not joined and alive < waiting then waiting, dirty = alive, true end
+    queue[#queue + 1] = joined
+    return joined ~= nil
+  end
+  local count = min(queue_end - next_ticket, read == 0 and 0 or read < 16 and 7 or read < 256 and 63 or PAGE - 1) + 1
+  local fields = {}
+  for i = 1, count do fields[i] = ticket_field(next_ticket + i - 1) end
+  local found = call('HMGET', queue_hash(), unpack(fields))
+  for i = 1, count do
+    local bytes = found[i]
+    if not bytes then
+      if alive == 0 then left_gap = next_ticket + i end
+    else
+      local heard, id, process = unpack_bytes('>dc16c16', bytes, 9)
+      if not (gone and gone[id]) then
+        alive = alive + 1
+        if id == caller or not passed_over(process, heard) then
+          queue[#queue + 1] = waiter_of(next_ticket + i - 1, bytes)
+        end
+      end
+    end
+  end
+  next_ticket = next_ticket + count
+  return true
+end
+
+-- The i-th of those in the queue that may be granted, or nil; false: it is out.
+local function queued_at(i)
+  while not queue or i > #queue do
+    if not read_queue() then return nil end
+  end
+  return not (gone and gone[queue[i].id]) and queue[i]
+end
+
+-- Takes out the dead: some tens of thousands in a step, all of them within a few.
+local function sweep()
+  local looked, next_death, whole = 0, now + WAITER_LEASE, cursor == 0
+  repeat
+    local page = call('HSCAN', queue_hash(), string.format('%.0f', cursor), 'COUNT', PAGE)
+    cursor = tonumber(page[1])
+    local found = page[2]
+    for i = 1, #found, 2 do
+      if #found[i] == 8 then
+        local w = waiter_of(unpack_bytes('>d', found[i]), found[i + 1])
+        if w.heard + WAITER_LEASE > now then
+          next_death = min(next_death, w.heard + WAITER_LEASE)
+        elseif w.ticket >= first and not (gone and gone[w.id]) then
+          cut_waiter(w, true)
+          note(WITHDRAWN, w.raw)
+        end
+      end
+    end
+    looked = looked + #found / 2
+  until cursor == 0 or looked > LOOK_LIMIT / 4
+  dirty = true
+  if cursor == 0 then dead = whole and next_death or now + WAITER_LEASE / 2 end
+end
+
+-- The hash lives as long as somebody in it may, and a little longer. When, if the server is to be told now.
+local function queue_life()
+  local need = WAITER_LEASE + LIFE_SLACK
+  if queue_till >= now + need and not (joined and joined.ticket == first) then return nil end
+  queue_till, dirty = max(queue_till, now + 2 * need), true
+  return string.format('%.0f', math.floor(queue_till / 1000))
+end
+
+-- Before the state, which only counts them: whoever left must not be granted, whatever fails.
+local function write_queue_before() paged(call, 'HDEL', queue_hash(), withdrawn) end
+
+local function write_queue_after(till)
+  if waiting == 0 then
+    try('DEL', queue_hash())
+  elseif cut then
+    -- What stays behind is in front of the first ticket, or found when its turn comes.
+    paged(try, 'HDEL', queue_hash(), cut)
+  end
+  local w = joined or beat
+  if not w or gone and gone[w.id] then return end
+  local field, record = ticket_field(w.ticket), pack('>ddc0', w.since, w.heard, w.raw)
+  if w == joined then
+    call('HSET', queue_hash(), field, record, w.id, field)
+  else
+    call('HSET', queue_hash(), field, record)
+  end
+  if till then call('PEXPIREAT', queue_hash(), till) end
+end

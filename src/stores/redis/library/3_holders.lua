@@ -1,0 +1,175 @@
+-- The granted claims of a name: the exclusive one is in its state; shared and permit ones are in a hash, and their ends
+-- in a sorted set. The hash has the truth about them, the state only sums it up.
+
+local function count_in(h, how_many)
+  held = held + how_many
+  if h.mode == PERMIT then permits = permits + how_many * permits_of(claim_of(h)) end
+  if not h.told then untold = untold + how_many end
+end
+
+-- Counts again where the state and the hash differ: a failure may have come between them. Whoever was to be moved from
+-- the queue to the hash is then in the queue.
+local function check_held()
+  if call('HLEN', side('h')) == held then return end
+  held, permits, untold, next_end, dirty = 0, 0, 0, 0, true
+  waiting = max(waiting, math.floor(call('HLEN', queue_hash()) / 2))
+  for _, bytes in ipairs(call('HVALS', side('h'))) do count_in(hold_of(bytes, 1), 1) end
+end
+
+local function find_holder(id)
+  if holder and holder.id == id then return holder end
+  if held == 0 and not known then return nil end
+  known = known or {}
+  local h = known[id]
+  if h == nil then
+    local bytes = call('HGET', side('h'), id)
+    h = bytes and hold_of(bytes, 1) or false
+    known[id] = h
+  end
+  return h or nil
+end
+
+local function write_later(id, what)
+  known, written = known or {}, written or {}
+  known[id], written[id] = what, what
+end
+
+local function holder_changed(h)
+  dirty = true
+  if holder == h then return end
+  write_later(h.id, h)
+  if h.fin < next_end then next_end = h.fin end
+end
+
+local function add_holder(h)
+  dirty = true
+  if h.mode == EXCLUSIVE then
+    holder = h
+    return
+  end
+  count_in(h, 1)
+  if held == 1 then next_end = h.fin end
+  holder_changed(h)
+end
+
+local function remove_holder(h)
+  dirty = true
+  if holder == h then
+    holder = nil
+    return
+  end
+  write_later(h.id, false)
+  count_in(h, -1)
+end
+
+local function mark_told(h)
+  if h.told then return end
+  h.told = true
+  if holder ~= h then untold = untold - 1 end
+  holder_changed(h)
+end
+
+-- Only a holder that hears it has been told that it is wanted.
+local function tell_wanted_to(h)
+  local process = process_of(claim_of(h))
+  if h.told or not reachable(process) then return end
+  mark_told(h)
+  post(process, pack('>c1c16', 'w', h.id))
+end
+
+local function tell_wanted()
+  if holder then
+    if holder.since + WANTED_AFTER <= now then tell_wanted_to(holder) end
+    return
+  end
+  if untold == 0 then return end
+  local found = call('HSCAN', side('h'), 0, 'COUNT', NOTIFY_LIMIT)[2]
+  for i = 1, #found, 2 do
+    local h = find_holder(found[i])
+    if h then tell_wanted_to(h) end
+  end
+end
+
+-- The ends were lost, or one of them: they are written again from the holders.
+local function mend_ends(ended)
+  for _, id in ipairs(call('HKEYS', side('h'))) do
+    local h = find_holder(id)
+    if h and h.fin <= now then
+      ended(h)
+    elseif h then
+      holder_changed(h)
+    end
+  end
+end
+
+-- Those in the hash whose time is over.
+local function drop_ended_holders(ended)
+  local before = held
+  local over = call('ZRANGEBYSCORE', side('e'), '-inf', now, 'LIMIT', 0, GRANTS_LIMIT)
+  for _, id in ipairs(over) do
+    local h = find_holder(id)
+    if h and h.fin <= now then
+      ended(h)
+    elseif not h then
+      write_later(id, false)
+    end
+  end
+  local next_one = call('ZRANGE', side('e'), #over, #over, 'WITHSCORES')
+  next_end, dirty = next_one[2] and tonumber(next_one[2]) or now, true
+  if call('ZCARD', side('e')) ~= before then mend_ends(ended) end
+end
+
+local function first_end()
+  if next_end > now then return next_end end
+  local found = call('ZRANGE', side('e'), 0, 0, 'WITHSCORES')
+  return found[2] and max(tonumber(found[2]), now) or now
+end
+
+-- As with the queue; a key that is emptied and filled again is a new one.
+local function holders_life()
+  local longest, left = 0, 0
+  for _, h in pairs(written) do
+    if h then longest = max(longest, ttl_of(claim_of(h))) else left = left + 1 end
+  end
+  local need = longest + LIFE_SLACK
+  if longest == 0 or holders_till >= now + need and held_before > left then return nil end
+  holders_till, dirty = max(holders_till, now + 2 * need), true
+  return string.format('%.0f', math.floor(holders_till / 1000))
+end
+
+-- Before the state: it takes no memory, and if the state then fails, the holders are counted again. A hold that moves
+-- between the state and the hash (`moved`) is in both meanwhile, never in neither.
+local function write_holders_before()
+  local over = {}
+  for id, h in pairs(written) do
+    if not h and id ~= moved then over[#over + 1] = id end
+  end
+  paged(call, 'HDEL', side('h'), over)
+  local h = moved and written[moved]
+  if h then
+    call('ZADD', side('e'), h.fin, moved)
+    call('HSET', side('h'), moved, bytes_of(h))
+  end
+end
+
+local function write_holders_after(till)
+  local over, puts, ends = {}, {}, {}
+  for id, h in pairs(written) do
+    if h then
+      puts[#puts + 1], puts[#puts + 2] = id, bytes_of(h)
+      ends[#ends + 1], ends[#ends + 2] = h.fin, id
+    else
+      over[#over + 1] = id
+    end
+  end
+  -- What stays is recognised and taken out later.
+  if moved then paged(try, 'HDEL', side('h'), over) end
+  paged(try, 'ZREM', side('e'), over)
+  -- An end without a holder is dropped when it comes; a holder without an end would never end.
+  paged(call, 'ZADD', side('e'), ends)
+  paged(call, 'HSET', side('h'), puts)
+  if till then
+    call('PEXPIREAT', side('h'), till)
+    call('PEXPIREAT', side('e'), till)
+  end
+end
