@@ -355,23 +355,6 @@ TEST_P(redis_batch, who_is_held_back_is_answered_when_the_connection_is_closed) 
   EXPECT_EQ(code(first.get()), errc::unavailable);
 }
 
-// Counts the events of a lane.
-class event_counter final : public redis::channel_listener {
- public:
-  void confirmed() override { confirmed_.store(true); }
-  void interrupted(const error&) override {}
-  void message(std::string_view payload) override {
-    const auto found = redis::events_of(payload);
-    if (found) count_.fetch_add(found->events.size());
-  }
-  [[nodiscard]] bool is_confirmed() const { return confirmed_.load(); }
-  [[nodiscard]] std::size_t count() const { return count_.load(); }
-
- private:
-  std::atomic<bool> confirmed_{false};
-  std::atomic<std::size_t> count_{0};
-};
-
 TEST_P(redis_batch, whoever_watches_hears_of_each) {
   // Broken: an observer would not hear that a lock was taken, or given back.
   const script& batch = *scripts->attempt.batched().by;

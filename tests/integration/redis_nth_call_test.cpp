@@ -16,7 +16,12 @@ struct seen {
   friend bool operator==(const seen&, const seen&) = default;
 };
 
-class redis_nth_call : public testing::TestWithParam<const char*>, protected one_name {
+struct trouble {
+  const char* how;
+  bool as_function;  // or as a script
+};
+
+class redis_nth_call : public testing::TestWithParam<trouble>, protected one_name {
  protected:
   // The number of a claim whose process has no subscription; those below have.
   static constexpr std::uint8_t deaf = 8;
@@ -90,7 +95,8 @@ class redis_nth_call : public testing::TestWithParam<const char*>, protected one
     for (std::size_t nth = 1; nth <= calls_at_most; ++nth) {
       SCOPED_TRACE("call " + std::to_string(nth));
       fresh();
-      const reply broken = caller.run(failing(what, nth, GetParam()), keys, arguments);
+      const reply broken =
+          caller.run(failing(what, nth, GetParam().how, GetParam().as_function), keys, arguments);
       if (!broken.is_error()) {
         // Went through: nothing was met any more, or it did not matter.
         EXPECT_EQ(look(), after);
@@ -127,9 +133,14 @@ class redis_nth_call : public testing::TestWithParam<const char*>, protected one
   }
 };
 
-std::string name_of(const testing::TestParamInfo<const char*>& info) { return info.param; }
-INSTANTIATE_TEST_SUITE_P(with, redis_nth_call, testing::Values("OOM", "NOPERM", "WRONGTYPE"),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(with, redis_nth_call,
+                         testing::Values(trouble{"OOM", false}, trouble{"NOPERM", false},
+                                         trouble{"WRONGTYPE", false}, trouble{"OOM", true},
+                                         trouble{"NOPERM", true}, trouble{"WRONGTYPE", true}),
+                         [](const auto& info) {
+                           return std::string(info.param.how) +
+                                  (info.param.as_function ? "_function" : "_script");
+                         });
 
 TEST_P(redis_nth_call, of_an_attempt_that_takes) {
   sweep({}, caller.scripts().attempt, {bytes(claim(1)), ""});
@@ -235,6 +246,16 @@ TEST_P(redis_nth_call, of_a_release_that_hands_over) {
   met = 0;
   sweep(crowd(7), caller.scripts().leave, {leaving(claim(1))});
   EXPECT_GT(met, 3);
+}
+
+TEST_P(redis_nth_call, of_a_release_that_passes_over_a_deaf_waiter) {
+  // Broken: whoever was granted would stay in the queue, and be offered the lock again when it has left.
+  for (const auto mode : {spi::mode::exclusive, spi::mode::shared}) {
+    met = 0;
+    sweep({claim(1), claim(deaf), claim(2, mode), claim(3)}, caller.scripts().leave,
+          {leaving(claim(1))});
+    EXPECT_GT(met, 2);
+  }
 }
 
 TEST_P(redis_nth_call, of_a_waiter_that_gives_up) {

@@ -56,6 +56,23 @@ class ear final : public redis::channel_listener {
   std::vector<redis::push> heard_;  // guarded by mutex_
 };
 
+// Counts the events of a lane.
+class event_counter final : public redis::channel_listener {
+ public:
+  void confirmed() override { confirmed_.store(true); }
+  void interrupted(const error&) override {}
+  void message(std::string_view payload) override {
+    const auto found = redis::events_of(payload);
+    if (found) count_.fetch_add(found->events.size());
+  }
+  [[nodiscard]] bool is_confirmed() const { return confirmed_.load(); }
+  [[nodiscard]] std::size_t count() const { return count_.load(); }
+
+ private:
+  std::atomic<bool> confirmed_{false};
+  std::atomic<std::size_t> count_{0};
+};
+
 // The scripts with other limits of time, so that a test need not wait for the real ones; as functions, in a library of
 // their own, and as scripts.
 class short_scripts {
@@ -113,13 +130,17 @@ class short_scripts {
 };
 
 // The script with a server that fails once. As the server does, call() raises (before
-// Redis 7 a text) and pcall() answers.
-inline redis::script failing(const redis::script& what, std::size_t nth, const std::string& how) {
+// Redis 7 a text) and pcall() answers. `as_function`: it does what it does as a function.
+inline redis::script failing(const redis::script& what, std::size_t nth, const std::string& how,
+                             bool as_function = false) {
   return what.with_text(
       "local real, made = redis, 0\n"
       "local function fails() made = made + 1 return made == " +
       std::to_string(nth) + " end\n" +
       "local redis = {\n"
+      "  register_function = " +
+      (as_function ? "function() end" : "nil") +
+      ",\n"
       "  call = function(...) if fails() then\n"
       "      error(real.REDIS_VERSION_NUM and {err = '" +
       how + " injected'} or '" + how +

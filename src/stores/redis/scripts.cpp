@@ -29,7 +29,7 @@ std::string_view text_of(std::string_view name) {
   return found->text;
 }
 
-// Its files, in the order of their numbers, but for the one that registers the functions.
+// Its files, in the order of their numbers.
 std::string rules() {
   std::string text;
   for (const char* const part :
@@ -51,8 +51,8 @@ class native_calls {
 
   [[nodiscard]] script make(const std::string& name, script::gives what = script::gives::nothing,
                             script::batching batched = {}) const {
-    return script(rules_ + "\nwrapped = true\nreturn calls." + name + "(KEYS, ARGV)\n", what,
-                  std::move(batched), {library_, std::string(library_name) + "_" + name}, common_);
+    return script(rules_ + "\nreturn calls." + name + "(KEYS, ARGV)\n", what, std::move(batched),
+                  {library_, std::string(library_name) + "_" + name}, common_);
   }
 
  private:
@@ -61,16 +61,15 @@ class native_calls {
   const std::shared_ptr<const library> library_;
 };
 
-script foreign(std::string_view name, script::gives what = script::gives::nothing) {
-  return script(std::string(text_of(name)), what);
+// The verb is the first argument.
+script foreign(std::string_view dialect, std::string verb,
+               script::gives what = script::gives::nothing) {
+  return script(std::string(text_of(dialect)), what, {}, {}, std::move(verb));
 }
 
 }  // namespace
 
-std::string library_text() {
-  return "#!lua name=" + std::string(library_name) + "\n" + rules() +
-         std::string(text_of("7_register"));
-}
+std::string library_text() { return "#!lua name=" + std::string(library_name) + "\n" + rules(); }
 
 std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   constexpr auto holds = script::gives::holds;
@@ -92,14 +91,14 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
               calls.make("vote", holds),
               calls.make("raise", holds),
               calls.make("version"),
-              foreign("simple_attempt", holds),
-              foreign("simple_leave"),
-              foreign("simple_renew", holds),
-              foreign("simple_inspect"),
-              foreign("redisson_attempt", holds),
-              foreign("redisson_leave"),
-              foreign("redisson_renew", holds),
-              foreign("redisson_inspect")});
+              foreign("simple", "attempt", holds),
+              foreign("simple", "leave"),
+              foreign("simple", "renew", holds),
+              foreign("simple", "inspect"),
+              foreign("redisson", "attempt", holds),
+              foreign("redisson", "leave"),
+              foreign("redisson", "renew", holds),
+              foreign("redisson", "inspect")});
 }
 
 }  // namespace holdfast::redis

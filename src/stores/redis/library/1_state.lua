@@ -19,11 +19,12 @@ local LIFE_SLACK = 60000000 -- a key lives so much longer than it must, so that 
 local WANTED_AFTER = 5000 -- a younger hold is not notified that somebody waits
 local STAGGER, STAGGER_LIMIT = 20000, 1000000 -- waiters look again one after the other
 local PROPOSAL_SLACK = 1000000 -- how far a proposed fence may be from this clock
-local GRANTS_LIMIT = 64 -- grants, and ended holds taken out, in one step
+local GRANTS_LIMIT = 64 -- grants in one step
 local LOOK_LIMIT = 200000 -- waiters looked at in one step
 local NOTIFY_LIMIT = 256 -- holders notified that somebody waits
 local CLAIMS_LIMIT = 1000000 -- holders, and waiters, of one name
 local SHOWN_LIMIT = 10000 -- holders, and waiters, that inspect answers
+local HOLDERS_AT_ONCE, LOOK_PAUSE = 100, 10 -- with more holders, all are looked at every so many microseconds for each
 local PAGE = 1000 -- arguments of one command
 
 local EXCLUSIVE, SHARED, PERMIT = 0, 1, 2
@@ -41,7 +42,7 @@ local now -- when this call began
 local sharded -- the kind of channels by which processes are notified
 local observed -- somebody watches the events of the partition in hand
 local states -- by key: what is stored, read at once by a call about many names
-local wrapped = false -- this is a script, which has no flags
+local wrapped = not redis.register_function -- this is a script, which has no flags
 
 local function bind()
   call, try, pack, unpack_bytes, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.sub
@@ -201,11 +202,14 @@ local function side(what)
   return base .. what .. tail
 end
 
--- Lua hands over only so many arguments at once.
+-- Lua hands over only so many arguments at once. Answers the last error reply, or nil.
 local function paged(how, verb, key, list)
+  local problem
   for from = 1, #list, PAGE do
-    how(verb, key, unpack(list, from, min(#list, from + PAGE - 1)))
+    local done = how(verb, key, unpack(list, from, min(#list, from + PAGE - 1)))
+    if type(done) == 'table' and done.err then problem = done end
   end
+  return problem
 end
 
 -- --- notifying -----------------------------------------------------------------------------------

@@ -144,12 +144,14 @@ end
 -- Before the state, which only counts them: whoever left must not be granted, whatever fails.
 local function write_queue_before() paged(call, 'HDEL', queue_hash(), withdrawn) end
 
+-- Answers an error reply where the new holder is still in the queue, behind others.
 local function write_queue_after(till)
   if waiting == 0 then
-    try('DEL', queue_hash())
+    try('DEL', queue_hash()) -- what stays is behind the last ticket
   elseif cut then
-    -- What stays behind is in front of the first ticket, or found when its turn comes.
-    paged(try, 'HDEL', queue_hash(), cut)
+    local problem = paged(try, 'HDEL', queue_hash(), cut)
+    -- In front of the first ticket it does no harm; a holder in the hash takes it along when it leaves.
+    if problem and not to_hash and unpack_bytes('>d', cut[1]) >= first then return problem end
   end
   local w = joined or beat
   if not w or gone and gone[w.id] then return end

@@ -1,5 +1,5 @@
--- The granted claims of a name: the exclusive one is in its state; shared and permit ones are in a hash, and their ends
--- in a sorted set. The hash has the truth about them, the state only sums it up.
+-- The granted claims of a name: the exclusive one is in its state; shared and permit ones are in a hash, which has the
+-- truth about them: the state only sums it up.
 
 local function count_in(h, how_many)
   held = held + how_many
@@ -90,39 +90,15 @@ local function tell_wanted()
   end
 end
 
--- The ends were lost, or one of them: they are written again from the holders.
-local function mend_ends(ended)
-  for _, id in ipairs(call('HKEYS', side('h'))) do
-    local h = find_holder(id)
-    if h and h.fin <= now then
-      ended(h)
-    elseif h then
-      holder_changed(h)
-    end
-  end
-end
-
--- Those in the hash whose time is over.
+-- Those in the hash whose time is over, found by a look at all. With many of them the next look is not due at once, so
+-- that looking takes the server little of its time; until then such a hold lasts longer.
 local function drop_ended_holders(ended)
-  local before = held
-  local over = call('ZRANGEBYSCORE', side('e'), '-inf', now, 'LIMIT', 0, GRANTS_LIMIT)
-  for _, id in ipairs(over) do
-    local h = find_holder(id)
-    if h and h.fin <= now then
-      ended(h)
-    elseif not h then
-      write_later(id, false)
-    end
+  next_end, dirty = math.huge, true
+  for _, bytes in ipairs(call('HVALS', side('h'))) do
+    local h = hold_of(bytes, 1)
+    if h.fin <= now then ended(h) elseif h.fin < next_end then next_end = h.fin end
   end
-  local next_one = call('ZRANGE', side('e'), #over, #over, 'WITHSCORES')
-  next_end, dirty = next_one[2] and tonumber(next_one[2]) or now, true
-  if call('ZCARD', side('e')) ~= before then mend_ends(ended) end
-end
-
-local function first_end()
-  if next_end > now then return next_end end
-  local found = call('ZRANGE', side('e'), 0, 0, 'WITHSCORES')
-  return found[2] and max(tonumber(found[2]), now) or now
+  if held > HOLDERS_AT_ONCE then next_end = max(next_end, now + LOOK_PAUSE * held) end
 end
 
 -- As with the queue; a key that is emptied and filled again is a new one.
@@ -146,30 +122,15 @@ local function write_holders_before()
   end
   paged(call, 'HDEL', side('h'), over)
   local h = moved and written[moved]
-  if h then
-    call('ZADD', side('e'), h.fin, moved)
-    call('HSET', side('h'), moved, bytes_of(h))
-  end
+  if h then call('HSET', side('h'), moved, bytes_of(h)) end
 end
 
 local function write_holders_after(till)
-  local over, puts, ends = {}, {}, {}
+  local puts = {}
   for id, h in pairs(written) do
-    if h then
-      puts[#puts + 1], puts[#puts + 2] = id, bytes_of(h)
-      ends[#ends + 1], ends[#ends + 2] = h.fin, id
-    else
-      over[#over + 1] = id
-    end
+    if h then puts[#puts + 1], puts[#puts + 2] = id, bytes_of(h) end
   end
-  -- What stays is recognised and taken out later.
-  if moved then paged(try, 'HDEL', side('h'), over) end
-  paged(try, 'ZREM', side('e'), over)
-  -- An end without a holder is dropped when it comes; a holder without an end would never end.
-  paged(call, 'ZADD', side('e'), ends)
+  if moved and not written[moved] then try('HDEL', side('h'), moved) end -- what stays is recognised by check_held
   paged(call, 'HSET', side('h'), puts)
-  if till then
-    call('PEXPIREAT', side('h'), till)
-    call('PEXPIREAT', side('e'), till)
-  end
+  if till then call('PEXPIREAT', side('h'), till) end
 end

@@ -133,7 +133,7 @@ local function recheck_after(w)
   elseif holder then
     wait = holder.fin - now
   elseif held > 0 then
-    wait = first_end() - now
+    wait = max(next_end - now, 0)
   end
   if not w then return wait end
   local place = w.ticket - first -- so many are before it, at most
@@ -151,9 +151,8 @@ end
 local function blocker_of()
   if holder then return payload_of(claim_of(holder)) end
   if held > 0 then
-    local id = call('ZRANGE', side('e'), 0, 0)[1]
-    local h = id and find_holder(id)
-    return h and payload_of(claim_of(h)) or ''
+    local found = call('HSCAN', side('h'), 0, 'COUNT', 1)[2][2]
+    return found and payload_of(claim_of(hold_of(found, 1))) or ''
   end
   local w = queued_at(1)
   return w and w.id ~= caller and payload_of(w.raw) or ''
@@ -175,7 +174,12 @@ local function commit(grows)
     if problem then return problem end
   end
   if written then write_holders_after(holders_life_end) end
-  if cut or withdrawn or joined or beat then write_queue_after(queue_life_end) end
+  local problem = (cut or withdrawn or joined or beat) and write_queue_after(queue_life_end)
+  if problem then
+    try('SET', state_key, existed, 'KEEPTTL')
+    if states then states[state_key] = existed end
+    return problem
+  end
   if tombstone then
     local key = side('t')
     call('ZREMRANGEBYSCORE', key, '-inf', now)

@@ -100,8 +100,12 @@ local function leave(key, bytes, raw, remember, long_name)
   drop_ended()
   local left = 2
   local h = find_holder(id)
-  local w = not h and waiting > 0 and find_waiter(id)
+  local w = waiting > 0 and (not h or h ~= holder) and find_waiter(id)
   if h then
+    if w then -- what a failure left in the queue: the state does not count it
+      cut_waiter(w, true)
+      waiting = waiting + 1
+    end
     remove_holder(h)
     if observed then note(RELEASED, claim_of(h), h) end
     left = 1
@@ -238,14 +242,9 @@ local function inspect(key, bytes)
   if why then return refusal(why) end
   local holding, queued, granted = { holder and bytes_of(holder) }, {}, {}
   if holder then granted[holder.id] = true end
-  local ids = held > 0 and call('ZRANGE', side('e'), 0, SHOWN_LIMIT - 1) or {}
-  for from = 1, #ids, PAGE do
-    for _, found in ipairs(call('HMGET', side('h'), unpack(ids, from, min(#ids, from + PAGE - 1)))) do
-      if found then
-        holding[#holding + 1] = found
-        granted[sub(found, 26, 41)] = true
-      end
-    end
+  for i, found in ipairs(held > 0 and call('HVALS', side('h')) or {}) do
+    if i <= SHOWN_LIMIT then holding[#holding + 1] = found end
+    granted[sub(found, 26, 41)] = true
   end
   local ticket = first
   while waiting > 0 and ticket <= seq and #queued < SHOWN_LIMIT do

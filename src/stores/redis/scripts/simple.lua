@@ -1,0 +1,49 @@
+-- dialect=simple: SET NX PX and compare-and-delete, as redis-py, redsync and others have it; the fence beside it is
+-- ours.
+-- ARGV: the verb, the value by which a claim is known, then what the verb takes. KEYS: the name, then as the verb says.
+-- Answers as the library's verbs do.
+local verb, value = ARGV[1], ARGV[2]
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local held = redis.pcall('GET', KEYS[1])
+local foreign = type(held) == 'table'
+if foreign and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
+
+-- KEYS: and the tombstone. ARGV: tombstone's ms or 0.
+if verb == 'leave' then
+  if held == value then redis.call('DEL', KEYS[1]) end
+  if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[3])) end
+  return { held == value and 1 or 2, now }
+end
+
+-- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences.
+if verb == 'renew' and held ~= value then return { now, 3, 0, 0, 0, 0 } end
+if foreign then return { -1, now, 8, 0 } end
+local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+if verb == 'renew' then
+  local fence = math.max(last - tonumber(ARGV[5]) + 1, 0)
+  if ARGV[4] == '0' then return { now, 1, fence, redis.call('PTTL', KEYS[1]) * 1000, 0, 0 } end
+  redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[3]))
+  return { now, 0, fence, tonumber(ARGV[3]) * 1000, 0, 0 }
+end
+
+-- KEYS: and the fence. {0, now, value or '', ms left or -1, fence}
+if verb == 'inspect' then return { 0, now, held or '', held and redis.call('PTTL', KEYS[1]) or 0, last } end
+
+-- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences.
+local ttl, not_after = tonumber(ARGV[3]), tonumber(ARGV[4])
+local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of the holder
+if held == value then
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  return { 1, now, math.max(last - others, 0), ttl * 1000, 0 }
+end
+if held then
+  local rest = redis.call('PTTL', KEYS[1])
+  return { 0, now, 0, rest > 0 and rest * 1000 or 1000000, '' }
+end
+if redis.call('EXISTS', KEYS[3]) == 1 then return { -1, now, 2, 0 } end
+if not_after > 0 and now > not_after then return { -1, now, 3, 0 } end
+local fence = math.max(last + 1, now)
+redis.call('SET', KEYS[2], string.format('%.0f', fence + others), 'PX', 86400000 + ttl)
+redis.call('SET', KEYS[1], value, 'NX', 'PX', ttl)
+return { 1, now, fence, ttl * 1000, 0 }
