@@ -26,7 +26,7 @@ class bare_pair {
     const redis::sender from{"0123456789abcdef", std::chrono::seconds(2)};
     const std::string bytes =
         redis::claim_bytes(claim, from, redis::queueing::allowed, std::nullopt);
-    const std::string mark = redis::observed_key(place.lane);
+    const std::string mark = redis::observed_key(place.partition);
     for (const auto* each : {&all->attempt, &all->leave})
       line_.call({"SCRIPT", "LOAD", each->text()});
     attempt_ =

@@ -241,8 +241,8 @@ void hand_over_time(const test::redis_server& server, int claims) {
   const std::string process = "0123456789abcdef";
   const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
   const auto place = redis::place_of({"", "round"});
-  const std::string mark = redis::observed_key(place.lane);
-  ear.call(std::vector<std::string>{"SUBSCRIBE", redis::process_channel(place.lane, process)});
+  const std::string mark = redis::observed_key(place.partition);
+  ear.call(std::vector<std::string>{"SUBSCRIBE", redis::process_channel(place.partition, process)});
   for (const auto* each : {&all->attempt, &all->leave}) {
     line.call({"SCRIPT", "LOAD", each->text()});
   }
@@ -326,7 +326,7 @@ void waiters(const test::redis_server& server) {
     claim.id.bytes[1] = static_cast<std::uint8_t>(number);
     claim.ttl = 60s;
     return bare_redis::formatted({"EVALSHA", hash, "2", place.state,
-                                  redis::observed_key(place.lane),
+                                  redis::observed_key(place.partition),
                                   redis::claim_bytes(claim, {"0123456789abcdef", 2s},
                                                      redis::queueing::allowed, std::nullopt),
                                   ""});

@@ -1,7 +1,7 @@
 // What a server says, or who plays one: however the bytes are cut, the same replies.
 // sources: src/stores/redis/client/reply_reader.cpp src/core/result.cpp
 // libraries: -lhiredis
-#include "stores/redis/client/reply_reader.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -62,7 +62,7 @@ struct redis_batch : testing::TestWithParam<bool> {
   awaited run(const script& what, const spi::claim& one, std::string_view argument,
               duration limit = ample) {
     const redis::place at = redis::place_of(one.resource);
-    const std::string mark = redis::observed_key(at.lane);
+    const std::string mark = redis::observed_key(at.partition);
     awaited answer(client.reactor());
     line->run(what,
               what.call(std::vector<std::string_view>{at.state, mark},
@@ -106,7 +106,7 @@ struct redis_batch : testing::TestWithParam<bool> {
     const auto add = [&](const spi::claim& one, std::string argument) {
       const redis::place at = redis::place_of(one.resource);
       kept.push_back(at.state);
-      kept.push_back(redis::observed_key(at.lane));
+      kept.push_back(redis::observed_key(at.partition));
       said.push_back(std::move(argument));
     };
     for (const spi::claim& one : taken) {
@@ -232,7 +232,7 @@ TEST_P(redis_batch, a_try_does_not_overtake_the_release_before_it) {
   trying.queued = false;
   ASSERT_EQ(told(attempt(mine), mine), "granted");
   ASSERT_EQ(told(attempt(holder), holder), "granted");
-  server.cli({"SET", redis::observed_key(redis::place_of(mine.resource).lane), "1"});
+  server.cli({"SET", redis::observed_key(redis::place_of(mine.resource).partition), "1"});
   pause();
   const awaited first = attempt(claim(99));
   const awaited contended = attempt(claim(4, 20));
@@ -360,15 +360,15 @@ TEST_P(redis_batch, whoever_watches_hears_of_each) {
   const script& batch = *scripts->attempt.batched().by;
   const spi::claim mine = claim(1, 7);
   const spi::claim other = claim(3);
-  const redis::lane lane = redis::place_of(mine.resource).lane;
-  ASSERT_NE(redis::place_of(other.resource).lane, lane);
+  const redis::partition partition = redis::place_of(mine.resource).partition;
+  ASSERT_NE(redis::place_of(other.resource).partition, partition);
   const auto heard = std::make_shared<event_counter>();
   redis::node node(client.network(), options_for(server.port()));
   const auto subscription =
-      node.listen({redis::channel_id::flavour::classic, redis::event_channel(lane)}, heard);
+      node.listen({redis::channel_id::flavour::classic, redis::event_channel(partition)}, heard);
   ASSERT_TRUE(subscription);
   ASSERT_TRUE(eventually([&] { return heard->is_confirmed(); }));
-  server.cli({"SET", redis::observed_key(lane), "1"});
+  server.cli({"SET", redis::observed_key(partition), "1"});
   const reply answers = batched(batch, {mine, other}, {mine});
   ASSERT_EQ(answers.elements.size(), 3U);
   for (const reply& each : answers.elements) EXPECT_TRUE(each.is(reply::type::integer));

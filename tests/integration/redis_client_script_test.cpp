@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"
-#include "stores/redis/client/script.hpp"
+#include "stores/redis/client/command.hpp"
 #include "support/redis_server.hpp"
 
 #include <thread>

@@ -262,18 +262,18 @@ TEST(redis_sharded_subscriber, a_slot_that_moves_away_is_a_loss_until_it_is_back
   options.backoff = {1ms, 20ms};
   const auto line = subscriber::make(client.network(), options, {50ms, 5s});
   const auto who = std::make_shared<listener>();
-  const channel_id channel{channel_id::flavour::sharded, "{lane}:1"};
+  const channel_id channel{channel_id::flavour::sharded, "{partition}:1"};
   const auto held = line->subscribe(channel, who);
   ASSERT_TRUE(eventually([&] { return who->confirmations == 1; }));
-  server.cli({"SPUBLISH", "{lane}:1", "one"});
+  server.cli({"SPUBLISH", "{partition}:1", "one"});
   ASSERT_TRUE(eventually([&] { return who->messages().size() == 1; }));
 
-  const std::string slot = server.cli({"CLUSTER", "KEYSLOT", "{lane}:1"});
+  const std::string slot = server.cli({"CLUSTER", "KEYSLOT", "{partition}:1"});
   server.cli({"CLUSTER", "DELSLOTS", slot});
   ASSERT_TRUE(eventually([&] { return who->interruptions > 0; }));
   server.cli({"CLUSTER", "ADDSLOTS", slot});
   ASSERT_TRUE(eventually([&] { return who->confirmations == 2; }));
-  server.cli({"SPUBLISH", "{lane}:1", "two"});
+  server.cli({"SPUBLISH", "{partition}:1", "two"});
   EXPECT_TRUE(eventually([&] { return who->messages().size() == 2; }));
   line->close();
 }

@@ -2,7 +2,7 @@
 // who was only heard of, and a refusal says which node refuses. All tests share one cluster.
 #include "contract/contract.hpp"
 #include "stores/redis/layout.hpp"
-#include "stores/redis/topology/cluster_map.hpp"
+#include "stores/redis/topology/cluster_topology.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/secured_redis.hpp"
 
@@ -46,7 +46,7 @@ class redis_cluster_secured : public testing::Test {
     return text + "?tls=yes&ca=" + ca;
   }
   static int slot_of(const std::string& name) {
-    return redis::slot_of_lane(redis::lane_of({"", name}));
+    return redis::slot_of_partition(redis::partition_of({"", name}));
   }
   // A name whose lock this node has.
   [[nodiscard]] static std::string name_at(std::size_t node) {

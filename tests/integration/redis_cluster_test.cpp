@@ -4,7 +4,7 @@
 
 #include "contract/contract.hpp"
 #include "stores/redis/layout.hpp"
-#include "stores/redis/topology/cluster_map.hpp"
+#include "stores/redis/topology/cluster_topology.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -24,7 +24,7 @@ class redis_cluster_nodes : public testing::Test {
   [[nodiscard]] static redis_cluster& servers() { return *servers_; }
   [[nodiscard]] static client open() { return client::open(servers().url()).value(); }
   static int slot_of(const std::string& name) {
-    return redis::slot_of_lane(redis::lane_of({"", name}));
+    return redis::slot_of_partition(redis::partition_of({"", name}));
   }
   void SetUp() override {
     ASSERT_TRUE(eventually([] { return servers().settled(); }, 4 * patience));
@@ -36,10 +36,10 @@ class redis_cluster_nodes : public testing::Test {
 
 TEST_F(redis_cluster_nodes, slots_are_counted_as_the_server_does) {
   // Broken (H52): every command takes a detour, or a lock's keys lie in different slots.
-  for (int lane = 0; lane < 256; lane += 17) {
-    const auto which = static_cast<redis::lane>(lane);
-    EXPECT_EQ(servers().node(0).cli({"CLUSTER", "KEYSLOT", redis::lane_prefix(which)}),
-              std::to_string(redis::slot_of_lane(which)));
+  for (int partition = 0; partition < 256; partition += 17) {
+    const auto which = static_cast<redis::partition>(partition);
+    EXPECT_EQ(servers().node(0).cli({"CLUSTER", "KEYSLOT", redis::partition_prefix(which)}),
+              std::to_string(redis::slot_of_partition(which)));
   }
 }
 

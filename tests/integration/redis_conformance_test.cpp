@@ -57,13 +57,13 @@ class world {
 
   void hear(process_id who) {
     ears_[who] = std::make_shared<ear>();
-    subscriptions_[who] = caller_.listen(place_.lane, process_name(who), ears_[who]);
+    subscriptions_[who] = caller_.listen(place_.partition, process_name(who), ears_[who]);
   }
   void toggle(process_id who) {
     if (deaf_.erase(who) > 0) return hear(who);
     deaf_.insert(who);
     subscriptions_[who].reset();
-    ASSERT_TRUE(caller_.deaf(place_.lane, process_name(who)));
+    ASSERT_TRUE(caller_.deaf(place_.partition, process_name(who)));
     ears_[who] = std::make_shared<ear>();
   }
 
@@ -93,7 +93,7 @@ class world {
   }
 
   redis::sender from(process_id who) { return {process_name(who), offer_for(about_)}; }
-  std::vector<std::string> keys() { return {place_.state, redis::observed_key(place_.lane)}; }
+  std::vector<std::string> keys() { return {place_.state, redis::observed_key(place_.partition)}; }
   std::string bytes(const known_claim& one, std::optional<spi::server_time> not_after = {}) {
     return redis::claim_bytes(*one.claim, from(one.process), redis::queueing::allowed, not_after);
   }

@@ -35,7 +35,7 @@ class redis_crowd : public testing::Test, protected one_name {
   }
   [[nodiscard]] std::string beside(char what) const {
     std::string key = place.state;
-    key[redis::lane_prefix(place.lane).size()] = what;
+    key[redis::partition_prefix(place.partition).size()] = what;
     return key;
   }
   [[nodiscard]] long long number_of(const std::string& verb, const std::string& key) const {

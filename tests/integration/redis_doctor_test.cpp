@@ -1,6 +1,6 @@
 // What `doctor` says of a Redis server: each check on a set-up that is broken in that way.
 #include "integration/redis_store_harness.hpp"
-#include "stores/redis/checks.hpp"
+#include "stores/redis/doctor.hpp"
 #include "stores/redis/scripts.hpp"
 
 #include <cstdlib>

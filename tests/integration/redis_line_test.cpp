@@ -82,7 +82,7 @@ TEST_F(redis_line, whoever_cannot_be_reached_is_passed_over_with_its_place_kept)
   // Broken: the lock would be given to nobody, or the one passed over would have to queue again.
   queue(1, claims);
   subscriptions[5].reset();
-  ASSERT_TRUE(caller.deaf(place.lane, process_name(5)));
+  ASSERT_TRUE(caller.deaf(place.partition, process_name(5)));
   serve(1, 4);
   serve(6, claims);
   EXPECT_EQ(answer(5), 1);

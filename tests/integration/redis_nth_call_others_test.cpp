@@ -1,7 +1,7 @@
 // As redis_nth_call, for the scripts that are not about claims in a line: latches, and the dialects
 // of others.
 #include "redis_scripts_harness.hpp"
-#include "stores/redis/foreign_format.hpp"
+#include "stores/redis/foreign_store.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -37,7 +37,7 @@ std::string name_of(const testing::TestParamInfo<const char*>& info) { return in
 class redis_nth_call_latch : public redis_nth_call_others {
  protected:
   const redis::place place = redis::place_of({"", "start"});
-  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
+  const std::vector<std::string> keys{place.state, redis::observed_key(place.partition)};
 
   static std::vector<std::string> words(const std::string& verb, const std::string& count,
                                         const std::string& id) {

@@ -391,7 +391,7 @@ TEST(redis_scripts, a_verb_costs_no_more_with_a_thousand_waiters_than_with_ten) 
   const redis_server server;
   script_caller caller(server.port(), {});
   const auto place = redis::place_of({"", "stock"});
-  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
+  const std::vector<std::string> keys{place.state, redis::observed_key(place.partition)};
   const auto queue = [&](std::uint16_t number) {
     spi::claim claim;
     claim.id.bytes[0] = static_cast<std::uint8_t>(number >> 8U);

@@ -56,7 +56,7 @@ class ear final : public redis::channel_listener {
   std::vector<redis::push> heard_;  // guarded by mutex_
 };
 
-// Counts the events of a lane.
+// Counts the events of a partition.
 class event_counter final : public redis::channel_listener {
  public:
   void confirmed() override { confirmed_.store(true); }
@@ -186,8 +186,8 @@ class script_caller {
     return *answer.get();
   }
 
-  // Subscribes the process to its channel of the lane; confirmed when it returns.
-  std::unique_ptr<spi::subscription> listen(redis::lane which, const std::string& process,
+  // Subscribes the process to its channel of the partition; confirmed when it returns.
+  std::unique_ptr<spi::subscription> listen(redis::partition which, const std::string& process,
                                             const std::shared_ptr<ear>& listener) {
     auto made = node_->listen(
         {redis::channel_id::flavour::classic, redis::process_channel(which, process)}, listener);
@@ -196,7 +196,7 @@ class script_caller {
     return std::move(*made);
   }
   // True once the server counts nobody there.
-  bool deaf(redis::lane which, const std::string& process) {
+  bool deaf(redis::partition which, const std::string& process) {
     const std::string channel = redis::process_channel(which, process);
     return eventually([&] {
       return send(command{"PUBSUB", "NUMSUB", channel}).elements.at(1).integer == 0;
@@ -219,14 +219,14 @@ struct one_name {
   redis_server server;
   script_caller caller{server.port(), {}};
   const redis::place place = redis::place_of({"", "stock"});
-  const std::vector<std::string> keys{place.state, redis::observed_key(place.lane)};
+  const std::vector<std::string> keys{place.state, redis::observed_key(place.partition)};
   std::vector<std::shared_ptr<ear>> ears;  // by process
   std::vector<std::unique_ptr<spi::subscription>> subscriptions;
 
   void listen(std::uint64_t processes) {
     for (std::uint64_t who = 0; who < processes; ++who) {
       ears.push_back(std::make_shared<ear>());
-      subscriptions.push_back(caller.listen(place.lane, process_name(who), ears.back()));
+      subscriptions.push_back(caller.listen(place.partition, process_name(who), ears.back()));
     }
   }
 };

@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "stores/redis/client/batch.hpp"
-#include "stores/redis/client/script.hpp"
+#include "stores/redis/client/command.hpp"
 
 #include <gtest/gtest.h>
 

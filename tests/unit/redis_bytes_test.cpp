@@ -1,7 +1,6 @@
 // The fields of a request, or of an answer: big-endian, one behind the other, whatever room was expected.
 #ifdef HOLDFAST_WITH_REDIS
 
-#include "stores/redis/bytes.hpp"
 #include "stores/redis/client/reply.hpp"
 #include "stores/redis/wire.hpp"
 

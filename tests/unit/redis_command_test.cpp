@@ -2,7 +2,6 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "stores/redis/client/command.hpp"
-#include "stores/redis/client/script.hpp"
 
 #include <gtest/gtest.h>
 

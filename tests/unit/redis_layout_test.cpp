@@ -29,7 +29,7 @@ TEST(redis_layout, different_names_have_different_keys_and_a_key_tells_its_name)
     keys.insert(where.state);
     const auto parsed = parse_state(where.state);
     ASSERT_TRUE(parsed) << where.state;
-    EXPECT_EQ(parsed->lane, lane_of(each));
+    EXPECT_EQ(parsed->partition, partition_of(each));
     EXPECT_EQ(resource_of(parsed->tail, where.written), each);
     EXPECT_LT(where.state.size(), 300U);
   }
@@ -39,15 +39,15 @@ TEST(redis_layout, different_names_have_different_keys_and_a_key_tells_its_name)
 TEST(redis_layout, a_lane_never_changes) {
   // Broken: after an update a lock would be looked for elsewhere, and held twice.
   EXPECT_EQ(place_of({"", "stock"}).state,
-            "holdfast:{" + std::to_string(lane_of({"", "stock"})) + "}:s:%2fstock");
-  EXPECT_EQ(lane_of({"", "a"}), 109);
-  EXPECT_EQ(lane_of({"", "x"}), 172);
+            "holdfast:{" + std::to_string(partition_of({"", "stock"})) + "}:s:%2fstock");
+  EXPECT_EQ(partition_of({"", "a"}), 109);
+  EXPECT_EQ(partition_of({"", "x"}), 172);
 }
 
-TEST(redis_layout, names_spread_over_all_lanes) {
+TEST(redis_layout, names_spread_over_all_partitions) {
   // Broken: one node of a cluster would carry all, and renewals not be batched.
-  std::array<int, lane_count> count{};
-  for (int i = 0; i < 25'600; ++i) ++count[lane_of({"shop", "item/" + std::to_string(i)})];
+  std::array<int, partition_count> count{};
+  for (int i = 0; i < 25'600; ++i) ++count[partition_of({"shop", "item/" + std::to_string(i)})];
   for (const int each : count) {
     EXPECT_GT(each, 40);
     EXPECT_LT(each, 200);

@@ -1,7 +1,7 @@
 // Replies from bytes: whatever the cuts, the same comes out; what is too large or wrong is refused.
 #ifdef HOLDFAST_WITH_REDIS
 
-#include "stores/redis/client/reply_reader.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What sentinels and nodes of a cluster say of who is where, read from their replies.
-#include "stores/redis/topology/cluster_map.hpp"
-#include "stores/redis/topology/sentinel_answer.hpp"
+#include "stores/redis/topology/cluster_topology.hpp"
+#include "stores/redis/topology/sentinel_topology.hpp"
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(cluster_map, slots_are_those_of_the_reference) {
 }
 
 TEST(cluster_map, every_lane_has_the_master_of_its_slot) {
-  // Broken: lanes are sent to replicas, or to nobody.
+  // Broken: partitions are sent to replicas, or to nobody.
   const reply slots =
       list({list({number(0), number(8'000), list({text("10.0.0.1"), number(6379), text("id")}),
                   list({text("10.0.0.9"), number(6379), text("id")})}),
@@ -78,8 +78,8 @@ TEST(cluster_map, every_lane_has_the_master_of_its_slot) {
       read_cluster(list({text("cluster_current_epoch:12\r\nx:1\r\n"), slots}), "asked");
   ASSERT_TRUE(map);
   EXPECT_EQ(map->epoch, 12);
-  for (std::size_t i = 0; i < lane_count; ++i) {
-    const bool low = slot_of_lane(static_cast<lane>(i)) <= 8'000;
+  for (std::size_t i = 0; i < partition_count; ++i) {
+    const bool low = slot_of_partition(static_cast<partition>(i)) <= 8'000;
     ASSERT_TRUE(map->masters[i]);
     EXPECT_EQ(map->masters[i]->text(), low ? "10.0.0.1:6379" : "asked:6380");
   }

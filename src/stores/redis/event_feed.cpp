@@ -1,4 +1,5 @@
 // See the header.
+
 #include "stores/redis/event_feed.hpp"
 
 #include "stores/redis/client/server_error.hpp"
@@ -47,7 +48,7 @@ class calls {
   std::thread::id runner_;  // guarded by mutex_
 };
 
-// One observer: listens on one lane or on all, and keeps the marks there.
+// One observer: listens on one partition or on all, and keeps the marks there.
 class observing final : public channel_listener, public std::enable_shared_from_this<observing> {
  public:
   observing(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
@@ -57,15 +58,16 @@ class observing final : public channel_listener, public std::enable_shared_from_
         resource_(std::move(resource)),
         sink_(std::move(sink)) {
     if (!resource_.name.empty()) {
-      lanes_.push_back(lane_of(resource_));
+      partitions_.push_back(partition_of(resource_));
     } else {
-      for (std::size_t i = 0; i < lane_count; ++i) lanes_.push_back(static_cast<lane>(i));
+      for (std::size_t i = 0; i < partition_count; ++i)
+        partitions_.push_back(static_cast<partition>(i));
     }
-    missing_ = 2 * lanes_.size();
+    missing_ = 2 * partitions_.size();
   }
 
   result<void> start() {
-    for (const lane each : lanes_) {
+    for (const partition each : partitions_) {
       auto made = topology_->listen(each, event_channel(each), weak_from_this());
       if (!made) return tl::unexpected(made.error());
       subscriptions_.push_back(std::move(*made));
@@ -112,7 +114,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
   }
 
  private:
-  // Once for all lanes that are confirmed together.
+  // Once for all partitions that are confirmed together.
   void mark_anew() {
     const std::lock_guard lock(mutex_);
     if (ended_ || std::exchange(marking_, true)) return;
@@ -129,7 +131,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
     const time_point now = runtime_->now();
     const auto life = std::chrono::duration_cast<std::chrono::milliseconds>(event_feed::mark_life);
     const std::string text = std::to_string(life.count());
-    for (const lane each : lanes_) {
+    for (const partition each : partitions_) {
       const std::string key = observed_key(each);
       topology_->send(each, command{"SET", key, "1", "PX", text}, now + event_feed::mark_again,
                       [weak = weak_from_this()](const result<reply>& answer) {
@@ -169,7 +171,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
   const spi::resource_id resource_;
   spi::function<void(const spi::store_event&)> sink_;
   calls calls_;
-  std::vector<lane> lanes_;
+  std::vector<partition> partitions_;
   std::vector<std::unique_ptr<spi::subscription>> subscriptions_;
   std::atomic<std::size_t> missing_{0};
   std::atomic<bool> ready_{false};
@@ -244,7 +246,7 @@ result<std::unique_ptr<spi::subscription>> event_feed::watch_latch(const spi::re
   const place where = place_of(resource);
   const auto parsed = parse_state(where.state);
   auto made = std::make_shared<latch_watching>(std::string(parsed->tail), std::move(on_change));
-  auto listening = topology_->listen(where.lane, latch_channel(where.lane), made);
+  auto listening = topology_->listen(where.partition, latch_channel(where.partition), made);
   if (!listening) return tl::unexpected(std::move(listening.error()));
   made->subscription = std::move(*listening);
   return std::make_unique<ending<latch_watching>>(runtime_, std::move(made));

@@ -13,7 +13,7 @@
 
 namespace holdfast::redis {
 
-// Thread-safe. Scripts publish events only while a mark in the lane says that somebody listens;
+// Thread-safe. Scripts publish events only while a mark in the partition says that somebody listens;
 // whoever listens renews the mark.
 class event_feed : public std::enable_shared_from_this<event_feed> {
  public:

@@ -1,14 +1,75 @@
-// See the header.
 #include "stores/redis/foreign_store.hpp"
 
 #include "stores/redis/client/server_error.hpp"
 #include "stores/redis/doctor.hpp"
-#include "stores/redis/renewing.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/server_times.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace holdfast::redis {
+
+namespace {
+
+std::string nowhere(const std::string&) { return {}; }
+
+std::string simple_fence(const spi::resource_id& resource) {
+  return partition_prefix(partition_of(resource)) + "f:" + resource.name;
+}
+
+// Redisson puts braces around a name that has none, so that what belongs to it is in its slot.
+std::string derived(const char* prefix, const std::string& name) {
+  const bool tagged = name.find('{') != std::string::npos;
+  return std::string(prefix) + (tagged ? ":" + name : ":{" + name + "}");
+}
+
+// "UUID:THREAD", which Redisson compares and never reads. A claim is one owner and counts one: who
+// enters again does so on this side.
+std::string redisson_owner(const spi::claim_id& id) {
+  std::string text = spi::to_hex(id);
+  for (const std::size_t at : {20U, 16U, 12U, 8U}) text.insert(at, "-");
+  return text + ":1";
+}
+
+std::string redisson_token(const spi::resource_id& resource) {
+  return derived("redisson_lock_token", resource.name);
+}
+
+std::string redisson_channel(const std::string& name) {
+  return derived("redisson_lock__channel", name);
+}
+
+}  // namespace
+
+const foreign_format simple_format{"simple",
+                                   &scripts::simple_attempt,
+                                   &scripts::simple_leave,
+                                   &scripts::simple_renew,
+                                   &scripts::simple_inspect,
+                                   [](const spi::claim_id& id) { return spi::to_hex(id); },
+                                   simple_fence,
+                                   nowhere,
+                                   "~holdfast:*",
+                                   ""};
+
+const foreign_format redisson_format{"redisson",
+                                     &scripts::redisson_attempt,
+                                     &scripts::redisson_leave,
+                                     &scripts::redisson_renew,
+                                     &scripts::redisson_inspect,
+                                     redisson_owner,
+                                     redisson_token,
+                                     redisson_channel,
+                                     "~redisson_lock_token:* ~holdfast:*",
+                                     "&redisson_lock__channel:*"};
+
+const foreign_format* foreign_format_of(const std::string& dialect) {
+  for (const foreign_format* each : {&simple_format, &redisson_format}) {
+    if (dialect == each->dialect) return each;
+  }
+  return nullptr;
+}
 
 namespace {
 
@@ -30,7 +91,7 @@ spi::caps capabilities(const foreign_format& format) {
 }
 
 std::string tombstone_key(const spi::claim& claim) {
-  return lane_prefix(lane_of(claim.resource)) + "t:" + spi::to_hex(claim.id);
+  return partition_prefix(partition_of(claim.resource)) + "t:" + spi::to_hex(claim.id);
 }
 
 std::string milliseconds(duration time) {
@@ -82,8 +143,8 @@ void foreign_store::ask(const spi::resource_id& resource, const script& what, co
   const std::vector<std::string_view> words(arguments.begin(), arguments.end());
   const time_point sent = runtime_->now();
   topology_->run(
-      lane_of(resource), what, key_words, words, until,
-      [self = shared_from_this(), verb, sent, at = lane_of(resource), name = resource.name,
+      partition_of(resource), what, key_words, words, until,
+      [self = shared_from_this(), verb, sent, at = partition_of(resource), name = resource.name,
        done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
         if (!answer) return done(tl::unexpected(std::move(answer.error())));
         if (answer->is_error()) {
@@ -139,8 +200,8 @@ void foreign_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_cont
     const std::vector<std::string_view> key_words(keys.begin(), keys.end());
     const std::vector<std::string_view> argument_words(words.begin(), words.end());
     all->missing.fetch_add(1, std::memory_order_relaxed);
-    topology_->run(lane_of(claim.resource), (*scripts_).*format_.renew, key_words, argument_words,
-                   context, [all, i](const result<reply>& answer) {
+    topology_->run(partition_of(claim.resource), (*scripts_).*format_.renew, key_words,
+                   argument_words, context, [all, i](const result<reply>& answer) {
                      if (answer && !answer->elements.empty()) {
                        const auto at = to_server_time(answer->elements[0].integer);
                        all->answers[i] = renewal_of(answer->elements, 1, at);

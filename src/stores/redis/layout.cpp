@@ -1,4 +1,5 @@
 // See the header.
+
 #include "stores/redis/layout.hpp"
 
 #include <openssl/evp.h>
@@ -92,7 +93,7 @@ std::string digest_of(std::string_view text) {
 }  // namespace
 
 // FNV-1a: the same in every version of holdfast, since it decides where a lock is looked for.
-lane lane_of(const spi::resource_id& resource) noexcept {
+partition partition_of(const spi::resource_id& resource) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   const auto take = [&hash](std::string_view text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -103,16 +104,18 @@ lane lane_of(const spi::resource_id& resource) noexcept {
   hash ^= hash >> 32U;
   hash ^= hash >> 16U;
   hash ^= hash >> 8U;
-  return static_cast<lane>(hash & 255U);
+  return static_cast<partition>(hash & 255U);
 }
 
-std::string lane_prefix(lane which) { return "holdfast:{" + std::to_string(which) + "}:"; }
+std::string partition_prefix(partition which) {
+  return "holdfast:{" + std::to_string(which) + "}:";
+}
 
 place place_of(const spi::resource_id& resource) {
   place found;
-  found.lane = lane_of(resource);
+  found.partition = partition_of(resource);
   // "holdfast:{17}:s:" and the name, written in place: every request begins here.
-  const std::string_view mark = observed_key(found.lane);
+  const std::string_view mark = observed_key(found.partition);
   found.state.reserve(mark.size() + 1 + resource.space.size() + 3 + resource.name.size() + 16);
   found.state.append(mark.substr(0, mark.size() - 1)).append("s:");
   const std::size_t start = found.state.size();
@@ -127,12 +130,12 @@ place place_of(const spi::resource_id& resource) {
   return found;
 }
 
-const std::string& observed_key(lane which) {
+const std::string& observed_key(partition which) {
   // Never destroyed: a client that is a static object may end after this would have.
   static const auto& keys = *[] {
-    auto* made = new std::array<std::string, lane_count>;
-    for (std::size_t i = 0; i < lane_count; ++i) {
-      (*made)[i] = lane_prefix(static_cast<lane>(i)) + "o";
+    auto* made = new std::array<std::string, partition_count>;
+    for (std::size_t i = 0; i < partition_count; ++i) {
+      (*made)[i] = partition_prefix(static_cast<partition>(i)) + "o";
     }
     return made;
   }();
@@ -141,12 +144,12 @@ const std::string& observed_key(lane which) {
 
 std::string born_key() { return "holdfast:born"; }
 
-std::string process_channel(lane which, std::string_view process) {
-  return lane_prefix(which) + "c:" + std::string(process);
+std::string process_channel(partition which, std::string_view process) {
+  return partition_prefix(which) + "c:" + std::string(process);
 }
 
-std::string event_channel(lane which) { return lane_prefix(which) + "e"; }
-std::string latch_channel(lane which) { return lane_prefix(which) + "l"; }
+std::string event_channel(partition which) { return partition_prefix(which) + "e"; }
+std::string latch_channel(partition which) { return partition_prefix(which) + "l"; }
 
 std::string state_pattern(const std::string& space, const std::string& prefix) {
   return "holdfast:{*}:s:" + encoded(space, prefix).substr(0, readable) + "*";
@@ -158,7 +161,8 @@ std::optional<parsed_state> parse_state(std::string_view key) noexcept {
   if (!key.starts_with(start)) return std::nullopt;
   key.remove_prefix(start.size());
   parsed_state parsed;
-  const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), parsed.lane);
+  const auto [end, problem] =
+      std::from_chars(key.data(), key.data() + key.size(), parsed.partition);
   if (problem != std::errc{}) return std::nullopt;
   key.remove_prefix(static_cast<std::size_t>(end - key.data()));
   if (!key.starts_with(middle)) return std::nullopt;

@@ -1,4 +1,5 @@
 // See the header.
+
 #include "stores/redis/listing.hpp"
 
 #include "stores/redis/client/server_error.hpp"
@@ -53,7 +54,7 @@ void listing::scanned(const result<reply>& answer) {
   if (answer->elements.size() < 2) return fail({errc::unavailable, "SCAN: unexpected reply"});
   for (const reply& key : answer->elements[1].elements) {
     const auto parsed = parse_state(key.words());
-    if (parsed && keys_[parsed->lane].insert(std::string(key.words())).second) ++found_;
+    if (parsed && keys_[parsed->partition].insert(std::string(key.words())).second) ++found_;
   }
   cursor_ = answer->elements[0].words();
   if (cursor_ == "0") nodes_.pop_back();
@@ -62,7 +63,7 @@ void listing::scanned(const result<reply>& answer) {
 }
 
 void listing::count() {
-  std::vector<std::pair<lane, std::vector<std::string>>> calls;
+  std::vector<std::pair<partition, std::vector<std::string>>> calls;
   for (auto& [which, keys] : keys_) {
     while (!keys.empty()) {
       auto& call = calls.emplace_back(which, std::vector<std::string>()).second;

@@ -1,5 +1,5 @@
 // Lists the resources that have holders or waiters: finds the keys of all on every node, some at a time since
-// most of them may be idle, and asks each lane how many hold and wait.
+// most of them may be idle, and asks each partition how many hold and wait.
 #pragma once
 
 #include "stores/redis/scripts.hpp"
@@ -19,7 +19,7 @@
 
 namespace holdfast::redis {
 
-// One listing under way; keeps itself until it is answered. It looks for some keys, then asks all lanes about them
+// One listing under way; keeps itself until it is answered. It looks for some keys, then asks all partitions about them
 // at the same time, then looks for more.
 class listing : public std::enable_shared_from_this<listing> {
  public:
@@ -36,7 +36,7 @@ class listing : public std::enable_shared_from_this<listing> {
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
           spi::resource_id what, const net::patience& until, spi::completion<summaries> done);
 
-  // Keys that are found before their lanes are asked.
+  // Keys that are found before their partitions are asked.
   static constexpr std::size_t keys_at_once = 20'000;
 
   void scan();
@@ -55,13 +55,13 @@ class listing : public std::enable_shared_from_this<listing> {
   spi::completion<summaries> done_;
   std::vector<std::shared_ptr<node>> nodes_;  // still to be scanned
   std::string cursor_ = "0";
-  std::map<lane, std::set<std::string>> keys_;
-  std::size_t found_ = 0;  // keys_ of all lanes
+  std::map<partition, std::set<std::string>> keys_;
+  std::size_t found_ = 0;  // keys_ of all partitions
 
   std::mutex mutex_;
-  std::size_t missing_ = 0;       // answers of lanes; guarded by mutex_
+  std::size_t missing_ = 0;       // answers of partitions; guarded by mutex_
   std::optional<error> failure_;  // guarded by mutex_
-  summaries list_;                // guarded by mutex_ while lanes are asked
+  summaries list_;                // guarded by mutex_ while partitions are asked
 };
 
 }  // namespace holdfast::redis

@@ -1,9 +1,12 @@
-// The verbs of claims. What people see and do is in native_overview.cpp.
+// The verbs of claims, what people see and do, and latches.
 #include "stores/redis/native_store.hpp"
 
-#include "stores/redis/native_ask.hpp"
-#include "stores/redis/renewing.hpp"
+#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/doctor.hpp"
+#include "stores/redis/listing.hpp"
+#include "stores/redis/server_times.hpp"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -22,6 +25,39 @@ spi::caps capabilities() {
 constexpr std::size_t renewals_at_once = 64;
 
 }  // namespace
+
+template <class Finish>
+void native_store::ask_for(const place& where, const script& what,
+                           std::span<const std::string_view> arguments, const char* verb,
+                           const net::patience& until, Finish finish) {
+  const std::array<std::string_view, 2> keys{where.state, observed_key(where.partition)};
+  const time_point sent = runtime_->now();
+  topology_->run(where.partition, what, keys, arguments, until,
+                 [self = shared_from_this(), verb, sent, at = where.partition,
+                  finish = std::move(finish)](result<reply> answer) mutable {
+                   if (!answer) return finish(tl::unexpected(std::move(answer.error())));
+                   if (answer->is_error()) {
+                     return finish(tl::unexpected(self->refused(*answer, verb, at)));
+                   }
+                   const auto found = answer_of(*answer);
+                   if (found && found->dated()) {
+                     self->times_.learn(sent, self->runtime_->now(), found->at);
+                   }
+                   finish(found);
+                 });
+}
+
+template <class T, class Read>
+void native_store::ask(const place& where, const script& what,
+                       std::span<const std::string_view> arguments, const char* verb,
+                       const net::patience& until, spi::completion<T> done, Read read) {
+  ask_for(
+      where, what, arguments, verb, until,
+      [done = std::move(done), read = std::move(read)](const result<script_answer>& found) mutable {
+        if (!found) return done(tl::unexpected(found.error()));
+        done(read(*found));
+      });
+}
 
 native_store::native_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
                            const settings& how)
@@ -43,11 +79,12 @@ void native_store::close() noexcept {
   topology_->close();
 }
 
-error native_store::refused(const reply& answer, const char* verb, lane at) const {
+error native_store::refused(const reply& answer, const char* verb, partition at) const {
   return to_error(answer, verb, topology_->where(at), {"~holdfast:*", "&holdfast:*"});
 }
 
-std::string native_store::why_not(const result<reply>& answer, const char* verb, lane at) const {
+std::string native_store::why_not(const result<reply>& answer, const char* verb,
+                                  partition at) const {
   if (!answer) return answer.error().detail;
   return answer->is_error() ? refused(*answer, verb, at).detail : "an answer of another version";
 }
@@ -58,7 +95,7 @@ void native_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   // Who queues must be reachable, or its turn would pass it by. Until then only tried, at the same
   // time: mostly it is free.
   const bool reachable =
-      board_->connect(where.lane, claim->id, std::move(wakeup)) || !claim->queued;
+      board_->connect(where.partition, claim->id, std::move(wakeup)) || !claim->queued;
   send_attempt(where, claim, reachable ? queueing::allowed : queueing::forbidden, context,
                std::move(done));
 }
@@ -70,7 +107,7 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
   ask_for(
       where, scripts_->attempt, std::span(arguments).first(where.written.empty() ? 1 : 2),
       "attempt", until,
-      [self = shared_from_this(), claim, how, until, at = where.lane,
+      [self = shared_from_this(), claim, how, until, at = where.partition,
        done = std::move(done)](const result<script_answer>& found) mutable {
         auto answer = found ? outcome_of(*found, *claim)
                             : result<spi::outcome>(tl::unexpected(found.error()));
@@ -89,7 +126,7 @@ void native_store::send_attempt(const place& where, const spi::claim_ptr& claim,
 
 void native_store::queue_when_open(const spi::claim_ptr& claim, const net::patience& until,
                                    spi::completion<spi::outcome> done) {
-  const lane where = lane_of(claim->resource);
+  const partition where = partition_of(claim->resource);
   board_->when_open(where, until.deadline,
                     [self = shared_from_this(), claim, where, until,
                      done = std::move(done)](const result<void>& open) mutable {
@@ -113,8 +150,8 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   const place where = place_of(claim->resource);
   const char* remember = claim->lock_delay > duration{0} ? "0" : "";
   // Where its only request is on its way still, but the claim is there, it has arrived.
-  if (context.unanswered) remember = board_->only_attempt(where.lane, claim->id) ? "2" : "1";
-  board_->disconnect(where.lane, claim->id);
+  if (context.unanswered) remember = board_->only_attempt(where.partition, claim->id) ? "2" : "1";
+  board_->disconnect(where.partition, claim->id);
   const std::string bytes = leaving_bytes(*claim, sender_);
   const std::array<std::string_view, 3> arguments{bytes, remember, where.written};
   const bool in_full = *remember != '\0' || !where.written.empty();
@@ -130,12 +167,12 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                          spi::completion<std::vector<spi::renewal>> done) {
   auto all = std::make_shared<renewing>(claims.size(), std::move(done));
-  std::array<std::vector<std::size_t>, lane_count> by_lane;
+  std::array<std::vector<std::size_t>, partition_count> by_partition;
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    by_lane[lane_of(claims[i]->resource)].push_back(i);
+    by_partition[partition_of(claims[i]->resource)].push_back(i);
   }
-  for (std::size_t which = 0; which < lane_count; ++which) {
-    const auto& all_here = by_lane[which];
+  for (std::size_t which = 0; which < partition_count; ++which) {
+    const auto& all_here = by_partition[which];
     for (std::size_t from = 0; from < all_here.size(); from += renewals_at_once) {
       const std::size_t count = std::min(renewals_at_once, all_here.size() - from);
       std::vector<std::size_t> part(all_here.begin() + static_cast<std::ptrdiff_t>(from),
@@ -143,7 +180,7 @@ void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
       std::vector<std::string> kept;
       kept.reserve(2 * count + 1);
       for (const std::size_t i : part) kept.push_back(place_of(claims[i]->resource).state);
-      kept.push_back(observed_key(static_cast<lane>(which)));
+      kept.push_back(observed_key(static_cast<partition>(which)));
       for (const std::size_t i : part) {
         kept.push_back(claim_bytes(*claims[i], sender_, queueing::allowed, std::nullopt));
       }
@@ -154,10 +191,10 @@ void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
       const std::span all_words(words);
       const time_point sent = runtime_->now();
       all->missing.fetch_add(1, std::memory_order_relaxed);
-      topology_->run(static_cast<lane>(which), scripts_->renew, all_words.first(count + 1),
+      topology_->run(static_cast<partition>(which), scripts_->renew, all_words.first(count + 1),
                      all_words.subspan(count + 1), context.deadline,
                      [self = shared_from_this(), all, part = std::move(part), ids = std::move(ids),
-                      here = static_cast<lane>(which), sent](const result<reply>& answer) {
+                      here = static_cast<partition>(which), sent](const result<reply>& answer) {
                        if (answer && !answer->elements.empty()) {
                          const auto at = to_server_time(answer->elements[0].integer);
                          self->times_.learn(sent, self->runtime_->now(), at);
@@ -189,6 +226,155 @@ void native_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
                       if (from.kind < 0) return tl::unexpected(refusal_of(from, claim.get()));
                       return granted_of(from, 2);
                     });
+}
+
+namespace {
+
+std::string_view text_of(const spi::claim_id& id) noexcept {
+  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
+}
+
+struct seen {
+  std::vector<stored_holder> holders;
+  std::vector<spi::waiting> waiters;
+  std::optional<duration> shut_for;
+};
+
+result<seen> seen_of(const script_answer& from) {
+  if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+  if (from.fields->size() < 5) return failure(errc::unavailable, "unexpected reply");
+  seen found;
+  for (const reply& each : (*from.fields)[2].elements) {
+    if (auto holder = holder_of(each.words(), from.at)) found.holders.push_back(*std::move(holder));
+  }
+  std::ranges::sort(found.holders, {}, [](const stored_holder& one) { return one.shown.fence; });
+  for (const reply& each : (*from.fields)[3].elements) {
+    if (auto waiter = waiter_of(each.words(), from.at)) found.waiters.push_back(*std::move(waiter));
+  }
+  found.shut_for = shut_of(from.number(4));
+  return found;
+}
+
+}  // namespace
+
+void native_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                           spi::completion<spi::resource_state> done) {
+  ask<spi::resource_state>(place_of(resource), scripts_->inspect, {}, "inspect", context,
+                           std::move(done),
+                           [](const script_answer& from) -> result<spi::resource_state> {
+                             auto found = seen_of(from);
+                             if (!found) return tl::unexpected(std::move(found.error()));
+                             spi::resource_state state;
+                             for (stored_holder& one : found->holders) {
+                               state.holders.push_back(std::move(one.shown));
+                             }
+                             state.waiters = std::move(found->waiters);
+                             state.shut_for = found->shut_for;
+                             return state;
+                           });
+}
+
+void native_store::list(const std::string& space, const std::string& prefix,
+                        const spi::op_context& context,
+                        spi::completion<std::vector<spi::resource_summary>> done) {
+  listing::start(topology_, scripts_, {space, prefix}, context, std::move(done));
+}
+
+// The server knows claims by their ids, people by a hash of them: one of them is looked up first.
+void native_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                          const std::string& claim, const spi::op_context& context,
+                          spi::completion<std::vector<spi::holder>> done) {
+  const place where = place_of(resource);
+  if (claim.empty()) return send_revoke(where, how, {}, context, std::move(done));
+  ask<std::vector<spi::claim_id>>(
+      where, scripts_->inspect, {}, "inspect", context,
+      [self = shared_from_this(), where, how, until = net::patience(context),
+       done = std::move(done)](result<std::vector<spi::claim_id>> those) mutable {
+        if (!those) return done(tl::unexpected(std::move(those.error())));
+        if (those->empty()) return done(std::vector<spi::holder>{});
+        self->send_revoke(where, how, *those, until, std::move(done));
+      },
+      [claim](const script_answer& from) -> result<std::vector<spi::claim_id>> {
+        const auto found = seen_of(from);
+        if (!found) return tl::unexpected(found.error());
+        std::vector<spi::claim_id> those;
+        for (const stored_holder& one : found->holders) {
+          if (one.shown.claim == claim) those.push_back(one.id);
+        }
+        return those;
+      });
+}
+
+void native_store::send_revoke(const place& where, spi::revocation how,
+                               const std::vector<spi::claim_id>& those, const net::patience& until,
+                               spi::completion<std::vector<spi::holder>> done) {
+  fields words{how == spi::revocation::force ? "1" : "0"};
+  for (const spi::claim_id& id : those) words.push_back(text_of(id));
+  ask<std::vector<spi::holder>>(where, scripts_->revoke, words, "revoke", until, std::move(done),
+                                [](const script_answer& from) -> result<std::vector<spi::holder>> {
+                                  if (from.kind < 0) {
+                                    return tl::unexpected(refusal_of(from, nullptr));
+                                  }
+                                  std::vector<spi::holder> taken;
+                                  for (std::size_t i = 2; i < from.fields->size(); ++i) {
+                                    auto one = holder_of(from.text(i), from.at);
+                                    if (one) taken.push_back(std::move(one->shown));
+                                  }
+                                  return taken;
+                                });
+}
+
+result<std::unique_ptr<spi::subscription>> native_store::observe(
+    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
+  if (closed_.load(std::memory_order_acquire)) return failure(errc::cancelled, "redis: closed");
+  return feed_->observe(resource, std::move(sink));
+}
+
+void native_store::send_latch(const spi::resource_id& resource, const script& what,
+                              const fields& arguments, const char* verb, const net::patience& until,
+                              spi::completion<spi::latch_state> done) {
+  ask<spi::latch_state>(place_of(resource), what, arguments, verb, until, std::move(done),
+                        [](const script_answer& from) -> result<spi::latch_state> {
+                          if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+                          spi::latch_state state;
+                          if (from.number(2) >= 0) {
+                            state.count = static_cast<std::uint32_t>(from.number(2));
+                          }
+                          return state;
+                        });
+}
+
+void native_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                                const spi::op_context& context,
+                                spi::completion<spi::latch_state> done) {
+  constexpr std::uint32_t max_count = 1'000'000;
+  constexpr duration default_life = std::chrono::hours(24);
+  if (change.count == 0 || change.count > max_count) {
+    return done(failure(errc::invalid, "a latch counts from 1 to " + std::to_string(max_count)));
+  }
+  const duration life = change.life > duration{0} ? change.life : default_life;
+  const std::string count = std::to_string(change.count);
+  const std::string micro = std::to_string(std::chrono::duration_cast<microseconds>(life).count());
+  const bool set = change.what == spi::latch_change::kind::set;
+  send_latch(resource, scripts_->latch,
+             {set ? "s" : "d", count, text_of(change.id), micro, place_of(resource).written},
+             set ? "latch set" : "latch down", context, std::move(done));
+}
+
+void native_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                              spi::completion<spi::latch_state> done) {
+  send_latch(resource, scripts_->latch_count, {}, "latch count", context, std::move(done));
+}
+
+result<std::unique_ptr<spi::subscription>> native_store::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  if (closed_.load(std::memory_order_acquire)) return failure(errc::cancelled, "redis: closed");
+  return feed_->watch_latch(resource, std::move(on_change));
+}
+
+void native_store::probe(const spi::op_context& context,
+                         spi::completion<std::vector<spi::check>> done) {
+  doctor::start(runtime_, topology_, {scripts_, &scripts_->version}, context, std::move(done));
 }
 
 }  // namespace holdfast::redis

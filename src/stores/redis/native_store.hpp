@@ -82,8 +82,9 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
   template <class T, class Read>
   void ask(const place& where, const script& what, std::span<const std::string_view> arguments,
            const char* verb, const net::patience& until, spi::completion<T> done, Read read);
-  [[nodiscard]] error refused(const reply& answer, const char* verb, lane at) const;
-  [[nodiscard]] std::string why_not(const result<reply>& answer, const char* verb, lane at) const;
+  [[nodiscard]] error refused(const reply& answer, const char* verb, partition at) const;
+  [[nodiscard]] std::string why_not(const result<reply>& answer, const char* verb,
+                                    partition at) const;
   void send_attempt(const place& where, const spi::claim_ptr& claim, queueing how,
                     const net::patience& until, spi::completion<spi::outcome> done);
   void queue_when_open(const spi::claim_ptr& claim, const net::patience& until,

@@ -1,9 +1,101 @@
-// See the header.
 #include "stores/redis/node.hpp"
 
+#include <algorithm>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace holdfast::redis {
+
+namespace {
+
+// The script's answer and the count of replicas, in whichever order they are completed.
+struct confirmation {
+  std::mutex mutex;
+  std::optional<result<reply>> answer;  // guarded by mutex
+  std::optional<result<reply>> count;   // guarded by mutex
+  spi::completion<reply> done;
+  std::string where;
+  std::uint32_t replicas = 0;
+
+  void take(std::optional<result<reply>>& place, result<reply> what) {
+    {
+      const std::lock_guard lock(mutex);
+      place = std::move(what);
+      if (!answer || !count) return;
+    }
+    finish();
+  }
+
+  void finish() {
+    if (!*answer || (*answer)->is_error()) return done(std::move(*answer));
+    if (!*count) return done(tl::unexpected(count->error()));
+    // SET's reply and WAIT's.
+    const auto& both = (*count)->elements;
+    const bool counted = both.size() == 2 && both[1].is(reply::type::integer);
+    if (counted && !both[0].is_error() && both[1].integer >= replicas) {
+      return done(std::move(*answer));
+    }
+    const std::string found = counted ? std::to_string(both[1].integer) : "none";
+    done(failure(errc::unavailable, where + ": confirmed by " + found + " of " +
+                                        std::to_string(replicas) +
+                                        " replicas (wait_replicas) in time"));
+  }
+};
+
+}  // namespace
+
+confirmer::confirmer(const net::network& net, const server_options& options,
+                     const connection::events& tell)
+    : reactor_(net.reactor),
+      where_("redis " + options.where.text()),
+      replicas_(options.wait_replicas) {
+  for (auto& each : connections_) each = connection::make(net, options, tell);
+}
+
+void confirmer::run(partition which, const script& what, command made, const net::patience& until,
+                    spi::completion<reply> done, bool asking) {
+  if (what.purpose() == script::gives::nothing) {
+    return connections_[which % connection_count]->run(what, std::move(made), until,
+                                                       std::move(done), asking);
+  }
+  confirm(which, what, std::make_shared<const command>(std::move(made)), until, std::move(done),
+          asking, pending::reload_limit);
+}
+
+// The connection does not repeat what the server does not know: the write and the WAIT would come before it.
+void confirmer::confirm(partition which, const script& what, std::shared_ptr<const command> made,
+                        const net::patience& until, spi::completion<reply> done, bool asking,
+                        int reloads) {
+  const std::shared_ptr<connection>& way = connections_[which % connection_count];
+  const auto both = std::make_shared<confirmation>();
+  both->done = [weak = weak_from_this(), which, &what, made, until, asking, reloads,
+                done = std::move(done)](result<reply> answer) mutable {
+    const auto self = weak.lock();
+    if (!answer || !is_unknown_script(*answer) || reloads == 0 || self == nullptr) {
+      return done(std::move(answer));
+    }
+    self->confirm(which, what, std::move(made), until, std::move(done), asking, reloads - 1);
+  };
+  both->where = where_;
+  both->replicas = replicas_;
+  // Answered before the deadline, or the connection would be given up and its answers with it.
+  const duration left = std::min((until.deadline - reactor_->now()) / 2, longest_wait);
+  const auto wait = std::max<std::int64_t>(
+      1, std::chrono::duration_cast<std::chrono::milliseconds>(left).count());
+  const std::string mark = partition_prefix(which) + "w";
+  command proof{"SET", mark, "", "PX", "1000"};
+  proof.then(command{"WAIT", std::to_string(replicas_), std::to_string(wait)});
+  way->run_once(
+      what, *made, until,
+      [both](result<reply> answer) { both->take(both->answer, std::move(answer)); }, asking);
+  way->send(proof, until,
+            [both](result<reply> answer) { both->take(both->count, std::move(answer)); });
+}
+
+void confirmer::close() noexcept {
+  for (const auto& each : connections_) each->close();
+}
 
 node::node(const net::network& net, const server_options& options, const connection::events& tell)
     : commands_(connection::make(net, options, tell)),
@@ -13,7 +105,7 @@ node::node(const net::network& net, const server_options& options, const connect
 
 node::~node() = default;
 
-void node::run(lane which, const script& what, command made, const net::patience& until,
+void node::run(partition which, const script& what, command made, const net::patience& until,
                spi::completion<reply> done, bool asking) {
   if (confirmer_ != nullptr) {
     return confirmer_->run(which, what, std::move(made), until, std::move(done), asking);

@@ -1,7 +1,9 @@
 // From a URL to a Redis store.
 #pragma once
 
+#include "net/backoff.hpp"
 #include "stores/redis/client/options.hpp"
+#include "stores/redis/topology.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -23,7 +25,7 @@ result<server_options> server_options_of(const spi::url& url, std::size_t host,
                                          const net::backoff_limits& pauses);
 
 // redis://[user[:password]@]host[:6379][/db] and rediss://, redis+sentinel:// and redis+cluster://
-// (topology/open_topology.hpp). Connects when it is first used. invalid:
+// (open_topology). Connects when it is first used. invalid:
 // what is wrong with the URL, or with a file that it names.
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
                                                const std::shared_ptr<spi::reactor>& reactor,
@@ -35,5 +37,11 @@ struct voting;
 result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
                                                const std::shared_ptr<spi::reactor>& reactor,
                                                const net::backoff_limits& pauses);
+
+// redis+sentinel://h1[:26379],h2,.../MASTER[/db] and redis+cluster://h1[:6379],h2,... Connects when
+// it is first used. invalid: what is wrong with the URL.
+result<std::shared_ptr<topology>> open_topology(const spi::url& url,
+                                                const std::shared_ptr<spi::reactor>& reactor,
+                                                const net::backoff_limits& pauses);
 
 }  // namespace holdfast::redis

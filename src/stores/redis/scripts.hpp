@@ -2,7 +2,7 @@
 // the two foreign dialects, from scripts/*.lua.
 #pragma once
 
-#include "stores/redis/client/script.hpp"
+#include "stores/redis/client/command.hpp"
 #include "stores/redis/client/subscriber.hpp"
 
 #include <memory>

@@ -1,4 +1,5 @@
 // See the header.
+
 #include "stores/redis/switchboard.hpp"
 
 #include "stores/redis/wire.hpp"
@@ -8,24 +9,24 @@
 
 namespace holdfast::redis {
 
-// One lane's listener; the switchboard may end first.
+// One partition's listener; the switchboard may end first.
 class switchboard::line final : public channel_listener {
  public:
-  line(std::weak_ptr<switchboard> of, lane which) : of_(std::move(of)), lane_(which) {}
+  line(std::weak_ptr<switchboard> of, partition which) : of_(std::move(of)), partition_(which) {}
 
   void confirmed() override {
-    if (const auto owner = of_.lock()) owner->confirmed(lane_);
+    if (const auto owner = of_.lock()) owner->confirmed(partition_);
   }
   void message(std::string_view payload) override {
-    if (const auto owner = of_.lock()) owner->message(lane_, payload);
+    if (const auto owner = of_.lock()) owner->message(partition_, payload);
   }
   void interrupted(const error& why) override {
-    if (const auto owner = of_.lock()) owner->interrupted(lane_, why);
+    if (const auto owner = of_.lock()) owner->interrupted(partition_, why);
   }
 
  private:
   const std::weak_ptr<switchboard> of_;
-  const lane lane_;
+  const partition partition_;
 };
 
 switchboard::switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
@@ -37,13 +38,13 @@ switchboard::switchboard(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<
 
 switchboard::~switchboard() = default;
 
-bool switchboard::connect(lane which, const spi::claim_id& id,
+bool switchboard::connect(partition which, const spi::claim_id& id,
                           std::shared_ptr<spi::wakeup> wakeup) {
   std::shared_ptr<line> listener;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
-    state& mine = lanes_[which];
+    state& mine = partitions_[which];
     claimant& its = mine.bells[id];
     its.wakeup = std::move(wakeup);
     ++its.attempts;
@@ -53,7 +54,7 @@ bool switchboard::connect(lane which, const spi::claim_id& id,
   }
   auto made = topology_->listen(which, process_channel(which, process_), listener);
   const std::lock_guard lock(mutex_);
-  state& mine = lanes_[which];
+  state& mine = partitions_[which];
   if (made) {
     mine.subscription = std::move(*made);
   } else {
@@ -63,39 +64,39 @@ bool switchboard::connect(lane which, const spi::claim_id& id,
   return mine.open;
 }
 
-void switchboard::disconnect(lane which, const spi::claim_id& id) noexcept {
+void switchboard::disconnect(partition which, const spi::claim_id& id) noexcept {
   std::shared_ptr<spi::wakeup> gone;  // ends under no lock
   const std::lock_guard lock(mutex_);
-  const auto found = lanes_[which].bells.find(id);
-  if (found == lanes_[which].bells.end()) return;
+  const auto found = partitions_[which].bells.find(id);
+  if (found == partitions_[which].bells.end()) return;
   gone = std::move(found->second.wakeup);
-  lanes_[which].bells.erase(found);
+  partitions_[which].bells.erase(found);
 }
 
-bool switchboard::only_attempt(lane which, const spi::claim_id& id) const {
+bool switchboard::only_attempt(partition which, const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = lanes_[which].bells.find(id);
-  return found != lanes_[which].bells.end() && found->second.attempts == 1;
+  const auto found = partitions_[which].bells.find(id);
+  return found != partitions_[which].bells.end() && found->second.attempts == 1;
 }
 
-void switchboard::attempt_lost(lane which, const spi::claim_id& id) noexcept {
+void switchboard::attempt_lost(partition which, const spi::claim_id& id) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = lanes_[which].bells.find(id);
-  if (found != lanes_[which].bells.end()) ++found->second.attempts;
+  const auto found = partitions_[which].bells.find(id);
+  if (found != partitions_[which].bells.end()) ++found->second.attempts;
 }
 
-void switchboard::claim_over(lane which, const spi::claim_id& id) noexcept {
+void switchboard::claim_over(partition which, const spi::claim_id& id) noexcept {
   if (only_attempt(which, id)) disconnect(which, id);
 }
 
-bool switchboard::connected(lane which, const spi::claim_id& id) const {
+bool switchboard::connected(partition which, const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
-  return lanes_[which].bells.contains(id);
+  return partitions_[which].bells.contains(id);
 }
 
-void switchboard::when_open(lane which, time_point deadline, spi::completion<void> done) {
+void switchboard::when_open(partition which, time_point deadline, spi::completion<void> done) {
   std::unique_lock lock(mutex_);
-  state& mine = lanes_[which];
+  state& mine = partitions_[which];
   result<void> answer;
   if (closed_) {
     answer = failure(errc::cancelled, "closed");
@@ -113,15 +114,15 @@ void switchboard::when_open(lane which, time_point deadline, spi::completion<voi
   done(std::move(answer));
 }
 
-void switchboard::expire(lane which, std::uint64_t number) {
+void switchboard::expire(partition which, std::uint64_t number) {
   std::unique_lock lock(mutex_);
-  auto& those = lanes_[which].waiting;
+  auto& those = partitions_[which].waiting;
   const auto found = std::ranges::find(those, number, &caller::number);
   if (found == those.end()) return;
   auto done = std::move(found->done);
   those.erase(found);
   const std::string why =
-      lanes_[which].refusal ? lanes_[which].refusal->detail : "no subscription in time";
+      partitions_[which].refusal ? partitions_[which].refusal->detail : "no subscription in time";
   lock.unlock();
   done(failure(errc::unavailable, topology_->where() + ", SUBSCRIBE: " + why));
 }
@@ -134,12 +135,12 @@ void switchboard::finish(std::vector<caller> those, spi::runtime& runtime,
   }
 }
 
-void switchboard::confirmed(lane which) {
+void switchboard::confirmed(partition which) {
   std::vector<std::shared_ptr<spi::wakeup>> bells;
   std::vector<caller> those;
   {
     const std::lock_guard lock(mutex_);
-    state& mine = lanes_[which];
+    state& mine = partitions_[which];
     if (closed_ || mine.open) return;
     mine.open = true;
     mine.refusal.reset();
@@ -154,11 +155,11 @@ void switchboard::confirmed(lane which) {
   for (const auto& bell : bells) bell->notify(std::nullopt);
 }
 
-void switchboard::interrupted(lane which, const error& why) {
+void switchboard::interrupted(partition which, const error& why) {
   std::vector<caller> those;
   {
     const std::lock_guard lock(mutex_);
-    state& mine = lanes_[which];
+    state& mine = partitions_[which];
     mine.open = false;
     mine.refusal = why;
     if (why == errc::denied) those = std::exchange(mine.waiting, {});
@@ -166,13 +167,13 @@ void switchboard::interrupted(lane which, const error& why) {
   finish(std::move(those), *runtime_, tl::unexpected(why));
 }
 
-void switchboard::message(lane which, std::string_view payload) {
+void switchboard::message(partition which, std::string_view payload) {
   for (const push& one : pushes_of(payload)) {
     std::shared_ptr<spi::wakeup> bell;
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
-      const auto& bells = lanes_[which].bells;
+      const auto& bells = partitions_[which].bells;
       const auto found = bells.find(one.claim);
       if (found == bells.end()) continue;
       bell = found->second.wakeup;
@@ -194,11 +195,11 @@ void switchboard::message(lane which, std::string_view payload) {
 }
 
 void switchboard::close() noexcept {
-  std::array<state, lane_count> ended;  // under no lock
+  std::array<state, partition_count> ended;  // under no lock
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
-    std::swap(ended, lanes_);
+    std::swap(ended, partitions_);
   }
   for (state& one : ended) {
     finish(std::move(one.waiting), *runtime_, failure(errc::cancelled, "closed"));

@@ -1,4 +1,4 @@
-// How the server reaches claims: one channel per lane in which this process has claims, and a bell
+// How the server reaches claims: one channel per partition in which this process has claims, and a bell
 // for each claim.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace holdfast::redis {
 
 // Thread-safe. Wake-ups are called under no lock.
 //
-// A lane's states:
+// A partition's states:
 //   unused      nobody asked for it
 //   asked       subscribed, not yet confirmed, or interrupted: grants may be missed
 //   open        confirmed: whoever queues is reached
@@ -39,24 +39,24 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   switchboard(const switchboard&) = delete;
   switchboard& operator=(const switchboard&) = delete;
 
-  // For an attempt: listens on the lane from now on, and rings this claim's bell. Is the lane open?
-  bool connect(lane which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
-  void disconnect(lane which, const spi::claim_id& id) noexcept;
+  // For an attempt: listens on the partition from now on, and rings this claim's bell. Is the partition open?
+  bool connect(partition which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
+  void disconnect(partition which, const spi::claim_id& id) noexcept;
 
   // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
   // No bell: no.
-  [[nodiscard]] bool only_attempt(lane which, const spi::claim_id& id) const;
+  [[nodiscard]] bool only_attempt(partition which, const spi::claim_id& id) const;
   // The server no longer has the claim, so that nobody will leave it. Where more than one attempt went out
   // the bell stays: another may be under way.
-  void claim_over(lane which, const spi::claim_id& id) noexcept;
+  void claim_over(partition which, const spi::claim_id& id) noexcept;
   // An attempt was not answered, and may be executed at any time.
-  void attempt_lost(lane which, const spi::claim_id& id) noexcept;
+  void attempt_lost(partition which, const spi::claim_id& id) noexcept;
 
-  [[nodiscard]] bool connected(lane which, const spi::claim_id& id) const;
-  // Once the lane is open: ok. denied, or unavailable at the deadline.
-  void when_open(lane which, time_point deadline, spi::completion<void> done);
+  [[nodiscard]] bool connected(partition which, const spi::claim_id& id) const;
+  // Once the partition is open: ok. denied, or unavailable at the deadline.
+  void when_open(partition which, time_point deadline, spi::completion<void> done);
 
-  // No bell rings afterwards; who waits for a lane is answered.
+  // No bell rings afterwards; who waits for a partition is answered.
   void close() noexcept;
 
  private:
@@ -80,10 +80,10 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
     std::vector<caller> waiting;
   };
 
-  void confirmed(lane which);
-  void interrupted(lane which, const error& why);
-  void message(lane which, std::string_view payload);
-  void expire(lane which, std::uint64_t number);
+  void confirmed(partition which);
+  void interrupted(partition which, const error& why);
+  void message(partition which, std::string_view payload);
+  void expire(partition which, std::uint64_t number);
   static void finish(std::vector<caller> those, spi::runtime& runtime, const result<void>& how);
 
   const std::shared_ptr<spi::runtime> runtime_;
@@ -93,7 +93,7 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
-  std::array<state, lane_count> lanes_;
+  std::array<state, partition_count> partitions_;
   std::uint64_t next_number_ = 1;
   bool closed_ = false;
 };

@@ -1,4 +1,4 @@
-// How the scripts and channels of a lane reach the server that has it. The store knows lanes only;
+// How the scripts and channels of a partition reach the server that has it. The store knows partitions only;
 // which node has one, and what to do when that changes, is decided behind this interface: a single
 // server has all, Sentinel finds the master, a cluster has them on several.
 #pragma once
@@ -24,52 +24,52 @@ class topology {
  public:
   virtual ~topology() = default;
 
-  // Sends the script to the lane's node. Errors about the topology itself (MOVED, ASK, READONLY)
-  // are dealt with here; others are replies. Scripts of one lane are executed in the order of the
+  // Sends the script to the partition's node. Errors about the topology itself (MOVED, ASK, READONLY)
+  // are dealt with here; others are replies. Scripts of one partition are executed in the order of the
   // calls, unless one was answered with unavailable.
-  virtual void run(lane which, const script& what, std::span<const std::string_view> keys,
+  virtual void run(partition which, const script& what, std::span<const std::string_view> keys,
                    std::span<const std::string_view> arguments, const net::patience& until,
                    spi::completion<reply> done) = 0;
-  // One command to the lane's node; its keys, if any, are the lane's.
-  virtual void send(lane which, const command& what, const net::patience& until,
+  // One command to the partition's node; its keys, if any, are the partition's.
+  virtual void send(partition which, const command& what, const net::patience& until,
                     spi::completion<reply> done) = 0;
-  // Listens at the lane's node, whichever that becomes: a change is an interruption and a new
+  // Listens at the partition's node, whichever that becomes: a change is an interruption and a new
   // confirmation.
   virtual result<std::unique_ptr<spi::subscription>> listen(
-      lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) = 0;
+      partition which, const std::string& channel, std::weak_ptr<channel_listener> listener) = 0;
 
   // Once nodes() are known. unavailable: not by the deadline.
   virtual void ready(const net::patience&, spi::completion<void> done) { done({}); }
 
   // What the channels are; fixed for the topology's life.
   [[nodiscard]] virtual channel_id::flavour flavour() const noexcept = 0;
-  // The nodes that have lanes now, each once: for listing, and for the doctor.
+  // The nodes that have partitions now, each once: for listing, and for the doctor.
   [[nodiscard]] virtual std::vector<std::shared_ptr<node>> nodes() = 0;
   // For messages: "redis db.example:6379".
   [[nodiscard]] virtual std::string where() const = 0;
-  // The same, with the node that has the lane now.
-  [[nodiscard]] virtual std::string where(lane) const { return where(); }
+  // The same, with the node that has the partition now.
+  [[nodiscard]] virtual std::string where(partition) const { return where(); }
 
   // Every command has been answered and no listener is called afterwards.
   virtual void close() noexcept = 0;
 };
 
-// All lanes on one server.
+// All partitions on one server.
 class single_server final : public topology {
  public:
   explicit single_server(std::shared_ptr<node> only) : node_(std::move(only)) {}
 
-  void run(lane which, const script& what, std::span<const std::string_view> keys,
+  void run(partition which, const script& what, std::span<const std::string_view> keys,
            std::span<const std::string_view> arguments, const net::patience& until,
            spi::completion<reply> done) override {
     node_->run(which, what, what.call(keys, arguments), until, std::move(done));
   }
-  void send(lane, const command& what, const net::patience& until,
+  void send(partition, const command& what, const net::patience& until,
             spi::completion<reply> done) override {
     node_->send(what, until, std::move(done));
   }
   result<std::unique_ptr<spi::subscription>> listen(
-      lane, const std::string& channel, std::weak_ptr<channel_listener> listener) override {
+      partition, const std::string& channel, std::weak_ptr<channel_listener> listener) override {
     return node_->listen({channel_id::flavour::classic, channel}, std::move(listener));
   }
   [[nodiscard]] channel_id::flavour flavour() const noexcept override {

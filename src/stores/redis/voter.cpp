@@ -1,7 +1,8 @@
+
 #include "stores/redis/voter.hpp"
 
 #include "stores/redis/client/server_error.hpp"
-#include "stores/redis/renewing.hpp"
+#include "stores/redis/server_times.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,8 +44,8 @@ voter::voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> se
 void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                     const spi::op_context& context, spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
-  board_->connect(where.lane, claim->id, std::move(wakeup));
-  const std::string mark = observed_key(where.lane);
+  board_->connect(where.partition, claim->id, std::move(wakeup));
+  const std::string mark = observed_key(where.partition);
   const std::string born = born_key();
   const std::string bytes =
       claim_bytes(*claim, sender_, queueing::forbidden, times_.latest(context.deadline));
@@ -52,7 +53,7 @@ void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
   const std::array<std::string_view, 3> keys{where.state, mark, born};
   const std::array<std::string_view, 5> words{bytes, where.written, wish, longest_, keeps_};
   const time_point sent = runtime_->now();
-  topology_->run(where.lane, scripts_->vote, keys, words, context,
+  topology_->run(where.partition, scripts_->vote, keys, words, context,
                  [self = shared_from_this(), claim, sent,
                   done = std::move(done)](result<reply> answer) mutable {
                    auto outcome = self->vote_of(*claim, sent, answer);
@@ -61,7 +62,7 @@ void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                    const bool granted = outcome && std::holds_alternative<spi::granted>(*outcome);
                    // It is not there, so nothing of it can be taken away.
                    if (!granted && !unknown) {
-                     self->board_->disconnect(lane_of(claim->resource), claim->id);
+                     self->board_->disconnect(partition_of(claim->resource), claim->id);
                    }
                    done(std::move(outcome));
                  });
@@ -105,7 +106,7 @@ void voter::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context
 
 void voter::raise_all(raised those, time_point deadline,
                       spi::completion<std::vector<spi::renewal>> done) {
-  const lane where = lane_of(those.front().first->resource);
+  const partition where = partition_of(those.front().first->resource);
   std::vector<std::string> kept;
   for (const auto& [claim, fence] : those) kept.push_back(place_of(claim->resource).state);
   kept.push_back(observed_key(where));
@@ -148,11 +149,11 @@ void voter::raise_all(raised those, time_point deadline,
 void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                   spi::completion<std::vector<spi::renewal>> done) {
   auto all = std::make_shared<renewing>(claims.size(), std::move(done));
-  std::map<lane, std::vector<std::size_t>> lanes;
+  std::map<partition, std::vector<std::size_t>> partitions;
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    lanes[lane_of(claims[i]->resource)].push_back(i);
+    partitions[partition_of(claims[i]->resource)].push_back(i);
   }
-  for (const auto& [where, here] : lanes) {
+  for (const auto& [where, here] : partitions) {
     for (std::size_t from = 0; from < here.size(); from += claims_at_once) {
       const std::size_t count = std::min(claims_at_once, here.size() - from);
       std::vector<std::size_t> part(here.begin() + static_cast<std::ptrdiff_t>(from),
@@ -175,7 +176,7 @@ void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& con
 
 void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
   // A renewal of nothing.
-  constexpr lane any{};
+  constexpr partition any{};
   const std::string mark = observed_key(any);
   const std::string born = born_key();
   const std::array<std::string_view, 2> keys{mark, born};

@@ -41,7 +41,7 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
 
   void leave(spi::claim_ptr claim, const spi::op_context& context,
              spi::completion<spi::departure> done) override {
-    board_->disconnect(lane_of(claim->resource), claim->id);
+    board_->disconnect(partition_of(claim->resource), claim->id);
     inner_->leave(std::move(claim), context, std::move(done));
   }
   void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
@@ -96,7 +96,7 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
 
   result<spi::outcome> vote_of(const spi::claim& claim, time_point sent,
                                const result<reply>& answer);
-  // Claims of one lane, each with a fence; one answer per claim, in order.
+  // Claims of one partition, each with a fence; one answer per claim, in order.
   void raise_all(raised those, time_point deadline,
                  spi::completion<std::vector<spi::renewal>> done);
 

@@ -1,7 +1,7 @@
 // See the header.
+
 #include "stores/redis/wire.hpp"
 
-#include "stores/redis/bytes.hpp"
 #include "stores/redis/layout.hpp"
 
 #include <algorithm>

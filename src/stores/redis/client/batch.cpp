@@ -1,6 +1,7 @@
+
 #include "stores/redis/client/batch.hpp"
 
-#include "stores/redis/client/script.hpp"
+#include "stores/redis/client/command.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,8 @@
 // See the header.
+
 #include "stores/redis/client/connection.hpp"
 
-#include "stores/redis/client/script.hpp"
+#include "stores/redis/client/command.hpp"
 
 #include <algorithm>
 #include <array>

@@ -10,7 +10,6 @@
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/link.hpp"
 #include "stores/redis/client/options.hpp"
-#include "stores/redis/client/pending.hpp"
 #include "stores/redis/client/reply.hpp"
 
 #include <holdfast/clock.hpp>

@@ -1,3 +1,4 @@
+
 #include "stores/redis/client/first_words.hpp"
 
 #include <utility>

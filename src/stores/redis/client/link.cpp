@@ -1,4 +1,5 @@
 // See the header.
+
 #include "stores/redis/client/link.hpp"
 
 #include <algorithm>

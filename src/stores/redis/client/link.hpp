@@ -9,7 +9,6 @@
 #include "stores/redis/client/greeting.hpp"
 #include "stores/redis/client/options.hpp"
 #include "stores/redis/client/reply.hpp"
-#include "stores/redis/client/reply_reader.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>

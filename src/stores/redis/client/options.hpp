@@ -5,7 +5,7 @@
 #include "net/target.hpp"
 #include "net/tls_context.hpp"
 #include "stores/redis/client/batch.hpp"
-#include "stores/redis/client/reader_limits.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/url.hpp>

@@ -1,9 +1,16 @@
 // What a Redis server answers: a value of RESP2.
 #pragma once
 
+#include <holdfast/result.hpp>
+
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace holdfast::redis {
@@ -31,5 +38,43 @@ struct reply {
 
   friend bool operator==(const reply&, const reply&) = default;
 };
+
+// How large a reply may be.
+struct reader_limits {
+  std::size_t elements = 1'000'000;                   // in one reply, all arrays together
+  std::size_t bytes = std::size_t{64} * 1024 * 1024;  // of one reply
+  std::size_t line = std::size_t{64} * 1024;          // of a status, an error, a length
+  std::size_t depth = 7;                              // of arrays in arrays
+};
+
+// Bytes into replies, by hiredis's parser with creators of our own that set limits: a server, or
+// who plays one, must not be able to exhaust our memory with an announcement.
+
+// Not thread-safe. How the bytes are cut into pieces makes no difference to what comes out.
+class reply_reader {
+ public:
+  explicit reply_reader(reader_limits limits = {});
+  ~reply_reader();
+  reply_reader(const reply_reader&) = delete;
+  reply_reader& operator=(const reply_reader&) = delete;
+
+  // Appends the replies that these bytes complete. unavailable: that is not RESP2, or beyond a
+  // limit; the replies before it were appended, and the reader answers the same from then on.
+  result<void> feed(std::string_view bytes, std::vector<reply>& into);
+
+ private:
+  struct parser;
+
+  std::unique_ptr<parser> parser_;
+};
+
+// A whole text as a number, or nothing.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) noexcept {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 }  // namespace holdfast::redis

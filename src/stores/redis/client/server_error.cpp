@@ -1,4 +1,5 @@
 // See the header.
+
 #include "stores/redis/client/server_error.hpp"
 
 #include <algorithm>

@@ -1,20 +1,49 @@
-// The nodes of a cluster, each with the lanes whose slots it serves.
+// The nodes of a cluster, each with the partitions whose slots it serves.
 #pragma once
 
-#include "stores/redis/topology/cluster_map.hpp"
+#include "net/target.hpp"
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/reply.hpp"
+#include "stores/redis/layout.hpp"
 #include "stores/redis/topology/moving_topology.hpp"
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace holdfast::redis {
 
+// Which node has which slot, as the nodes of a cluster tell it; read without I/O.
+inline constexpr std::uint16_t slot_count = 16'384;
+
+// CRC16 (XMODEM) of a hash tag.
+std::uint16_t slot_of(std::string_view tag) noexcept;
+// Of all keys and channels of the partition.
+std::uint16_t slot_of_partition(partition which);
+
+struct cluster_map {
+  std::int64_t epoch = 0;  // grows with each failover and each slot that was moved
+  std::array<std::optional<net::target>, partition_count> masters;  // none: nobody serves the slot
+};
+
+// Two questions in one burst: CLUSTER INFO, CLUSTER SLOTS.
+command cluster_question();
+// The answer to both. `asked`: the host that answered, which is meant where none is named.
+// None: no map (an error reply, or a strange one).
+std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked);
+
+// From "MOVED 3999 127.0.0.1:6381" or "ASK ...".
+std::optional<net::target> redirection(std::string_view text, const std::string& asked);
+
 // Thread-safe. A few nodes at a time are asked for the map of slots: when first needed, when one
-// answers MOVED, when a connection or a sharded channel ends, and while a lane's node is not
+// answers MOVED, when a connection or a sharded channel ends, and while a partition's node is not
 // reached, again and again.
 //
 // What must hold:
-//  1. MOVED is believed at once, for its lane; the map follows.
+//  1. MOVED is believed at once, for its partition; the map follows.
 //  2. A map of an older epoch is taken only if nobody who was asked in that round tells a newer one.
 //  3. While a slot is being moved its scripts are refused (TRYAGAIN) by both nodes, since some of a
 //     lock's keys may be here and some there; they wait until it has moved. Single commands follow
@@ -44,7 +73,7 @@ class cluster_topology final : public moving_topology {
   }
 
  protected:
-  verdict judge(const errand& which, const reply& refusal) override;
+  verdict judge(const routed_command& which, const reply& refusal) override;
   void look_around() override;
   void node_opened(const std::string& where) override;
   void node_ended(const std::string& where) override;

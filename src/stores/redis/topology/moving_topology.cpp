@@ -1,10 +1,118 @@
-// Homes and listeners. The way of a command is in moving_errands.cpp.
 #include "stores/redis/topology/moving_topology.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace holdfast::redis {
+
+// What one node says; the migrating_subscription may end, or be elsewhere, first.
+class migrating_subscription::relay final : public channel_listener {
+ public:
+  relay(std::weak_ptr<migrating_subscription> of, std::uint64_t token)
+      : of_(std::move(of)), token_(token) {}
+
+  void confirmed() override { pass({event::kind::confirmed, {}, {}}); }
+  void message(std::string_view payload) override {
+    pass({event::kind::message, std::string(payload), {}});
+  }
+  void interrupted(const error& why) override { pass({event::kind::interrupted, {}, why}); }
+
+ private:
+  void pass(event what) {
+    if (const auto owner = of_.lock()) owner->take(token_, std::move(what));
+  }
+
+  const std::weak_ptr<migrating_subscription> of_;
+  const std::uint64_t token_;
+};
+
+migrating_subscription::migrating_subscription(channel_id channel,
+                                               std::weak_ptr<channel_listener> listener,
+                                               std::function<void()> troubled)
+    : listener_(std::move(listener)),
+      troubled_(std::move(troubled)),
+      channel_(std::move(channel)) {}
+
+migrating_subscription::~migrating_subscription() = default;
+
+void migrating_subscription::go(const std::shared_ptr<node>& to, std::uint64_t version) {
+  mutex_lock lock(mutex_);
+  if (ended_ || version <= version_) return;
+  version_ = version;
+  node_ = to;
+  listen_there(lock);
+}
+
+// Called with the mutex held, which it releases.
+void migrating_subscription::listen_there(mutex_lock& lock) {
+  const std::uint64_t token = ++token_;
+  if (token > 1) {
+    events_.push_back(
+        {event::kind::interrupted, {}, {errc::unavailable, "the partition moved to another node"}});
+  }
+  const auto mine = std::make_shared<relay>(weak_from_this(), token);
+  relay_ = mine;
+  std::unique_ptr<spi::subscription> left = std::move(subscription_);
+  const std::shared_ptr<node> to = node_;
+  const channel_id channel = channel_;
+  lock.unlock();
+  left.reset();
+  auto made = to->listen(channel, mine);
+  lock.lock();
+  if (token == token_) {
+    if (made) {
+      subscription_ = *std::move(made);
+    } else {
+      events_.push_back({event::kind::interrupted, {}, made.error()});
+    }
+  }
+  deliver(lock);
+  lock.unlock();
+}
+
+void migrating_subscription::take(std::uint64_t token, event what) {
+  mutex_lock lock(mutex_);
+  if (ended_ || token != token_) return;
+  const bool trouble = what.what == event::kind::interrupted;
+  if (trouble && what.why == errc::unsupported && channel_.kind == channel_id::flavour::sharded) {
+    channel_.kind = channel_id::flavour::classic;
+    return listen_there(lock);
+  }
+  if (what.what == event::kind::message && events_.size() >= event_limit) return;
+  events_.push_back(std::move(what));
+  deliver(lock);
+  lock.unlock();
+  if (trouble) troubled_();
+}
+
+// Called with the mutex held, and returns so. Who finds another at it leaves the events to that one.
+void migrating_subscription::deliver(mutex_lock& lock) {
+  if (std::exchange(delivering_, true)) return;
+  while (!events_.empty() && !ended_) {
+    const event next = std::move(events_.front());
+    events_.pop_front();
+    lock.unlock();
+    if (const auto whom = listener_.lock()) {
+      if (next.what == event::kind::confirmed) whom->confirmed();
+      if (next.what == event::kind::message) whom->message(next.payload);
+      if (next.what == event::kind::interrupted) whom->interrupted(next.why);
+    }
+    lock.lock();
+  }
+  delivering_ = false;
+}
+
+void migrating_subscription::end() noexcept {
+  std::unique_ptr<spi::subscription> left;
+  std::shared_ptr<node> from;
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  ++token_;
+  left = std::move(subscription_);
+  from = std::move(node_);
+}
+
+// Homes and listeners. The way of a command is in routed_commands.cpp.
 
 // One listener's place; the topology may end first.
 class moving_topology::ticket final : public spi::subscription {
@@ -40,20 +148,20 @@ std::shared_ptr<node> moving_topology::make_node(const net::target& where) {
 }
 
 result<std::unique_ptr<spi::subscription>> moving_topology::listen(
-    lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) {
+    partition which, const std::string& channel, std::weak_ptr<channel_listener> listener) {
   if (guard_.forked()) return failure(errc::cancelled, "forked from the client's process");
-  const auto made = std::make_shared<roamer>(channel_id{flavour_, channel}, std::move(listener),
-                                             [weak = weak_from_this()] {
-                                               if (const auto self = weak.lock()) {
-                                                 self->look_around();
-                                               }
-                                             });
+  const auto made = std::make_shared<migrating_subscription>(
+      channel_id{flavour_, channel}, std::move(listener), [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) {
+          self->look_around();
+        }
+      });
   mutex_lock lock(mutex_);
   if (closed_) return failure(errc::cancelled, "closed");
   const std::uint64_t id = ++numbers_;
   listeners_[id] = {which, made};
-  const std::shared_ptr<node> home = lanes_[which].home;
-  const std::uint64_t version = lanes_[which].version;
+  const std::shared_ptr<node> home = partitions_[which].home;
+  const std::uint64_t version = partitions_[which].version;
   lock.unlock();
   if (home != nullptr) {
     made->go(home, version);
@@ -65,7 +173,7 @@ result<std::unique_ptr<spi::subscription>> moving_topology::listen(
 
 void moving_topology::forget(std::uint64_t listener) noexcept {
   if (guard_.forked()) return;
-  std::shared_ptr<roamer> gone;
+  std::shared_ptr<migrating_subscription> gone;
   {
     const std::lock_guard lock(mutex_);
     const auto found = listeners_.find(listener);
@@ -76,7 +184,7 @@ void moving_topology::forget(std::uint64_t listener) noexcept {
   gone->end();
 }
 
-void moving_topology::settle(lane which, const std::shared_ptr<node>& where) {
+void moving_topology::settle(partition which, const std::shared_ptr<node>& where) {
   homes all;
   all[which] = where;
   settle(all);
@@ -84,47 +192,47 @@ void moving_topology::settle(lane which, const std::shared_ptr<node>& where) {
 
 void moving_topology::settle(const homes& where) {
   struct move {
-    std::shared_ptr<roamer> who;
+    std::shared_ptr<migrating_subscription> who;
     std::shared_ptr<node> to;
     std::uint64_t version;
   };
   std::vector<move> moves;
-  std::vector<lane> changed;
+  std::vector<partition> changed;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     const time_point now = net_.reactor->now();
-    for (std::size_t i = 0; i < lane_count; ++i) {
-      lane_state& mine = lanes_[i];
+    for (std::size_t i = 0; i < partition_count; ++i) {
+      partition_state& mine = partitions_[i];
       if (where[i] == nullptr || where[i] == mine.home) continue;
       mine.home = where[i];
       ++mine.version;
       mine.again_at = now;
-      changed.push_back(static_cast<lane>(i));
+      changed.push_back(static_cast<partition>(i));
     }
     if (changed.empty()) return;
     for (const auto& [id, each] : listeners_) {
       if (!std::ranges::binary_search(changed, each.where)) continue;
-      const lane_state& mine = lanes_[each.where];
+      const partition_state& mine = partitions_[each.where];
       moves.push_back({each.who, mine.home, mine.version});
     }
   }
   for (const move& each : moves) each.who->go(each.to, each.version);
-  for (const lane each : changed) drain(each);
+  for (const partition each : changed) drain(each);
 }
 
 moving_topology::homes moving_topology::current() const {
   const std::lock_guard lock(mutex_);
   homes all;
-  for (std::size_t i = 0; i < lane_count; ++i) all[i] = lanes_[i].home;
+  for (std::size_t i = 0; i < partition_count; ++i) all[i] = partitions_[i].home;
   return all;
 }
 
-std::string moving_topology::where(lane which) const {
+std::string moving_topology::where(partition which) const {
   std::shared_ptr<node> home;
   {
     const std::lock_guard lock(mutex_);
-    home = lanes_[which].home;
+    home = partitions_[which].home;
   }
   return home == nullptr ? where() : where() + " (" + home->options().where.text() + ")";
 }
@@ -158,15 +266,15 @@ void moving_topology::ready(const net::patience& until, spi::completion<void> do
 void moving_topology::close() noexcept {
   if (guard_.forked()) return;
   std::map<std::uint64_t, listening> listeners;
-  std::vector<errand> stalled;
+  std::vector<routed_command> stalled;
   homes left;
   mutex_lock lock(mutex_);
   if (std::exchange(closed_, true)) return;
   listeners.swap(listeners_);
-  for (std::size_t i = 0; i < lane_count; ++i) {
-    std::ranges::move(lanes_[i].stalled, std::back_inserter(stalled));
-    lanes_[i].stalled.clear();
-    left[i] = std::move(lanes_[i].home);
+  for (std::size_t i = 0; i < partition_count; ++i) {
+    std::ranges::move(partitions_[i].stalled, std::back_inserter(stalled));
+    partitions_[i].stalled.clear();
+    left[i] = std::move(partitions_[i].home);
   }
   stalled_ = 0;
   const auto timer = timer_;
@@ -177,7 +285,7 @@ void moving_topology::close() noexcept {
   for (const auto& each : left) {
     if (each != nullptr) each->close();
   }
-  for (errand& each : stalled) each.done(failure(errc::unavailable, "closed"));
+  for (routed_command& each : stalled) each.done(failure(errc::unavailable, "closed"));
 }
 
 }  // namespace holdfast::redis

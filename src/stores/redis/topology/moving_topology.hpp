@@ -1,17 +1,26 @@
-// What Sentinel and Cluster have in common: lanes that have a home among several nodes, and change
+// What Sentinel and Cluster have in common: partitions that have a home among several nodes, and change
 // it. Commands wait for a home that is not known and follow one that changed; listeners follow too.
 #pragma once
 
 #include "net/connector.hpp"
+#include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/reply.hpp"
+#include "stores/redis/client/subscriber.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/node.hpp"
 #include "stores/redis/topology.hpp"
-#include "stores/redis/topology/errand.hpp"
-#include "stores/redis/topology/roamer.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,10 +29,81 @@
 
 namespace holdfast::redis {
 
+// One command on its way to the node that has its partition, wherever that is when it arrives.
+struct routed_command {
+  command what;
+  const script* runs = nullptr;  // or null: a plain command
+  partition where = 0;
+  std::uint64_t number = 0;  // in the order of the calls
+  net::patience until{};
+  spi::completion<reply> done;
+  std::uint32_t tries = 0;
+  bool asking = false;  // sent this one time to another node, behind ASKING
+  std::string from;     // the host that was asked last: MOVED may leave it out
+  std::string refusal;  // what it was last answered with
+};
+
+// A listener of a partition's channel that follows the partition from node to node.
+
+// Thread-safe. The listener is called under no lock, one call at a time, in the order of the events.
+//
+// What must hold:
+//  1. What the node that was left says is not passed on: a grant of a former master is none.
+//  2. Between two nodes the listener hears interrupted(), then confirmed() of the new one.
+//  3. A server that has no sharded channels (before 7) is asked for a classic one instead; the
+//     scripts decide by the same version.
+class migrating_subscription final : public std::enable_shared_from_this<migrating_subscription> {
+ public:
+  // Events that wait for the listener; beyond, messages are dropped: whoever waits asks again.
+  static constexpr std::size_t event_limit = 100'000;
+
+  // `troubled`: told when the node does not, or not any more, serve the channel.
+  migrating_subscription(channel_id channel, std::weak_ptr<channel_listener> listener,
+                         std::function<void()> troubled);
+  ~migrating_subscription();
+  migrating_subscription(const migrating_subscription&) = delete;
+  migrating_subscription& operator=(const migrating_subscription&) = delete;
+
+  // Listens there from now on. `version` grows with every move; an older one is ignored.
+  void go(const std::shared_ptr<node>& to, std::uint64_t version);
+  // A call that has begun goes on.
+  void end() noexcept;
+
+ private:
+  class relay;
+  struct event {
+    enum class kind : std::uint8_t { confirmed, message, interrupted };
+
+    kind what = kind::confirmed;
+    std::string payload;
+    error why;
+  };
+  using mutex_lock = std::unique_lock<std::mutex>;
+
+  void listen_there(mutex_lock& lock);
+  void take(std::uint64_t token, event what);
+  void deliver(mutex_lock& lock);
+
+  const std::weak_ptr<channel_listener> listener_;
+  const std::function<void()> troubled_;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  channel_id channel_;
+  std::shared_ptr<node> node_;
+  std::uint64_t version_ = 0;
+  std::uint64_t token_ = 0;  // of the relay that is listened to
+  std::shared_ptr<relay> relay_;
+  std::unique_ptr<spi::subscription> subscription_;
+  std::deque<event> events_;
+  bool delivering_ = false;
+  bool ended_ = false;
+};
+
 // Thread-safe.
 //
 // What must hold:
-//  1. Commands of a lane are executed in the order of their calls. Who has to try again is put back
+//  1. Commands of a partition are executed in the order of their calls. Who has to try again is put back
 //     in its place; if one behind it was executed meanwhile, it is answered with unavailable.
 //  2. A command is sent again only after an answer that says that it was not executed.
 //  3. No lock is held while a node, a listener or a completion is called.
@@ -34,27 +114,28 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   static constexpr duration shortest_pause = std::chrono::milliseconds(10);
   static constexpr duration longest_pause = std::chrono::milliseconds(200);
 
-  void run(lane which, const script& what, std::span<const std::string_view> keys,
+  void run(partition which, const script& what, std::span<const std::string_view> keys,
            std::span<const std::string_view> arguments, const net::patience& until,
            spi::completion<reply> done) override;
-  void send(lane which, const command& what, const net::patience& until,
+  void send(partition which, const command& what, const net::patience& until,
             spi::completion<reply> done) override;
   result<std::unique_ptr<spi::subscription>> listen(
-      lane which, const std::string& channel, std::weak_ptr<channel_listener> listener) override;
+      partition which, const std::string& channel,
+      std::weak_ptr<channel_listener> listener) override;
   void ready(const net::patience& until, spi::completion<void> done) override;
   [[nodiscard]] channel_id::flavour flavour() const noexcept override { return flavour_; }
   [[nodiscard]] std::vector<std::shared_ptr<node>> nodes() override;
   using topology::where;
-  [[nodiscard]] std::string where(lane which) const override;
+  [[nodiscard]] std::string where(partition which) const override;
   void close() noexcept override;
 
  protected:
-  using homes = std::array<std::shared_ptr<node>, lane_count>;
+  using homes = std::array<std::shared_ptr<node>, partition_count>;
   struct verdict {
     enum class what : std::uint8_t {
       answer,     // it is the caller's
-      again,      // at the lane's home, at once
-      later,      // at the lane's home, after a pause
+      again,      // at the partition's home, at once
+      later,      // at the partition's home, after a pause
       elsewhere,  // this one time at another node
     };
 
@@ -66,8 +147,8 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   moving_topology(net::network net, server_options common, channel_id::flavour how);
 
   // Called under no lock. What an error reply means here; with MOVED the home is settled first.
-  virtual verdict judge(const errand& which, const reply& refusal) = 0;
-  // Find out where lanes live: a home is missing, or seems to be wrong. Does not block.
+  virtual verdict judge(const routed_command& which, const reply& refusal) = 0;
+  // Find out where partitions live: a home is missing, or seems to be wrong. Does not block.
   virtual void look_around() = 0;
   // Of a node that make_node() made.
   virtual void node_opened(const std::string& where) = 0;
@@ -78,7 +159,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   [[nodiscard]] std::shared_ptr<node> make_node(const net::target& where);
   // Null: as it was.
   void settle(const homes& where);
-  void settle(lane which, const std::shared_ptr<node>& where);
+  void settle(partition which, const std::shared_ptr<node>& where);
   // Whoever waits for a home is answered with it; where it is unavailable: those who take that for an
   // answer (patience).
   void refuse_stalled(const error& why);
@@ -92,30 +173,30 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
 
  private:
   class ticket;
-  struct lane_state {
+  struct partition_state {
     std::shared_ptr<node> home;
-    std::uint64_t version = 0;   // of the home
-    std::uint64_t executed = 0;  // the highest number that was
-    std::deque<errand> stalled;  // by number
-    bool draining = false;       // somebody sends them now
-    time_point again_at{};       // not before
-    duration pause{};            // the last one
+    std::uint64_t version = 0;           // of the home
+    std::uint64_t executed = 0;          // the highest number that was
+    std::deque<routed_command> stalled;  // by number
+    bool draining = false;               // somebody sends them now
+    time_point again_at{};               // not before
+    duration pause{};                    // the last one
   };
   struct listening {
-    lane where = 0;
-    std::shared_ptr<roamer> who;
+    partition where = 0;
+    std::shared_ptr<migrating_subscription> who;
   };
   using mutex_lock = std::unique_lock<std::mutex>;
 
-  void dispatch(errand which);
-  void transmit(const std::shared_ptr<node>& to, errand which);
-  void answered(errand which, result<reply> answer);
-  void executed(const errand& which);
-  void again(errand which, const verdict& how);
-  void stall(lane_state& mine, errand which);
+  void dispatch(routed_command which);
+  void transmit(const std::shared_ptr<node>& to, routed_command which);
+  void answered(routed_command which, result<reply> answer);
+  void executed(const routed_command& which);
+  void again(routed_command which, const verdict& how);
+  void stall(partition_state& mine, routed_command which);
   void arm(time_point at);
   void tick();
-  void drain(lane which);
+  void drain(partition which);
   void forget(std::uint64_t listener) noexcept;
 
   const runtime::fork_guard guard_;
@@ -125,7 +206,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
-  std::array<lane_state, lane_count> lanes_;
+  std::array<partition_state, partition_count> partitions_;
   std::map<std::uint64_t, listening> listeners_;
   std::uint64_t numbers_ = 0;
   std::size_t stalled_ = 0;

@@ -1,12 +1,34 @@
 // The master that sentinels name, and the next one after a failover.
 #pragma once
 
+#include "net/target.hpp"
+#include "stores/redis/client/command.hpp"
+#include "stores/redis/client/reply.hpp"
 #include "stores/redis/topology/moving_topology.hpp"
-#include "stores/redis/topology/sentinel_answer.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace holdfast::redis {
+
+// What a sentinel says of a master, read without I/O.
+struct sentinel_answer {
+  enum class kind : std::uint8_t { found, no_such_name, refused };
+
+  kind what = kind::refused;
+  net::target master;
+  std::int64_t epoch = 0;  // of the configuration: grows with each failover, the same on all
+  std::string refusal;
+};
+
+// Two questions in one burst: the address as it is in a failover too, and the epoch.
+command sentinel_question(std::string_view name);
+// The answer to both.
+sentinel_answer read_sentinel(const reply& answer);
+// "+switch-master": is it of this master?
+bool switches(std::string_view payload, std::string_view name) noexcept;
 
 // Thread-safe. All sentinels are asked at once, in rounds: when first needed, when one of them
 // announces a new master, when the master's connection ends or it says that it is a replica, and
@@ -42,7 +64,7 @@ class sentinel_topology final : public moving_topology {
   }
 
  protected:
-  verdict judge(const errand& which, const reply& refusal) override;
+  verdict judge(const routed_command& which, const reply& refusal) override;
   void look_around() override;
   void node_opened(const std::string& where) override;
   void node_ended(const std::string& where) override;

@@ -1,4 +1,4 @@
-// The way of a command: to its lane's home, or back into its place until there is one.
+// The way of a command: to its partition's home, or back into its place until there is one.
 #include "stores/redis/topology/moving_topology.hpp"
 
 #include <algorithm>
@@ -7,18 +7,19 @@
 
 namespace holdfast::redis {
 
-void moving_topology::run(lane which, const script& what, std::span<const std::string_view> keys,
+void moving_topology::run(partition which, const script& what,
+                          std::span<const std::string_view> keys,
                           std::span<const std::string_view> arguments, const net::patience& until,
                           spi::completion<reply> done) {
   dispatch({what.call(keys, arguments), &what, which, 0, until, std::move(done), 0, false, {}, {}});
 }
 
-void moving_topology::send(lane which, const command& what, const net::patience& until,
+void moving_topology::send(partition which, const command& what, const net::patience& until,
                            spi::completion<reply> done) {
   dispatch({what, nullptr, which, 0, until, std::move(done), 0, false, {}, {}});
 }
 
-void moving_topology::dispatch(errand which) {
+void moving_topology::dispatch(routed_command which) {
   if (guard_.forked()) {
     return which.done(failure(errc::cancelled, "forked from the client's process"));
   }
@@ -27,7 +28,7 @@ void moving_topology::dispatch(errand which) {
     lock.unlock();
     return which.done(failure(errc::cancelled, "closed"));
   }
-  lane_state& mine = lanes_[which.where];
+  partition_state& mine = partitions_[which.where];
   which.number = ++numbers_;
   if (mine.home != nullptr && !mine.draining && mine.stalled.empty()) {
     const std::shared_ptr<node> to = mine.home;
@@ -47,9 +48,9 @@ void moving_topology::dispatch(errand which) {
   if (homeless) look_around();
 }
 
-void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
-  auto kept = std::make_unique<errand>(std::move(which));
-  errand& out = *kept;
+void moving_topology::transmit(const std::shared_ptr<node>& to, routed_command which) {
+  auto kept = std::make_unique<routed_command>(std::move(which));
+  routed_command& out = *kept;
   out.from = to->options().where.host;
   auto done = [weak = weak_from_this(), kept = std::move(kept)](result<reply> answer) mutable {
     if (const auto self = weak.lock()) return self->answered(std::move(*kept), std::move(answer));
@@ -61,7 +62,7 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, errand which) {
   to->send(out.what, out.until, std::move(done), out.asking);
 }
 
-void moving_topology::answered(errand which, result<reply> answer) {
+void moving_topology::answered(routed_command which, result<reply> answer) {
   if (!answer) {
     // Those that named this server did answer: its failure is an outage to sit out, as a failover is, not
     // an engine that was never there.
@@ -79,12 +80,12 @@ void moving_topology::answered(errand which, result<reply> answer) {
 }
 
 // Whoever was to come before it, and has not, must not come after it.
-void moving_topology::executed(const errand& which) {
+void moving_topology::executed(const routed_command& which) {
   if (which.runs == nullptr) return;  // plain commands have no order to keep
-  std::vector<errand> overtaken;
+  std::vector<routed_command> overtaken;
   {
     const std::lock_guard lock(mutex_);
-    lane_state& mine = lanes_[which.where];
+    partition_state& mine = partitions_[which.where];
     mine.executed = std::max(mine.executed, which.number);
     mine.pause = {};
     while (!mine.stalled.empty() && mine.stalled.front().number < which.number) {
@@ -93,14 +94,14 @@ void moving_topology::executed(const errand& which) {
       --stalled_;
     }
   }
-  for (errand& each : overtaken) {
+  for (routed_command& each : overtaken) {
     each.done(failure(errc::unavailable, where() + ": " + each.refusal));
   }
 }
 
-void moving_topology::again(errand which, const verdict& how) {
+void moving_topology::again(routed_command which, const verdict& how) {
   mutex_lock lock(mutex_);
-  lane_state& mine = lanes_[which.where];
+  partition_state& mine = partitions_[which.where];
   const time_point now = net_.reactor->now();
   if (closed_ || which.number < mine.executed || which.until.deadline <= now) {
     lock.unlock();
@@ -117,17 +118,18 @@ void moving_topology::again(errand which, const verdict& how) {
     mine.pause = std::clamp(mine.pause * 2, shortest_pause, longest_pause);
     mine.again_at = now + mine.pause;
   }
-  const lane where = which.where;
+  const partition where = which.where;
   stall(mine, std::move(which));
   lock.unlock();
   if (!later) drain(where);
 }
 
 // In its place. Called with the mutex held.
-void moving_topology::stall(lane_state& mine, errand which) {
+void moving_topology::stall(partition_state& mine, routed_command which) {
   arm(mine.home != nullptr ? std::min(which.until.deadline, mine.again_at)
                            : which.until.first_end());
-  const auto place = std::ranges::upper_bound(mine.stalled, which.number, {}, &errand::number);
+  const auto place =
+      std::ranges::upper_bound(mine.stalled, which.number, {}, &routed_command::number);
   mine.stalled.insert(place, std::move(which));
   ++stalled_;
 }
@@ -143,8 +145,8 @@ void moving_topology::arm(time_point at) {
 }
 
 void moving_topology::tick() {
-  std::vector<errand> expired;
-  std::vector<lane> due;
+  std::vector<routed_command> expired;
+  std::vector<partition> due;
   std::string trouble;
   {
     const std::lock_guard lock(mutex_);
@@ -153,20 +155,20 @@ void moving_topology::tick() {
     trouble = trouble_;
     const time_point now = net_.reactor->now();
     time_point next = time_point::max();
-    for (std::size_t i = 0; i < lane_count; ++i) {
-      lane_state& mine = lanes_[i];
-      const auto end_of = [&mine](const errand& each) {
+    for (std::size_t i = 0; i < partition_count; ++i) {
+      partition_state& mine = partitions_[i];
+      const auto end_of = [&mine](const routed_command& each) {
         return mine.home == nullptr ? each.until.first_end() : each.until.deadline;
       };
       const auto late = std::ranges::stable_partition(
-          mine.stalled, [&](const errand& each) { return end_of(each) > now; });
+          mine.stalled, [&](const routed_command& each) { return end_of(each) > now; });
       std::ranges::move(late, std::back_inserter(expired));
       mine.stalled.erase(late.begin(), late.end());
       if (mine.stalled.empty()) continue;
-      for (const errand& each : mine.stalled) next = std::min(next, end_of(each));
+      for (const routed_command& each : mine.stalled) next = std::min(next, end_of(each));
       if (mine.home == nullptr || mine.draining) continue;
       if (mine.again_at <= now) {
-        due.push_back(static_cast<lane>(i));
+        due.push_back(static_cast<partition>(i));
       } else {
         next = std::min(next, mine.again_at);
       }
@@ -174,48 +176,49 @@ void moving_topology::tick() {
     stalled_ -= expired.size();
     if (next != time_point::max()) arm(next);
   }
-  for (errand& each : expired) {
+  for (routed_command& each : expired) {
     const std::string why = each.refusal.empty() ? trouble : each.refusal;
     // What was refused before was not executed either.
     const std::string text = ": no answer in time" + (why.empty() ? "" : " (" + why + ")");
     each.done(tl::unexpected(error{errc::unavailable, where() + text, true}));
   }
-  for (const lane each : due) drain(each);
+  for (const partition each : due) drain(each);
 }
 
 // Sends what is stalled, in order. Who comes meanwhile goes behind it.
-void moving_topology::drain(lane which) {
+void moving_topology::drain(partition which) {
   mutex_lock lock(mutex_);
-  lane_state& mine = lanes_[which];
+  partition_state& mine = partitions_[which];
   const time_point now = net_.reactor->now();
   if (closed_ || mine.draining || mine.home == nullptr || mine.stalled.empty()) return;
   if (mine.again_at > now) return arm(mine.again_at);
   mine.draining = true;
-  std::deque<errand> batch = std::exchange(mine.stalled, {});
+  std::deque<routed_command> batch = std::exchange(mine.stalled, {});
   stalled_ -= batch.size();
   const std::shared_ptr<node> to = mine.home;
   lock.unlock();
-  for (errand& each : batch) transmit(to, std::move(each));
+  for (routed_command& each : batch) transmit(to, std::move(each));
   lock.lock();
   mine.draining = false;
   if (!mine.stalled.empty()) arm(std::max(mine.again_at, now));
 }
 
 void moving_topology::refuse_stalled(const error& why) {
-  std::vector<errand> refused;
+  std::vector<routed_command> refused;
   {
     const std::lock_guard lock(mutex_);
-    for (lane_state& mine : lanes_) {
+    for (partition_state& mine : partitions_) {
       if (mine.home != nullptr) continue;
-      const auto those = std::ranges::stable_partition(mine.stalled, [&](const errand& each) {
-        return why == errc::unavailable && !each.until.takes_failure();
-      });
+      const auto those =
+          std::ranges::stable_partition(mine.stalled, [&](const routed_command& each) {
+            return why == errc::unavailable && !each.until.takes_failure();
+          });
       std::ranges::move(those, std::back_inserter(refused));
       mine.stalled.erase(those.begin(), those.end());
     }
     stalled_ -= refused.size();
   }
-  for (errand& each : refused) each.done(tl::unexpected(net::unsent(why)));
+  for (routed_command& each : refused) each.done(tl::unexpected(net::unsent(why)));
 }
 
 }  // namespace holdfast::redis

@@ -1,6 +1,7 @@
 // See the header. hiredis calls the creators below; they put each value into its place in a reply
 // of ours. Nothing is thrown through its C code.
-#include "stores/redis/client/reply_reader.hpp"
+
+#include "stores/redis/client/reply.hpp"
 
 #include <hiredis/read.h>
 
