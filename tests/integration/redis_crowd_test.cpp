@@ -1,4 +1,4 @@
-// Readers and permits, who are in keys beside the state: what the short ways of the scripts leave there.
+// Readers and permits, who are in a key beside the state: what is left there.
 #include "redis_scripts_harness.hpp"
 
 namespace holdfast::test {
@@ -50,20 +50,17 @@ class redis_crowd : public testing::Test, protected one_name {
 };
 
 TEST_F(redis_crowd, keys_that_were_emptied_and_filled_again_have_an_end_of_life) {
-  // Broken: what a dead process holds would stay for ever, once the state is gone.
-  for (const bool watched : {false, true}) {  // the general way is taken while somebody watches
+  // Broken: what a dead process holds would stay forever, once the state is gone.
+  for (const bool watched : {false, true}) {
     server.cli({"FLUSHALL"});
     if (watched) server.cli({"SET", keys[1], "1"});
     EXPECT_EQ(kind_of(attempt(permit(1, 1))), 1);
     EXPECT_EQ(kind_of(attempt(permit(2, 1))), 0);
     EXPECT_EQ(leave(permit(1, 1)), 1);
-    for (const char what : {'h', 'e'}) {
-      const std::string key = beside(what);
-      EXPECT_EQ(server.cli({"EXISTS", key}), "1") << key;
-      EXPECT_GT(number_of("PTTL", key), 60'000) << key;
-    }
+    EXPECT_EQ(server.cli({"EXISTS", beside('h')}), "1");
+    EXPECT_GT(number_of("PTTL", beside('h')), 60'000);
     EXPECT_EQ(leave(permit(2, 1)), 1);
-    EXPECT_EQ(server.cli({"KEYS", "*:[hewdq]:*"}), "");
+    EXPECT_EQ(server.cli({"KEYS", "*:[hq]:*"}), "");
   }
 }
 
