@@ -2,8 +2,8 @@
 // sources: src/stores/zookeeper/names.cpp src/stores/zookeeper/payload.cpp src/core/names.cpp
 // sources: src/core/claim.cpp src/core/result.cpp
 #include "core/names.hpp"
+#include "stores/payload.hpp"
 #include "stores/zookeeper/names.hpp"
-#include "stores/zookeeper/payload.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -29,11 +29,11 @@ void check_name(std::string_view text) {
 
 // Harmless to a terminal, and of one line.
 void check_data(std::string_view text) {
-  const std::string who = payload_in(text);
+  const std::string who = holdfast::stores::payload_in(text);
   if (!who.empty() && holdfast::core::clean_payload(who) != who) std::abort();
-  const auto terms = permits_in(text);
+  const auto terms = holdfast::stores::permits_in(text);
   if (!terms) return;
-  const auto again = permits_in(data_of(who, *terms));
+  const auto again = holdfast::stores::permits_in(stores::data_of(who, *terms));
   if (!again || again->permits != terms->permits || again->max != terms->max) std::abort();
 }
 

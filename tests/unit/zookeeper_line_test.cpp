@@ -1,8 +1,8 @@
 // The line before a lock on ZooKeeper: names of nodes, their order, and who waits for whom.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
+#include "stores/payload.hpp"
 #include "stores/zookeeper/line.hpp"
 #include "stores/zookeeper/names.hpp"
-#include "stores/zookeeper/payload.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -132,17 +132,17 @@ TEST(zookeeper_names, names_in_different_namespaces_never_conflict) {
 
 TEST(zookeeper_names, a_permit_says_of_how_many) {
   // Broken: two deployments with different limits each keep their own.
-  const std::string data = data_of("host:1:job", {2, 5});
-  const auto terms = permits_in(data);
+  const std::string data = stores::data_of("host:1:job", {2, 5});
+  const auto terms = stores::permits_in(data);
   ASSERT_TRUE(terms.has_value());
   EXPECT_EQ(terms->permits, 2U);
   EXPECT_EQ(terms->max, 5U);
-  EXPECT_EQ(payload_in(data), "host:1:job");
-  EXPECT_EQ(payload_in("\x1b[31m\xff\xc3\xa4\x7f"), "?[31m?\xc3\xa4?");
+  EXPECT_EQ(stores::payload_in(data), "host:1:job");
+  EXPECT_EQ(stores::payload_in("\x1b[31m\xff\xc3\xa4\x7f"), "?[31m?\xc3\xa4?");
   // Half of a pair, and a control character written too long: no UTF-8 either.
-  EXPECT_EQ(payload_in("\xed\xbb\xa0 \xe0\x82\x9b"), "??? ???");
-  EXPECT_EQ(permits_in("127.0.0.1"), std::nullopt);
-  EXPECT_EQ(permits_in("x\nholdfast/1 permits=a max=2"), std::nullopt);
+  EXPECT_EQ(stores::payload_in("\xed\xbb\xa0 \xe0\x82\x9b"), "??? ???");
+  EXPECT_EQ(stores::permits_in("127.0.0.1"), std::nullopt);
+  EXPECT_EQ(stores::permits_in("x\nholdfast/1 permits=a max=2"), std::nullopt);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Asking a session from within a flow: one batch of requests in one go, all answers at once.
 #pragma once
 
-#include "stores/zookeeper/flow.hpp"
+#include "stores/flow.hpp"
 #include "stores/zookeeper/session.hpp"
 
 #include <holdfast/result.hpp>

@@ -4,7 +4,7 @@
 
 #include "net/connector.hpp"
 #include "net/stream.hpp"
-#include "stores/zookeeper/flow.hpp"
+#include "stores/flow.hpp"
 #include "stores/zookeeper/options.hpp"
 
 #include <holdfast/result.hpp>
@@ -13,6 +13,9 @@
 #include <string>
 
 namespace holdfast::zookeeper {
+
+using stores::flow;
+using stores::task;
 
 // unavailable: the server is not reached, or does not answer in time.
 task<result<std::string>> ask_word(net::network net, net::target where,

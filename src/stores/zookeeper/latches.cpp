@@ -1,6 +1,6 @@
 // The latch: a node with the count, changed by compare-and-set, and below it a mark for every
 // count-down that was made, so that each counts once. Its age is judged by the server's clock.
-#include "stores/zookeeper/call_gate.hpp"
+#include "stores/call_gate.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class latch_watching final : public std::enable_shared_from_this<latch_watching>
   const std::shared_ptr<session> life_;
   const std::string node_;
   spi::latch_watch on_change_;  // only by gate_
-  call_gate gate_;
+  stores::call_gate gate_;
 };
 
 class latch_subscription final : public spi::subscription {

@@ -1,5 +1,5 @@
 // A place in the line of a lock: made, looked at, and kept behind the one before it.
-#include "stores/zookeeper/payload.hpp"
+#include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <utility>
@@ -36,7 +36,7 @@ task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std
   const result<reply> answer = co_await ask_one(std::move(whom), std::move(look), until);
   if (!answer || answer->code != code::ok) co_return std::string();
   const auto read = read_data(answer->body);
-  co_return read ? payload_in(read->data) : std::string();
+  co_return read ? stores::payload_in(read->data) : std::string();
 }
 
 // The line of the claim's folder, from a list that was sent after this was called.
@@ -179,7 +179,7 @@ task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr
   if (theirs->code == code::no_node) co_return failure(errc::busy);
   if (theirs->code != code::ok) co_return tl::unexpected(refusal("read", other, theirs->code));
   const auto read = read_data(theirs->body);
-  co_return read ? payload_in(read->data) : std::string();
+  co_return read ? stores::payload_in(read->data) : std::string();
 }
 
 task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr which,

@@ -39,6 +39,9 @@ enum class claim_kind : std::uint8_t {
   lease,   // InterProcessSemaphoreV2
 };
 
+// The data of a node whose holder is asked to give it back: written by Curator's Revoker, and by `revoke`.
+inline constexpr std::string_view revoke_message = "__REVOKE__";
+
 // "lock-", "__WRIT__", ...
 std::string_view stem_of(claim_kind kind) noexcept;
 

@@ -1,9 +1,9 @@
 // See the header.
 #include "stores/zookeeper/observation.hpp"
 
+#include "stores/payload.hpp"
 #include "stores/zookeeper/fence.hpp"
 #include "stores/zookeeper/line.hpp"
-#include "stores/zookeeper/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <utility>
@@ -204,7 +204,7 @@ task<bool> observation::read_new(std::shared_ptr<observation> self, std::string 
     const auto read = read_data(answers[i]->body);
     if (answers[i]->code != code::ok || !read) continue;  // gone by now: the next look tells
     who.fence = fence_of(read->stat.created);
-    who.payload = payload_in(read->data);
+    who.payload = stores::payload_in(read->data);
   }
   co_return true;
 }

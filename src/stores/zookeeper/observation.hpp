@@ -2,8 +2,8 @@
 // looks. Watches bring about each look; what came and went between two of them is not seen.
 #pragma once
 
+#include "stores/call_gate.hpp"
 #include "stores/zookeeper/ask.hpp"
-#include "stores/zookeeper/call_gate.hpp"
 #include "stores/zookeeper/options.hpp"
 
 #include <holdfast/spi/reactor.hpp>
@@ -58,7 +58,7 @@ class observation final : public std::enable_shared_from_this<observation> {
   const std::shared_ptr<const server_options> options_;
   const spi::resource_id resource_;
   spi::function<void(const spi::store_event&)> sink_;  // only by gate_
-  call_gate gate_;
+  stores::call_gate gate_;
 
   std::map<std::string, people> known_;  // by name; only within run()
 

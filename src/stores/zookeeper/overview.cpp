@@ -1,7 +1,7 @@
 // What people see and do: who holds and who waits, which names are in use, and the two ways to take
 // a hold away.
+#include "stores/payload.hpp"
 #include "stores/zookeeper/fence.hpp"
-#include "stores/zookeeper/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>
@@ -101,14 +101,14 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
       const auto read = read_data(answers[i]->body);
       if (answers[i]->code == code::ok && read) known = *read;
     }
-    const auto terms = permits_in(known.data);
+    const auto terms = stores::permits_in(known.data);
     const spi::mode mode = each.permit ? spi::mode::permit : mode_of(each.node.kind);
     if (!each.holds) {
       spi::waiting one;
       one.claim = id_text(each.node);
       one.mode = mode;
       one.permits = terms ? terms->permits : 1;
-      one.payload = payload_in(known.data);
+      one.payload = stores::payload_in(known.data);
       seen.state.waiters.push_back(std::move(one));
       continue;
     }
@@ -118,7 +118,7 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
     one.permits = static_cast<std::uint32_t>(each.paths.size());
     if (known.stat.created != 0) one.fence = fence_of(known.stat.created);
     one.by_session = known.stat.owner != 0;
-    one.payload = payload_in(known.data);
+    one.payload = stores::payload_in(known.data);
     seen.state.holders.push_back(std::move(one));
     seen.paths.push_back(each.paths);
   }

@@ -1,6 +1,6 @@
 // A semaphore: a line of locks before a folder of leases. Only the first in line looks at the
 // leases; when there is room it makes its own and gives up its place in one step, all or nothing.
-#include "stores/zookeeper/payload.hpp"
+#include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, childre
   if (!answer) co_return tl::unexpected(answer.error());
   if (answer->code != code::ok) co_return result<void>{};  // gone by now
   const auto read = read_data(answer->body);
-  const auto terms = read ? permits_in(read->data) : std::nullopt;
+  const auto terms = read ? stores::permits_in(read->data) : std::nullopt;
   const std::uint32_t mine = which->claim->max;
   if (!terms || terms->max == mine) co_return result<void>{};
   co_return failure(errc::conflict, "max is " + std::to_string(terms->max) + " there and " +
@@ -58,7 +58,7 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
   const openness acl = self->options_->acl;
   const std::string folder = which->path + "/" + std::string(leases_folder);
   const std::string lease = folder + "/" + prefix_of(claim.id, claim_kind::lease);
-  const std::string data = data_of(claim.payload, {claim.permits, claim.max});
+  const std::string data = stores::data_of(claim.payload, {claim.permits, claim.max});
   std::vector<request> parts;
   parts.push_back(make_set_data(which->node_path(), data));  // its answer has the zxid of all
   for (std::uint32_t i = 0; i < claim.permits; ++i) {
@@ -133,7 +133,7 @@ result<void> zookeeper_store::check_size(const entry& which) {
 task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_ptr which,
                                                          net::patience until) {
   const spi::claim& claim = *which->claim;
-  const std::string data = data_of(claim.payload, {claim.permits, claim.max});
+  const std::string data = stores::data_of(claim.payload, {claim.permits, claim.max});
   if (const auto fits = check_size(*which); !fits) co_return tl::unexpected(fits.error());
   auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {

@@ -7,7 +7,7 @@
 #include "net/connector.hpp"
 #include "net/patience.hpp"
 #include "runtime/fork_guard.hpp"
-#include "stores/zookeeper/flow.hpp"
+#include "stores/flow.hpp"
 #include "stores/zookeeper/link.hpp"
 #include "stores/zookeeper/options.hpp"
 #include "stores/zookeeper/proof.hpp"
@@ -29,6 +29,9 @@
 #include <vector>
 
 namespace holdfast::zookeeper {
+
+using stores::flow;
+using stores::task;
 
 struct reply {
   zookeeper::code code = code::ok;

@@ -1,6 +1,6 @@
 // What happens to nodes while a claim waits or holds: the one before it ends, its own is taken away
 // or asked back, somebody comes behind it.
-#include "stores/zookeeper/payload.hpp"
+#include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "net/connector.hpp"
+#include "stores/flow.hpp"
 #include "stores/zookeeper/ask.hpp"
 #include "stores/zookeeper/entry.hpp"
-#include "stores/zookeeper/flow.hpp"
 #include "stores/zookeeper/line.hpp"
 #include "stores/zookeeper/listings.hpp"
 #include "stores/zookeeper/options.hpp"

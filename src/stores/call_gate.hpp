@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace holdfast::zookeeper {
+namespace holdfast::stores {
 
 // Thread-safe. One call at a time.
 class call_gate {
@@ -44,4 +44,4 @@ class call_gate {
   std::thread::id caller_{};  // guarded by mutex_
 };
 
-}  // namespace holdfast::zookeeper
+}  // namespace holdfast::stores

@@ -1,5 +1,6 @@
-// What a claim's node has as its data. Of a lock: who, as text, and nothing else, since Curator's
-// readers show it as it is. Of a semaphore: who, and on a second line how many of how many.
+// What a claim's node (ZooKeeper) or key (etcd) has as its data. Of a lock: who, as text, and nothing
+// else, since other clients show it as it is. Of a semaphore: who, and on a second line how many of
+// how many.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::zookeeper {
-
-// Written by Curator's Revoker, and by `revoke`: whoever holds is asked to give it back.
-inline constexpr std::string_view revoke_message = "__REVOKE__";
+namespace holdfast::stores {
 
 struct permits_data {
   std::uint32_t permits = 1;
@@ -23,4 +21,4 @@ std::string payload_in(std::string_view data);
 // Nothing if others made it.
 std::optional<permits_data> permits_in(std::string_view data);
 
-}  // namespace holdfast::zookeeper
+}  // namespace holdfast::stores

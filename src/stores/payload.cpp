@@ -1,9 +1,9 @@
 // See the header.
-#include "stores/zookeeper/payload.hpp"
+#include "stores/payload.hpp"
 
 #include <charconv>
 
-namespace holdfast::zookeeper {
+namespace holdfast::stores {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::optional<permits_data> permits_in(std::string_view data) {
   return permits_data{*permits, *max};
 }
 
-}  // namespace holdfast::zookeeper
+}  // namespace holdfast::stores

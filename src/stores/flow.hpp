@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace holdfast::zookeeper {
+namespace holdfast::stores {
 
 // Begins at once and belongs to nobody.
 struct flow {
@@ -73,4 +73,4 @@ class [[nodiscard]] task {
   std::coroutine_handle<promise_type> frame_;
 };
 
-}  // namespace holdfast::zookeeper
+}  // namespace holdfast::stores
