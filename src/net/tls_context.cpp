@@ -91,6 +91,11 @@ result<std::shared_ptr<const tls_context>> tls_context::make(const tls_options& 
     ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);
   }
   if (auto fine = identify(context.get(), options); !fine) return tl::unexpected(fine.error());
+  if (!options.alpn.empty()) {
+    const std::string list = static_cast<char>(options.alpn.size()) + options.alpn;
+    ::SSL_CTX_set_alpn_protos(context.get(), reinterpret_cast<const unsigned char*>(list.data()),
+                              static_cast<unsigned>(list.size()));
+  }
   return std::shared_ptr<const tls_context>(new tls_context(options, context.release()));
 }
 
