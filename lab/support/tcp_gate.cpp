@@ -30,7 +30,7 @@ namespace holdfast::test {
 namespace {
 
 using std::chrono::milliseconds;
-using clock = std::chrono::steady_clock;
+using steady = std::chrono::steady_clock;
 using runtime::checked;
 using runtime::descriptor;
 
@@ -66,7 +66,7 @@ struct rule {
 
 struct piece {
   std::string bytes;
-  clock::time_point due;
+  steady::time_point due;
 };
 
 struct flow {
@@ -171,7 +171,7 @@ class tcp_gate::mover {
 
   std::vector<pollfd> interests(int& timeout) const {
     std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
-    const auto now = clock::now();
+    const auto now = steady::now();
     for (const connection& one : connections_) {
       for (std::size_t i = 0; i < 2; ++i) {
         const flow& in = one.flows[i];
@@ -180,7 +180,7 @@ class tcp_gate::mover {
         if (!in.ended && in.line.size() < line_limit) events |= POLLIN;
         if (!out.line.empty() && !rules[1 - i].hold) {
           const auto left = out.line.front().due - now;
-          if (left <= clock::duration::zero()) {
+          if (left <= steady::duration::zero()) {
             events |= POLLOUT;
           } else {
             const auto wait = std::chrono::ceil<milliseconds>(left).count();
@@ -229,14 +229,14 @@ class tcp_gate::mover {
       if (now.swallow > 0 && --now.swallow == 0) in.lost = true;
       if (now.lose || in.lost) continue;
       if (now.garble) buffer[0] = static_cast<char>(buffer[0] ^ 0x40);
-      in.line.push_back({std::string(buffer.data(), size), clock::now() + now.delay});
+      in.line.push_back({std::string(buffer.data(), size), steady::now() + now.delay});
     }
   }
 
   void give_on(connection& one, std::size_t i) {
     flow& out = one.flows[i];
     rule& now = rules[i];
-    while (!out.line.empty() && !now.hold && out.line.front().due <= clock::now()) {
+    while (!out.line.empty() && !now.hold && out.line.front().due <= steady::now()) {
       std::string& front = out.line.front().bytes;
       std::size_t size = now.drip ? 1 : front.size();
       if (now.cut_after) size = std::min(size, *now.cut_after);

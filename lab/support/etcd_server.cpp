@@ -1,0 +1,187 @@
+#include "support/etcd_server.hpp"
+
+#include "support/eventually.hpp"
+#include "support/free_port.hpp"
+
+#include <holdfast/clock.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::test {
+
+namespace {
+
+std::string local(std::uint16_t port, bool tls = false) {
+  return (tls ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port);
+}
+
+// The number after `"name":` in JSON.
+std::string number_in(const std::string& json, const std::string& name) {
+  const std::string key = "\"" + name + "\":";
+  const auto at = json.find(key);
+  if (at == std::string::npos) return {};
+  const auto from = at + key.size();
+  return json.substr(from, json.find_first_not_of("0123456789", from) - from);
+}
+
+}  // namespace
+
+etcd_server::etcd_server(etcd_options options, std::string name, std::uint16_t client_port,
+                         std::uint16_t peer_port, std::string cluster)
+    : options_(std::move(options)),
+      name_(std::move(name)),
+      client_port_(client_port),
+      peer_port_(peer_port),
+      cluster_(cluster.empty() ? name_ + "=" + local(peer_port) : std::move(cluster)) {}
+
+void etcd_server::launch() {
+  std::vector<std::string> words{"etcd",
+                                 "--name",
+                                 name_,
+                                 "--data-dir",
+                                 (folder_.path() / "data").string(),
+                                 "--listen-client-urls",
+                                 local(client_port_, options_.tls),
+                                 "--advertise-client-urls",
+                                 local(client_port_, options_.tls),
+                                 "--listen-peer-urls",
+                                 local(peer_port_),
+                                 "--initial-advertise-peer-urls",
+                                 local(peer_port_),
+                                 "--initial-cluster",
+                                 cluster_,
+                                 "--initial-cluster-token",
+                                 cluster_};
+  words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
+  process_ = child_process(words, folder_.path() / "log");
+}
+
+std::string etcd_server::log() const {
+  std::ifstream file(folder_.path() / "log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void etcd_server::kill() { process_.end(SIGKILL); }
+void etcd_server::pause() { process_.pause(); }
+void etcd_server::resume() { process_.signal(SIGCONT); }
+
+std::vector<std::string> etcd_server::ctl_words(const std::vector<std::string>& words) const {
+  std::vector<std::string> all{"env", "ETCDCTL_API=3", "etcdctl", "--endpoints",
+                               local(client_port_, options_.tls)};
+  all.insert(all.end(), options_.admin.begin(), options_.admin.end());
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+std::string etcd_server::ctl(const std::vector<std::string>& words) const {
+  return run_program(ctl_words(words));
+}
+
+bool etcd_server::healthy() const {
+  try {
+    const std::string status = ctl({"endpoint", "status", "-w", "json", "--command-timeout", "2s"});
+    const std::string leader = number_in(status, "leader");
+    return !leader.empty() && leader != "0";
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool etcd_server::leads() const {
+  try {
+    const std::string status = ctl({"endpoint", "status", "-w", "json", "--command-timeout", "2s"});
+    const std::string leader = number_in(status, "leader");
+    return !leader.empty() && leader == number_in(status, "member_id");
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::unique_ptr<etcd_server> start_etcd(const etcd_options& options) {
+  constexpr int attempts = 3;  // somebody may take a port before the server does
+  std::string last;
+  for (int left = attempts; left > 0; --left) {
+    auto made = std::make_unique<etcd_server>(options, "alone", free_port(), free_port());
+    made->launch();
+    if (eventually([&] { return made->healthy() || !made->alive(); }, patience * 2) &&
+        made->alive()) {
+      return made;
+    }
+    last = made->log();
+  }
+  throw std::runtime_error("etcd does not start: " + last);
+}
+
+etcd_cluster::etcd_cluster(const etcd_options& options) {
+  constexpr int attempts = 3;
+  for (int left = attempts; left > 0; --left) {
+    launch(options);
+    const auto all_healthy = [&] {
+      return std::all_of(servers_.begin(), servers_.end(),
+                         [](const auto& each) { return each->healthy(); });
+    };
+    if (eventually(all_healthy, patience * 2)) return;
+  }
+  std::string logs;
+  for (const auto& each : servers_) logs += each->log();
+  throw std::runtime_error("the cluster does not start: " + logs);
+}
+
+void etcd_cluster::launch(const etcd_options& options) {
+  constexpr std::size_t size = 3;
+  servers_.clear();
+  std::set<std::uint16_t> given;
+  const auto another_port = [&] {
+    for (;;) {
+      const std::uint16_t port = free_port();
+      if (given.insert(port).second) return port;
+    }
+  };
+  std::vector<std::uint16_t> peers;
+  std::string cluster;
+  for (std::size_t i = 0; i < size; ++i) {
+    peers.push_back(another_port());
+    cluster += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + local(peers.back());
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    servers_.push_back(std::make_unique<etcd_server>(options, "m" + std::to_string(i),
+                                                     another_port(), peers[i], cluster));
+    servers_.back()->launch();
+  }
+}
+
+std::string etcd_cluster::hosts() const {
+  std::string text;
+  for (const auto& each : servers_) text += (text.empty() ? "" : ",") + each->host();
+  return text;
+}
+
+etcd_server& etcd_cluster::leader() {
+  etcd_server* found = nullptr;
+  const bool there = eventually(
+      [&] {
+        for (const auto& each : servers_) {
+          if (each->alive() && each->leads()) found = each.get();
+        }
+        return found != nullptr;
+      },
+      patience * 2);
+  if (!there) throw std::runtime_error("no leader: " + servers_.front()->log());
+  return *found;
+}
+
+std::string fresh_etcd_prefix() {
+  static int number = 0;
+  return "/t" + std::to_string(::getpid()) + "-" + std::to_string(++number) + "-" +
+         std::to_string(clock::now().time_since_epoch().count());
+}
+
+}  // namespace holdfast::test
