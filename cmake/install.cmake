@@ -34,6 +34,7 @@ if(TARGET holdfast)
   install(FILES "${PROJECT_BINARY_DIR}/holdfastConfig.cmake"
                 "${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake"
                 "${PROJECT_SOURCE_DIR}/cmake/FindHiredis.cmake"
+                "${PROJECT_SOURCE_DIR}/cmake/FindNghttp2.cmake"
     DESTINATION "${config_folder}" COMPONENT development)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
     COMPONENT development)

@@ -88,4 +88,6 @@ holdfast_engine(MARIADB mariadb NET ALSO sql
   LAZY LibMariaDB)
 # The wire is our own: docs/decisions says why.
 holdfast_engine(ZOOKEEPER zookeeper NET)
+holdfast_engine(ETCD etcd NET
+  PACKAGE Nghttp2 TARGET Nghttp2::nghttp2 LINK -lnghttp2 DEBIAN libnghttp2-dev)
 holdfast_unity(holdfast)

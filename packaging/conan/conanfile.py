@@ -17,6 +17,7 @@ ENGINES = {
     "postgresql": ["libpq-dev", "libssl-dev"],
     "mariadb": ["libmariadb-dev", "libssl-dev"],
     "zookeeper": ["libssl-dev"],
+    "etcd": ["libnghttp2-dev", "libssl-dev"],
 }
 
 
@@ -24,7 +25,7 @@ class HoldfastConan(ConanFile):
     name = "holdfast"
     license = "Apache-2.0"
     description = "Distributed locks with one set of guarantees on many stores"
-    topics = ("lock", "mutex", "distributed", "redis", "zookeeper", "postgresql")
+    topics = ("lock", "mutex", "distributed", "redis", "zookeeper", "etcd", "postgresql")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "fPIC": [True, False], **{each: [True, False] for each in ENGINES}}

@@ -4,6 +4,9 @@
 
 #include "net/backoff.hpp"
 
+#ifdef HOLDFAST_WITH_ETCD
+#include "stores/etcd/etcd_store.hpp"
+#endif
 #ifdef HOLDFAST_WITH_MARIADB
 #include "stores/mariadb/libmariadb.hpp"
 #include "stores/mariadb/mariadb_store.hpp"
@@ -103,6 +106,15 @@ opened open_zookeeper(const spi::url& url, const std::shared_ptr<spi::reactor>& 
 constexpr opener open_zookeeper = nullptr;
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+opened open_etcd(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
+                 const net::backoff_limits& pauses) {
+  return etcd::open_etcd(url, runtime, pauses);
+}
+#else
+constexpr opener open_etcd = nullptr;
+#endif
+
 constexpr std::array engines{
     engine{"memory", open_memory},
     engine{"sqlite", open_sqlite},
@@ -115,7 +127,8 @@ constexpr std::array engines{
     engine{"postgresql", open_postgresql},
     engine{"mariadb", open_mariadb},
     engine{"mysql", open_mariadb},
-    engine{"etcd", nullptr, true},
+    engine{"etcd", open_etcd, true},
+    engine{"etcds", open_etcd, true},
 };
 
 // A server that is down is not dialled without any pause, whatever the policy says.

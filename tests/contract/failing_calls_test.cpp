@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 
 // One of each engine: the others are made of the same parts.
 std::vector<store_setup> engines_to_starve() {
-  const std::vector<std::string> wanted{"memory",    "sqlite",     "redis",
-                                        "zookeeper", "postgresql", "mariadb"};
+  const std::vector<std::string> wanted{"memory",     "sqlite",  "redis", "zookeeper",
+                                        "postgresql", "mariadb", "etcd"};
   std::vector<store_setup> found;
   for (const store_setup& each : store_setups()) {
     if (std::ranges::find(wanted, each.name) != wanted.end()) found.push_back(each);

@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t silent_ones = 12;  // an offer each would be 24 s
 constexpr duration one_offer = 12s;      // 2 s, a re-check of 1 s, and a slow machine
 
-// Engines that keep a line, reach processes, and hand over by an offer. With ZooKeeper and the `session`
-// and `row` strategies a place in line is a session of the server's, which ends as the server decides;
+// Engines that keep a line, reach processes, and hand over by an offer. With ZooKeeper, etcd and the `session`
+// and `row` strategies a place in line is a session (or lease) of the server's, which ends as the server decides;
 // the other engines have no line.
 const std::set<std::string> with_offers{"sqlite", "postgresql",     "mariadb",
                                         "redis",  "redis_sentinel", "redis_cluster"};

@@ -1,5 +1,6 @@
 #include "contract/stores.hpp"
 
+#include "support/etcd_server.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_cluster.hpp"
@@ -128,6 +129,18 @@ fresh_engine zookeeper_ensemble_engine() {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+fresh_engine etcd_engine() {
+  static const std::shared_ptr<const etcd_server> server = start_etcd();
+  return {"etcd://" + server->host() + fresh_etcd_prefix(), server};
+}
+
+fresh_engine etcd_cluster_engine() {
+  static const auto servers = std::make_shared<const etcd_cluster>();
+  return {"etcd://" + servers->hosts() + fresh_etcd_prefix(), servers};
+}
+#endif
+
 }  // namespace
 
 const std::vector<store_setup>& store_setups() {
@@ -158,6 +171,10 @@ const std::vector<store_setup>& store_setups() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {"zookeeper", zookeeper_engine},
       {"zookeeper_ensemble", zookeeper_ensemble_engine},
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+      {"etcd", etcd_engine},
+      {"etcd_cluster", etcd_cluster_engine},
 #endif
   };
   return all;

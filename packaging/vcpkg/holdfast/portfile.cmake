@@ -8,7 +8,8 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS engines
     redis HOLDFAST_REDIS
     postgresql HOLDFAST_POSTGRESQL
     mariadb HOLDFAST_MARIADB
-    zookeeper HOLDFAST_ZOOKEEPER)
+    zookeeper HOLDFAST_ZOOKEEPER
+    etcd HOLDFAST_ETCD)
 
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}"
   OPTIONS ${engines} -DHOLDFAST_PROGRAM=OFF -DHOLDFAST_TESTS=OFF -DHOLDFAST_EXAMPLES=OFF)

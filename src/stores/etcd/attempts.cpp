@@ -1,0 +1,271 @@
+// A place in line: one transaction puts the claim's key and answers who is before it.
+#include "stores/etcd/etcd_store.hpp"
+
+#include <utility>
+
+namespace holdfast::etcd {
+
+namespace {
+
+// Looks that nobody asked for have this long.
+duration time_to_look(const spi::claim& claim) {
+  return std::min<duration>(std::max<duration>(claim.ttl / 3, std::chrono::milliseconds(500)),
+                            std::chrono::seconds(5));
+}
+
+std::string data_in(const spi::claim& claim) {
+  if (claim.mode != spi::mode::permit) return claim.payload;
+  return stores::data_of(claim.payload, {claim.permits, claim.max});
+}
+
+}  // namespace
+
+// To be repeated after a lost answer: the key is put once, and who is asked again is shown its own. A
+// tombstone says that the claim was left.
+task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr which,
+                                                       net::patience until) {
+  const spi::claim& claim = *which->claim;
+  const std::string tombstone = tombstone_of(*self->options_, claim.id);
+  for (int round = 0; round < look_limit; ++round) {
+    const result<std::int64_t> lease = co_await lease_keeper::ready(which->life, until);
+    if (!lease) co_return tl::unexpected(lease.error());
+    bool before = false;
+    {
+      const lock_guard lock(self->mutex_);
+      which->owner = *lease;
+      before = std::exchange(which->uncertain, true);
+    }
+    // An exclusive claim needs to know the one before it; others, all of them.
+    const bool excludes = claim.mode == spi::mode::exclusive;
+    range_options last;
+    last.limit = excludes ? 2 : 0;
+    last.order = excludes ? sorting::newest_first : sorting::by_key;
+    const std::string around = range_body(keys_with(which->prefix), last);
+    txn_writer step;
+    step.created({which->key}, txn_writer::relation::equal, 0)
+        .created({tombstone}, txn_writer::relation::equal, 0)
+        .then_put(put_body(which->key, data_in(claim), *lease))
+        .then_range(around)
+        .else_range(range_body({which->key}))
+        .else_range(around);
+    std::vector<call> calls;
+    calls.push_back(std::move(step).made());
+    lease_note proof;
+    const replies answers = co_await lease_keeper::ask(
+        which->life, *lease, std::move(calls), lease_keeper::renews::if_stale, until, proof);
+    const result<reply>& answer = answers.front();
+    if (!answer) {
+      const lock_guard lock(self->mutex_);
+      which->uncertain = before || !answer.error().unsent;
+      co_return tl::unexpected(answer.error());
+    }
+    if (lease_is_gone(answer->status)) {
+      {
+        const lock_guard lock(self->mutex_);
+        which->uncertain = false;  // what an earlier one put has gone with the lease
+        which->owner = 0;
+      }
+      which->life->ended(*lease);
+      continue;
+    }
+    auto done =
+        answer->ok()
+            ? read_txn(answer->body)
+            : result<txn_answer>(tl::unexpected(refusal("put", which->key, answer->status)));
+    const lock_guard lock(self->mutex_);
+    if (!done || done->parts.size() != 2) {
+      const bool definite = !answer->ok() && done.error() != errc::unavailable;
+      which->uncertain = before || !definite;
+      if (!done) co_return tl::unexpected(done.error());
+      co_return failure(errc::unavailable, "etcd: an unexpected answer to a transaction");
+    }
+    which->uncertain = false;
+    const auto& own = done->parts[0].range.kvs;
+    if (!done->succeeded && own.empty()) co_return failure(errc::lost, "left before");
+    if (!done->succeeded) which->owner = own.front().lease;
+    which->life->accept(proof);
+    which->created = done->succeeded ? done->header.revision : own.front().created;
+    which->fenced = which->created;
+    range_answer& seen = done->parts[1].range;
+    co_return look{!excludes, seen.count, std::move(seen.kvs)};
+  }
+  co_return failure(errc::unavailable, "etcd: leases end as soon as they are granted");
+}
+
+task<result<etcd_store::look>> etcd_store::read_line(self_ptr self, entry_ptr which,
+                                                     net::patience until) {
+  std::int64_t owner = 0;
+  {
+    const lock_guard lock(self->mutex_);
+    owner = which->owner;
+  }
+  std::vector<call> calls;
+  calls.push_back(range_call(keys_with(which->prefix)));
+  lease_note proof;
+  const replies answers = co_await lease_keeper::ask(which->life, owner, std::move(calls),
+                                                     lease_keeper::renews::if_stale, until, proof);
+  const result<reply>& answer = answers.front();
+  if (!answer) co_return tl::unexpected(answer.error());
+  if (!answer->ok()) co_return tl::unexpected(refusal("read", which->prefix, answer->status));
+  auto seen = read_range(answer->body);
+  if (!seen) co_return tl::unexpected(seen.error());
+  for (const key_value& each : seen->kvs) {
+    if (each.key == which->key && each.lease == owner) which->life->accept(proof);
+  }
+  co_return look{true, seen->count, std::move(seen->kvs)};
+}
+
+// A try writes only where it may succeed: also a transaction that changes nothing goes through the log.
+// Granted: it may try.
+task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
+                                                 net::patience until) {
+  const spi::claim& claim = *which->claim;
+  for (;;) {
+    const result<line> order = co_await look_at(self, which->prefix, until);
+    if (!order) co_return tl::unexpected(order.error());
+    const std::size_t at = order->blocker_of_next(claim.mode, claim.permits, claim.max);
+    if (at != line::none && self->leaves_here(order->claims()[at])) continue;
+    if (const auto why = order->conflict(claim.mode, claim.max, order->claims().size())) {
+      co_return tl::unexpected(*why);
+    }
+    if (at == line::none) co_return spi::granted{};
+    co_return blocked_by(stores::payload_in(order->claims()[at].value), false);
+  }
+}
+
+// The server does not answer in the order in which it was asked: what we are about to remove is no reason
+// to refuse a try. Each look takes a round trip, and a removal ends by its until.
+bool etcd_store::leaves_here(const standing& which) {
+  const auto id = parse_id(which.id);
+  if (!id) return false;
+  const lock_guard lock(mutex_);
+  const auto found = entries_.find(*id);
+  return found != entries_.end() && (!found->second->leaves.empty() || found->second->ending);
+}
+
+// From the last two of the line: who is in the way of an exclusive claim, if that can be told.
+std::optional<standing> etcd_store::known_blocker(const entry& which, const look& seen) {
+  if (seen.complete || seen.kvs.size() != 2 || seen.kvs[0].key != which.key) return std::nullopt;
+  const line last(which.prefix, seen.kvs);
+  if (last.claims().size() != 2 || last.claims()[0].mode == spi::mode::permit) return std::nullopt;
+  return last.claims()[0];
+}
+
+task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, look seen,
+                                             net::patience until) {
+  const spi::claim& claim = *which->claim;
+  std::optional<standing> blocker = known_blocker(*which, seen);
+  const bool alone = seen.count == 1 && seen.kvs.size() == 1 && seen.kvs[0].key == which->key;
+  if (alone) co_return spi::granted{};  // settle() fills it in
+  if (!blocker) {
+    if (!seen.complete) {
+      result<look> all = co_await read_line(self, which, until);
+      if (!all) co_return tl::unexpected(all.error());
+      seen = std::move(*all);
+    }
+    const line order(which->prefix, seen.kvs);
+    const std::size_t place = order.find(which->id);
+    if (place == line::none) co_return failure(errc::lost, "the claim's key was removed");
+    bool held = false;
+    {
+      const lock_guard lock(self->mutex_);
+      which->mode = order.claims()[place].mode;
+      which->fenced = order.claims()[place].fenced;
+      which->changed = order.claims()[place].changed;
+      held = which->where == entry::phase::held;
+    }
+    if (!held) {
+      if (const auto why = order.conflict(claim.mode, claim.max, place)) {
+        const result<spi::departure> left = co_await depart(self, which, until);
+        co_return tl::unexpected(left ? *why : left.error());
+      }
+    }
+    const std::size_t before = order.blocker_of(place);
+    if (before == line::none || held) {
+      const bool wanted = order.wanted(place);
+      const lock_guard lock(self->mutex_);
+      which->wanted = wanted;
+      co_return spi::granted{};
+    }
+    blocker = order.claims()[before];
+  }
+  if (!claim.queued) {
+    if (self->leaves_here(*blocker)) {
+      result<look> all = co_await read_line(self, which, until);
+      if (!all) co_return tl::unexpected(all.error());
+      co_return co_await judge(self, which, std::move(*all), until);
+    }
+    const result<spi::departure> left = co_await depart(self, which, until);
+    if (!left) co_return tl::unexpected(left.error());
+    co_return blocked_by(stores::payload_in(blocker->value), false);
+  }
+  self->stand_behind(which, *blocker);
+  co_return blocked_by(stores::payload_in(blocker->value), true);
+}
+
+// Watches what is in the way. The watch, once it is there, brings about another look.
+void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker) {
+  // Permits may be freed by anyone. A reader also waits for the end of a mode; of one that began as a
+  // reader that is told by the key of its mode alone.
+  const bool shared = which->claim->mode == spi::mode::shared;
+  std::string what = blocker.key;
+  if (which->permit()) {
+    what = which->prefix;
+  } else if (shared && blocker.kind == claim_kind::reader) {
+    what = mode_key(which->prefix, blocker.kind, blocker.id);
+  }
+  watch_hub::watch_id old = 0;
+  {
+    const lock_guard lock(mutex_);
+    if (which->watch != 0 && which->watched == what) return;
+    old = std::exchange(which->watch, 0);
+    which->watched = what;
+  }
+  if (old != 0) watches_->remove(old);
+  const auto made = watches_->add(
+      keys_with(what), shared ? watch_filter::none : watch_filter::no_put,
+      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
+        const auto self = weak.lock();
+        const auto alive = claim.lock();
+        if (!self || !alive || self->closed_ || news.refused) return;
+        {
+          const lock_guard lock(self->mutex_);
+          const time_point end = self->now() + time_to_look(*alive->claim);
+          if (alive->until.deadline < end) alive->until = end;
+        }
+        self->kick(alive);
+      });
+  {
+    const lock_guard lock(mutex_);
+    if (which->where != entry::phase::over) {
+      which->watch = made;
+      return;
+    }
+  }
+  watches_->remove(made);
+}
+
+task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net::patience until) {
+  bool there = false;
+  bool first = false;
+  {
+    const lock_guard lock(self->mutex_);
+    there = which->created != 0 && !which->uncertain;
+    first = which->owner == 0;
+  }
+  if (!there && first && !which->claim->queued) {
+    result<spi::outcome> tried = co_await try_first(self, which, until);
+    if (!tried || std::holds_alternative<spi::blocked>(*tried)) co_return tried;
+  }
+  // Not in one expression: GCC 12 gets an awaited operand of ?: wrong.
+  result<look> seen = look{};
+  if (there) {
+    seen = co_await read_line(self, which, until);
+  } else {
+    seen = co_await put_in_line(self, which, until);
+  }
+  if (!seen) co_return tl::unexpected(seen.error());
+  co_return co_await judge(self, which, std::move(*seen), until);
+}
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,184 @@
+// The way to a cluster: calls of all threads go over one connection, to one member at a time; when that
+// one fails or falls silent, the next one is dialled. A login is part of it.
+#pragma once
+
+#include "net/backoff.hpp"
+#include "net/connector.hpp"
+#include "net/patience.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/etcd/http2_connection.hpp"
+#include "stores/etcd/messages.hpp"
+#include "stores/etcd/options.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace holdfast::etcd {
+
+struct reply {
+  // refusal() tells which of the others are definite: after a time-out of the server's, or a change of its
+  // leader, the call may still be executed.
+  grpc_status status;
+  std::string body;
+  answer_header header;
+  time_point sent{};
+  // What that member had last answered, on the same connection, before this call was sent; 0: nothing.
+  std::uint64_t term_before = 0;
+  std::uint64_t connection = 0;
+
+  [[nodiscard]] bool ok() const noexcept { return status.code == status_code::ok; }
+};
+
+// Who asked. Called exactly once for each call of a batch, by its deadline, under no lock.
+class asker {
+ public:
+  virtual ~asker() = default;
+  virtual void answered(std::size_t index, result<reply> answer) = 0;
+};
+
+// Who listens to a stream. Called under no lock, never twice at once.
+class stream_listener {
+ public:
+  virtual ~stream_listener() = default;
+  virtual void message(std::uint64_t stream, const std::string& body) = 0;
+  virtual void stream_ended(std::uint64_t stream, const error& why) = 0;  // once, and last
+};
+
+// Thread-safe.
+//
+//   state       means                                    changes to
+//   idle        no connection, nobody needs one          connecting: somebody asks
+//   connecting  to one member after the other            login, open; resting: this one failed
+//   login       asks for a token; calls wait             open; resting
+//   open        calls go out as they come                connecting or idle: it ended, or stalled; login: the
+//                                                        token is not valid any more
+//   resting     back-off after a failure                 connecting
+//   closed      for good                                 -
+//
+// What must hold:
+//  1. What was in flight when a connection ends is unavailable: unknown. It is not sent again.
+//  2. A call whose time is over, and none after it was answered: the member is given up.
+//  3. No I/O and no call to others under the mutex; queueing bytes is neither.
+class channel final : public http2_user, public std::enable_shared_from_this<channel> {
+ public:
+  static constexpr std::size_t call_limit = 100'000;    // in flight or waiting; then overloaded
+  static constexpr std::size_t size_limit = 1'400'000;  // of a call; etcd takes 1.5 MiB
+
+  static std::shared_ptr<channel> make(net::network net,
+                                       std::shared_ptr<const server_options> options);
+  ~channel() override;
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+
+  // Sends all in one go, over one connection. `who` lives until every answer has come. unavailable: no
+  // answer in time, or the connection broke; it may have been executed, unless it was never sent
+  // (error::unsent): no connection, see patience. denied, cancelled, overloaded.
+  void ask(std::vector<call> batch, const net::patience& until, asker& who);
+
+  // A stream of messages both ways. Connects if need be; ends with the connection.
+  std::uint64_t open_stream(method what, std::string first, std::weak_ptr<stream_listener> who);
+  void send(std::uint64_t stream, const std::string& message);
+
+  // Afterwards every answer has been given; `farewell` goes out first if there is a connection.
+  void close(std::vector<call> farewell = {}) noexcept;
+
+  void opened(http2_connection& which) override;
+  void received(http2_connection& which, std::vector<http2_event> events) override;
+  void ended(http2_connection& which, const error& why) override;
+
+ private:
+  enum class state : std::uint8_t { idle, connecting, login, open, resting, closed };
+  using mutex_lock = std::unique_lock<std::mutex>;
+
+  struct pending {
+    call what;
+    asker* who = nullptr;  // null: nobody waits any more
+    std::size_t index = 0;
+    net::patience until{};
+    time_point sent{};
+    std::uint64_t term_before = 0;
+    bool again = false;  // sent a second time, with a new token
+  };
+  struct listening {
+    method what{};
+    std::vector<std::string> unsent;
+    std::weak_ptr<stream_listener> who;
+    std::int32_t stream = 0;  // 0: not begun
+  };
+  struct answered_one {
+    asker* who;
+    std::size_t index;
+    result<reply> answer;
+  };
+  struct news {  // to be told when the mutex is free
+    std::vector<answered_one> answers;
+    struct heard {
+      std::weak_ptr<stream_listener> who;
+      std::uint64_t stream;
+      std::string message;
+      std::optional<error> end;
+    };
+    std::vector<heard> streams;
+  };
+
+  channel(net::network net, std::shared_ptr<const server_options> options);
+
+  void connect(mutex_lock& lock);
+  void connect_or_rest(mutex_lock& lock, time_point now);
+  void log_in(time_point now);
+  void begin_open(news& told, time_point now);
+  void send_call(pending one, time_point now, news& told);
+  void begin_stream(listening& one);
+  void take_event(http2_event& event, time_point now, news& told, std::optional<error>& broken);
+  void take_token(const http2_event& event, time_point now, news& told,
+                  std::optional<error>& broken);
+  void take_waiting(const error& why, news& told);
+  [[nodiscard]] error not_connected() const;
+  void drop(mutex_lock& lock, const error& why, time_point now);
+  void flush();
+  void tell(news& told);
+  void watch_deadline(time_point deadline);
+  void on_alarm();
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  // Who runs completions now: what they send goes out together afterwards.
+  std::atomic<std::thread::id> delivering_{};
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  state state_ = state::idle;
+  std::shared_ptr<http2_connection> link_;
+  std::uint64_t connection_ = 0;  // its number
+  std::size_t next_server_ = 0;
+  std::size_t failures_ = 0;  // in a row
+  net::backoff backoff_;
+  std::optional<error> last_failure_;
+  time_point opened_at_{};
+  std::string token_;
+  std::int32_t login_stream_ = 0;
+  std::uint64_t term_ = 0;           // as last answered on this connection
+  time_point last_answered_sent_{};  // the latest call on this connection that was answered
+  std::unordered_map<std::int32_t, pending> in_flight_;
+  std::deque<pending> waiting_;
+  std::unordered_map<std::uint64_t, listening> streams_;
+  std::uint64_t next_stream_ = 1;
+  time_point alarm_at_ = time_point::max();
+  spi::runtime::timer_id alarm_ = 0;
+  spi::runtime::timer_id rest_timer_ = 0;
+};
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,198 @@
+// The store on etcd, in the layout of Go's concurrency package: a claim is a key that hangs on a lease,
+// the order of the revisions that made them is the order of the grants, and who is not first watches
+// the one before it.
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/etcd/ask.hpp"
+#include "stores/etcd/entry.hpp"
+#include "stores/etcd/lease_keeper.hpp"
+#include "stores/etcd/line.hpp"
+#include "stores/etcd/options.hpp"
+#include "stores/etcd/watch_hub.hpp"
+
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace holdfast::etcd {
+
+// Thread-safe. No lock is held while a completion, a wakeup or a channel is called.
+//
+// What must hold:
+//  1. A hold is worth what its lease's proof is worth, not what the last answer says.
+//  2. A key of a claim is put once: Go's RWMutex orders by the last change of a key.
+//  3. A claim that is left while a request of it may still arrive leaves a tombstone, on the lease on
+//     which that request would put its key: it can revive nothing.
+//  4. Of a line of locks, every waiter watches one claim: the end of a hold wakes one.
+class etcd_store final : public spi::store,
+                         public lease_user,
+                         public std::enable_shared_from_this<etcd_store> {
+ public:
+  static constexpr std::size_t lease_limit =
+      16;                                // different ttls; then one with a longer ttl is shared
+  static constexpr int look_limit = 32;  // looks in a row at a line that keeps changing
+  static constexpr std::size_t txn_limit = 100;  // operations; etcd takes 128
+
+  etcd_store(std::shared_ptr<spi::reactor> reactor, server_options options);
+  ~etcd_store() override;
+  etcd_store(const etcd_store&) = delete;
+  etcd_store& operator=(const etcd_store&) = delete;
+
+  [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
+
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) override;
+  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
+             spi::completion<spi::armed> done) override;
+  void leave(spi::claim_ptr claim, const spi::op_context& context,
+             spi::completion<spi::departure> done) override;
+  void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+             spi::completion<std::vector<spi::renewal>> done) override;
+  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+              spi::completion<spi::granted> done) override;
+
+  void inspect(const spi::resource_id& resource, const spi::op_context& context,
+               spi::completion<spi::resource_state> done) override;
+  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
+            spi::completion<std::vector<spi::resource_summary>> done) override;
+  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
+              const spi::op_context& context,
+              spi::completion<std::vector<spi::holder>> done) override;
+  result<std::unique_ptr<spi::subscription>> observe(
+      const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) override;
+
+  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                    const spi::op_context& context,
+                    spi::completion<spi::latch_state> done) override;
+  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                  spi::completion<spi::latch_state> done) override;
+  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
+                                                         spi::latch_watch on_change) override;
+
+  void probe(const spi::op_context& context,
+             spi::completion<std::vector<spi::check>> done) override;
+  void close() noexcept override;
+
+  void lease_ended(std::int64_t id) override;
+
+ private:
+  using self_ptr = std::shared_ptr<etcd_store>;
+  using lock_guard = std::unique_lock<std::mutex>;
+
+  // etcd_store.cpp
+  [[nodiscard]] time_point now() const noexcept { return net_.reactor->now(); }
+  std::shared_ptr<lease_keeper> lease_for(duration wanted);
+  entry_ptr find(const spi::claim_id& id);
+  void forget(const entry_ptr& which);
+  void wake_tick();
+  void tick();
+  [[nodiscard]] spi::granted grant_of(const entry& which, time_point at) const;
+
+  // claims.cpp: the work on one claim.
+  void kick(const entry_ptr& which);
+  static flow run(self_ptr self, entry_ptr which);
+  static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
+  void settle(const entry_ptr& which, result<spi::outcome> outcome);
+  void settle_leave(const entry_ptr& which, const result<spi::departure>& outcome);
+  void gone(const entry_ptr& which, const error& why);
+
+  // attempts.cpp: a place in line.
+  struct look {
+    bool complete = false;  // else only the last of the line, ours and the one before it
+    std::int64_t count = 0;
+    std::vector<key_value> kvs;
+  };
+  static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<look>> put_in_line(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<look>> read_line(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<spi::outcome>> try_first(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<spi::outcome>> judge(self_ptr self, entry_ptr which, look seen,
+                                          net::patience until);
+  [[nodiscard]] static std::optional<standing> known_blocker(const entry& which, const look& seen);
+  void stand_behind(const entry_ptr& which, const standing& blocker);
+  [[nodiscard]] bool leaves_here(const standing& which);
+
+  // renewals.cpp
+  struct renewal_round;
+  static flow renew_on(self_ptr self, std::shared_ptr<lease_keeper> life,
+                       std::shared_ptr<renewal_round> round, std::vector<std::size_t> which);
+  void take_renewals(renewal_round& round, const std::vector<std::size_t>& which,
+                     const std::vector<range_answer>& keys, bool answered);
+  spi::renewal renewal_of(entry& which, time_point at, bool proven);
+
+  // watching.cpp: what happens to keys while we wait or hold.
+  void guard(const entry_ptr& which);
+  void own_news(const entry_ptr& which, const watch_news& news);
+  void crowd_news(const entry_ptr& which, const watch_news& news);
+  void drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into);
+  static flow look_at_hold(self_ptr self, entry_ptr which);
+
+  // modes.cpp
+  static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
+                                                net::patience until);
+
+  // overview.cpp
+  static task<result<line>> look_at(self_ptr self, std::string prefix, net::patience until);
+  static flow do_inspect(self_ptr self, std::string prefix, net::patience until,
+                         spi::completion<spi::resource_state> done);
+  static flow do_list(self_ptr self, std::string space, std::string prefix, net::patience until,
+                      spi::completion<std::vector<spi::resource_summary>> done);
+  static flow do_revoke(self_ptr self, std::string prefix, spi::revocation how, std::string claim,
+                        net::patience until, spi::completion<std::vector<spi::holder>> done);
+
+  // latches.cpp
+  struct count {
+    std::optional<std::uint32_t> value;  // none: unset
+    std::string set_by;
+    std::int64_t modified = 0;
+    std::int64_t lease = 0;
+    bool marked = false;  // this id has counted down
+  };
+  static task<result<count>> read_count(self_ptr self, std::string prefix, std::string_view mark,
+                                        net::patience until);
+  static task<result<spi::latch_state>> set_count(self_ptr self, std::string prefix,
+                                                  spi::latch_change change, net::patience until);
+  static task<result<spi::latch_state>> count_down(self_ptr self, std::string prefix,
+                                                   spi::latch_change change, net::patience until);
+  static flow do_change_latch(self_ptr self, std::string prefix, spi::latch_change change,
+                              net::patience until, spi::completion<spi::latch_state> done);
+  static flow do_read_latch(self_ptr self, std::string prefix, net::patience until,
+                            spi::completion<spi::latch_state> done);
+
+  // doctor.cpp
+  static flow do_probe(self_ptr self, net::patience until,
+                       spi::completion<std::vector<spi::check>> done);
+
+  const runtime::fork_guard guard_;
+  const net::network net_;
+  const std::shared_ptr<const server_options> options_;
+  const spi::caps caps_;
+  const std::shared_ptr<channel> way_;
+  const std::shared_ptr<watch_hub> watches_;
+  std::atomic<bool> closed_{false};
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::map<duration, std::shared_ptr<lease_keeper>> leases_;  // by what was asked for
+  std::map<spi::claim_id, entry_ptr> entries_;
+  spi::runtime::timer_id tick_timer_ = 0;
+  bool ticking_ = false;
+};
+
+// etcd://host[:port],...[/prefix]: docs/stores/etcd.md. Connects when it is first used; `pauses`:
+// between two attempts.
+result<std::shared_ptr<spi::store>> open_etcd(const spi::url& url,
+                                              std::shared_ptr<spi::reactor> reactor,
+                                              const net::backoff_limits& pauses);
+
+}  // namespace holdfast::etcd

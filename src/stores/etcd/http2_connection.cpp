@@ -1,0 +1,359 @@
+#include "stores/etcd/http2_connection.hpp"
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+namespace holdfast::etcd {
+
+namespace {
+
+constexpr std::uint32_t window = std::uint32_t{8} * 1024 * 1024;
+constexpr std::size_t text_limit = 256;
+constexpr std::size_t prefix_size = 5;  // of a message: compressed or not, and its size
+
+std::string framed(std::string_view message) {
+  std::string bytes(prefix_size, '\0');
+  const auto size = static_cast<std::uint32_t>(message.size());
+  for (unsigned i = 0; i < 4; ++i) bytes[1 + i] = static_cast<char>(size >> (24 - 8 * i));
+  bytes += message;
+  return bytes;
+}
+
+int digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+// gRPC's percent-encoding of a status text, made fit to be shown.
+std::string shown(std::string_view encoded) {
+  std::string text;
+  for (std::size_t i = 0; i < encoded.size() && text.size() < text_limit; ++i) {
+    char c = encoded[i];
+    if (c == '%' && i + 2 < encoded.size() && digit(encoded[i + 1]) >= 0 &&
+        digit(encoded[i + 2]) >= 0) {
+      c = static_cast<char>(digit(encoded[i + 1]) * 16 + digit(encoded[i + 2]));
+      i += 2;
+    }
+    text += c >= 0x20 && c < 0x7f ? c : '?';
+  }
+  return text;
+}
+
+nghttp2_nv header(std::string_view name, std::string_view value, std::uint8_t flags = 0) {
+  return {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
+          reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data())), name.size(),
+          value.size(), flags};
+}
+
+}  // namespace
+
+// What the library calls, always within one of our calls and under the mutex.
+struct http2_connection::callbacks {
+  static http2_connection& self(void* user) { return *static_cast<http2_connection*>(user); }
+
+  static int on_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* user) {
+    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
+      self(user).settings_came_ = true;
+    }
+    if (frame->hd.type == NGHTTP2_GOAWAY) self(user).going_away_ = true;
+    return 0;
+  }
+  static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame,
+                       const std::uint8_t* name, std::size_t name_size, const std::uint8_t* value,
+                       std::size_t value_size, std::uint8_t /*flags*/, void* user) {
+    const auto found = self(user).streams_.find(frame->hd.stream_id);
+    if (found == self(user).streams_.end()) return 0;
+    found->second.headers += name_size + value_size;
+    if (found->second.headers > header_limit) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    self(user).take_header(found->second, {reinterpret_cast<const char*>(name), name_size},
+                           {reinterpret_cast<const char*>(value), value_size});
+    return 0;
+  }
+  static int on_data(nghttp2_session* session, std::uint8_t /*flags*/, std::int32_t id,
+                     const std::uint8_t* data, std::size_t size, void* user) {
+    const auto found = self(user).streams_.find(id);
+    if (found == self(user).streams_.end()) return 0;
+    if (!self(user).take_data(found->second, id, {reinterpret_cast<const char*>(data), size})) {
+      ::nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
+    }
+    return 0;
+  }
+  static int on_close(nghttp2_session* /*session*/, std::int32_t id, std::uint32_t code,
+                      void* user) {
+    self(user).take_end(id, code);
+    return 0;
+  }
+  static ssize_t read(nghttp2_session* /*session*/, std::int32_t id, std::uint8_t* into,
+                      std::size_t size, std::uint32_t* flags, nghttp2_data_source* /*source*/,
+                      void* user) {
+    const auto found = self(user).streams_.find(id);
+    if (found == self(user).streams_.end()) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    one_stream& from = found->second;
+    const std::size_t part = std::min(size, from.outgoing.size() - from.sent);
+    if (part == 0 && !from.finished) return NGHTTP2_ERR_DEFERRED;
+    std::memcpy(into, from.outgoing.data() + from.sent, part);
+    from.sent += part;
+    if (from.sent == from.outgoing.size()) {
+      from.outgoing.clear();
+      from.sent = 0;
+      if (from.finished) *flags |= NGHTTP2_DATA_FLAG_EOF;
+    }
+    return static_cast<ssize_t>(part);
+  }
+
+  static nghttp2_session* make(http2_connection& user) {
+    nghttp2_session_callbacks* made = nullptr;
+    nghttp2_session* session = nullptr;
+    if (::nghttp2_session_callbacks_new(&made) != 0) return nullptr;
+    ::nghttp2_session_callbacks_set_on_frame_recv_callback(made, on_frame);
+    ::nghttp2_session_callbacks_set_on_header_callback(made, on_header);
+    ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, on_data);
+    ::nghttp2_session_callbacks_set_on_stream_close_callback(made, on_close);
+    if (::nghttp2_session_client_new(&session, made, &user) != 0) session = nullptr;
+    ::nghttp2_session_callbacks_del(made);
+    return session;
+  }
+};
+
+http2_connection::http2_connection(net::network net, net::target where,
+                                   std::shared_ptr<const server_options> options,
+                                   std::weak_ptr<http2_user> user)
+    : net_(std::move(net)),
+      where_(std::move(where)),
+      options_(std::move(options)),
+      authority_(where_.text()),
+      user_(std::move(user)) {}
+
+http2_connection::~http2_connection() {
+  if (!guard_.forked()) close();
+  if (session_ != nullptr) ::nghttp2_session_del(session_);
+}
+
+void http2_connection::start(time_point deadline) {
+  {
+    const std::scoped_lock lock(mutex_);
+    timer_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      self->fail({errc::unavailable, "etcd " + self->where_.text() + ": no answer in time"});
+    });
+  }
+  auto made = net::connector::start(net_, where_, options_->tls, deadline,
+                                    [weak = weak_from_this()](auto stream) {
+                                      const auto self = weak.lock();
+                                      if (self != nullptr) self->connected(std::move(stream));
+                                    });
+  std::unique_lock lock(mutex_);
+  connector_ = made;
+  if (!over_) return;
+  lock.unlock();
+  made->cancel();
+}
+
+void http2_connection::connected(result<std::shared_ptr<net::stream>> made) {
+  if (!made) {
+    const std::string here = where_.text();
+    const std::string& what = made.error().detail;
+    return fail(
+        {made.error().code, "etcd " + (what.starts_with(here) ? what : here + ": " + what)});
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (over_) return;
+    stream_ = std::move(*made);
+    session_ = callbacks::make(*this);
+    if (session_ != nullptr) {
+      const std::array<nghttp2_settings_entry, 2> settings{
+          {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window}}};
+      ::nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
+      ::nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, window);
+      pump();
+    }
+  }
+  if (session_ == nullptr) return fail({errc::unavailable, "etcd: out of memory"});
+  stream_->start(weak_from_this());
+  stream_->flush();
+}
+
+// Called with the mutex held: what the library has to say is queued.
+void http2_connection::pump() {
+  for (;;) {
+    const std::uint8_t* bytes = nullptr;
+    const ssize_t size = ::nghttp2_session_mem_send(session_, &bytes);
+    if (size <= 0) return;
+    stream_->queue({reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)});
+  }
+}
+
+std::int32_t http2_connection::begin(std::string_view path, std::string_view message, kind what,
+                                     const std::string& token) {
+  const std::scoped_lock lock(mutex_);
+  if (over_ || going_away_ || session_ == nullptr) return 0;
+  std::vector<nghttp2_nv> headers{
+      header(":method", "POST"),
+      header(":scheme", options_->tls == nullptr ? "http" : "https"),
+      header(":path", path),
+      header(":authority", authority_),
+      header("te", "trailers"),
+      header("content-type", "application/grpc"),
+      header("user-agent", "holdfast"),
+      // A member that has no leader says so, instead of waiting for one.
+      header("hasleader", "true"),
+  };
+  if (!token.empty()) headers.push_back(header("token", token));
+  nghttp2_data_provider body{};
+  body.read_callback = callbacks::read;
+  const std::int32_t id =
+      ::nghttp2_submit_request(session_, nullptr, headers.data(), headers.size(), &body, nullptr);
+  if (id <= 0) return 0;
+  one_stream& made = streams_[id];
+  made.what = what;
+  made.outgoing = framed(message);
+  made.finished = what == kind::call;
+  pump();
+  return id;
+}
+
+void http2_connection::send(std::int32_t stream, std::string_view message) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = streams_.find(stream);
+  if (over_ || found == streams_.end()) return;
+  found->second.outgoing += framed(message);
+  ::nghttp2_session_resume_data(session_, stream);
+  pump();
+}
+
+void http2_connection::reset(std::int32_t stream) {
+  const std::scoped_lock lock(mutex_);
+  if (over_ || streams_.erase(stream) == 0) return;
+  ::nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
+  pump();
+}
+
+// Called with the mutex held. False: no gRPC, or too much.
+bool http2_connection::take_data(one_stream& into, std::int32_t id, std::string_view bytes) {
+  into.incoming += bytes;
+  std::string_view rest = into.incoming;
+  while (rest.size() >= prefix_size) {
+    std::size_t size = 0;
+    for (std::size_t i = 1; i < prefix_size; ++i) {
+      size = size << 8U | static_cast<std::uint8_t>(rest[i]);
+    }
+    if (rest[0] != 0 || size > message_limit || (into.answered && into.what == kind::call)) {
+      into.problem = "an answer that is not gRPC, or too large";
+      return false;
+    }
+    if (rest.size() - prefix_size < size) break;
+    std::string message(rest.substr(prefix_size, size));
+    rest.remove_prefix(prefix_size + size);
+    if (into.what == kind::call) {
+      into.message = std::move(message);
+      into.answered = true;
+    } else {
+      events_.push_back({id, false, std::move(message), {}});
+    }
+  }
+  into.incoming.erase(0, into.incoming.size() - rest.size());
+  return true;
+}
+
+// Called with the mutex held.
+void http2_connection::take_header(one_stream& into, std::string_view name,
+                                   std::string_view value) {
+  const auto number = [&](int& out) {
+    return std::from_chars(value.data(), value.data() + value.size(), out).ec == std::errc{};
+  };
+  if (name == ":status") number(into.http_status);
+  if (name == "grpc-status") into.has_status = number(into.status.code);
+  if (name == "grpc-message") into.status.text = shown(value);
+}
+
+// Called with the mutex held.
+void http2_connection::take_end(std::int32_t id, std::uint32_t code) {
+  const auto found = streams_.find(id);
+  if (found == streams_.end()) return;
+  one_stream one = std::move(found->second);
+  streams_.erase(found);
+  http2_event event{id, true, std::move(one.message), std::move(one.status)};
+  const bool silent = one.status.code == status_code::ok && one.what == kind::call && !one.answered;
+  if (!one.has_status || !one.problem.empty() || silent) {
+    event.broken = true;
+    event.status.code = status_code::unknown;
+    event.status.text = !one.problem.empty() ? one.problem
+                        : one.http_status != 0 && one.http_status != 200
+                            ? "HTTP status " + std::to_string(one.http_status)
+                            : "stream ended (" + std::string(::nghttp2_http2_strerror(code)) + ")";
+  }
+  events_.push_back(std::move(event));
+}
+
+void http2_connection::received(std::string_view bytes) {
+  const std::shared_ptr<http2_user> user = user_.lock();
+  if (user == nullptr) return close();
+  std::vector<http2_event> events;
+  bool opens = false;
+  bool leaves = false;
+  std::string problem;
+  spi::runtime::timer_id timer = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (over_) return;
+    const ssize_t taken = ::nghttp2_session_mem_recv(
+        session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    if (taken < 0) problem = ::nghttp2_strerror(static_cast<int>(taken));
+    pump();
+    events = std::exchange(events_, {});
+    opens = settings_came_ && !std::exchange(opened_, settings_came_);
+    leaves = going_away_ && streams_.empty();
+    if (opens) {
+      timer = std::exchange(timer_, 0);
+      connector_ = nullptr;
+    }
+  }
+  stream_->flush();
+  if (opens) {
+    net_.reactor->cancel(timer);
+    user->opened(*this);
+  }
+  if (!events.empty()) user->received(*this, std::move(events));
+  if (!problem.empty()) {
+    return fail({errc::unavailable, "etcd " + where_.text() + ": " + problem +
+                                        (opened_ ? "" : "; this is not HTTP/2")});
+  }
+  if (leaves) fail({errc::unavailable, "etcd " + where_.text() + ": the server says goodbye"});
+}
+
+void http2_connection::ended(const error& why) {
+  const bool plain = why.code == errc::unavailable;
+  fail({why.code, plain ? "etcd " + why.detail : why.detail});
+}
+
+void http2_connection::fail(const error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (over_) return;
+  }
+  close();
+  if (const auto user = user_.lock()) user->ended(*this, why);
+}
+
+void http2_connection::close() noexcept {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(over_, true)) return;
+  const std::shared_ptr<net::connector> connecting = std::move(connector_);
+  const std::shared_ptr<net::stream> open = stream_;
+  const spi::runtime::timer_id timer = std::exchange(timer_, 0);
+  lock.unlock();
+  net_.reactor->cancel(timer);
+  if (connecting != nullptr) connecting->cancel();
+  if (open != nullptr) open->close();
+}
+
+}  // namespace holdfast::etcd

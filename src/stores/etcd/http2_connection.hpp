@@ -1,0 +1,148 @@
+// One life of a connection that speaks gRPC over HTTP/2: connected, then calls and streams, then its
+// end. Never used again after that. libnghttp2 does the framing, on bytes that net::stream carries.
+#pragma once
+
+#include "net/connector.hpp"
+#include "net/stream.hpp"
+#include "runtime/fork_guard.hpp"
+#include "stores/etcd/options.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct nghttp2_session;
+
+namespace holdfast::etcd {
+
+class http2_connection;
+
+// The end of a stream, as gRPC tells it.
+struct grpc_status {
+  int code = 0;  // 0: well
+  std::string text;
+};
+namespace status_code {
+inline constexpr int ok = 0;
+inline constexpr int unknown = 2;
+inline constexpr int invalid_argument = 3;
+inline constexpr int not_found = 5;
+inline constexpr int permission_denied = 7;
+inline constexpr int exhausted = 8;
+inline constexpr int failed_precondition = 9;
+inline constexpr int unimplemented = 12;
+inline constexpr int unauthenticated = 16;
+}  // namespace status_code
+
+struct http2_event {
+  std::int32_t stream = 0;
+  bool ended = false;
+  std::string message;  // of a stream's message, or the answer of a call with its end
+  grpc_status status;   // with the end
+  bool broken = false;  // the end came without gRPC's own: what became of the call is not known
+};
+
+// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
+// one connection.
+class http2_user {
+ public:
+  virtual ~http2_user() = default;
+  virtual void opened(http2_connection& which) = 0;
+  virtual void received(http2_connection& which, std::vector<http2_event> events) = 0;
+  // Once, and last; not after close().
+  virtual void ended(http2_connection& which, const error& why) = 0;
+};
+
+// Thread-safe.
+class http2_connection final : public net::stream_user,
+                               public std::enable_shared_from_this<http2_connection> {
+ public:
+  // Of what the server may send: one message, and the headers of one stream.
+  static constexpr std::size_t message_limit = std::size_t{64} * 1024 * 1024;
+  static constexpr std::size_t header_limit = 32'768;
+
+  enum class kind : std::uint8_t { call, stream };  // one message each way, or any number
+
+  // Does nothing before start().
+  http2_connection(net::network net, net::target where,
+                   std::shared_ptr<const server_options> options, std::weak_ptr<http2_user> user);
+  ~http2_connection() override;
+  http2_connection(const http2_connection&) = delete;
+  http2_connection& operator=(const http2_connection&) = delete;
+
+  void start(time_point deadline);
+
+  // Only once opened. No I/O and no callback: may be called under a lock of the caller's. 0: refused,
+  // the connection takes no more.
+  std::int32_t begin(std::string_view path, std::string_view message, kind what,
+                     const std::string& token);
+  void send(std::int32_t stream, std::string_view message);
+  // Its end is not told any more.
+  void reset(std::int32_t stream);
+  void flush() noexcept { stream_->flush(); }
+
+  [[nodiscard]] const net::target& where() const noexcept { return where_; }
+
+  // As net::stream's: no call afterwards, not under a lock that the calls take.
+  void close() noexcept;
+
+  // From the stream.
+  void received(std::string_view bytes) override;
+  void ended(const error& why) override;
+
+ private:
+  struct one_stream {
+    kind what{};
+    std::string outgoing;
+    std::size_t sent = 0;
+    bool finished = false;  // nothing is sent after `outgoing`
+    std::string incoming;
+    std::string message;  // of a call
+    bool answered = false;
+    std::size_t headers = 0;
+    int http_status = 0;
+    bool has_status = false;
+    grpc_status status;
+    std::string problem;  // why we reset it
+  };
+  struct callbacks;
+  friend struct callbacks;
+
+  void connected(result<std::shared_ptr<net::stream>> made);
+  void pump();
+  bool take_data(one_stream& into, std::int32_t id, std::string_view bytes);
+  void take_header(one_stream& into, std::string_view name, std::string_view value);
+  void take_end(std::int32_t id, std::uint32_t code);
+  void fail(const error& why);
+
+  const net::network net_;
+  const net::target where_;
+  const std::shared_ptr<const server_options> options_;
+  const std::string authority_;
+  const std::weak_ptr<http2_user> user_;
+  const runtime::fork_guard guard_;
+  // Set before opened() is called, and not changed after it.
+  std::shared_ptr<net::stream> stream_;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  nghttp2_session* session_ = nullptr;
+  std::map<std::int32_t, one_stream> streams_;
+  std::vector<http2_event> events_;  // of the bytes that are being read
+  bool settings_came_ = false;
+  bool going_away_ = false;
+  bool opened_ = false;
+  std::shared_ptr<net::connector> connector_;
+  spi::runtime::timer_id timer_ = 0;  // for the settings
+  bool over_ = false;
+};
+
+}  // namespace holdfast::etcd

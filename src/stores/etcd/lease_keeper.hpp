@@ -1,0 +1,102 @@
+// A lease that the claims of one ttl share: granted when it is first needed, kept alive by the renewals
+// of what hangs on it, granted again when it is gone.
+#pragma once
+
+#include "stores/etcd/ask.hpp"
+#include "stores/etcd/lease_proof.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/reactor.hpp>
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace holdfast::etcd {
+
+class lease_user {
+ public:
+  virtual ~lease_user() = default;
+  // The cluster says that there is no such lease: what hung on it is gone. Under no lock.
+  virtual void lease_ended(std::int64_t id) = 0;
+};
+
+// What a keepalive and the calls beside it prove.
+struct lease_note {
+  std::int64_t lease = 0;  // 0: nothing
+  lease_evidence evidence;
+  time_point sent{};
+  duration time{0};
+};
+
+// Thread-safe.
+class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
+ public:
+  lease_keeper(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way, duration wanted,
+               std::weak_ptr<lease_user> user);
+
+  // Its id; granted now if there is none.
+  static task<result<std::int64_t>> ready(std::shared_ptr<lease_keeper> self, net::patience until);
+
+  // Asks all in one go, with a keepalive where the proof is not fresh (or always, if `renews`). The
+  // calls are linearizable reads or writes. The answers are those to the calls; `found` is what they
+  // prove, if they show a key that hangs on the lease: then accept() it.
+  enum class renews : std::uint8_t { if_stale, always };
+  static task<replies> ask(std::shared_ptr<lease_keeper> self, std::int64_t id,
+                           std::vector<call> calls, renews how, net::patience until,
+                           lease_note& found);
+
+  void accept(const lease_note& found);
+
+  // The cluster does not know it any more.
+  void ended(std::int64_t id);
+
+  // Whole seconds; 0: never granted.
+  [[nodiscard]] duration time() const;
+  [[nodiscard]] duration wanted() const noexcept { return wanted_; }
+  // It lives at least until this, if `id` is the current one. min: no proof.
+  [[nodiscard]] time_point proven_until(std::int64_t id) const;
+  // When the calls left that proved it last.
+  [[nodiscard]] time_point proven_at(std::int64_t id) const;
+  [[nodiscard]] std::int64_t id() const;
+
+  // Claims that hang on it, or will.
+  void hold() noexcept { ++holders_; }
+  void unhold() noexcept { --holders_; }
+  [[nodiscard]] bool held() const noexcept { return holders_.load() > 0; }
+
+ private:
+  struct waiter {
+    std::coroutine_handle<> then;
+    result<std::int64_t> answer = failure(errc::unavailable, "etcd: no lease in time");
+    bool over = false;  // guarded by the keeper's mutex
+  };
+  struct waiting;
+  friend struct waiting;
+
+  void wait(const std::shared_ptr<waiter>& who, const net::patience& until);
+  static flow grant(std::shared_ptr<lease_keeper> self, net::patience until);
+  void finish(const result<std::int64_t>& outcome);
+  void take_keepalive(std::int64_t id, const result<reply>& keepalive, const replies& others,
+                      lease_note& found);
+
+  const std::shared_ptr<spi::reactor> reactor_;
+  const std::shared_ptr<channel> way_;
+  const duration wanted_;
+  const std::weak_ptr<lease_user> user_;
+  std::atomic<int> holders_{0};
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::int64_t id_ = 0;
+  duration time_{0};
+  lease_proof proof_;
+  bool granting_ = false;
+  std::vector<std::shared_ptr<waiter>> waiters_;
+};
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,77 @@
+// The line before a resource, as its keys show it: who holds, who waits, and for whom.
+#pragma once
+
+#include "stores/etcd/messages.hpp"
+#include "stores/etcd/names.hpp"
+#include "stores/payload.hpp"
+
+#include <holdfast/fence.hpp>
+#include <holdfast/spi/claim.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::etcd {
+
+// The fence of a claim: the revision that made it, which grows over the whole cluster, with room behind
+// it for the hand-overs inside a process (one and its 32).
+inline constexpr unsigned fence_room = 6;
+
+constexpr fence_token fence_of(std::int64_t revision) noexcept {
+  return fence_token(static_cast<std::uint64_t>(revision) << fence_room);
+}
+
+struct standing {
+  claim_kind kind{};
+  std::string id;
+  std::string key;
+  std::string value;
+  std::int64_t created = 0;  // the order of the line
+  std::int64_t fenced = 0;   // the same, or when its mode was changed
+  std::int64_t lease = 0;
+  spi::mode mode{};
+  bool changed = false;  // its mode is not that of its key
+  bool revoked = false;
+  stores::permits_data permits{};
+
+  [[nodiscard]] bool excludes() const noexcept { return mode != spi::mode::shared; }
+};
+
+class line {
+ public:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  // All keys that begin with `prefix`, in any order; others are ignored.
+  line(const std::string& prefix, const std::vector<key_value>& kvs);
+
+  [[nodiscard]] const std::vector<standing>& claims() const noexcept { return claims_; }
+  [[nodiscard]] std::size_t find(const std::string& id) const noexcept;
+
+  // Who is in the way of that one. For an exclusive claim the one just before it, for a reader the
+  // last before it that excludes, for permits the first that could make room.
+  [[nodiscard]] std::size_t blocker_of(std::size_t place) const noexcept;
+  // The same for one that would come now.
+  [[nodiscard]] std::size_t blocker_of_next(spi::mode mode, std::uint32_t permits,
+                                            std::uint32_t max) const noexcept;
+  [[nodiscard]] bool holds(std::size_t place) const noexcept { return blocker_of(place) == none; }
+  // Somebody waits for what that one holds.
+  [[nodiscard]] bool wanted(std::size_t place) const noexcept;
+
+  // The name is in use as something else than `mode`: what the first in line is decides. For permits
+  // also with another number. `place`: only those before it count.
+  [[nodiscard]] std::optional<error> conflict(spi::mode mode, std::uint32_t max,
+                                              std::size_t place) const;
+  [[nodiscard]] bool has_latch() const noexcept { return has_latch_; }
+
+ private:
+  [[nodiscard]] std::size_t blocker(std::size_t place, spi::mode mode, std::uint32_t permits,
+                                    std::uint32_t max) const noexcept;
+
+  std::vector<standing> claims_;
+  bool has_latch_ = false;
+};
+
+}  // namespace holdfast::etcd

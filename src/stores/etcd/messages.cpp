@@ -1,0 +1,343 @@
+#include "stores/etcd/messages.hpp"
+
+#include "stores/etcd/protobuf.hpp"
+
+#include <utility>
+
+namespace holdfast::etcd {
+
+namespace {
+
+enum compare_target : std::uint8_t { target_create = 1, target_mod = 2 };
+constexpr std::uint32_t range_end_of_compare = 64;
+
+tl::unexpected<error> malformed(const char* what) {
+  return failure(errc::unavailable, std::string("etcd: a malformed answer (") + what + ")");
+}
+
+answer_header header_in(std::string_view from, bool& good) {
+  answer_header header;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 2) header.member = each.value;
+    if (each.number == 3) header.revision = each.as_signed();
+    if (each.number == 4) header.term = each.value;
+  }
+  good = good && reader.good();
+  return header;
+}
+
+key_value key_value_in(std::string_view from, bool& good) {
+  key_value kv;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) kv.key = each.bytes;
+    if (each.number == 2) kv.created = each.as_signed();
+    if (each.number == 3) kv.modified = each.as_signed();
+    if (each.number == 5) kv.value = each.bytes;
+    if (each.number == 6) kv.lease = each.as_signed();
+  }
+  good = good && reader.good();
+  return kv;
+}
+
+range_answer range_in(std::string_view from, bool& good) {
+  range_answer answer;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) answer.header = header_in(each.bytes, good);
+    if (each.number == 2) answer.kvs.push_back(key_value_in(each.bytes, good));
+    if (each.number == 3) answer.more = each.value != 0;
+    if (each.number == 4) answer.count = each.as_signed();
+  }
+  good = good && reader.good();
+  return answer;
+}
+
+std::int64_t deleted_in(std::string_view from, bool& good) {
+  std::int64_t deleted = 0;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 2) deleted = each.as_signed();
+  }
+  good = good && reader.good();
+  return deleted;
+}
+
+txn_answer::part part_in(std::string_view from, bool& good) {
+  txn_answer::part part;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) part.range = range_in(each.bytes, good);
+    if (each.number == 3) part.deleted = deleted_in(each.bytes, good);
+  }
+  good = good && reader.good();
+  return part;
+}
+
+watch_answer::event event_in(std::string_view from, bool& good) {
+  watch_answer::event event;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) event.deleted = each.value == 1;
+    if (each.number == 2) event.kv = key_value_in(each.bytes, good);
+  }
+  good = good && reader.good();
+  return event;
+}
+
+member member_in(std::string_view from, bool& good) {
+  member one;
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) one.id = each.value;
+    if (each.number == 2) one.name = each.bytes;
+    if (each.number == 5) one.learner = each.value != 0;
+  }
+  good = good && reader.good();
+  return one;
+}
+
+std::string compare_body(const key_range& of, txn_writer::relation how, compare_target target,
+                         std::int64_t revision) {
+  std::string body;
+  proto_writer out(body);
+  out.number(1, static_cast<std::uint64_t>(how)).number(2, target).bytes(3, of.key);
+  // A member of a oneof: written also if it is zero.
+  const std::uint32_t field = target == target_create ? 5 : 6;
+  if (revision != 0) {
+    out.signed_number(field, revision);
+  } else {
+    body += static_cast<char>(field << 3U);
+    body += '\0';
+  }
+  out.bytes(range_end_of_compare, of.end);
+  return body;
+}
+
+}  // namespace
+
+std::string_view path_of(method what) noexcept {
+  switch (what) {
+    case method::range:
+      return "/etcdserverpb.KV/Range";
+    case method::put:
+      return "/etcdserverpb.KV/Put";
+    case method::delete_range:
+      return "/etcdserverpb.KV/DeleteRange";
+    case method::txn:
+      return "/etcdserverpb.KV/Txn";
+    case method::lease_grant:
+      return "/etcdserverpb.Lease/LeaseGrant";
+    case method::lease_keep_alive:
+      return "/etcdserverpb.Lease/LeaseKeepAlive";
+    case method::lease_revoke:
+      return "/etcdserverpb.Lease/LeaseRevoke";
+    case method::lease_time_to_live:
+      return "/etcdserverpb.Lease/LeaseTimeToLive";
+    case method::watch:
+      return "/etcdserverpb.Watch/Watch";
+    case method::authenticate:
+      return "/etcdserverpb.Auth/Authenticate";
+    case method::member_list:
+      return "/etcdserverpb.Cluster/MemberList";
+    case method::status:
+      return "/etcdserverpb.Maintenance/Status";
+  }
+  return {};
+}
+
+key_range keys_with(std::string prefix) {
+  std::string end = prefix;
+  while (!end.empty() && static_cast<std::uint8_t>(end.back()) == 0xff) end.pop_back();
+  if (end.empty()) return {prefix.empty() ? std::string(1, '\0') : prefix, std::string(1, '\0')};
+  end.back() = static_cast<char>(static_cast<std::uint8_t>(end.back()) + 1);
+  return {std::move(prefix), std::move(end)};
+}
+
+std::string range_body(const key_range& of, const range_options& how) {
+  constexpr std::uint64_t ascending = 1;
+  constexpr std::uint64_t descending = 2;
+  constexpr std::uint64_t by_creation = 2;
+  std::string body;
+  proto_writer out(body);
+  out.bytes(1, of.key).bytes(2, of.end).signed_number(3, how.limit).signed_number(4, how.revision);
+  if (how.order != sorting::by_key) {
+    out.number(5, how.order == sorting::oldest_first ? ascending : descending);
+    out.number(6, by_creation);
+  }
+  out.flag(8, how.keys_only).flag(9, how.count_only);
+  return body;
+}
+
+std::string put_body(std::string_view key, std::string_view value, std::int64_t lease) {
+  std::string body;
+  proto_writer(body).bytes(1, key).bytes(2, value).signed_number(3, lease);
+  return body;
+}
+
+std::string delete_body(const key_range& of) {
+  std::string body;
+  proto_writer(body).bytes(1, of.key).bytes(2, of.end);
+  return body;
+}
+
+txn_writer& txn_writer::created(const key_range& of, relation how, std::int64_t revision) {
+  proto_writer(body_).message(1, compare_body(of, how, target_create, revision));
+  return *this;
+}
+
+txn_writer& txn_writer::modified(const key_range& of, relation how, std::int64_t revision) {
+  proto_writer(body_).message(1, compare_body(of, how, target_mod, revision));
+  return *this;
+}
+
+txn_writer& txn_writer::add(std::uint32_t branch, std::uint32_t kind, const std::string& body) {
+  std::string operation;
+  proto_writer(operation).message(kind, body);
+  proto_writer(body_).message(branch, operation);
+  return *this;
+}
+
+call lease_grant_call(std::int64_t seconds) {
+  call made{method::lease_grant, {}};
+  proto_writer(made.body).signed_number(1, seconds);
+  return made;
+}
+
+call lease_call(method what, std::int64_t lease) {
+  call made{what, {}};
+  proto_writer(made.body).signed_number(1, lease);
+  return made;
+}
+
+call authenticate_call(std::string_view user, std::string_view password) {
+  call made{method::authenticate, {}};
+  proto_writer(made.body).bytes(1, user).bytes(2, password);
+  return made;
+}
+
+std::string watch_create(const key_range& of, std::int64_t id, watch_filter without) {
+  std::string create;
+  proto_writer out(create);
+  out.bytes(1, of.key).bytes(2, of.end);
+  if (without == watch_filter::no_put) out.message(5, std::string_view("\0", 1));
+  if (without == watch_filter::no_delete) out.message(5, std::string_view("\1", 1));
+  out.signed_number(7, id);
+  std::string body;
+  proto_writer(body).message(1, create);
+  return body;
+}
+
+std::string watch_cancel(std::int64_t id) {
+  std::string cancel;
+  proto_writer(cancel).signed_number(1, id);
+  std::string body;
+  proto_writer(body).message(2, cancel);
+  return body;
+}
+
+std::optional<answer_header> read_header(std::string_view body) {
+  proto_reader reader(body);
+  proto_field first;
+  if (!reader.next(first) || first.number != 1 || !first.has_bytes) return std::nullopt;
+  bool good = true;
+  const answer_header header = header_in(first.bytes, good);
+  if (!good) return std::nullopt;
+  return header;
+}
+
+result<range_answer> read_range(std::string_view body) {
+  bool good = true;
+  range_answer answer = range_in(body, good);
+  if (!good) return malformed("range");
+  return answer;
+}
+
+result<txn_answer> read_txn(std::string_view body) {
+  bool good = true;
+  txn_answer answer;
+  proto_reader reader(body);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) answer.header = header_in(each.bytes, good);
+    if (each.number == 2) answer.succeeded = each.value != 0;
+    if (each.number == 3) answer.parts.push_back(part_in(each.bytes, good));
+  }
+  if (!good || !reader.good()) return malformed("transaction");
+  return answer;
+}
+
+result<std::int64_t> read_deleted(std::string_view body) {
+  bool good = true;
+  const std::int64_t deleted = deleted_in(body, good);
+  if (!good) return malformed("deletion");
+  return deleted;
+}
+
+result<lease_answer> read_lease(std::string_view body) {
+  lease_answer answer;
+  proto_reader reader(body);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 2) answer.id = each.as_signed();
+    if (each.number == 3) answer.seconds = each.as_signed();
+    if (each.number == 4 && each.has_bytes) answer.error = each.bytes;
+  }
+  if (!reader.good()) return malformed("lease");
+  return answer;
+}
+
+result<std::string> read_token(std::string_view body) {
+  std::string token;
+  proto_reader reader(body);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 2) token = each.bytes;
+  }
+  if (!reader.good()) return malformed("token");
+  return token;
+}
+
+result<watch_answer> read_watch(std::string_view body) {
+  bool good = true;
+  watch_answer answer;
+  proto_reader reader(body);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) answer.header = header_in(each.bytes, good);
+    if (each.number == 2) answer.id = each.as_signed();
+    if (each.number == 3) answer.created = each.value != 0;
+    if (each.number == 4) answer.cancelled = each.value != 0;
+    if (each.number == 5) answer.compacted = each.as_signed();
+    if (each.number == 6) answer.reason = each.bytes;
+    if (each.number == 11) answer.events.push_back(event_in(each.bytes, good));
+  }
+  if (!good || !reader.good()) return malformed("watch");
+  return answer;
+}
+
+result<status_answer> read_status(std::string_view body) {
+  bool good = true;
+  status_answer answer;
+  proto_reader reader(body);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 1) answer.header = header_in(each.bytes, good);
+    if (each.number == 2) answer.version = each.bytes;
+    if (each.number == 3) answer.size = each.as_signed();
+    if (each.number == 4) answer.leader = each.value;
+    if (each.number == 8) answer.errors.emplace_back(each.bytes);
+    if (each.number == 10) answer.learner = each.value != 0;
+  }
+  if (!good || !reader.good()) return malformed("status");
+  return answer;
+}
+
+result<std::vector<member>> read_members(std::string_view body) {
+  bool good = true;
+  std::vector<member> members;
+  proto_reader reader(body);
+  for (proto_field each; reader.next(each);) {
+    if (each.number == 2) members.push_back(member_in(each.bytes, good));
+  }
+  if (!good || !reader.good()) return malformed("members");
+  return members;
+}
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,176 @@
+// The messages of etcd's API (version 3) that are needed, to and from bytes.
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::etcd {
+
+enum class method : std::uint8_t {
+  range,
+  put,
+  delete_range,
+  txn,
+  lease_grant,
+  lease_keep_alive,
+  lease_revoke,
+  lease_time_to_live,
+  watch,
+  authenticate,
+  member_list,
+  status,
+};
+
+// "/etcdserverpb.KV/Range"
+std::string_view path_of(method what) noexcept;
+
+struct call {
+  method what{};
+  std::string body;
+};
+
+// --- what is asked -------------------------------------------------------------------------------
+
+struct key_range {
+  std::string key;
+  std::string end{};  // the first key behind it; empty: this one key
+};
+// All keys that begin so; an empty prefix: all keys.
+key_range keys_with(std::string prefix);
+
+enum class sorting : std::uint8_t { by_key, oldest_first, newest_first };
+
+struct range_options {
+  std::int64_t limit = 0;  // 0: all
+  sorting order = sorting::by_key;
+  bool keys_only = false;
+  bool count_only = false;
+  std::int64_t revision = 0;  // 0: of now
+};
+
+// Bodies: of a call, or of an operation within a transaction. A range is linearizable.
+std::string range_body(const key_range& of, const range_options& how = {});
+std::string put_body(std::string_view key, std::string_view value, std::int64_t lease);
+std::string delete_body(const key_range& of);
+
+inline call range_call(const key_range& of, const range_options& how = {}) {
+  return {method::range, range_body(of, how)};
+}
+
+// One transaction: conditions, what is done if all of them hold, what is done if not.
+class txn_writer {
+ public:
+  enum class relation : std::uint8_t { equal = 0, greater = 1, less = 2 };
+
+  // 0 is created(): the key is not there.
+  txn_writer& created(const key_range& of, relation how, std::int64_t revision);
+  txn_writer& modified(const key_range& of, relation how, std::int64_t revision);
+
+  txn_writer& then_range(const std::string& body) { return add(2, 1, body); }
+  txn_writer& then_put(const std::string& body) { return add(2, 2, body); }
+  txn_writer& then_delete(const std::string& body) { return add(2, 3, body); }
+  txn_writer& else_range(const std::string& body) { return add(3, 1, body); }
+
+  [[nodiscard]] call made() && { return {method::txn, std::move(body_)}; }
+
+ private:
+  txn_writer& add(std::uint32_t branch, std::uint32_t kind, const std::string& body);
+
+  std::string body_;
+};
+
+call lease_grant_call(std::int64_t seconds);
+call lease_call(method what, std::int64_t lease);
+call authenticate_call(std::string_view user, std::string_view password);
+
+enum class watch_filter : std::uint8_t { none, no_put, no_delete };
+
+std::string watch_create(const key_range& of, std::int64_t id, watch_filter without);
+std::string watch_cancel(std::int64_t id);
+
+// --- what is answered ----------------------------------------------------------------------------
+
+struct answer_header {
+  std::uint64_t member = 0;
+  std::int64_t revision = 0;
+  std::uint64_t term = 0;
+};
+// Of any answer; nothing if there is none.
+std::optional<answer_header> read_header(std::string_view body);
+
+struct key_value {
+  std::string key;
+  std::string value;
+  std::int64_t created = 0;
+  std::int64_t modified = 0;
+  std::int64_t lease = 0;
+};
+
+struct range_answer {
+  answer_header header;
+  std::vector<key_value> kvs;
+  std::int64_t count = 0;  // of all keys in the range, also of those beyond the limit
+  bool more = false;
+};
+
+struct txn_answer {
+  struct part {
+    range_answer range;        // of a range
+    std::int64_t deleted = 0;  // of a deletion
+  };
+  answer_header header;
+  bool succeeded = false;
+  std::vector<part> parts;
+};
+
+struct lease_answer {
+  std::int64_t id = 0;
+  std::int64_t seconds = 0;  // 0 or less: there is no such lease
+  std::string error;
+};
+
+struct watch_answer {
+  struct event {
+    bool deleted = false;
+    key_value kv;
+  };
+  answer_header header;
+  std::int64_t id = 0;
+  bool created = false;
+  bool cancelled = false;
+  std::int64_t compacted = 0;
+  std::string reason;
+  std::vector<event> events;
+};
+
+struct status_answer {
+  answer_header header;
+  std::string version;
+  std::int64_t size = 0;  // bytes
+  std::uint64_t leader = 0;
+  std::vector<std::string> errors;
+  bool learner = false;
+};
+
+struct member {
+  std::uint64_t id = 0;
+  std::string name;
+  bool learner = false;
+};
+
+// unavailable: no such message.
+result<range_answer> read_range(std::string_view body);
+result<txn_answer> read_txn(std::string_view body);
+result<std::int64_t> read_deleted(std::string_view body);
+result<lease_answer> read_lease(std::string_view body);
+result<std::string> read_token(std::string_view body);
+result<watch_answer> read_watch(std::string_view body);
+result<status_answer> read_status(std::string_view body);
+result<std::vector<member>> read_members(std::string_view body);
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,127 @@
+// What happens to keys while a claim holds: its own is taken away or asked back, somebody comes behind
+// it.
+#include "stores/etcd/etcd_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::etcd {
+
+namespace {
+
+duration guard_patience(const spi::claim& claim) {
+  return std::min<duration>(std::max<duration>(claim.ttl / 3, std::chrono::milliseconds(500)),
+                            std::chrono::seconds(5));
+}
+
+}  // namespace
+
+// Called with the mutex held: what is to be removed when it is free.
+void etcd_store::drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into) {
+  for (watch_hub::watch_id* each : {&which->watch, &which->own_watch, &which->crowd_watch}) {
+    if (*each != 0) into.push_back(std::exchange(*each, 0));
+  }
+}
+
+// A hold that lasts. Both watches bring about a look once they are there.
+void etcd_store::guard(const entry_ptr& which) {
+  const auto own = watches_->add(
+      which->keys(), watch_filter::none,
+      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
+        const auto self = weak.lock();
+        const auto alive = claim.lock();
+        if (self && alive && !self->closed_) self->own_news(alive, news);
+      });
+  const auto crowd = watches_->add(
+      keys_with(which->prefix), watch_filter::no_delete,
+      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
+        const auto self = weak.lock();
+        const auto alive = claim.lock();
+        if (self && alive && !self->closed_) self->crowd_news(alive, news);
+      });
+  std::vector<watch_hub::watch_id> unneeded;
+  {
+    const lock_guard lock(mutex_);
+    which->own_watch = own;
+    which->crowd_watch = crowd;
+    if (which->where == entry::phase::over) {
+      drop_watches(which, unneeded);
+    } else if (which->wanted) {
+      unneeded.push_back(std::exchange(which->crowd_watch, 0));
+    }
+  }
+  for (const auto each : unneeded) watches_->remove(each);
+}
+
+void etcd_store::own_news(const entry_ptr& which, const watch_news& news) {
+  bool removed = false;
+  bool look_again = news.created;
+  {
+    const lock_guard lock(mutex_);
+    if (which->where != entry::phase::held || which->ending || !which->leaves.empty()) return;
+    for (const auto& each : news.events) {
+      if (each.kv.key != which->key) look_again = true;
+      removed = removed || (each.deleted && each.kv.key == which->key);
+    }
+  }
+  if (removed) return gone(which, {errc::lost, "the claim's key was removed"});
+  if (look_again) look_at_hold(shared_from_this(), which);
+}
+
+// Somebody came. Whether one with permits waits is seen by a look only.
+void etcd_store::crowd_news(const entry_ptr& which, const watch_news& news) {
+  std::shared_ptr<spi::wakeup> tell;
+  watch_hub::watch_id unneeded = 0;
+  bool look_again = news.created;
+  {
+    const lock_guard lock(mutex_);
+    if (which->where != entry::phase::held || which->wanted) return;
+    for (const auto& each : news.events) {
+      const auto key = parse_key(std::string_view(each.kv.key).substr(which->prefix.size()));
+      if (!key || key->part != key_part::claim || key->id == which->id) continue;
+      if (which->permit()) {
+        look_again = true;
+      } else if (which->mode != spi::mode::shared || key->kind != claim_kind::reader) {
+        which->wanted = true;
+      }
+    }
+    if (which->wanted) {
+      tell = which->wakeup;
+      unneeded = std::exchange(which->crowd_watch, 0);
+    }
+  }
+  if (unneeded != 0) watches_->remove(unneeded);
+  if (tell) return tell->wanted();
+  if (look_again) look_at_hold(shared_from_this(), which);
+}
+
+flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
+  const time_point deadline = self->now() + guard_patience(*which->claim);
+  const result<line> order = co_await look_at(self, which->prefix, deadline);
+  if (!order) co_return;  // the next renewal looks again
+  std::shared_ptr<spi::wakeup> wanted;
+  std::shared_ptr<spi::wakeup> revoked;
+  watch_hub::watch_id unneeded = 0;
+  bool removed = false;
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->where != entry::phase::held || which->ending || !which->leaves.empty()) co_return;
+    const std::size_t place = order->find(which->id);
+    removed = place == line::none && !which->running;
+    if (place != line::none) {
+      if (order->wanted(place) && !std::exchange(which->wanted, true)) {
+        wanted = which->wakeup;
+        unneeded = std::exchange(which->crowd_watch, 0);
+      }
+      if (order->claims()[place].revoked && !std::exchange(which->revoked, true)) {
+        revoked = which->wakeup;
+      }
+    }
+  }
+  if (unneeded != 0) self->watches_->remove(unneeded);
+  if (removed) co_return self->gone(which, {errc::lost, "the claim's key was removed"});
+  if (wanted && !self->closed_) wanted->wanted();
+  if (revoked && !self->closed_) revoked->gone({errc::lost, "revoked: not renewed any more"});
+}
+
+}  // namespace holdfast::etcd

@@ -1,0 +1,256 @@
+// The etcd store when the cluster is in trouble: restarts, leases and keys taken away from outside,
+// compaction, logins, TLS, leaders that die or stand still.
+#ifdef HOLDFAST_WITH_ETCD
+#include "contract/contract.hpp"
+#include "support/etcd_server.hpp"
+#include "support/tcp_gate.hpp"
+#include "support/tls_files.hpp"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using testing::HasSubstr;
+
+class etcd_session : public testing::Test {
+ protected:
+  [[nodiscard]] client open(const std::string& more = {}) const {
+    return client::open("etcd://" + server_->host() + "/shop" + more).value();
+  }
+  // Of the holder's key, in hex.
+  [[nodiscard]] std::string lease_of(const std::string& prefix) const {
+    const std::string json = server_->ctl({"get", "--prefix", prefix, "-w", "json"});
+    const std::string name = "\"lease\":";
+    const auto at = json.find(name);
+    if (at == std::string::npos) throw std::runtime_error("no lease: " + json);
+    char text[32];
+    std::snprintf(text, sizeof text, "%llx",
+                  std::strtoull(json.c_str() + at + name.size(), nullptr, 10));
+    return text;
+  }
+
+  std::unique_ptr<etcd_server> server_ = start_etcd();
+};
+
+TEST_F(etcd_session, a_key_is_where_etcdctl_and_go_look_for_it) {
+  // Broken: others' clients do not see our lock.
+  const client a = open();
+  const auto held = mutex(a, "stock-42").acquire();
+  ASSERT_THAT(held, succeeds());
+  const std::string keys = server_->ctl({"get", "--prefix", "shop/stock-42/", "--keys-only"});
+  EXPECT_THAT(keys, HasSubstr("shop/stock-42/"));
+}
+
+TEST_F(etcd_session, a_lease_that_is_revoked_from_outside_ends_ours) {
+  // Broken: somebody frees the lock, and its holder goes on.
+  const client a = open();
+  auto held = mutex(a, "stock", {.ttl = 30s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  server_->ctl({"lease", "revoke", lease_of("shop/stock/")});
+  EXPECT_THAT(held->wait_lost(patience), succeeds());
+  EXPECT_FALSE(held->valid());
+  const auto next = mutex(a, "stock").acquire({.wait = patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_GT(next->fence(), held->fence());
+}
+
+TEST_F(etcd_session, a_waiter_whose_key_is_removed_queues_again) {
+  // Broken: it waits for ever behind a place that it has not got.
+  const client a = open();
+  const client b = open();
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock", {.ttl = 3s}).async_acquire({.wait = 10min}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  const std::string keys =
+      server_->ctl({"get", "--prefix", "shop/stock/", "--keys-only", "--sort-by", "CREATE",
+                    "--order", "DESCEND", "--limit", "1"});
+  server_->ctl({"del", keys.substr(0, keys.find('\n'))});
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(arrives(waits.future));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(etcd_session, a_restart_of_the_server_is_not_a_loss) {
+  // Broken: a member that is restarted costs all locks, or wakes nobody afterwards.
+  const client a = open();
+  const client b = open();
+  auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock", {.ttl = 60s}).async_acquire({.wait = 10min}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  server_->kill();
+  server_->launch();
+  ASSERT_TRUE(eventually([&] { return server_->healthy(); }, 2 * patience));
+  ASSERT_TRUE(eventually([&] { return a.inspect("stock").has_value(); }));
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(arrives(waits.future));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(etcd_session, compaction_disturbs_nobody) {
+  // Broken: a watch that the server cancels is not set again.
+  const client a = open();
+  const client b = open();
+  auto held = mutex(a, "stock").acquire();
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock").async_acquire({.wait = 10min}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  for (int i = 0; i < 20; ++i) server_->ctl({"put", "other", std::to_string(i)});
+  const std::string put = server_->ctl({"put", "other", "x", "-w", "json"});
+  const auto at = put.find("\"revision\":");
+  const std::string revision = std::to_string(std::strtoull(put.c_str() + at + 11, nullptr, 10));
+  server_->ctl({"compact", revision, "--physical"});
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(arrives(waits.future));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(etcd_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
+  // Broken: two believers across a cut cable.
+  tcp_gate gate(server_->port());
+  const client cut =
+      client::open("etcd://127.0.0.1:" + std::to_string(gate.port()) + "/shop").value();
+  const client b = open();
+  auto held = mutex(cut, "stock", {.ttl = 3s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  gate.lose(tcp_gate::way::to_server);
+  gate.lose(tcp_gate::way::to_client);
+  const auto next = mutex(b, "stock").acquire({.wait = 2 * patience});
+  ASSERT_THAT(next, succeeds());
+  EXPECT_FALSE(held->valid());
+}
+
+TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {
+  // Broken: an attempt whose answer was lost holds the lock for nobody.
+  for (std::size_t piece = 1; piece <= 6; ++piece) {
+    tcp_gate gate(server_->port());
+    const std::string name = "stock" + std::to_string(piece);
+    {
+      const client lossy =
+          client::open("etcd://127.0.0.1:" + std::to_string(gate.port()) + "/shop").value();
+      gate.swallow(tcp_gate::way::to_client, piece);
+      static_cast<void>(mutex(lossy, name, {.ttl = 2s}).acquire({.wait = 1s}));
+      gate.pass();
+    }
+    EXPECT_THAT(mutex(open(), name).acquire({.wait = patience}), succeeds()) << piece;
+  }
+}
+
+class etcd_login : public testing::Test {};
+
+TEST_F(etcd_login, a_user_logs_in_and_stays_so_when_its_token_expires) {
+  // Broken: a password does nothing, or holds end with the token.
+  const auto server =
+      start_etcd({.arguments = {"--auth-token-ttl", "2"}, .admin = {}, .tls = false});
+  const auto admin = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--user", "root:secret"});
+    return server->ctl(words);
+  };
+  server->ctl({"user", "add", "root:secret"});
+  server->ctl({"user", "grant-role", "root", "root"});
+  server->ctl({"user", "add", "shop:word"});
+  server->ctl({"role", "add", "shop"});
+  server->ctl({"role", "grant-permission", "shop", "readwrite", "--prefix=true", "shop/"});
+  server->ctl({"user", "grant-role", "shop", "shop"});
+  server->ctl({"auth", "enable"});
+  const std::string at = server->host() + "/shop";
+  EXPECT_THAT(mutex(client::open("etcd://" + at).value(), "stock").acquire({.wait = patience}),
+              fails_with(errc::denied));
+  EXPECT_THAT(
+      mutex(client::open("etcd://shop:wrong@" + at).value(), "stock").acquire({.wait = patience}),
+      fails_with(errc::denied));
+  EXPECT_THAT(mutex(client::open("etcd://shop:word@" + server->host() + "/other").value(), "stock")
+                  .acquire({.wait = patience}),
+              fails_with(errc::denied));
+  const client fine = client::open("etcd://shop:word@" + at).value();
+  const client other = client::open("etcd://shop:word@" + at).value();
+  auto held = mutex(fine, "stock", {.ttl = 3s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  // Longer than the token and the lease.
+  EXPECT_THAT(mutex(other, "stock").acquire({.wait = 6s}), fails_with(errc::timed_out));
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(held->release(), succeeds());
+  EXPECT_THAT(mutex(other, "stock").acquire({.wait = patience}), succeeds());
+  static_cast<void>(admin);
+}
+
+TEST(etcd_tls, chain_name_and_client_are_checked) {
+  // Broken: anybody in between reads and writes locks, or etcds:// does not work.
+  tls_files files;
+  const auto ours = files.signed_for("DNS:localhost,IP:127.0.0.1");
+  const auto client_pair = files.signed_for("DNS:client");
+  const auto server =
+      start_etcd({.arguments = {"--cert-file", ours.cert, "--key-file", ours.key,
+                                "--client-cert-auth", "--trusted-ca-file", files.authority()},
+                  .admin = {"--cacert", files.authority(), "--cert", client_pair.cert, "--key",
+                            client_pair.key},
+                  .tls = true});
+  const auto lock = [&](const std::string& options) {
+    return mutex(client::open("etcds://localhost:" + std::to_string(server->port()) + "/shop?" +
+                              options)
+                     .value(),
+                 "stock")
+        .acquire({.wait = patience});
+  };
+  const std::string known = "ca=" + files.authority();
+  const std::string shown = "&cert=" + client_pair.cert + "&key=" + client_pair.key;
+  EXPECT_THAT(lock(known + shown), succeeds());
+  EXPECT_THAT(lock(known + shown + "&sni=elsewhere"), fails_with(errc::denied));
+  EXPECT_THAT(lock("verify=full" + shown), fails_with(errc::denied));
+  EXPECT_THAT(lock("verify=none" + shown), succeeds());
+}
+
+class etcd_ensemble : public testing::Test {
+ protected:
+  [[nodiscard]] client open() const {
+    return client::open("etcd://" + cluster_.hosts() + "/shop").value();
+  }
+  etcd_cluster cluster_;
+};
+
+TEST_F(etcd_ensemble, a_lease_outlives_the_leader) {
+  // Broken: the death of one member costs locks, or nobody is granted any more.
+  const client a = open();
+  const client b = open();
+  auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  reply<lease> waits;
+  mutex(b, "stock", {.ttl = 30s}).async_acquire({.wait = 10min}, {}, waits.callback());
+  ASSERT_TRUE(has_waiters(a, "stock", 1));
+  cluster_.leader().kill();
+  ASSERT_TRUE(eventually([&] { return a.inspect("stock").has_value(); }, 2 * patience));
+  EXPECT_TRUE(held->valid());
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(arrives(waits.future, 2 * patience));
+  EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(etcd_ensemble, a_leader_that_stands_still_keeps_nobody_believing) {
+  // Broken: its clients count on answers that it gave as one who leads no more.
+  const client a = open();
+  const client b = open();
+  auto held = mutex(a, "stock", {.ttl = 5s}).acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  etcd_server& leader = cluster_.leader();
+  leader.pause();
+  // The holder moves to another member, or gives up before the next one is let in.
+  const auto next = mutex(b, "stock", {.ttl = 5s}).acquire({.wait = 12s});
+  if (next) {
+    EXPECT_FALSE(held->valid());
+  }
+  leader.resume();
+}
+
+}  // namespace
+}  // namespace holdfast::test
+#endif
