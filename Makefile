@@ -50,7 +50,7 @@ format: packages-tools ## format all sources
 
 # On the engines that need no server: instrumented, a server's clients take longer than the rest
 # together. The simulator runs the code of the core tests.
-servers := /redis|zookeeper|sentinel|cluster|postgresql|mariadb
+servers := /redis|zookeeper|etcd|sentinel|cluster|postgresql|mariadb
 
 sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core and contract tests with ASan + UBSan; core tests with TSan
 	cmake --build build/asan -j $(JOBS) --target test_unit test_contract test_fault
@@ -77,8 +77,8 @@ explore: build ## every order of events of small worlds; then every mutant in th
 	build/explore_mutants
 
 torture: packages-test build ## half a minute of torture on every engine that can be started here
-	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session \
-	    postgresql-row mariadb mariadb-session mariadb-row; do \
+	set -e; for engine in embedded redis redis-sentinel redis-cluster redlock zookeeper etcd etcd-cluster postgresql \
+	    postgresql-session postgresql-row mariadb mariadb-session mariadb-row; do \
 	  echo "== $$engine"; build/holdfast torture --start $$engine --duration 30s; done
 
 broken-locks: packages-test build ## play the broken locks and write docs/broken-locks.md

@@ -68,7 +68,7 @@ _holdfast() {
       return
       ;;
     --start)
-      mapfile -t COMPREPLY < <(compgen -W 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session postgresql-row mariadb mariadb-session mariadb-row' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'embedded redis redis-sentinel redis-cluster redlock zookeeper etcd etcd-cluster postgresql postgresql-session postgresql-row mariadb mariadb-session mariadb-row' -- "$cur")
       return
       ;;
     --workload)
@@ -80,7 +80,7 @@ _holdfast() {
       return
       ;;
     --url)
-      mapfile -t COMPREPLY < <(compgen -W 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// postgresql:// mariadb:// mysql:// memory:' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -- "$cur")
       return
       ;;
     --wait | --ttl | --grace | --at-least | --lock-delay | --hold | --duration)

@@ -23,7 +23,7 @@ end
 set -l commands run elect multi latch ls show release revoke watch doctor redis-library demo bench torture
 
 complete -c holdfast -f
-complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
+complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
 complete -c holdfast -l namespace -x -d 'Names in different namespaces never conflict'
 complete -c holdfast -l password-file -r -F -d 'Its first line is the password'
 complete -c holdfast -l log-level -x -a 'off error warn info debug' -d 'What to tell on stderr'
@@ -92,7 +92,7 @@ complete -c holdfast -n $bench -l hold -x -d 'How long each is held'
 complete -c holdfast -n $bench -l duration -x -d 'Of the measurement'
 
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -a 'check replay'
-complete -c holdfast -n '__fish_seen_subcommand_from torture' -l start -x -a 'embedded redis redis-sentinel redis-cluster redlock zookeeper postgresql postgresql-session postgresql-row mariadb mariadb-session mariadb-row'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l start -x -a 'embedded redis redis-sentinel redis-cluster redlock zookeeper etcd etcd-cluster postgresql postgresql-session postgresql-row mariadb mariadb-session mariadb-row'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l clients -x -d Processes
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l duration -x -d 'How long'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l ttl -x -d 'Of the locks'

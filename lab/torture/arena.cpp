@@ -46,6 +46,11 @@ void need_zookeeper() {
   }
 }
 
+void need_etcd() {
+  need("etcd", "etcd-server");
+  need("etcdctl", "etcd-client");
+}
+
 void need_postgresql() {
   need("psql", "postgresql-client");
   std::error_code none;
@@ -105,6 +110,16 @@ constexpr std::array entries{
             need_zookeeper();
             return std::make_unique<zookeeper_arena>(clients);
           }},
+    entry{"etcd",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_etcd();
+            return std::make_unique<etcd_arena>(clients);
+          }},
+    entry{"etcd-cluster",
+          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+            need_etcd();
+            return std::make_unique<etcd_cluster_arena>(clients);
+          }},
     entry{"postgresql",
           [](std::uint32_t clients) { return start_postgresql(clients, "connections=2"); }},
     entry{"postgresql-session",
@@ -129,8 +144,9 @@ struct host_place {
 std::optional<host_place> only_host(const std::string& url) {
   const auto parsed = spi::parse_url(url);
   if (!parsed || parsed->hosts.size() != 1) return std::nullopt;
-  constexpr std::array<std::pair<std::string_view, std::uint16_t>, 5> ports{{{"redis", 6379},
+  constexpr std::array<std::pair<std::string_view, std::uint16_t>, 6> ports{{{"redis", 6379},
                                                                              {"zookeeper", 2181},
+                                                                             {"etcd", 2379},
                                                                              {"postgresql", 5432},
                                                                              {"mariadb", 3306},
                                                                              {"mysql", 3306}}};

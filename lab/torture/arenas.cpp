@@ -18,6 +18,56 @@ void lone_zookeeper::start() {
   }
 }
 
+void lone_etcd::start() {
+  server_->launch();
+  if (!test::eventually([this] { return server_->healthy(); })) {
+    throw std::runtime_error("etcd does not start again: " + server_->log());
+  }
+}
+
+etcd_cluster_arena::etcd_cluster_arena(std::uint32_t clients) {
+  for (const auto& each : cluster_.servers()) {
+    gates_.push_back(std::make_unique<gates>(each->port(), clients));
+  }
+}
+
+std::string etcd_cluster_arena::url(std::uint32_t client) const {
+  std::string hosts;
+  for (const auto& each : gates_) {
+    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port(client));
+  }
+  return "etcd://" + hosts + "/torture";
+}
+
+std::string etcd_cluster_arena::quiet_url() const {
+  return "etcd://" + cluster_.hosts() + "/torture";
+}
+
+bool etcd_cluster_arena::can(fault what) const {
+  return gates::can(what) || what == fault::pause_server || what == fault::kill_server;
+}
+
+// It is the leader that is hit: nobody notices the loss of another.
+void etcd_cluster_arena::begin(fault what, std::uint32_t target) {
+  if (what == fault::pause_server || what == fault::kill_server) {
+    stopped_ = &cluster_.leader();
+    return what == fault::pause_server ? stopped_->pause() : stopped_->kill();
+  }
+  for (const auto& each : gates_) each->begin(what, target);
+}
+
+void etcd_cluster_arena::end(fault what, std::uint32_t target) {
+  if (what == fault::pause_server) return stopped_->resume();
+  if (what == fault::kill_server) {
+    stopped_->launch();
+    if (!test::eventually([this] { return stopped_->healthy(); })) {
+      throw std::runtime_error("etcd does not start again: " + stopped_->log());
+    }
+    return;
+  }
+  for (const auto& each : gates_) each->end(target);
+}
+
 redlock_arena::redlock_arena(std::uint32_t clients) : servers_(members, durable_redis()) {
   for (std::size_t i = 0; i < members; ++i) {
     gates_.push_back(std::make_unique<gates>(servers_[i].port(), clients));

@@ -1,6 +1,7 @@
 // Every engine that torture can start. Used by arena.cpp only.
 #pragma once
 
+#include "support/etcd_server.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_cluster.hpp"
@@ -166,6 +167,47 @@ class zookeeper_arena final : public one_server_arena<lone_zookeeper> {
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
     return "zookeeper://127.0.0.1:" + std::to_string(port) + "/torture";
   }
+};
+
+// One etcd member that can be started again.
+class lone_etcd {
+ public:
+  lone_etcd() : server_(test::start_etcd()) {}
+  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+  void pause() { server_->pause(); }
+  void resume() { server_->resume(); }
+  void kill() { server_->kill(); }
+  void start();
+
+ private:
+  std::unique_ptr<test::etcd_server> server_;
+};
+
+class etcd_arena final : public one_server_arena<lone_etcd> {
+ public:
+  explicit etcd_arena(std::uint32_t clients)
+      : one_server_arena(std::make_unique<lone_etcd>(), clients) {}
+
+ private:
+  [[nodiscard]] std::string url_at(std::uint16_t port) const override {
+    return "etcd://127.0.0.1:" + std::to_string(port) + "/torture";
+  }
+};
+
+// Three members, each behind a proxy for each client.
+class etcd_cluster_arena final : public arena {
+ public:
+  explicit etcd_cluster_arena(std::uint32_t clients);
+  [[nodiscard]] std::string url(std::uint32_t client) const override;
+  [[nodiscard]] std::string quiet_url() const override;
+  [[nodiscard]] bool can(fault what) const override;
+  void begin(fault what, std::uint32_t target) override;
+  void end(fault what, std::uint32_t target) override;
+
+ private:
+  test::etcd_cluster cluster_;
+  std::vector<std::unique_ptr<gates>> gates_;  // by member
+  test::etcd_server* stopped_ = nullptr;       // the leader of then
 };
 
 // Five servers, each behind a proxy for each client.

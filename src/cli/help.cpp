@@ -49,6 +49,8 @@ Engines and their URLs:
   redis+cluster://host:6379,host2               Redis Cluster
   redlock://host1,host2,host3                   a majority of independent Redis servers
   zookeeper://host:2181,host2[/chroot]          ZooKeeper
+  etcd://[user[:password]@]host:2379,host2[/prefix]
+                                                etcd; with TLS: etcds://
   postgresql://[user@]host[:5432]/database      PostgreSQL, in libpq's syntax
   mariadb://[user@]host[:3306]/database         MariaDB; also spelled mysql://
   memory:                                       this process only; for bench and demo
@@ -279,9 +281,10 @@ valid holder, increasing fencing tokens, order, permits, no lost wake-up, no lef
   holdfast torture replay run.json           repeat its faults at the same times
 
   --start ENGINE   start servers for it: embedded, redis, redis-sentinel, redis-cluster,
-                   redlock, zookeeper, postgresql, postgresql-session, postgresql-row,
-                   mariadb, mariadb-session, mariadb-row. Without it, the servers of
-                   --url are used, and only their clients are tortured
+                   redlock, zookeeper, etcd, etcd-cluster, postgresql,
+                   postgresql-session, postgresql-row, mariadb, mariadb-session,
+                   mariadb-row. Without it, the servers of --url are used, and only
+                   their clients are tortured
   --clients N      client processes (default 6), with two threads each
   --duration D     how long to run (default 30s)
   --ttl D          ttl of the locks (default 1s)

@@ -83,7 +83,8 @@ TEST_F(completion, what_was_begun_is_completed_and_nothing_else_offered) {
 }
 
 TEST_F(completion, every_engine_is_offered) {
-  for (const char* scheme : {"redis://", "zookeeper://", "postgresql://", "mariadb://"}) {
+  for (const char* scheme :
+       {"redis://", "zookeeper://", "etcd://", "postgresql://", "mariadb://"}) {
     EXPECT_TRUE(has(bash("holdfast --url ''"), std::string("<") + scheme)) << scheme;
     EXPECT_TRUE(has(fish("holdfast --url "), scheme)) << scheme;
   }
