@@ -83,7 +83,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
     const auto& own = done->parts[0].range.kvs;
     if (!done->succeeded && own.empty()) co_return failure(errc::lost, "left before");
     if (!done->succeeded) which->owner = own.front().lease;
-    which->life->accept(proof);
+    if (which->owner == *lease) which->life->accept(proof);
     which->created = done->succeeded ? done->header.revision : own.front().created;
     which->fenced = which->created;
     range_answer& seen = done->parts[1].range;

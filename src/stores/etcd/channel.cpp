@@ -13,6 +13,24 @@ bool definite_failure(const error& why) noexcept {
   return why == errc::denied || why == errc::unsupported || why == errc::invalid;
 }
 
+bool says(const grpc_status& what, std::string_view text) {
+  return what.text.find(text) != std::string::npos;
+}
+
+// The token is not valid any more, was given before the rights were changed, or there is none because
+// nobody had to log in when we came. Nothing was done.
+bool wants_login(const grpc_status& what) {
+  if (what.code == status_code::unauthenticated) return true;
+  return what.code == status_code::invalid_argument &&
+         (says(what, "revision of auth store is old") || says(what, "user name is empty"));
+}
+
+// This member is cut off from the others, or does not count yet: another one may serve.
+bool wants_another(const grpc_status& what) {
+  return what.code == status_code::unavailable &&
+         (says(what, "no leader") || says(what, "request timed out") || says(what, "learner"));
+}
+
 }  // namespace
 
 channel::channel(net::network net, std::shared_ptr<const server_options> options)
@@ -51,7 +69,6 @@ void channel::ask(std::vector<call> batch, const net::patience& until, asker& wh
   };
   if (guard_.forked()) return refuse_all({errc::cancelled, "forked from the client's process"});
   const time_point now = net_.reactor->now();
-  news told;
   mutex_lock lock(mutex_);
   std::optional<error> refusal;
   if (state_ == state::closed) {
@@ -70,11 +87,11 @@ void channel::ask(std::vector<call> batch, const net::patience& until, asker& wh
     lock.unlock();
     return refuse_all(*refusal);
   }
-  const bool sends = state_ == state::open;
+  const bool sends = state_ == state::open && !retiring_;
   for (std::size_t i = 0; i < size; ++i) {
     pending one{std::move(batch[i]), &who, i, until, {}};
     if (sends) {
-      send_call(std::move(one), now, told);
+      send_call(std::move(one), now);
     } else {
       waiting_.push_back(std::move(one));
     }
@@ -85,24 +102,40 @@ void channel::ask(std::vector<call> batch, const net::patience& until, asker& wh
   const bool later = delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   lock.unlock();
   if (sends && !later) out->flush();
-  tell(told);
 }
 
 // Called with the mutex held, while open.
-void channel::send_call(pending one, time_point now, news& told) {
+void channel::send_call(pending one, time_point now) {
   one.sent = now;
   one.term_before = term_;
   const std::int32_t stream =
       link_->begin(path_of(one.what.what), one.what.body, http2_connection::kind::call, token_);
-  if (stream == 0) {  // it is about to end
-    told.answers.push_back(
-        {one.who, one.index,
-         tl::unexpected(error{errc::unavailable, "etcd: connection closed while sending", true})});
-    return;
+  if (stream == 0) {
+    watch_deadline(one.until.first_end());
+    waiting_.push_back(std::move(one));
+    return retire();
   }
   // Without a login no call is sent twice.
   if (options_->user.empty()) one.what.body.clear();
   in_flight_.emplace(stream, std::move(one));
+}
+
+// Called with the mutex held, while open. The connection takes no more: what comes waits for the next one,
+// which is made when those on this one are answered.
+void channel::retire() {
+  if (std::exchange(retiring_, true)) return;
+  net_.reactor->post([weak = weak_from_this(), old = std::weak_ptr(link_)] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    mutex_lock lock(self->mutex_);
+    if (self->link_ == nullptr || self->link_ != old.lock() || !self->in_flight_.empty()) return;
+    self->drop(lock, self->goodbye(), self->net_.reactor->now());
+  });
+}
+
+// Called with the mutex held, while there is a connection.
+error channel::goodbye() const {
+  return {errc::unavailable, "etcd " + link_->where().text() + ": the server says goodbye"};
 }
 
 // Called with the mutex held, which it releases.
@@ -137,21 +170,20 @@ void channel::connect_or_rest(mutex_lock& lock, time_point now) {
 
 void channel::opened(http2_connection& which) {
   const time_point now = net_.reactor->now();
-  news told;
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
   ++connection_;
+  retiring_ = false;
   term_ = 0;
   last_answered_sent_ = time_point{};
   opened_at_ = now;
   if (!options_->user.empty()) {
     log_in(now);
   } else {
-    begin_open(told, now);
+    begin_open(now);
   }
   lock.unlock();
   flush();
-  tell(told);
 }
 
 // Called with the mutex held.
@@ -165,64 +197,16 @@ void channel::log_in(time_point now) {
 }
 
 // Called with the mutex held.
-void channel::begin_open(news& told, time_point now) {
+void channel::begin_open(time_point now) {
   state_ = state::open;
   last_failure_.reset();
   for (pending& one : std::exchange(waiting_, {})) {
-    send_call(std::move(one), now, told);
+    send_call(std::move(one), now);
   }
   for (auto& [id, each] : streams_) {
     if (each.stream == 0) begin_stream(each);
   }
   if (!in_flight_.empty()) watch_deadline(now + options_->stall_limit);
-}
-
-// Called with the mutex held, while open.
-void channel::begin_stream(listening& one) {
-  const std::vector<std::string> messages = std::exchange(one.unsent, {});
-  one.stream =
-      link_->begin(path_of(one.what), messages.front(), http2_connection::kind::stream, token_);
-  for (std::size_t i = 1; i < messages.size(); ++i) link_->send(one.stream, messages[i]);
-}
-
-std::uint64_t channel::open_stream(method what, std::string first,
-                                   std::weak_ptr<stream_listener> who) {
-  mutex_lock lock(mutex_);
-  if (state_ == state::closed || guard_.forked()) return 0;
-  const std::uint64_t id = next_stream_++;
-  listening& made = streams_[id];
-  made.what = what;
-  made.unsent.push_back(std::move(first));
-  made.who = std::move(who);
-  if (state_ == state::idle) {
-    // Not from here: a connection that is refused at once would be told within this call.
-    net_.reactor->post([weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      mutex_lock again(self->mutex_);
-      if (self->state_ == state::idle && !self->streams_.empty()) self->connect(again);
-    });
-  } else if (state_ == state::open) {
-    begin_stream(made);
-    const std::shared_ptr<http2_connection> out = link_;
-    lock.unlock();
-    out->flush();
-  }
-  return id;
-}
-
-void channel::send(std::uint64_t stream, const std::string& message) {
-  mutex_lock lock(mutex_);
-  const auto found = streams_.find(stream);
-  if (found == streams_.end()) return;
-  if (found->second.stream == 0) {
-    found->second.unsent.push_back(message);
-    return;
-  }
-  link_->send(found->second.stream, message);
-  const std::shared_ptr<http2_connection> out = link_;
-  lock.unlock();
-  out->flush();
 }
 
 // What completions asked goes out together: over the connection of now, which may be another.
@@ -243,6 +227,7 @@ void channel::received(http2_connection& which, std::vector<http2_event> events)
   for (http2_event& each : events) {
     if (!broken) take_event(each, now, told, broken);
   }
+  if (!broken && retiring_ && in_flight_.empty()) broken = goodbye();
   if (broken) {
     drop(lock, *broken, now);
   } else {
@@ -257,20 +242,22 @@ void channel::received(http2_connection& which, std::vector<http2_event> events)
 // Called with the mutex held.
 void channel::take_event(http2_event& event, time_point now, news& told,
                          std::optional<error>& broken) {
-  if (event.stream == login_stream_) return take_token(event, now, told, broken);
+  if (event.stream == login_stream_) return take_token(event, now, broken);
   const std::string where = "etcd " + link_->where().text() + ": ";
   const auto call = in_flight_.find(event.stream);
   if (call != in_flight_.end()) {
     pending one = std::move(call->second);
     in_flight_.erase(call);
-    if (event.status.code == status_code::unauthenticated && !options_->user.empty() &&
-        !one.again && one.who != nullptr) {
-      one.again = true;  // refused before anything was done
+    if (wants_login(event.status) && !options_->user.empty() && !one.again && one.who != nullptr) {
+      one.again = true;
       waiting_.push_back(std::move(one));
       if (state_ == state::open) log_in(now);
       return;
     }
     last_answered_sent_ = std::max(last_answered_sent_, one.sent);
+    if (wants_another(event.status) && options_->servers.size() > 1) {
+      broken = error{errc::unavailable, where + event.status.text};
+    }
     reply answer{std::move(event.status),
                  std::move(event.message),
                  {},
@@ -298,9 +285,10 @@ void channel::take_event(http2_event& event, time_point now, news& told,
   news::heard heard{found->second.who, found->first, std::move(event.message), std::nullopt};
   if (event.ended) {
     heard.end = error{errc::unavailable, where + event.status.text};
-    if (event.status.code == status_code::unauthenticated && state_ == state::open &&
-        !options_->user.empty()) {
+    if (wants_login(event.status) && state_ == state::open && !options_->user.empty()) {
       log_in(now);
+    } else if (wants_another(event.status) && options_->servers.size() > 1) {
+      broken = heard.end;
     } else if (event.status.code == status_code::permission_denied) {
       heard.end->code = errc::denied;
     }
@@ -310,21 +298,20 @@ void channel::take_event(http2_event& event, time_point now, news& told,
 }
 
 // Called with the mutex held.
-void channel::take_token(const http2_event& event, time_point now, news& told,
-                         std::optional<error>& broken) {
+void channel::take_token(const http2_event& event, time_point now, std::optional<error>& broken) {
   login_stream_ = 0;
   const std::string where = "etcd " + link_->where().text() + ": ";
   if (event.status.code == status_code::ok && !event.broken) {
     const auto token = read_token(event.message);
     if (token) {
       token_ = *token;
-      return begin_open(told, now);
+      return begin_open(now);
     }
   }
   // Where nobody has to log in, nobody is kept out.
   if (event.status.code == status_code::failed_precondition && !event.broken) {
     token_.clear();
-    return begin_open(told, now);
+    return begin_open(now);
   }
   const bool refused = event.status.code == status_code::invalid_argument ||
                        event.status.code == status_code::unauthenticated ||
@@ -346,6 +333,7 @@ void channel::drop(mutex_lock& lock, const error& why, time_point now) {
   if (lasted) backoff_.succeeded(now - opened_at_);
   last_failure_ = why;
   login_stream_ = 0;
+  retiring_ = false;
   const std::shared_ptr<http2_connection> gone = std::move(link_);
   news told;
   for (auto& [stream, one] : std::exchange(in_flight_, {})) {

@@ -62,8 +62,9 @@ class stream_listener {
 //   idle        no connection, nobody needs one          connecting: somebody asks
 //   connecting  to one member after the other            login, open; resting: this one failed
 //   login       asks for a token; calls wait             open; resting
-//   open        calls go out as they come                connecting or idle: it ended, or stalled; login: the
-//                                                        token is not valid any more
+//   open        calls go out as they come                connecting or idle: it ended, stalled, takes no
+//                                                        more, or its member is cut off; login: the token
+//                                                        is not valid any more
 //   resting     back-off after a failure                 connecting
 //   closed      for good                                 -
 //
@@ -90,6 +91,9 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   // A stream of messages both ways. Connects if need be; ends with the connection.
   std::uint64_t open_stream(method what, std::string first, std::weak_ptr<stream_listener> who);
   void send(std::uint64_t stream, const std::string& message);
+  // Its end is not told. With a new token what is opened next goes out.
+  enum class credentials : std::uint8_t { as_they_are, new_token };
+  void abandon(std::uint64_t stream, credentials how);
 
   // Afterwards every answer has been given; `farewell` goes out first if there is a connection.
   void close(std::vector<call> farewell = {}) noexcept;
@@ -138,12 +142,13 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   void connect(mutex_lock& lock);
   void connect_or_rest(mutex_lock& lock, time_point now);
   void log_in(time_point now);
-  void begin_open(news& told, time_point now);
-  void send_call(pending one, time_point now, news& told);
+  void begin_open(time_point now);
+  void send_call(pending one, time_point now);
+  void retire();
+  [[nodiscard]] error goodbye() const;
   void begin_stream(listening& one);
   void take_event(http2_event& event, time_point now, news& told, std::optional<error>& broken);
-  void take_token(const http2_event& event, time_point now, news& told,
-                  std::optional<error>& broken);
+  void take_token(const http2_event& event, time_point now, std::optional<error>& broken);
   void take_waiting(const error& why, news& told);
   [[nodiscard]] error not_connected() const;
   void drop(mutex_lock& lock, const error& why, time_point now);
@@ -163,6 +168,7 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   state state_ = state::idle;
   std::shared_ptr<http2_connection> link_;
   std::uint64_t connection_ = 0;  // its number
+  bool retiring_ = false;         // it takes no more
   std::size_t next_server_ = 0;
   std::size_t failures_ = 0;  // in a row
   net::backoff backoff_;

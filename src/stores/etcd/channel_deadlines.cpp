@@ -75,6 +75,7 @@ void channel::on_alarm() {
     stalled = stalled || limit <= now;
     next = std::min(next, limit);
   }
+  if (retiring_ && in_flight_.empty()) stalled = true;
   if (next != time_point::max() && !stalled) watch_deadline(next);
   if (stalled && link_ != nullptr) {
     drop(lock, {errc::unavailable, "etcd " + link_->where().text() + ": no answer"}, now);

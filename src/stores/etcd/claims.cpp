@@ -66,13 +66,16 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
     uncertain = which->uncertain || which->unanswered;
     if (owner == 0 || (which->created == 0 && !uncertain)) co_return spi::departure::gone;
   }
+  std::size_t parts = 1;
   txn_writer step;
   step.then_delete(delete_body(which->keys()));
   if (which->kind == claim_kind::reader) {
     const std::string mode = mode_key(which->prefix, which->kind, which->id);
     step.then_delete(delete_body({mode}));
+    ++parts;
   }
   if (uncertain) {
+    ++parts;
     step.then_put(put_body(tombstone_of(*self->options_, which->claim->id), {}, owner));
   }
   std::vector<call> calls;
@@ -87,7 +90,10 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   if (!answer->ok()) co_return tl::unexpected(refusal("delete", which->key, answer->status));
   const auto done = read_txn(answer->body);
   if (!done) co_return tl::unexpected(done.error());
-  const bool removed = !done->parts.empty() && done->parts.front().deleted > 0;
+  if (!done->succeeded || done->parts.size() != parts) {
+    co_return failure(errc::unavailable, "etcd: an unexpected answer to a deletion");
+  }
+  const bool removed = done->parts.front().deleted > 0;
   const lock_guard lock(self->mutex_);
   which->created = 0;
   which->uncertain = false;

@@ -53,11 +53,12 @@ std::shared_ptr<lease_keeper> etcd_store::lease_for(duration wanted) {
   if (leases_.size() >= lease_limit) {
     const auto unused = std::find_if(leases_.begin(), leases_.end(),
                                      [](const auto& each) { return !each.second->held(); });
-    if (unused == leases_.end()) {
-      const auto longer = leases_.lower_bound(wanted);
-      return longer != leases_.end() ? longer->second : std::prev(leases_.end())->second;
+    const auto longer = leases_.lower_bound(wanted);
+    if (unused != leases_.end()) {
+      leases_.erase(unused);  // it ends by itself
+    } else if (longer != leases_.end()) {
+      return longer->second;
     }
-    leases_.erase(unused);  // it ends by itself
   }
   auto made = std::make_shared<lease_keeper>(net_.reactor, way_, wanted, weak_from_this());
   leases_.emplace(wanted, made);

@@ -58,11 +58,21 @@ nghttp2_nv header(std::string_view name, std::string_view value, std::uint8_t fl
 struct http2_connection::callbacks {
   static http2_connection& self(void* user) { return *static_cast<http2_connection*>(user); }
 
-  static int on_frame(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* user) {
+  static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
     if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
       self(user).settings_came_ = true;
     }
     if (frame->hd.type == NGHTTP2_GOAWAY) self(user).going_away_ = true;
+    const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
+    if (carries && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+      // All is said, though our side of a stream is open still.
+      const auto found = self(user).streams_.find(frame->hd.stream_id);
+      if (found != self(user).streams_.end() && !found->second.finished) {
+        self(user).take_end(frame->hd.stream_id, NGHTTP2_NO_ERROR);
+        ::nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                    NGHTTP2_CANCEL);
+      }
+    }
     return 0;
   }
   static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame,
@@ -232,9 +242,18 @@ void http2_connection::send(std::int32_t stream, std::string_view message) {
 
 void http2_connection::reset(std::int32_t stream) {
   const std::scoped_lock lock(mutex_);
-  if (over_ || streams_.erase(stream) == 0) return;
+  const auto found = streams_.find(stream);
+  if (over_ || found == streams_.end()) return;
+  count(found->second, 0);
+  streams_.erase(found);
   ::nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
   pump();
+}
+
+// Called with the mutex held.
+void http2_connection::count(one_stream& of, std::size_t now) noexcept {
+  buffered_ += now - of.counted;
+  of.counted = now;
 }
 
 // Called with the mutex held. False: no gRPC, or too much.
@@ -261,7 +280,10 @@ bool http2_connection::take_data(one_stream& into, std::int32_t id, std::string_
     }
   }
   into.incoming.erase(0, into.incoming.size() - rest.size());
-  return true;
+  count(into, into.incoming.size() + into.message.size());
+  if (buffered_ <= buffer_limit) return true;
+  into.problem = "too much at once";
+  return false;
 }
 
 // Called with the mutex held.
@@ -280,6 +302,7 @@ void http2_connection::take_end(std::int32_t id, std::uint32_t code) {
   const auto found = streams_.find(id);
   if (found == streams_.end()) return;
   one_stream one = std::move(found->second);
+  count(one, 0);
   streams_.erase(found);
   http2_event event{id, true, std::move(one.message), std::move(one.status)};
   const bool silent = one.status.code == status_code::ok && one.what == kind::call && !one.answered;

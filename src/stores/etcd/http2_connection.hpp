@@ -39,6 +39,7 @@ inline constexpr int permission_denied = 7;
 inline constexpr int exhausted = 8;
 inline constexpr int failed_precondition = 9;
 inline constexpr int unimplemented = 12;
+inline constexpr int unavailable = 14;
 inline constexpr int unauthenticated = 16;
 }  // namespace status_code
 
@@ -65,8 +66,9 @@ class http2_user {
 class http2_connection final : public net::stream_user,
                                public std::enable_shared_from_this<http2_connection> {
  public:
-  // Of what the server may send: one message, and the headers of one stream.
+  // Of what the server may send: one message, all of them together, and the headers of one stream.
   static constexpr std::size_t message_limit = std::size_t{64} * 1024 * 1024;
+  static constexpr std::size_t buffer_limit = 2 * message_limit;  // of what is incomplete
   static constexpr std::size_t header_limit = 32'768;
 
   enum class kind : std::uint8_t { call, stream };  // one message each way, or any number
@@ -107,6 +109,7 @@ class http2_connection final : public net::stream_user,
     std::string incoming;
     std::string message;  // of a call
     bool answered = false;
+    std::size_t counted = 0;  // in buffered_
     std::size_t headers = 0;
     int http_status = 0;
     bool has_status = false;
@@ -121,6 +124,7 @@ class http2_connection final : public net::stream_user,
   bool take_data(one_stream& into, std::int32_t id, std::string_view bytes);
   void take_header(one_stream& into, std::string_view name, std::string_view value);
   void take_end(std::int32_t id, std::uint32_t code);
+  void count(one_stream& of, std::size_t now) noexcept;
   void fail(const error& why);
 
   const net::network net_;
@@ -137,6 +141,7 @@ class http2_connection final : public net::stream_user,
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, one_stream> streams_;
   std::vector<http2_event> events_;  // of the bytes that are being read
+  std::size_t buffered_ = 0;
   bool settings_came_ = false;
   bool going_away_ = false;
   bool opened_ = false;

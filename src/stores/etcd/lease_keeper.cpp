@@ -16,6 +16,10 @@ struct lease_keeper::waiting {
     keeper.wait(who, until);
   }
   result<std::int64_t> await_resume() { return std::move(who->answer); }
+  // It failed for want of another's time.
+  [[nodiscard]] bool may_ask_again(const result<std::int64_t>& answer, time_point now) const {
+    return !answer && answer.error() == errc::unavailable && !who->grants && now < until.deadline;
+  }
 };
 
 lease_keeper::lease_keeper(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way,
@@ -24,13 +28,16 @@ lease_keeper::lease_keeper(std::shared_ptr<spi::reactor> reactor, std::shared_pt
 
 task<result<std::int64_t>> lease_keeper::ready(std::shared_ptr<lease_keeper> self,
                                                net::patience until) {
-  {
-    const std::scoped_lock lock(self->mutex_);
-    if (self->id_ != 0) co_return self->id_;
+  for (;;) {
+    {
+      const std::scoped_lock lock(self->mutex_);
+      if (self->id_ != 0) co_return self->id_;
+    }
+    // Named: GCC 12 destroys a temporary's members twice.
+    waiting granted{*self, until};
+    const result<std::int64_t> answer = co_await granted;
+    if (!granted.may_ask_again(answer, self->reactor_->now())) co_return answer;
   }
-  // Named: GCC 12 destroys a temporary's members twice.
-  waiting granted{*self, until};
-  co_return co_await granted;
 }
 
 void lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience& until) {
@@ -39,6 +46,7 @@ void lease_keeper::wait(const std::shared_ptr<waiter>& who, const net::patience&
     const std::scoped_lock lock(mutex_);
     waiters_.push_back(who);
     begins = !std::exchange(granting_, true);
+    who->grants = begins;
   }
   reactor_->at(until.deadline, [weak = weak_from_this(), who] {
     const auto self = weak.lock();
@@ -101,11 +109,16 @@ task<replies> lease_keeper::ask(std::shared_ptr<lease_keeper> self, std::int64_t
   }
   if (!keeps) co_return co_await asking(self->way_, std::move(calls), until);
   calls.push_back(lease_call(method::lease_keep_alive, id));
-  replies answers = co_await asking(self->way_, std::move(calls), until);
-  const result<reply> keepalive = std::move(answers.back());
-  answers.pop_back();
-  self->take_keepalive(id, keepalive, answers, found);
-  co_return answers;
+  for (int round = 0;; ++round) {
+    std::vector<call> batch = calls;
+    replies answers = co_await asking(self->way_, std::move(batch), until);
+    const result<reply> keepalive = std::move(answers.back());
+    answers.pop_back();
+    self->take_keepalive(id, keepalive, answers, found);
+    // The first answers of a member prove nothing, the next ones may. Renewals only read.
+    const bool unproven = keepalive && keepalive->ok() && keepalive->term_before == 0;
+    if (how != renews::always || round > 0 || !unproven) co_return answers;
+  }
 }
 
 void lease_keeper::take_keepalive(std::int64_t id, const result<reply>& keepalive,

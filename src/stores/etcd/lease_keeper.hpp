@@ -73,7 +73,8 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
   struct waiter {
     std::coroutine_handle<> then;
     result<std::int64_t> answer = failure(errc::unavailable, "etcd: no lease in time");
-    bool over = false;  // guarded by the keeper's mutex
+    bool over = false;    // guarded by the keeper's mutex
+    bool grants = false;  // the lease is asked for with its patience
   };
   struct waiting;
   friend struct waiting;

@@ -250,7 +250,7 @@ std::optional<answer_header> read_header(std::string_view body) {
 result<range_answer> read_range(std::string_view body) {
   bool good = true;
   range_answer answer = range_in(body, good);
-  if (!good) return malformed("range");
+  if (!good || !answer.header.complete()) return malformed("range");
   return answer;
 }
 
@@ -263,7 +263,7 @@ result<txn_answer> read_txn(std::string_view body) {
     if (each.number == 2) answer.succeeded = each.value != 0;
     if (each.number == 3) answer.parts.push_back(part_in(each.bytes, good));
   }
-  if (!good || !reader.good()) return malformed("transaction");
+  if (!good || !reader.good() || !answer.header.complete()) return malformed("transaction");
   return answer;
 }
 

@@ -99,6 +99,9 @@ struct answer_header {
   std::uint64_t member = 0;
   std::int64_t revision = 0;
   std::uint64_t term = 0;
+
+  // Every answer of a sound server has these.
+  [[nodiscard]] bool complete() const noexcept { return revision > 0 && term > 0; }
 };
 // Of any answer; nothing if there is none.
 std::optional<answer_header> read_header(std::string_view body);

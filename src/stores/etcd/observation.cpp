@@ -56,15 +56,17 @@ void observation::end() {
 }
 
 void observation::take(const watch_news& news) {
+  std::uint64_t number = 0;
   if (news.created) {
     const std::scoped_lock lock(mutex_);
     looking_ = true;
+    number = ++looks_;
   }
-  if (news.created) look(shared_from_this());
-  if (!news.events.empty()) add({std::nullopt, news.events});
+  if (news.created) look(shared_from_this(), number);
+  if (!news.events.empty()) add({std::nullopt, 0, news.events});
 }
 
-flow observation::look(std::shared_ptr<observation> self) {
+flow observation::look(std::shared_ptr<observation> self, std::uint64_t number) {
   const time_point deadline = self->reactor_->now() + look_time;
   call reads = range_call(self->range_);
   const result<reply> answer =
@@ -72,12 +74,13 @@ flow observation::look(std::shared_ptr<observation> self) {
   const auto seen =
       answer ? read_range(answer->body) : result<range_answer>(tl::unexpected(answer.error()));
   if (seen) {
-    self->add({*seen, {}});
+    self->add({*seen, number, {}});
   } else if (!self->gate_.ended()) {
-    self->reactor_->at(self->reactor_->now() + pause_after_failure, [weak = std::weak_ptr(self)] {
-      const auto alive = weak.lock();
-      if (alive && !alive->gate_.ended()) look(alive);
-    });
+    self->reactor_->at(self->reactor_->now() + pause_after_failure,
+                       [weak = std::weak_ptr(self), number] {
+                         const auto alive = weak.lock();
+                         if (alive && !alive->gate_.ended()) look(alive, number);
+                       });
   }
 }
 
@@ -85,6 +88,7 @@ flow observation::look(std::shared_ptr<observation> self) {
 void observation::add(step what) {
   std::unique_lock lock(mutex_);
   if (what.look) {
+    if (what.number != looks_) return;  // another one is on its way
     looking_ = false;
     steps_.push_front(std::move(what));
   } else {

@@ -46,11 +46,12 @@ class observation final : public std::enable_shared_from_this<observation> {
   // What is to be done, in order.
   struct step {
     std::optional<range_answer> look;
+    std::uint64_t number = 0;  // of the look
     std::vector<watch_answer::event> events;
   };
 
   void take(const watch_news& news);
-  static flow look(std::shared_ptr<observation> self);
+  static flow look(std::shared_ptr<observation> self, std::uint64_t number);
   void add(step what);
   void work(step& what);
   [[nodiscard]] std::optional<std::string> name_of(const std::string& key) const;
@@ -78,6 +79,7 @@ class observation final : public std::enable_shared_from_this<observation> {
   std::deque<step> steps_;
   bool working_ = false;
   bool looking_ = false;
+  std::uint64_t looks_ = 0;  // the last one counts: it is of the stream of now
 };
 
 }  // namespace holdfast::etcd

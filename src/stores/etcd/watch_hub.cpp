@@ -4,6 +4,13 @@
 
 namespace holdfast::etcd {
 
+namespace {
+
+constexpr duration pulse_pause = std::chrono::seconds(3);
+constexpr duration pulse_limit = std::chrono::seconds(10);  // the channel gives a member up earlier
+
+}  // namespace
+
 watch_hub::watch_hub(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way,
                      net::backoff_limits pauses)
     : reactor_(std::move(reactor)), way_(std::move(way)), backoff_(pauses) {}
@@ -13,34 +20,50 @@ watch_hub::watch_id watch_hub::add(key_range of, watch_filter without, watcher w
   const std::scoped_lock lock(mutex_);
   const watch_id id = next_++;
   if (closed_) return id;
-  std::string create = watch_create(of, id, without);
-  watches_.emplace(id,
-                   one_watch{std::move(of), without, std::make_shared<watcher>(std::move(who))});
+  one_watch& made =
+      watches_
+          .emplace(id, one_watch{std::move(of), without, std::make_shared<watcher>(std::move(who))})
+          .first->second;
   if (stream_ != 0) {
-    way_->send(stream_, create);
+    made.late = true;
+    way_->send(stream_, create(id, made));
   } else if (!pausing_) {
     open_stream();
   }
+  wake_pulse();
   return id;
 }
 
 void watch_hub::remove(watch_id id) {
   if (reactor_->forked()) return;
   const std::scoped_lock lock(mutex_);
-  if (watches_.erase(id) == 0 || stream_ == 0) return;
-  way_->send(stream_, watch_cancel(id));
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  const std::int64_t wire = found->second.wire;
+  watches_.erase(found);
+  if (wires_.erase(wire) != 0 && stream_ != 0) way_->send(stream_, watch_cancel(wire));
+}
+
+// Called with the mutex held.
+std::string watch_hub::create(watch_id id, one_watch& which) {
+  wires_.erase(which.wire);
+  which.wire = next_wire_++;
+  wires_.emplace(which.wire, id);
+  return watch_create(which.of, which.wire, which.without);
 }
 
 // Called with the mutex held.
 void watch_hub::open_stream() {
   if (watches_.empty() || closed_) return;
   began_ = reactor_->now();
-  for (const auto& [id, each] : watches_) {
-    std::string create = watch_create(each.of, id, each.without);
+  wires_.clear();
+  for (auto& [id, each] : watches_) {
+    each.late = false;
+    std::string body = create(id, each);
     if (stream_ == 0) {
-      stream_ = way_->open_stream(method::watch, std::move(create), weak_from_this());
+      stream_ = way_->open_stream(method::watch, std::move(body), weak_from_this());
     } else {
-      way_->send(stream_, create);
+      way_->send(stream_, body);
     }
   }
 }
@@ -51,23 +74,46 @@ void watch_hub::message(std::uint64_t stream, const std::string& body) {
   watch_news news;
   {
     const std::scoped_lock lock(mutex_);
-    if (stream != stream_ || !answer) return;
-    const auto found = watches_.find(answer->id);
-    if (found == watches_.end()) return;  // removed meanwhile
-    who = found->second.who;
-    if (answer->cancelled && answer->compacted == 0) {
-      const bool denied = answer->reason.find("permission denied") != std::string::npos;
-      news.refused = error{denied ? errc::denied : errc::unavailable,
-                           "etcd: watch " + found->second.of.key + ": " + answer->reason};
-      watches_.erase(found);
-    } else if (answer->cancelled) {
-      way_->send(stream_, watch_create(found->second.of, answer->id, found->second.without));
-      return;
+    if (stream != stream_) return;
+    if (!answer) return restart(channel::credentials::as_they_are);  // what it told is lost
+    const auto wire = wires_.find(answer->id);
+    if (wire == wires_.end()) return;  // removed meanwhile
+    const watch_id id = wire->second;
+    who = watches_.at(id).who;
+    if (answer->cancelled) {
+      news.refused = take_cancel(id, *answer);
+      if (!news.refused) return;
     }
-    news.created = answer->created;
+    news.created = answer->created && !answer->cancelled;
   }
   news.events = answer->events;
   if (news.created || news.refused || !news.events.empty()) (*who)(news);
+}
+
+// Called with the mutex held. What the server ends by itself is begun again, but for what we may not see.
+std::optional<error> watch_hub::take_cancel(watch_id id, const watch_answer& answer) {
+  one_watch& which = watches_.at(id);
+  if (answer.compacted != 0) {
+    way_->send(stream_, create(id, which));
+    return std::nullopt;
+  }
+  // On a stream whose token has expired everything is denied.
+  if (which.late || answer.reason.find("permission denied") == std::string::npos) {
+    restart(channel::credentials::new_token);
+    return std::nullopt;
+  }
+  error why{errc::denied, "etcd: watch " + which.of.key + ": " + answer.reason};
+  wires_.erase(which.wire);
+  watches_.erase(id);
+  return why;
+}
+
+// Called with the mutex held.
+void watch_hub::restart(channel::credentials how) {
+  way_->abandon(std::exchange(stream_, 0), how);
+  const time_point now = reactor_->now();
+  backoff_.succeeded(now - began_);
+  begin_again(now + backoff_.next(reactor_->random()));
 }
 
 void watch_hub::stream_ended(std::uint64_t stream, const error& /*why*/) {
@@ -92,13 +138,41 @@ void watch_hub::begin_again(time_point when) {
   });
 }
 
+// Called with the mutex held.
+void watch_hub::wake_pulse() {
+  if (closed_ || watches_.empty() || std::exchange(pulsing_, true)) return;
+  pulse_timer_ = reactor_->at(reactor_->now() + pulse_pause, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) pulse(self);
+  });
+}
+
+// Without an answer the channel leaves the member, and the stream with it.
+flow watch_hub::pulse(std::shared_ptr<watch_hub> self) {
+  bool asks = false;
+  {
+    const std::scoped_lock lock(self->mutex_);
+    asks = self->stream_ != 0 && !self->closed_ && !self->watches_.empty();
+  }
+  if (asks) {
+    std::vector<call> batch;
+    batch.push_back({method::status, {}});
+    const net::patience until(self->reactor_->now() + pulse_limit);
+    static_cast<void>(co_await asking(self->way_, std::move(batch), until));
+  }
+  const std::scoped_lock lock(self->mutex_);
+  self->pulsing_ = false;
+  self->wake_pulse();
+}
+
 void watch_hub::close() noexcept {
   if (reactor_->forked()) return;
   {
     const std::scoped_lock lock(mutex_);
     closed_ = true;
     watches_.clear();
+    wires_.clear();
     reactor_->cancel(timer_);
+    reactor_->cancel(pulse_timer_);
   }
   way_->close();
 }

@@ -3,11 +3,12 @@
 //
 // A watch begins from now, never from a revision: one of the past is served by a loop that runs ten times
 // a second. So whoever watches looks once when the watch is there, and nothing is missed. After a
-// lost connection, and after a compaction, the same happens again.
+// lost connection, and after a compaction, the same happens again. That the connection is lost is noticed by
+// a small call now and then: a member that has died, or is cut off, just says nothing.
 #pragma once
 
 #include "net/backoff.hpp"
-#include "stores/etcd/channel.hpp"
+#include "stores/etcd/ask.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 
@@ -52,11 +53,17 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
     key_range of;
     watch_filter without{};
     std::shared_ptr<watcher> who;
+    std::int64_t wire = 0;  // as the server knows it, on this stream
+    bool late = false;      // asked for when the stream was there already
   };
 
+  std::string create(watch_id id, one_watch& which);
   void open_stream();
-  void request(std::string body);
   void begin_again(time_point when);
+  void restart(channel::credentials how);
+  std::optional<error> take_cancel(watch_id id, const watch_answer& answer);
+  void wake_pulse();
+  static flow pulse(std::shared_ptr<watch_hub> self);
 
   const std::shared_ptr<spi::reactor> reactor_;
   const std::shared_ptr<channel> way_;
@@ -65,11 +72,16 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
   // All below: guarded by mutex_. The channel is called under it: it calls nobody back from within.
   std::map<watch_id, one_watch> watches_;
   watch_id next_ = 1;
+  // A number is not used twice: the server remembers those of watches that it has cancelled itself.
+  std::map<std::int64_t, watch_id> wires_;
+  std::int64_t next_wire_ = 1;
   std::uint64_t stream_ = 0;  // 0: none
   bool pausing_ = false;      // before the next stream
   net::backoff backoff_;
   time_point began_{};
   spi::runtime::timer_id timer_ = 0;
+  bool pulsing_ = false;
+  spi::runtime::timer_id pulse_timer_ = 0;
   bool closed_ = false;
 };
 
