@@ -34,13 +34,12 @@ std::string number_in(const std::string& json, const std::string& name) {
 
 }  // namespace
 
-etcd_server::etcd_server(etcd_options options, std::string name, std::uint16_t client_port,
-                         std::uint16_t peer_port, std::string cluster)
+etcd_server::etcd_server(etcd_options options, std::string name, const ports& where,
+                         std::string cluster)
     : options_(std::move(options)),
       name_(std::move(name)),
-      client_port_(client_port),
-      peer_port_(peer_port),
-      cluster_(cluster.empty() ? name_ + "=" + local(peer_port) : std::move(cluster)) {}
+      where_{where.client, where.peer, where.peer_seen != 0 ? where.peer_seen : where.peer},
+      cluster_(cluster.empty() ? name_ + "=" + local(where_.peer_seen) : std::move(cluster)) {}
 
 void etcd_server::launch() {
   std::vector<std::string> words{"etcd",
@@ -49,13 +48,13 @@ void etcd_server::launch() {
                                  "--data-dir",
                                  (folder_.path() / "data").string(),
                                  "--listen-client-urls",
-                                 local(client_port_, options_.tls),
+                                 local(where_.client, options_.tls),
                                  "--advertise-client-urls",
-                                 local(client_port_, options_.tls),
+                                 local(where_.client, options_.tls),
                                  "--listen-peer-urls",
-                                 local(peer_port_),
+                                 local(where_.peer),
                                  "--initial-advertise-peer-urls",
-                                 local(peer_port_),
+                                 local(where_.peer_seen),
                                  "--initial-cluster",
                                  cluster_,
                                  "--initial-cluster-token",
@@ -69,13 +68,23 @@ std::string etcd_server::log() const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+void etcd_server::restore(const std::string& snapshot) {
+  kill();
+  const std::string data = (folder_.path() / "data").string();
+  std::filesystem::remove_all(data);
+  ctl({"snapshot", "restore", snapshot, "--data-dir", data, "--name", name_, "--initial-cluster",
+       cluster_, "--initial-cluster-token", cluster_, "--initial-advertise-peer-urls",
+       local(where_.peer_seen)});
+  launch();
+}
+
 void etcd_server::kill() { process_.end(SIGKILL); }
 void etcd_server::pause() { process_.pause(); }
 void etcd_server::resume() { process_.signal(SIGCONT); }
 
 std::vector<std::string> etcd_server::ctl_words(const std::vector<std::string>& words) const {
   std::vector<std::string> all{"env", "ETCDCTL_API=3", "etcdctl", "--endpoints",
-                               local(client_port_, options_.tls)};
+                               local(where_.client, options_.tls)};
   all.insert(all.end(), options_.admin.begin(), options_.admin.end());
   all.insert(all.end(), words.begin(), words.end());
   return all;
@@ -109,7 +118,8 @@ std::unique_ptr<etcd_server> start_etcd(const etcd_options& options) {
   constexpr int attempts = 3;  // somebody may take a port before the server does
   std::string last;
   for (int left = attempts; left > 0; --left) {
-    auto made = std::make_unique<etcd_server>(options, "alone", free_port(), free_port());
+    auto made = std::make_unique<etcd_server>(
+        options, "alone", etcd_server::ports{.client = free_port(), .peer = free_port()});
     made->launch();
     if (eventually([&] { return made->healthy() || !made->alive(); }, patience * 2) &&
         made->alive()) {
@@ -138,6 +148,7 @@ etcd_cluster::etcd_cluster(const etcd_options& options) {
 void etcd_cluster::launch(const etcd_options& options) {
   constexpr std::size_t size = 3;
   servers_.clear();
+  gates_.clear();
   std::set<std::uint16_t> given;
   const auto another_port = [&] {
     for (;;) {
@@ -146,15 +157,37 @@ void etcd_cluster::launch(const etcd_options& options) {
     }
   };
   std::vector<std::uint16_t> peers;
+  std::vector<std::uint16_t> seen;
   std::string cluster;
   for (std::size_t i = 0; i < size; ++i) {
     peers.push_back(another_port());
-    cluster += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + local(peers.back());
+    seen.push_back(peers.back());
+    if (options.partable) {
+      gates_.push_back(std::make_unique<tcp_gate>(peers.back()));
+      seen.back() = gates_.back()->port();
+    }
+    cluster += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + local(seen.back());
   }
   for (std::size_t i = 0; i < size; ++i) {
-    servers_.push_back(std::make_unique<etcd_server>(options, "m" + std::to_string(i),
-                                                     another_port(), peers[i], cluster));
+    const etcd_server::ports where{
+        .client = another_port(), .peer = peers[i], .peer_seen = seen[i]};
+    servers_.push_back(
+        std::make_unique<etcd_server>(options, "m" + std::to_string(i), where, cluster));
     servers_.back()->launch();
+  }
+}
+
+void etcd_cluster::part() {
+  for (const auto& each : gates_) {
+    each->lose(tcp_gate::way::to_server);
+    each->lose(tcp_gate::way::to_client);
+  }
+}
+
+void etcd_cluster::join() {
+  for (const auto& each : gates_) {
+    each->reset();  // what was lost is missing on these connections
+    each->pass();
   }
 }
 

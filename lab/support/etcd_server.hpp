@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/child_process.hpp"
+#include "support/tcp_gate.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstdint>
@@ -12,22 +13,27 @@
 namespace holdfast::test {
 
 struct etcd_options {
-  std::vector<std::string> arguments;  // as on the command line
-  std::vector<std::string> admin;      // for etcdctl: "--user", "root:x"
-  bool tls = false;                    // the port speaks TLS; give the certificates as arguments
+  std::vector<std::string> arguments{};  // as on the command line
+  std::vector<std::string> admin{};      // for etcdctl: "--user", "root:x"
+  bool tls = false;                      // the port speaks TLS; give the certificates as arguments
+  bool partable = false;                 // a cluster's members reach each other by proxies
 };
 
 // One member, alone or of a cluster. Not thread-safe.
 class etcd_server {
  public:
+  struct ports {
+    std::uint16_t client = 0;
+    std::uint16_t peer = 0;
+    std::uint16_t peer_seen = 0;  // by the others, if there is something in between
+  };
   // Does not start it. `cluster`: as --initial-cluster has it; empty: alone.
-  etcd_server(etcd_options options, std::string name, std::uint16_t client_port,
-              std::uint16_t peer_port, std::string cluster = {});
+  etcd_server(etcd_options options, std::string name, const ports& where, std::string cluster = {});
   etcd_server(const etcd_server&) = delete;
   etcd_server& operator=(const etcd_server&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return client_port_; }
-  [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(client_port_); }
+  [[nodiscard]] std::uint16_t port() const noexcept { return where_.client; }
+  [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(where_.client); }
   [[nodiscard]] std::string log() const;
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
 
@@ -35,6 +41,8 @@ class etcd_server {
   void kill();    // SIGKILL
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT
+  // Killed, and launched with the state of `snapshot save`.
+  void restore(const std::string& snapshot);
   [[nodiscard]] bool alive() noexcept { return process_.alive(); }
 
   // etcdctl on this member; what it wrote. Throws if it fails.
@@ -49,8 +57,7 @@ class etcd_server {
  private:
   const etcd_options options_;
   const std::string name_;
-  const std::uint16_t client_port_;
-  const std::uint16_t peer_port_;
+  const ports where_;
   const std::string cluster_;
   temporary_folder folder_{place_in_memory()};
   child_process process_;
@@ -64,6 +71,10 @@ class etcd_cluster {
  public:
   explicit etcd_cluster(const etcd_options& options = {});
 
+  // No member hears of another one. Where it is partable.
+  void part();
+  void join();
+
   [[nodiscard]] std::string hosts() const;
   [[nodiscard]] std::vector<std::unique_ptr<etcd_server>>& servers() noexcept { return servers_; }
   // Waits for one.
@@ -72,6 +83,7 @@ class etcd_cluster {
  private:
   void launch(const etcd_options& options);
 
+  std::vector<std::unique_ptr<tcp_gate>> gates_;  // to each member, if it is partable
   std::vector<std::unique_ptr<etcd_server>> servers_;
 };
 

@@ -228,7 +228,7 @@ TEST_F(etcd_channel, a_watch_that_an_expired_token_is_denied_comes_with_the_next
     }
     if (!asks_for(what, method::watch)) return self.answer(what, header_body());
     const bool denied = expired && what.token == "token-1";
-    self.say(what, watch_said(wire_in(what.body), true, denied, 0,
+    self.say(what, watch_said(denied ? -1 : wire_in(what.body), true, denied, 0,
                               denied ? "etcdserver: permission denied" : ""));
   });
   const auto hub = watch_by(connect({server.port()}, "shop"));

@@ -1,15 +1,12 @@
-// The etcd store when the cluster is in trouble: restarts, leases and keys taken away from outside,
-// compaction, logins, TLS, leaders that die or stand still.
+// The etcd store when its member is in trouble: restarts, restored snapshots, leases and keys taken away
+// from outside, compaction, lost answers.
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
 #include "support/etcd_server.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/tls_files.hpp"
 
 #include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -96,6 +93,25 @@ TEST_F(etcd_session, a_restart_of_the_server_is_not_a_loss) {
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
+TEST_F(etcd_session, a_restored_snapshot_ends_what_came_after_it_and_nothing_else) {
+  // Broken: a holder of whom the cluster knows nothing any more goes on.
+  const client a = open();
+  auto before = mutex(a, "before", {.ttl = 60s}).acquire();
+  ASSERT_THAT(before, succeeds());
+  const std::string file = (server_->folder() / "snapshot").string();
+  server_->ctl({"snapshot", "save", file});
+  auto after = mutex(a, "after", {.ttl = 60s}).acquire();
+  ASSERT_THAT(after, succeeds());
+  server_->restore(file);
+  EXPECT_THAT(after->wait_lost(2 * patience), succeeds());
+  EXPECT_TRUE(before->valid());
+  const client b = open();
+  EXPECT_THAT(mutex(b, "after").acquire({.wait = patience}), succeeds());
+  EXPECT_THAT(mutex(b, "before").acquire({.wait = 1s}), fails_with(errc::timed_out));
+  EXPECT_THAT(before->release(), succeeds());
+  EXPECT_THAT(mutex(b, "before").acquire({.wait = patience}), succeeds());
+}
+
 TEST_F(etcd_session, compaction_disturbs_nobody) {
   // Broken: a watch that the server cancels is not set again.
   const client a = open();
@@ -144,111 +160,6 @@ TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {
     }
     EXPECT_THAT(mutex(open(), name).acquire({.wait = patience}), succeeds()) << piece;
   }
-}
-
-class etcd_login : public testing::Test {};
-
-TEST_F(etcd_login, a_user_logs_in_and_stays_so_when_its_token_expires) {
-  // Broken: a password does nothing, or holds end with the token.
-  const auto server =
-      start_etcd({.arguments = {"--auth-token-ttl", "2"}, .admin = {}, .tls = false});
-  const auto admin = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), {"--user", "root:secret"});
-    return server->ctl(words);
-  };
-  server->ctl({"user", "add", "root:secret"});
-  server->ctl({"user", "grant-role", "root", "root"});
-  server->ctl({"user", "add", "shop:word"});
-  server->ctl({"role", "add", "shop"});
-  server->ctl({"role", "grant-permission", "shop", "readwrite", "--prefix=true", "shop/"});
-  server->ctl({"user", "grant-role", "shop", "shop"});
-  server->ctl({"auth", "enable"});
-  const std::string at = server->host() + "/shop";
-  EXPECT_THAT(mutex(client::open("etcd://" + at).value(), "stock").acquire({.wait = patience}),
-              fails_with(errc::denied));
-  EXPECT_THAT(
-      mutex(client::open("etcd://shop:wrong@" + at).value(), "stock").acquire({.wait = patience}),
-      fails_with(errc::denied));
-  EXPECT_THAT(mutex(client::open("etcd://shop:word@" + server->host() + "/other").value(), "stock")
-                  .acquire({.wait = patience}),
-              fails_with(errc::denied));
-  const client fine = client::open("etcd://shop:word@" + at).value();
-  const client other = client::open("etcd://shop:word@" + at).value();
-  auto held = mutex(fine, "stock", {.ttl = 3s}).acquire({.wait = patience});
-  ASSERT_THAT(held, succeeds());
-  // Longer than the token and the lease.
-  EXPECT_THAT(mutex(other, "stock").acquire({.wait = 6s}), fails_with(errc::timed_out));
-  EXPECT_TRUE(held->valid());
-  EXPECT_THAT(held->release(), succeeds());
-  EXPECT_THAT(mutex(other, "stock").acquire({.wait = patience}), succeeds());
-  static_cast<void>(admin);
-}
-
-TEST(etcd_tls, chain_name_and_client_are_checked) {
-  // Broken: anybody in between reads and writes locks, or etcds:// does not work.
-  tls_files files;
-  const auto ours = files.signed_for("DNS:localhost,IP:127.0.0.1");
-  const auto client_pair = files.signed_for("DNS:client");
-  const auto server =
-      start_etcd({.arguments = {"--cert-file", ours.cert, "--key-file", ours.key,
-                                "--client-cert-auth", "--trusted-ca-file", files.authority()},
-                  .admin = {"--cacert", files.authority(), "--cert", client_pair.cert, "--key",
-                            client_pair.key},
-                  .tls = true});
-  const auto lock = [&](const std::string& options) {
-    return mutex(client::open("etcds://localhost:" + std::to_string(server->port()) + "/shop?" +
-                              options)
-                     .value(),
-                 "stock")
-        .acquire({.wait = patience});
-  };
-  const std::string known = "ca=" + files.authority();
-  const std::string shown = "&cert=" + client_pair.cert + "&key=" + client_pair.key;
-  EXPECT_THAT(lock(known + shown), succeeds());
-  EXPECT_THAT(lock(known + shown + "&sni=elsewhere"), fails_with(errc::denied));
-  EXPECT_THAT(lock("verify=full" + shown), fails_with(errc::denied));
-  EXPECT_THAT(lock("verify=none" + shown), succeeds());
-}
-
-class etcd_ensemble : public testing::Test {
- protected:
-  [[nodiscard]] client open() const {
-    return client::open("etcd://" + cluster_.hosts() + "/shop").value();
-  }
-  etcd_cluster cluster_;
-};
-
-TEST_F(etcd_ensemble, a_lease_outlives_the_leader) {
-  // Broken: the death of one member costs locks, or nobody is granted any more.
-  const client a = open();
-  const client b = open();
-  auto held = mutex(a, "stock", {.ttl = 30s}).acquire({.wait = patience});
-  ASSERT_THAT(held, succeeds());
-  reply<lease> waits;
-  mutex(b, "stock", {.ttl = 30s}).async_acquire({.wait = 10min}, {}, waits.callback());
-  ASSERT_TRUE(has_waiters(a, "stock", 1));
-  cluster_.leader().kill();
-  ASSERT_TRUE(eventually([&] { return a.inspect("stock").has_value(); }, 2 * patience));
-  EXPECT_TRUE(held->valid());
-  EXPECT_THAT(held->release(), succeeds());
-  ASSERT_TRUE(arrives(waits.future, 2 * patience));
-  EXPECT_THAT(waits.future.get(), succeeds());
-}
-
-TEST_F(etcd_ensemble, a_leader_that_stands_still_keeps_nobody_believing) {
-  // Broken: its clients count on answers that it gave as one who leads no more.
-  const client a = open();
-  const client b = open();
-  auto held = mutex(a, "stock", {.ttl = 5s}).acquire({.wait = patience});
-  ASSERT_THAT(held, succeeds());
-  etcd_server& leader = cluster_.leader();
-  leader.pause();
-  // The holder moves to another member, or gives up before the next one is let in.
-  const auto next = mutex(b, "stock", {.ttl = 5s}).acquire({.wait = 12s});
-  if (next) {
-    EXPECT_FALSE(held->valid());
-  }
-  leader.resume();
 }
 
 }  // namespace

@@ -81,7 +81,10 @@ struct http2_connection::callbacks {
     const auto found = self(user).streams_.find(frame->hd.stream_id);
     if (found == self(user).streams_.end()) return 0;
     found->second.headers += name_size + value_size;
-    if (found->second.headers > header_limit) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (found->second.headers > header_limit) {
+      found->second.problem = "headers that are too large";
+      return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
     self(user).take_header(found->second, {reinterpret_cast<const char*>(name), name_size},
                            {reinterpret_cast<const char*>(value), value_size});
     return 0;

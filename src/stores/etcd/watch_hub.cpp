@@ -49,6 +49,7 @@ std::string watch_hub::create(watch_id id, one_watch& which) {
   wires_.erase(which.wire);
   which.wire = next_wire_++;
   wires_.emplace(which.wire, id);
+  asked_.push_back(which.wire);
   return watch_create(which.of, which.wire, which.without);
 }
 
@@ -57,6 +58,7 @@ void watch_hub::open_stream() {
   if (watches_.empty() || closed_) return;
   began_ = reactor_->now();
   wires_.clear();
+  asked_.clear();
   for (auto& [id, each] : watches_) {
     each.late = false;
     std::string body = create(id, each);
@@ -76,7 +78,7 @@ void watch_hub::message(std::uint64_t stream, const std::string& body) {
     const std::scoped_lock lock(mutex_);
     if (stream != stream_) return;
     if (!answer) return restart(channel::credentials::as_they_are);  // what it told is lost
-    const auto wire = wires_.find(answer->id);
+    const auto wire = find(*answer);
     if (wire == wires_.end()) return;  // removed meanwhile
     const watch_id id = wire->second;
     who = watches_.at(id).who;
@@ -90,7 +92,18 @@ void watch_hub::message(std::uint64_t stream, const std::string& body) {
   if (news.created || news.refused || !news.events.empty()) (*who)(news);
 }
 
+// Called with the mutex held. A watch that was not made may have no number: they are answered in order.
+std::map<std::int64_t, watch_hub::watch_id>::iterator watch_hub::find(const watch_answer& answer) {
+  std::int64_t wire = answer.id;
+  if (answer.created) {
+    if (answer.cancelled && wire < 0 && !asked_.empty()) wire = asked_.front();
+    std::erase(asked_, wire);
+  }
+  return wires_.find(wire);
+}
+
 // Called with the mutex held. What the server ends by itself is begun again, but for what we may not see.
+// A stream on which it has refused something is of no use: 3.4 takes nothing more from it.
 std::optional<error> watch_hub::take_cancel(watch_id id, const watch_answer& answer) {
   one_watch& which = watches_.at(id);
   if (answer.compacted != 0) {
@@ -103,14 +116,15 @@ std::optional<error> watch_hub::take_cancel(watch_id id, const watch_answer& ans
     return std::nullopt;
   }
   error why{errc::denied, "etcd: watch " + which.of.key + ": " + answer.reason};
-  wires_.erase(which.wire);
   watches_.erase(id);
+  restart(channel::credentials::as_they_are);
   return why;
 }
 
 // Called with the mutex held.
 void watch_hub::restart(channel::credentials how) {
   way_->abandon(std::exchange(stream_, 0), how);
+  if (watches_.empty()) return;
   const time_point now = reactor_->now();
   backoff_.succeeded(now - began_);
   begin_again(now + backoff_.next(reactor_->random()));

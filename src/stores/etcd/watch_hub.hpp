@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -61,6 +62,7 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
   void open_stream();
   void begin_again(time_point when);
   void restart(channel::credentials how);
+  std::map<std::int64_t, watch_id>::iterator find(const watch_answer& answer);
   std::optional<error> take_cancel(watch_id id, const watch_answer& answer);
   void wake_pulse();
   static flow pulse(std::shared_ptr<watch_hub> self);
@@ -75,8 +77,9 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
   // A number is not used twice: the server remembers those of watches that it has cancelled itself.
   std::map<std::int64_t, watch_id> wires_;
   std::int64_t next_wire_ = 1;
-  std::uint64_t stream_ = 0;  // 0: none
-  bool pausing_ = false;      // before the next stream
+  std::deque<std::int64_t> asked_;  // not answered yet, in order
+  std::uint64_t stream_ = 0;        // 0: none
+  bool pausing_ = false;            // before the next stream
   net::backoff backoff_;
   time_point began_{};
   spi::runtime::timer_id timer_ = 0;
