@@ -26,7 +26,7 @@ struct tls_options {
   std::string key;   // its key, without a passphrase; empty: in the same file
   std::string
       sni;  // the server's name, told to it and looked for in its certificate; empty: the host
-  std::string alpn;  // the protocol that is asked for ("h2"); empty: none
+  std::string alpn{};  // the protocol that is asked for ("h2"); empty: none
 };
 
 // Thread-safe, immutable.
