@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: clang docs torture report-shots broken-locks fuzz interop-redisson
+.PHONY: clang docs torture report-shots broken-locks fuzz interop-redisson interop-etcd
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -119,6 +119,9 @@ deb: packages-tools build/package/build.ninja ## Debian packages, in build/packa
 
 interop-redisson: packages-test packages-peers build ## Redisson and holdfast on one lock; fetches Redisson
 	scripts/interop-redisson
+
+interop-etcd: packages-test packages-peers build ## etcdctl, Go and holdfast on one lock; fetches Go's client
+	scripts/interop-etcd
 
 fresh: packages-tools ## demo, tests, install and the README of HEAD on a bare Debian, in a chroot; needs root; LOG=file
 	scripts/fresh $(LOG)

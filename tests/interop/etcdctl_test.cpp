@@ -114,7 +114,10 @@ TEST_F(etcdctl, a_leader_is_the_leader_for_both) {
     return leader && *leader && (*leader)->id == "theirs";
   })) << log();
   EXPECT_EQ(ours.campaign({.wait = 0s}).error().code, errc::busy);
-  other.end(SIGINT);
+  other.end(SIGKILL);
+  // Its lease lasts for a minute.
+  const std::string leases = server_->ctl({"lease", "list", "-w", "simple"});
+  server_->ctl({"lease", "revoke", leases.substr(leases.find('\n') + 1, 16)});
   auto leads = ours.campaign({.wait = 4 * patience});
   ASSERT_TRUE(leads) << leads.error().message();
   child_process listens = peer({"elect", "--listen", "boss"});

@@ -1,5 +1,6 @@
 #include "torture/controls/control.hpp"
 
+#include "torture/controls/etcd.hpp"
 #include "torture/controls/several_servers.hpp"
 #include "torture/controls/single_redis.hpp"
 #include "torture/controls/zookeeper.hpp"
@@ -111,6 +112,12 @@ const std::vector<control>& controls_of_the_lab() {
        "and give its node to another.",
        "A lease is dated by answered writes, which a majority must have seen.",
        "at most one valid holder", controls::lease_dated_by_pings},
+      {"command-that-outlives-its-lease",
+       "etcd: `etcdctl lock NAME COMMAND`, by the program that comes with it.",
+       "The lease ends (here it is revoked): the lock is given to the next one, and the command "
+       "runs on.",
+       "The command is ended before another can have the lock, and the exit status says so.",
+       "at most one valid holder", controls::command_that_outlives_its_lease},
   };
   return all;
 }

@@ -1,6 +1,7 @@
 // The servers that broken locks are played on, started when first needed.
 #pragma once
 
+#include "support/etcd_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_server.hpp"
 #include "support/zookeeper_server.hpp"
@@ -28,6 +29,10 @@ class servers {
     if (!zookeeper_) zookeeper_ = test::start_zookeeper();
     return *zookeeper_;
   }
+  test::etcd_server& etcd() {
+    if (!etcd_) etcd_ = test::start_etcd();
+    return *etcd_;
+  }
 
   // New for whoever asks: what is done to it is not undone.
   test::zookeeper_ensemble& ensemble() {
@@ -40,6 +45,7 @@ class servers {
   std::unique_ptr<test::postgresql_server> postgresql_;
   std::unique_ptr<test::zookeeper_server> zookeeper_;
   std::unique_ptr<test::zookeeper_ensemble> ensemble_;
+  std::unique_ptr<test::etcd_server> etcd_;
 };
 
 // The plain Redis lock of most tutorials, right as far as it goes: SET NX PX

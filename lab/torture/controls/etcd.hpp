@@ -1,0 +1,11 @@
+// Broken locks on etcd; control.cpp says what each shows.
+#pragma once
+
+#include "torture/controls/servers.hpp"
+#include "torture/story.hpp"
+
+namespace holdfast::torture::controls {
+
+story command_that_outlives_its_lease(servers& all);
+
+}  // namespace holdfast::torture::controls
