@@ -1,6 +1,6 @@
 // Many flows that need the same list at the same time share it.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-#include "stores/zookeeper/flow.hpp"
+#include "stores/flow.hpp"
 #include "stores/zookeeper/listings.hpp"
 
 #include <gtest/gtest.h>
