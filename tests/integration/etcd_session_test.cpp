@@ -5,6 +5,7 @@
 #include "support/etcd_server.hpp"
 #include "support/tcp_gate.hpp"
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -144,6 +145,29 @@ TEST_F(etcd_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
   const auto next = mutex(b, "stock").acquire({.wait = 2 * patience});
   ASSERT_THAT(next, succeeds());
   EXPECT_FALSE(held->valid());
+}
+
+TEST_F(etcd_session, of_those_who_wait_here_for_permits_one_looks) {
+  // Broken: every end of a permit has every waiter read the whole queue.
+  constexpr std::size_t crowd = 60;
+  constexpr std::size_t few = 2'000'000;  // bytes; all of them looking take ten times that
+  tcp_gate gate(server_->port());
+  const client mine =
+      client::open("etcd://127.0.0.1:" + std::to_string(gate.port()) + "/shop").value();
+  semaphore seats(mine, "seats", {.max = 1});
+  auto held = seats.acquire();
+  ASSERT_THAT(held, succeeds());
+  std::atomic<std::size_t> served{0};
+  for (std::size_t i = 0; i < crowd; ++i) {
+    seats.async_acquire({.wait = 10min}, {}, [&](result<lease> got) {
+      if (got) ++served;  // and it is given back
+    });
+  }
+  ASSERT_TRUE(has_waiters(open(), "seats", crowd));
+  const std::size_t before = gate.bytes(tcp_gate::way::to_client);
+  EXPECT_THAT(held->release(), succeeds());
+  ASSERT_TRUE(eventually([&] { return served == crowd; }, 2 * patience));
+  EXPECT_LT(gate.bytes(tcp_gate::way::to_client) - before, few);
 }
 
 TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {

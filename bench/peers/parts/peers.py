@@ -209,7 +209,7 @@ def make_all():
     curator.modes = ("mutex", "rw:90")
     all_peers = [redisson, Go("redsync", "redis"), Python("redis-py", "redis"),
                  Node("node-redlock", "redis"), curator, Go("etcd", "etcd")]
-    for engine in ("redis", "zookeeper", "postgresql", "embedded"):
+    for engine in ("redis", "zookeeper", "etcd", "postgresql", "embedded"):
         all_peers.insert(0, Holdfast("holdfast", engine))
     for engine in ("redis", "postgresql", "embedded"):
         all_peers.append(Bare("bare driver", engine))

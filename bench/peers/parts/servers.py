@@ -124,7 +124,7 @@ def etcd(folder):
                "--initial-advertise-peer-urls", f"http://127.0.0.1:{peers}",
                "--initial-cluster", f"default=http://127.0.0.1:{peers}"]
     with running(command, port) as process:
-        yield f"127.0.0.1:{port}", None, process.pid
+        yield f"127.0.0.1:{port}", f"etcd://127.0.0.1:{port}", process.pid
 
 
 @contextlib.contextmanager

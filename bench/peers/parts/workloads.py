@@ -18,9 +18,9 @@ WORKLOADS = [
     workload("zookeeper-1", "zookeeper", bar={"curator": 1.4}),
     workload("zookeeper-16-same", "zookeeper", threads=16, locks="same", bar={"curator": 10}),
     workload("zookeeper-16-rw", "zookeeper", threads=16, locks="same", mode="rw:90"),
-    # holdfast has no etcd store: beside ZooKeeper's figures.
     workload("etcd-1", "etcd"),
-    workload("etcd-16-same", "etcd", threads=16, locks="same"),
+    workload("etcd-16-same", "etcd", threads=16, locks="same", bar={"etcd": 10}),
+    workload("etcd-16-processes", "etcd", processes=16, locks="same", bar={"etcd": 5}),
     workload("postgresql-1", "postgresql"),
     workload("postgresql-16-same", "postgresql", threads=16, locks="same"),
     workload("embedded-1", "embedded", bar={"bare driver": 1 / 1.1}),

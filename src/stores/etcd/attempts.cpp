@@ -203,6 +203,35 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
   co_return blocked_by(stores::payload_in(blocker->value), true);
 }
 
+// Called with the mutex held. Enters it among those who wait here.
+bool etcd_store::first_for_permits(const entry_ptr& which) {
+  auto& line = permit_lines_[which->prefix];
+  line.insert_or_assign(which->created, which);
+  return line.begin()->second == which;
+}
+
+// Called with the mutex held: it holds, or is over. Who is to look now; null: nobody.
+entry_ptr etcd_store::leave_permits(const entry_ptr& which) {
+  const auto line = permit_lines_.find(which->prefix);
+  if (!which->permit() || line == permit_lines_.end()) return nullptr;
+  const bool was_first = line->second.begin()->second == which;
+  std::erase_if(line->second, [&](const auto& each) { return each.second == which; });
+  if (line->second.empty()) {
+    permit_lines_.erase(line);
+    return nullptr;
+  }
+  return was_first ? line->second.begin()->second : nullptr;
+}
+
+void etcd_store::look_again(const entry_ptr& which) {
+  {
+    const lock_guard lock(mutex_);
+    const time_point end = now() + time_to_look(*which->claim);
+    if (which->until.deadline < end) which->until = end;
+  }
+  kick(which);
+}
+
 // Watches what is in the way. The watch, once it is there, brings about another look.
 void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker) {
   // Permits may be freed by anyone. A reader also waits for the end of a mode; of one that began as a
@@ -218,6 +247,8 @@ void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker) {
   {
     const lock_guard lock(mutex_);
     if (which->watch != 0 && which->watched == what) return;
+    if (which->where == entry::phase::over) return;
+    if (which->permit() && !first_for_permits(which)) return;
     old = std::exchange(which->watch, 0);
     which->watched = what;
   }
@@ -227,13 +258,7 @@ void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker) {
       [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
         const auto self = weak.lock();
         const auto alive = claim.lock();
-        if (!self || !alive || self->closed_ || news.refused) return;
-        {
-          const lock_guard lock(self->mutex_);
-          const time_point end = self->now() + time_to_look(*alive->claim);
-          if (alive->until.deadline < end) alive->until = end;
-        }
-        self->kick(alive);
+        if (self && alive && !self->closed_ && !news.refused) self->look_again(alive);
       });
   {
     const lock_guard lock(mutex_);

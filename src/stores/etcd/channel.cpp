@@ -361,7 +361,7 @@ void channel::take_waiting(const error& why, news& told) {
   });
 }
 
-void channel::close(std::vector<call> farewell) noexcept {
+void channel::close(const std::vector<call>& farewell) noexcept {
   if (guard_.forked()) return;
   mutex_lock lock(mutex_);
   const bool was_open = state_ == state::open;

@@ -96,7 +96,7 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   void abandon(std::uint64_t stream, credentials how);
 
   // Afterwards every answer has been given; `farewell` goes out first if there is a connection.
-  void close(std::vector<call> farewell = {}) noexcept;
+  void close(const std::vector<call>& farewell = {}) noexcept;
 
   void opened(http2_connection& which) override;
   void received(http2_connection& which, std::vector<http2_event> events) override;

@@ -105,6 +105,7 @@ void etcd_store::settle(const entry_ptr& which, result<spi::outcome> outcome) {
   std::vector<spi::completion<spi::outcome>> attempts;
   std::shared_ptr<spi::wakeup> tell;
   std::vector<watch_hub::watch_id> unneeded;
+  entry_ptr next;
   {
     const lock_guard lock(mutex_);
     if (which->where == entry::phase::over) return;  // the flow ends with gone()
@@ -140,8 +141,10 @@ void etcd_store::settle(const entry_ptr& which, result<spi::outcome> outcome) {
       if (!blocked.queued) forget(which);
     }
     if (which->where == entry::phase::over) drop_watches(which, unneeded);
+    if (which->where != entry::phase::waiting) next = leave_permits(which);
   }
   for (const auto each : unneeded) watches_->remove(each);
+  if (next) look_again(next);
   for (auto& each : attempts) each(outcome);
   if (tell && !closed_) tell->notify(std::get<spi::granted>(*outcome));
   if (!outcome && outcome.error() == errc::lost) gone(which, outcome.error());
@@ -153,10 +156,12 @@ void etcd_store::settle_leave(const entry_ptr& which, const result<spi::departur
   std::vector<spi::completion<spi::outcome>> attempts;
   std::vector<entry::change> changes;
   std::vector<watch_hub::watch_id> unneeded;
+  entry_ptr next;
   {
     const lock_guard lock(mutex_);
     leaves = std::exchange(which->leaves, {});
     if (outcome) {
+      next = leave_permits(which);
       attempts = std::exchange(which->attempts, {});
       changes = std::exchange(which->changes, {});
       forget(which);
@@ -166,6 +171,7 @@ void etcd_store::settle_leave(const entry_ptr& which, const result<spi::departur
     }
   }
   for (const auto each : unneeded) watches_->remove(each);
+  if (next) look_again(next);
   for (auto& each : leaves) each(outcome);
   for (auto& each : attempts) each(failure(errc::lost, "left before"));
   for (auto& each : changes) each.done(failure(errc::lost, "left before"));
@@ -177,8 +183,10 @@ void etcd_store::gone(const entry_ptr& which, const error& why) {
   std::vector<entry::change> changes;
   std::shared_ptr<spi::wakeup> tell;
   std::vector<watch_hub::watch_id> unneeded;
+  entry_ptr next;
   {
     const lock_guard lock(mutex_);
+    next = leave_permits(which);
     attempts = std::exchange(which->attempts, {});
     leaves = std::exchange(which->leaves, {});
     changes = std::exchange(which->changes, {});
@@ -187,6 +195,7 @@ void etcd_store::gone(const entry_ptr& which, const error& why) {
     drop_watches(which, unneeded);
   }
   for (const auto each : unneeded) watches_->remove(each);
+  if (next) look_again(next);
   for (auto& each : attempts) each(failure(errc::lost, why.detail));
   for (auto& each : leaves) each(spi::departure::gone);
   for (auto& each : changes) each.done(failure(errc::lost, why.detail));

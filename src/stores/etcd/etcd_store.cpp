@@ -235,7 +235,7 @@ void etcd_store::close() noexcept {
   }
   net_.reactor->cancel(timer);
   watches_->close();
-  way_->close(std::move(farewell));
+  way_->close(farewell);
 }
 
 }  // namespace holdfast::etcd

@@ -120,6 +120,9 @@ class etcd_store final : public spi::store,
                                           net::patience until);
   [[nodiscard]] static std::optional<standing> known_blocker(const entry& which, const look& seen);
   void stand_behind(const entry_ptr& which, const standing& blocker);
+  bool first_for_permits(const entry_ptr& which);
+  [[nodiscard]] entry_ptr leave_permits(const entry_ptr& which);
+  void look_again(const entry_ptr& which);
   [[nodiscard]] bool leaves_here(const standing& which);
 
   // renewals.cpp
@@ -185,6 +188,9 @@ class etcd_store final : public spi::store,
   // All below: guarded by mutex_.
   std::map<duration, std::shared_ptr<lease_keeper>> leases_;  // by what was asked for
   std::map<spi::claim_id, entry_ptr> entries_;
+  // Who waits here for permits of a resource, in its order: none is granted before the first, so that one alone
+  // watches and looks.
+  std::map<std::string, std::map<std::int64_t, entry_ptr>> permit_lines_;  // by prefix and revision
   spi::runtime::timer_id tick_timer_ = 0;
   bool ticking_ = false;
 };

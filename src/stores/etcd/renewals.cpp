@@ -128,7 +128,9 @@ void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size
       answer = renewal_of(*one, at, one->life->proven_at(one->owner) >= round.began);
       const bool waits = one->where == entry::phase::waiting;
       // What lets permits and readers in is more than the end of one claim.
-      if (waits && (blocker_gone || one->claim->mode != spi::mode::exclusive)) {
+      const bool any_end = one->permit() ? waits && first_for_permits(one)
+                                         : one->claim->mode != spi::mode::exclusive;
+      if (waits && (blocker_gone || any_end)) {
         if (one->until.deadline < at + recheck_after) one->until = at + recheck_after;
         freed.push_back(one);
       }
