@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 namespace holdfast::etcd {
@@ -111,7 +110,7 @@ struct http2_connection::callbacks {
     one_stream& from = found->second;
     const std::size_t part = std::min(size, from.outgoing.size() - from.sent);
     if (part == 0 && !from.finished) return NGHTTP2_ERR_DEFERRED;
-    std::memcpy(into, from.outgoing.data() + from.sent, part);
+    from.outgoing.copy(reinterpret_cast<char*>(into), part, from.sent);
     from.sent += part;
     if (from.sent == from.outgoing.size()) {
       from.outgoing.clear();
