@@ -260,12 +260,9 @@ local function inspect(key, bytes)
   return { 0, now, holding, queued, max(delay_till - now, 0) }
 end
 
-local IDLE = { 0, 0, '', 0 }
-
 -- How many hold and wait: holders, waiters, name, lock delay left.
 local function summary(key, bytes)
-  -- Most names are idle.
-  if not bytes or sub(bytes, 1, 5) == 'hf3s\0' or load(key, bytes) then return IDLE end
+  if load(key, bytes) then return { 0, 0, '', 0 } end
   promote()
   local why = commit()
   if type(why) == 'table' then error(why, 0) end

@@ -107,15 +107,18 @@ function calls.raise(keys, args)
   return answer
 end
 
--- KEYS: states, then the observed marker. {now, then for each: holders, waiters, name, lock delay left}; holders -1:
--- what is stored there cannot be read.
+-- KEYS: states, then the observed marker. {now, then for each that is not idle, as most are: its number, holders,
+-- waiters, name, lock delay left}; holders -1: what is stored there cannot be read.
 function calls.list(keys, args)
   begin(keys, args[1])
   local answer = { now }
   for i = 1, read_all(keys, 0) do
-    local fine, found = pcall(summary, keys[i], states[keys[i]])
-    if not fine and not damaged(found) then error(found, 0) end
-    append(answer, unpack(fine and found or { -1, 0, '', 0 }))
+    local bytes = states[keys[i]]
+    if bytes and sub(bytes, 1, 5) ~= 'hf3s\0' then
+      local fine, found = pcall(summary, keys[i], bytes)
+      if not fine and not damaged(found) then error(found, 0) end
+      append(answer, i, unpack(fine and found or { -1, 0, '', 0 }))
+    end
   end
   return answer
 end
