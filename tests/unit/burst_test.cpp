@@ -274,7 +274,7 @@ TEST(client_bursts, that_wait_to_be_released_are_sent_when_the_client_closes) {
   const auto stuck = bench.ask("stuck");
   bench.release(*held);
   EXPECT_TRUE(bench.store->leaves.empty());
-  bench.engine->close(2s, [](const core::engine::abandoned&) {});
+  bench.engine->close(500ms, [](const core::engine::abandoned&) {});
   EXPECT_EQ(bench.store->leaves.size(), 2U);
 }
 
