@@ -40,8 +40,9 @@ struct tally {
   int failed = 0;
 };
 
-flow look(listings& all, listings::folder where, server& from, tally& into, bool works = true) {
-  const auto others = co_await listings::turn(all, where);
+flow look(listings& all, listings::folder where, server& from, tally& into, bool works = true,
+          time_point deadline = {}) {
+  const auto others = co_await listings::turn(all, where, deadline);
   if (others) {
     ++(*others ? into.answered : into.failed);
     co_return;
@@ -112,6 +113,22 @@ TEST(zookeeper_listings, a_list_that_fails_fails_for_those_it_was_for) {
   EXPECT_EQ(seen.failed, 2);
   from.answer();
   EXPECT_EQ(seen.answered, 2);
+}
+
+TEST(zookeeper_listings, the_one_with_the_most_time_left_sends_for_all) {
+  // Broken: a list fails for thousands because the one that sent it had no time left.
+  listings all;
+  server from;
+  tally seen;
+  const time_point now{};
+  look(all, {nullptr, "/a"}, from, seen);
+  look(all, {nullptr, "/a"}, from, seen, false, now + std::chrono::seconds(1));
+  look(all, {nullptr, "/a"}, from, seen, true, now + std::chrono::seconds(3));
+  look(all, {nullptr, "/a"}, from, seen, false, now + std::chrono::seconds(2));
+  from.answer();
+  from.answer();
+  EXPECT_EQ(seen.answered, 4);
+  EXPECT_EQ(seen.failed, 0);
 }
 
 TEST(zookeeper_listings, who_sends_a_list_with_its_own_request_serves_nobody_else) {

@@ -1,5 +1,7 @@
 #include "stores/zookeeper/listings.hpp"
 
+#include <algorithm>
+
 namespace holdfast::zookeeper {
 
 bool listings::start(const folder& which) {
@@ -33,8 +35,11 @@ void listings::finished(const folder& which, const answer& what) {
     if (next.empty()) {
       under_way_.erase(found);
     } else {
-      leader = next.front();
-      next.erase(next.begin());
+      const auto most_patient = std::max_element(
+          next.begin(), next.end(),
+          [](const turn* left, const turn* right) { return left->deadline_ < right->deadline_; });
+      leader = *most_patient;
+      next.erase(most_patient);
       found->second.served.clear();
     }
   }

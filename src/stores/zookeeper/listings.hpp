@@ -6,6 +6,7 @@
 #include "stores/zookeeper/line.hpp"
 #include "stores/zookeeper/session.hpp"
 
+#include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 
 #include <coroutine>
@@ -35,7 +36,8 @@ class listings {
   // for all who wait by then, and says finished().
   class turn {
    public:
-    turn(listings& all, const folder& which) : all_(all), which_(which) {}
+    turn(listings& all, const folder& which, time_point deadline)
+        : all_(all), which_(which), deadline_(deadline) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> then);
     [[nodiscard]] std::optional<answer> await_resume() { return std::move(answer_); }
@@ -44,13 +46,15 @@ class listings {
     friend class listings;
     listings& all_;
     const folder& which_;
+    const time_point deadline_;
     std::coroutine_handle<> then_;
     std::optional<answer> answer_;
   };
 
   // The list that is sent now serves all who wait.
   void sending(const folder& which);
-  // It was answered: to those it serves, and the next one is sent by the first of those who came since.
+  // It was answered: to those it serves. The next one is sent by the one with the most time left of those who
+  // came since: one whose time runs out must not fail it for the others.
   void finished(const folder& which, const answer& what);
 
  private:

@@ -43,7 +43,7 @@ task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std
 task<result<line_ptr>> zookeeper_store::list_line(self_ptr self, entry_ptr which,
                                                   net::patience until) {
   const listings::folder folder{which->life, which->parent};
-  auto others = co_await listings::turn(self->listings_, folder);
+  auto others = co_await listings::turn(self->listings_, folder, until.deadline);
   if (others) co_return *std::move(others);
   self->listings_.sending(folder);
   listings::answer seen =
