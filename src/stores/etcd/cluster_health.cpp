@@ -106,6 +106,7 @@ spi::check cluster_health::leader() const {
 }
 
 spi::check cluster_health::alarms() const {
+  if (answering_ == 0) return {"alarms", check_status::warn, "not known", {}};
   if (errors_.empty()) return {"alarms", check_status::ok, "none", {}};
   spi::check check{"alarms", check_status::fail, {}, {}};
   for (const std::string& each : errors_) {
