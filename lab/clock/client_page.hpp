@@ -12,8 +12,7 @@ struct client_page {
   std::atomic<std::int64_t> shift;      // ns, added to the wall clock
   std::atomic<std::int64_t> countdown;  // system calls until the signal; 0: none
   std::atomic<std::int64_t> signal;
-  std::atomic<std::int64_t>
-      struck_at;  // ns of the steady clock, written before it is raised; 0: not yet
+  std::atomic<std::int64_t> struck_at;  // ns of the steady clock; 0: not yet
 };
 
 static_assert(sizeof(client_page) == 4 * sizeof(std::int64_t));

@@ -94,7 +94,7 @@ attempt_window::slot attempt_window::enter(const std::shared_ptr<window_item>& w
   roll(now);
   start_over_after_rest(now);
   const bool first = waiting_.empty() || waiting_.begin()->first.first > rank;
-  // While another thread lets somebody in, whoever comes now must not overtake that one.
+  // While another thread admits one, a newcomer must not overtake it.
   if (first && !pumping_ && room(rank, now)) {
     ++current_;
     return period_;

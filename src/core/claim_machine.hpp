@@ -94,7 +94,7 @@ class claim_machine {
   orders release(time_point now);                   // while held
   orders shut(time_point now);                      // the client is closed
   orders departed(time_point now, const result<spi::departure>& answer);
-  // The leave that was ordered is still not sent: whoever releases waits no longer.
+  // The leave that was ordered is still not sent: the releasing caller waits no longer.
   orders leave_delayed(const error& why);
   orders tick(time_point now);
   // tick, but also renews what is due before the horizon.

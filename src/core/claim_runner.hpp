@@ -116,7 +116,7 @@ class claim_runner final : public agenda_item,
   struct waiting_leave {
     bool unanswered;
     bool in_passing;
-    time_point until;  // then whoever releases is told
+    time_point until;  // then the releasing caller is notified
   };
   std::optional<waiting_leave> waiting_leave_;
 

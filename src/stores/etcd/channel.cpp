@@ -326,7 +326,7 @@ void channel::ended(http2_connection& which, const error& why) {
   drop(lock, why, net_.reactor->now());
 }
 
-// The end of a connection, whoever noticed it. Called with the mutex held, which it releases.
+// The end of a connection, noticed by either side. Called with the mutex held, which it releases.
 void channel::drop(mutex_lock& lock, const error& why, time_point now) {
   const bool lasted = state_ == state::open && now - opened_at_ > short_life;
   failures_ = lasted ? 0 : failures_ + 1;

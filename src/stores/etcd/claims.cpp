@@ -48,7 +48,7 @@ flow etcd_store::run(self_ptr self, entry_ptr which) {
       self->settle(which, std::move(placed));
     }
   }
-  // Forgotten meanwhile: whoever came too late learns it.
+  // Forgotten meanwhile: callers that came too late learn it.
   self->gone(which, {errc::lost, "the claim is over"});
 }
 

@@ -122,7 +122,7 @@ void etcd_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wake
 
 void etcd_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                        spi::completion<spi::armed> done) {
-  done(spi::armed::recheck);  // whoever waits here is in line
+  done(spi::armed::recheck);  // a waiter here is in line
 }
 
 void etcd_store::leave(spi::claim_ptr claim, const spi::op_context& context,

@@ -2,7 +2,7 @@
 // burst of events would delay renewals (etcd#15402).
 //
 // A watch begins from now, never from a revision: one of the past is served by a loop that runs ten times
-// a second. So whoever watches looks once when the watch is there, and nothing is missed. After a
+// a second. So a watcher looks once when the watch is there, and nothing is missed. After a
 // lost connection, and after a compaction, the same happens again. That the connection is lost is noticed by
 // a small call now and then: a member that has died, or is cut off, just says nothing.
 #pragma once

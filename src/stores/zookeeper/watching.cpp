@@ -145,7 +145,7 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
 }
 
 // Called with the mutex held: somebody may have come behind the members. True: to be looked at now;
-// false: whoever looks does it again.
+// false: the look that is under way is repeated.
 bool zookeeper_store::crowd_stirred(crowd& which) {
   which.stirred = true;
   return !std::exchange(which.looking, true);

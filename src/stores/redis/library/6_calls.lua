@@ -142,7 +142,7 @@ function calls.batch(keys, args)
   return answers
 end
 
--- For whoever asks whether the library is there.
+-- Tells a client that the library is there.
 function calls.version() return 3 end
 
 -- A function without the flag is refused, before it does anything, when the server's memory is out: one that takes more
