@@ -50,6 +50,21 @@ TEST_F(redis_script, it_is_sent_in_full_only_where_it_is_not_known) {
   EXPECT_TRUE(sent_in_full());
 }
 
+TEST_F(redis_script, one_that_the_server_knows_does_not_overtake_one_that_it_does_not) {
+  // Broken: the first release of a client was done after the try that followed it, which was refused.
+  const script set("return redis.call('SET', KEYS[1], ARGV[1])");
+  const script get("return redis.call('GET', KEYS[1])");
+  for (const char* value : {"1", "2"}) {
+    server.cli({"SCRIPT", "FLUSH"});
+    line = client.connect(server.port());
+    ASSERT_EQ(words(client.call(line, {"SCRIPT", "LOAD", get.text()})), get.hash());
+    const awaited first = run(set, {"value"}, {value});
+    const awaited second = run(get, {"value"}, {});
+    EXPECT_EQ(words(second.get()), value);
+    EXPECT_EQ(words(first.get()), "OK");
+  }
+}
+
 TEST_F(redis_script, keys_and_arguments_are_the_same_the_second_time) {
   // Broken: the fallback would work on another key than the call.
   const script echo("return {KEYS[1], KEYS[2], ARGV[1], ARGV[2]}");

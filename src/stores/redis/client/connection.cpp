@@ -101,7 +101,7 @@ void connection::queue_script(const command& what, const pending& rest) {
   const script& runs = *rest.runs;
   const void* const source = source_of(runs);
   const bool as_function = source != &runs;
-  const bool missing = std::erase(missing_, source) > 0;
+  const bool missing = known_.brings(source, as_function);
   if (missing && as_function) {
     queue_ahead(command{"FUNCTION", "LOAD", runs.functions()->text}, pending::ahead::library,
                 rest.until);
@@ -198,7 +198,7 @@ void connection::opened(link& which, const server_info& server) {
   last_failure_.reset();
   server_ = server;
   functions_ = options_->functions && server.version >= first_with_functions;
-  missing_.clear();
+  known_.clear();
   load_failure_.clear();
   pacing_.restart();
   for (pending& one : waiting_) queue(*one.kept, std::move(one));
@@ -260,7 +260,7 @@ bool connection::keep_unknown() {
   pending& first = in_flight_.front();
   if (first.runs == nullptr) return false;
   const void* const source = source_of(*first.runs);
-  if (std::ranges::find(missing_, source) == missing_.end()) missing_.push_back(source);
+  known_.forget(source, source != first.runs);
   if (first.reloads == 0 || !load_failure_.empty()) return false;
   --first.reloads;
   first.again = false;

@@ -8,6 +8,7 @@
 #include "runtime/fork_guard.hpp"
 #include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/command.hpp"
+#include "stores/redis/client/known_sources.hpp"
 #include "stores/redis/client/link.hpp"
 #include "stores/redis/client/options.hpp"
 #include "stores/redis/client/reply.hpp"
@@ -161,9 +162,9 @@ class connection final : public link_user, public std::enable_shared_from_this<c
       unknown_;  // not executed, since the server does not know the script: they go once more
   pending_queue held_;  // each keeps its command; only while something is in flight
   pacing pacing_;
-  pending_queue waiting_;                    // each keeps its command
-  bool functions_ = false;                   // the server has them, and they are wanted
-  std::vector<const void*> missing_;         // scripts and libraries that the server does not know
+  pending_queue waiting_;   // each keeps its command
+  bool functions_ = false;  // the server has them, and they are wanted
+  known_sources known_;
   std::string load_failure_;                 // what the server said to the last library; or empty
   time_point alarm_at_ = time_point::max();  // not later than any deadline
   spi::runtime::timer_id alarm_ = 0;
