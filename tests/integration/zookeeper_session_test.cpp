@@ -9,8 +9,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -63,6 +67,43 @@ TEST_F(zookeeper_session, a_disconnection_is_not_a_loss) {
   EXPECT_EQ(mutex(other, "stock").acquire({.wait = 0s}).error(), errc::busy);
   EXPECT_TRUE(held->valid());
   EXPECT_FALSE(held->lost().stop_requested());
+}
+
+TEST_F(zookeeper_session, beyond_the_limit_of_a_line_the_others_keep_their_leases) {
+  // Broken: the lists grow until the pings of the session wait behind them, and every lease is lost.
+  constexpr std::size_t limit = 12'000;
+  constexpr std::size_t more = 300;
+  const client one = open();
+  struct {
+    std::mutex mutex;
+    std::vector<lease> held;      // guarded by mutex
+    std::vector<error> refusals;  // guarded by mutex
+    std::atomic<std::size_t> answers{0};
+  } all;
+  for (std::size_t i = 0; i < limit + more; ++i) {
+    shared_mutex(one, "stock", {.ttl = 30s})
+        .async_acquire_shared({.wait = patience}, {}, [&](result<lease> answer) {
+          {
+            const std::lock_guard lock(all.mutex);
+            if (answer) {
+              all.held.push_back(*std::move(answer));
+            } else {
+              all.refusals.push_back(std::move(answer.error()));
+            }
+          }
+          ++all.answers;
+        });
+  }
+  ASSERT_TRUE(eventually([&] { return all.answers == limit + more; }));
+  EXPECT_EQ(all.held.size(), limit);
+  ASSERT_EQ(all.refusals.size(), more);
+  EXPECT_TRUE(std::ranges::all_of(all.refusals, [](const error& each) {
+    return each == errc::overloaded;
+  })) << all.refusals.front().message();
+  EXPECT_TRUE(std::ranges::all_of(all.held, [](const lease& each) { return each.valid(); }));
+  // There is room again as soon as one has left.
+  all.held.pop_back();
+  EXPECT_TRUE(shared_mutex(one, "stock").acquire_shared({.wait = patience}));
 }
 
 TEST_F(zookeeper_session, a_holder_is_shown_to_end_with_its_session) {

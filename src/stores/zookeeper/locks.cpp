@@ -115,6 +115,13 @@ task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std
   co_return failure(errc::unavailable, "zookeeper: " + which->parent + " is removed all the time");
 }
 
+// For one that comes after so many: the list that each reads would grow until the session's pings come too late.
+result<void> zookeeper_store::check_length(std::size_t before) {
+  if (before < line_limit) return {};
+  return failure(errc::overloaded, "zookeeper: " + std::to_string(line_limit) +
+                                       " hold the name or wait for it, which is the limit");
+}
+
 // The name may be in use as something else: what is left of that does not count.
 task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, line_ptr around,
                                                net::patience until) {
@@ -221,8 +228,11 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
       const lock_guard lock(self->mutex_);
       held = which->where == entry::phase::held;
     }
-    if (!held && (order.has_semaphore() || order.has_latch())) {
-      const result<void> fits = co_await check_kind(self, which, *around, until);
+    if (!held) {
+      result<void> fits = check_length(place);
+      if (fits && (order.has_semaphore() || order.has_latch())) {
+        fits = co_await check_kind(self, which, *around, until);
+      }
       if (!fits) {
         const result<spi::departure> left = co_await depart(self, which, until);
         co_return tl::unexpected(left ? fits.error() : left.error());

@@ -160,6 +160,10 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
         co_await check_kind(self, which, std::make_shared<const line>(lists[0]), until);
     if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], until);
     line_ptr waiting = std::make_shared<const line>(lists[1]);
+    if (fits && joins) {
+      const std::size_t joined = waiting->find(which->node);
+      fits = check_length(std::max(joined == line::none ? 0 : joined, lists[2].size()));
+    }
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
     const bool tries = which->node.empty();  // makes a node only where it may succeed
     if (tries && (!fits || !waiting->nodes().empty() || !room) && how == freshness::any) {

@@ -38,9 +38,10 @@ class zookeeper_store final : public spi::store,
                               public session_user,
                               public std::enable_shared_from_this<zookeeper_store> {
  public:
-  static constexpr std::size_t session_limit = 4;   // then one with a longer time-out is shared
-  static constexpr int look_limit = 32;             // looks in a row at a line that keeps changing
-  static constexpr std::size_t data_limit = 1'000;  // nodes whose data `inspect` reads
+  static constexpr std::size_t session_limit = 4;    // then one with a longer time-out is shared
+  static constexpr std::size_t line_limit = 12'000;  // of those that hold or wait; then overloaded
+  static constexpr int look_limit = 32;              // looks in a row at a line that keeps changing
+  static constexpr std::size_t data_limit = 1'000;   // nodes whose data `inspect` reads
 
   zookeeper_store(std::shared_ptr<spi::reactor> reactor, server_options options);
   ~zookeeper_store() override;
@@ -120,6 +121,7 @@ class zookeeper_store final : public spi::store,
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
                                                 bool shortcut, net::patience until);
   static result<void> check_size(const entry& which);
+  static result<void> check_length(std::size_t before);
   // A server may be behind the others. What is of now: with all that was answered to anybody before.
   enum class freshness : std::uint8_t { any, of_now };
   static task<result<std::vector<children>>> look_around(entry_ptr which, freshness how,
