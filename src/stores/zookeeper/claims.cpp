@@ -181,7 +181,7 @@ void zookeeper_store::settle(const entry_ptr& which, result<spi::outcome> outcom
       }
     } else if (outcome && std::holds_alternative<spi::granted>(*outcome)) {
       const time_point at = now();
-      const bool first = std::exchange(which->where, entry::phase::held) != entry::phase::held;
+      const bool first = pass_to(*which, entry::phase::held) != entry::phase::held;
       const time_point since = which->granted_at == time_point{} ? at : which->granted_at;
       const spi::granted grant = grant_of(*which, at);
       // What is worth nothing is believed by nobody: the time of a lease that is not renewed has not begun.
@@ -194,7 +194,7 @@ void zookeeper_store::settle(const entry_ptr& which, result<spi::outcome> outcom
     } else if (outcome) {
       auto& blocked = std::get<spi::blocked>(*outcome);
       blocked.at = spi::server_time(now().time_since_epoch());
-      which->where = entry::phase::waiting;
+      pass_to(*which, entry::phase::waiting);
       if (!blocked.queued) forget(which);
     }
   }

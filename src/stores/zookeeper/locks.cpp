@@ -57,6 +57,12 @@ task<result<line_ptr>> zookeeper_store::list_line(self_ptr self, entry_ptr which
 // order.
 task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std::string data,
                                              net::patience until) {
+  {
+    const lock_guard lock(self->mutex_);
+    const auto found = self->in_line_.find(which->parent);
+    const result<void> fits = check_length(found == self->in_line_.end() ? 0 : found->second);
+    if (!fits) co_return tl::unexpected(fits.error());
+  }
   const openness acl = self->options_->acl;
   const std::string node = which->parent + "/" + prefix_of(which->claim->id, which->kind);
   for (int round = 0; round < look_limit; ++round) {

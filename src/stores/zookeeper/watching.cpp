@@ -66,7 +66,7 @@ void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
     if (ours) grant = grant_of(*which, at);
     if (ours && grant.ttl > duration{0}) {
       const spi::claim& claim = *which->claim;
-      which->where = entry::phase::held;
+      pass_to(*which, entry::phase::held);
       which->granted_at = at;
       which->end_at = at + std::max(claim.ttl, grant.ttl) + claim.lock_delay;
       if (!claim.renewed) which->end_at = at + claim.ttl + claim.lock_delay;

@@ -106,9 +106,22 @@ entry_ptr zookeeper_store::find(const spi::claim_id& id) {
   return found == entries_.end() ? nullptr : found->second;
 }
 
+// The phase before. Called with the mutex held.
+entry::phase zookeeper_store::pass_to(entry& which, entry::phase next) {
+  const auto in_line = [](entry::phase one) {
+    return one == entry::phase::waiting || one == entry::phase::held;
+  };
+  const entry::phase before = std::exchange(which.where, next);
+  if (in_line(next) == in_line(before)) return before;
+  std::size_t& many = in_line_[which.parent];
+  many = in_line(next) ? many + 1 : many - 1;
+  if (many == 0) in_line_.erase(which.parent);
+  return before;
+}
+
 // Called with the mutex held.
 void zookeeper_store::forget(const entry_ptr& which) {
-  if (std::exchange(which->where, entry::phase::over) == entry::phase::over) return;
+  if (pass_to(*which, entry::phase::over) == entry::phase::over) return;
   which->life->unhold();
   if (which->watch) which->life->unwatch(which->watched_by, which->watched, which->watch);
   const auto found = entries_.find(which->claim->id);

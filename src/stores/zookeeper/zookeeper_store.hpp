@@ -38,10 +38,11 @@ class zookeeper_store final : public spi::store,
                               public session_user,
                               public std::enable_shared_from_this<zookeeper_store> {
  public:
-  static constexpr std::size_t session_limit = 4;    // then one with a longer time-out is shared
-  static constexpr std::size_t line_limit = 12'000;  // of those that hold or wait; then overloaded
-  static constexpr int look_limit = 32;              // looks in a row at a line that keeps changing
-  static constexpr std::size_t data_limit = 1'000;   // nodes whose data `inspect` reads
+  static constexpr std::size_t session_limit = 4;  // then one with a longer time-out is shared
+  static constexpr std::size_t line_limit =
+      12'000;                                       // hold one name or wait for it; then overloaded
+  static constexpr int look_limit = 32;             // looks in a row at a line that keeps changing
+  static constexpr std::size_t data_limit = 1'000;  // nodes whose data `inspect` reads
 
   zookeeper_store(std::shared_ptr<spi::reactor> reactor, server_options options);
   ~zookeeper_store() override;
@@ -95,6 +96,7 @@ class zookeeper_store final : public spi::store,
   std::shared_ptr<session> session_for(duration wanted);
   std::shared_ptr<session> any_session();
   entry_ptr find(const spi::claim_id& id);
+  entry::phase pass_to(entry& which, entry::phase next);
   void forget(const entry_ptr& which);
   void wake_tick();
   void tick();
@@ -212,6 +214,7 @@ class zookeeper_store final : public spi::store,
   std::map<duration, std::shared_ptr<session>> sessions_;  // by the time-out they asked for
   std::map<spi::claim_id, entry_ptr> entries_;
   std::map<listings::folder, crowd> crowds_;
+  std::map<std::string, std::size_t> in_line_;  // how many of our claims, by folder
   spi::runtime::timer_id tick_timer_ = 0;
   bool ticking_ = false;
   std::int64_t stamp_ = 0;  // the leader's clock, in ms, as of
