@@ -4,10 +4,13 @@
 
 #include "integration/mariadb_harness.hpp"
 #include "support/also_longer.hpp"
+#include "support/recording_observer.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -147,6 +150,23 @@ TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
   troubled_mariadb().resume();
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+}
+
+TEST_F(mariadb_trouble, who_waits_its_turn_on_an_open_connection_was_not_cut_off) {
+  // Broken: a burst was reported as engine_unreachable, with the server connected and at work.
+  tcp_gate gate(troubled_mariadb().port());
+  const auto seen = std::make_shared<recording_observer>();
+  const client a = open_client(by_port(url_, gate.port()) + "&connections=1", {.observer = seen});
+  ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
+  gate.delay(tcp_gate::way::to_client, 100ms);
+  std::atomic<int> answers = 0;
+  constexpr int many = 100;
+  for (int i = 0; i < many; ++i) {
+    mutex(a, "stock/" + std::to_string(i), {.ttl = 1s})
+        .async_acquire({.wait = 3s}, {}, [&](const result<lease>&) { ++answers; });
+  }
+  EXPECT_TRUE(eventually([&] { return answers == many; }));
+  EXPECT_TRUE(seen->all(event_kind::engine_unreachable).empty());
 }
 
 TEST_F(mariadb_trouble, a_server_that_takes_no_writes_is_an_outage) {

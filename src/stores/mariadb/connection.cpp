@@ -199,7 +199,8 @@ void connection::take_waiting(const error& why, calls& into) {
 
 void connection::refuse(calls those, const error& why) {
   for (call& each : those) {
-    if (each.done) each.done(tl::unexpected(each.tries > 0 ? why : net::unsent(why)));
+    if (each.done)
+      each.done(tl::unexpected(each.tries > 0 || each.had_link ? why : net::unsent(why)));
   }
 }
 
@@ -238,6 +239,7 @@ time_point connection::collect_late(time_point now, calls& late) {
       next = std::min(next, end);
       return false;
     }
+    each.had_link = state_ == state::open;
     late.push_back(std::move(each));
     return true;
   });

@@ -112,6 +112,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     sql::terms until;
     time_point sent{};
     int tries = 0;
+    bool had_link = false;  // waited for its turn on an open link until its deadline
     std::string shorter{};  // to be tried first
     time_point came{};
   };
