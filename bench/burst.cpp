@@ -4,8 +4,9 @@
 //   bench_burst                       every engine, every size: the table of docs/performance.md
 //   bench_burst URL NAMES TTL_MS      one burst on a server that runs already
 //   bench_burst ENGINE [NAMES TTL_MS [readers]]
-//                                     memory, embedded, redis, postgresql, mariadb, zookeeper;
+//                                     memory, embedded, redis, postgresql, mariadb, zookeeper, etcd;
 //                                     readers: so many of one name
+#include "support/etcd_server.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_server.hpp"
@@ -123,6 +124,9 @@ void run_on(const std::string& engine, burst what) {
   } else if (engine == "zookeeper") {
     const auto server = start_zookeeper();
     at("zookeeper://" + server->host());
+  } else if (engine == "etcd") {
+    const auto server = start_etcd();
+    at("etcd://" + server->host());
   } else {
     at(engine);
   }
@@ -150,7 +154,7 @@ int main(int count, char** words) {
       run_all(words[1]);
     } else {
       for (const char* each :
-           {"memory", "embedded", "redis", "postgresql", "mariadb", "zookeeper"}) {
+           {"memory", "embedded", "redis", "postgresql", "mariadb", "zookeeper", "etcd"}) {
         run_all(each);
       }
     }
