@@ -1,6 +1,8 @@
 // A place in line: one transaction puts the claim's key and answers who is before it.
 #include "stores/etcd/etcd_store.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::etcd {
@@ -20,6 +22,21 @@ std::string data_in(const spi::claim& claim) {
 
 }  // namespace
 
+etcd_store::look::of etcd_store::scope_of(spi::mode mode) noexcept {
+  return mode == spi::mode::shared ? look::of::no_readers : look::of::all;
+}
+
+// From the answers to keys_around(), of which the first has this index.
+etcd_store::look etcd_store::seen_in(txn_answer& done, std::size_t first, look::of scope) {
+  look seen{scope, 0, {}};
+  for (std::size_t i = first; i < done.parts.size(); ++i) {
+    range_answer& part = done.parts[i].range;
+    seen.count += part.count;
+    std::ranges::move(part.kvs, std::back_inserter(seen.kvs));
+  }
+  return seen;
+}
+
 // To be repeated after a lost answer: the key is put once, and who is asked again is shown its own. A
 // tombstone says that the claim was left.
 task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr which,
@@ -35,19 +52,21 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
       which->owner = *lease;
       before = std::exchange(which->uncertain, true);
     }
-    // An exclusive claim needs to know the one before it; others, all of them.
+    // An exclusive claim needs to know the one before it only.
     const bool excludes = claim.mode == spi::mode::exclusive;
     range_options last;
     last.limit = excludes ? 2 : 0;
     last.order = excludes ? sorting::newest_first : sorting::by_key;
-    const std::string around = range_body(keys_with(which->prefix), last);
+    const auto around = keys_around(which->prefix, claim.mode, which->key);
     txn_writer step;
     step.created({which->key}, txn_writer::relation::equal, 0)
         .created({tombstone}, txn_writer::relation::equal, 0)
         .then_put(put_body(which->key, data_in(claim), *lease))
-        .then_range(around)
-        .else_range(range_body({which->key}))
-        .else_range(around);
+        .else_range(range_body({which->key}));
+    for (const key_range& each : around) {
+      const std::string body = range_body(each, last);
+      step.then_range(body).else_range(body);
+    }
     std::vector<call> calls;
     calls.push_back(std::move(step).made());
     lease_note proof;
@@ -73,7 +92,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
             ? read_txn(answer->body)
             : result<txn_answer>(tl::unexpected(refusal("put", which->key, answer->status)));
     const lock_guard lock(self->mutex_);
-    if (!done || done->parts.size() != 2) {
+    if (!done || done->parts.size() != 1 + around.size()) {
       const bool definite = !answer->ok() && done.error() != errc::unavailable;
       which->uncertain = before || !definite;
       if (!done) co_return tl::unexpected(done.error());
@@ -86,33 +105,34 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
     if (which->owner == *lease) which->life->accept(proof);
     which->created = done->succeeded ? done->header.revision : own.front().created;
     which->fenced = which->created;
-    range_answer& seen = done->parts[1].range;
-    co_return look{!excludes, seen.count, std::move(seen.kvs)};
+    co_return seen_in(*done, 1, excludes ? look::of::last_two : scope_of(claim.mode));
   }
   co_return failure(errc::unavailable, "etcd: leases end as soon as they are granted");
 }
 
-task<result<etcd_store::look>> etcd_store::read_line(self_ptr self, entry_ptr which,
+task<result<etcd_store::look>> etcd_store::read_line(self_ptr self, entry_ptr which, look::of scope,
                                                      net::patience until) {
   std::int64_t owner = 0;
   {
     const lock_guard lock(self->mutex_);
     owner = which->owner;
   }
+  const spi::mode mode = scope == look::of::all ? spi::mode::exclusive : spi::mode::shared;
   std::vector<call> calls;
-  calls.push_back(range_call(keys_with(which->prefix)));
+  calls.push_back(read_call(keys_around(which->prefix, mode, which->key)));
   lease_note proof;
   const replies answers = co_await lease_keeper::ask(which->life, owner, std::move(calls),
                                                      lease_keeper::renews::if_stale, until, proof);
   const result<reply>& answer = answers.front();
   if (!answer) co_return tl::unexpected(answer.error());
   if (!answer->ok()) co_return tl::unexpected(refusal("read", which->prefix, answer->status));
-  auto seen = read_range(answer->body);
-  if (!seen) co_return tl::unexpected(seen.error());
-  for (const key_value& each : seen->kvs) {
+  auto done = read_txn(answer->body);
+  if (!done) co_return tl::unexpected(done.error());
+  look seen = seen_in(*done, 0, scope);
+  for (const key_value& each : seen.kvs) {
     if (each.key == which->key && each.lease == owner) which->life->accept(proof);
   }
-  co_return look{true, seen->count, std::move(seen->kvs)};
+  co_return seen;
 }
 
 // A try writes only where it may succeed: also a transaction that changes nothing goes through the log.
@@ -120,9 +140,14 @@ task<result<etcd_store::look>> etcd_store::read_line(self_ptr self, entry_ptr wh
 task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
                                                  net::patience until) {
   const spi::claim& claim = *which->claim;
+  look::of scope = scope_of(claim.mode);
   for (;;) {
-    const result<line> order = co_await look_at(self, which->prefix, until);
+    const result<line> order = co_await look_at(self, which->prefix, scope, which->key, until);
     if (!order) co_return tl::unexpected(order.error());
+    if (scope != look::of::all && doubtful(*order, claim, order->claims().size())) {
+      scope = look::of::all;
+      continue;
+    }
     const std::size_t at = order->blocker_of_next(claim.mode, claim.permits, claim.max);
     if (at != line::none && self->leaves_here(order->claims()[at])) continue;
     if (const auto why = order->conflict(claim.mode, claim.max, order->claims().size())) {
@@ -131,6 +156,11 @@ task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
     if (at == line::none) co_return spi::granted{};
     co_return blocked_by(stores::payload_in(order->claims()[at].value), false);
   }
+}
+
+// Without the readers it cannot be told whether the claim at this place is refused or waits.
+bool etcd_store::doubtful(const line& order, const spi::claim& claim, std::size_t place) {
+  return order.lacks_claims() || order.conflict(claim.mode, claim.max, place);
 }
 
 // The server does not answer in the order in which it was asked: what we are about to remove is no reason
@@ -145,7 +175,8 @@ bool etcd_store::leaves_here(const standing& which) {
 
 // From the last two of the line: who is in the way of an exclusive claim, if that can be told.
 std::optional<standing> etcd_store::known_blocker(const entry& which, const look& seen) {
-  if (seen.complete || seen.kvs.size() != 2 || seen.kvs[0].key != which.key) return std::nullopt;
+  if (seen.scope != look::of::last_two || seen.kvs.size() != 2 || seen.kvs[0].key != which.key)
+    return std::nullopt;
   const line last(which.prefix, seen.kvs);
   if (last.claims().size() != 2 || last.claims()[0].mode == spi::mode::permit) return std::nullopt;
   return last.claims()[0];
@@ -158,13 +189,18 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
   const bool alone = seen.count == 1 && seen.kvs.size() == 1 && seen.kvs[0].key == which->key;
   if (alone) co_return spi::granted{};  // settle() fills it in
   if (!blocker) {
-    if (!seen.complete) {
-      result<look> all = co_await read_line(self, which, until);
+    if (seen.scope == look::of::last_two) {
+      result<look> all = co_await read_line(self, which, look::of::all, until);
       if (!all) co_return tl::unexpected(all.error());
       seen = std::move(*all);
     }
     const line order(which->prefix, seen.kvs);
     const std::size_t place = order.find(which->id);
+    if (seen.scope == look::of::no_readers && doubtful(order, claim, place)) {
+      result<look> all = co_await read_line(self, which, look::of::all, until);
+      if (!all) co_return tl::unexpected(all.error());
+      co_return co_await judge(self, which, std::move(*all), until);
+    }
     if (place == line::none) co_return failure(errc::lost, "the claim's key was removed");
     bool held = false;
     {
@@ -191,7 +227,7 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
   }
   if (!claim.queued) {
     if (self->leaves_here(*blocker)) {
-      result<look> all = co_await read_line(self, which, until);
+      result<look> all = co_await read_line(self, which, look::of::all, until);
       if (!all) co_return tl::unexpected(all.error());
       co_return co_await judge(self, which, std::move(*all), until);
     }
@@ -285,7 +321,7 @@ task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net
   // Not in one expression: GCC 12 gets an awaited operand of ?: wrong.
   result<look> seen = look{};
   if (there) {
-    seen = co_await read_line(self, which, until);
+    seen = co_await read_line(self, which, scope_of(which->claim->mode), until);
   } else {
     seen = co_await put_in_line(self, which, until);
   }

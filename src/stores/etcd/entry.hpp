@@ -64,7 +64,7 @@ struct entry {
   watch_hub::watch_id watch = 0;  // on what is in the way
   std::string watched;            // its key
   watch_hub::watch_id own_watch = 0;
-  watch_hub::watch_id crowd_watch = 0;
+  std::vector<watch_hub::watch_id> crowd_watches;
   bool guarded = false;  // the two above are wanted
   bool wanted = false;   // somebody waits behind us
   bool revoked = false;

@@ -108,13 +108,22 @@ class etcd_store final : public spi::store,
 
   // attempts.cpp: a place in line.
   struct look {
-    bool complete = false;  // else only the last of the line, ours and the one before it
+    enum class of : std::uint8_t {
+      all,         // the whole line
+      no_readers,  // but for ourselves
+      last_two     // ours and the one before it
+    };
+    of scope{};
     std::int64_t count = 0;
     std::vector<key_value> kvs;
   };
   static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, net::patience until);
   static task<result<look>> put_in_line(self_ptr self, entry_ptr which, net::patience until);
-  static task<result<look>> read_line(self_ptr self, entry_ptr which, net::patience until);
+  static task<result<look>> read_line(self_ptr self, entry_ptr which, look::of scope,
+                                      net::patience until);
+  [[nodiscard]] static look::of scope_of(spi::mode mode) noexcept;
+  [[nodiscard]] static look seen_in(txn_answer& done, std::size_t first, look::of scope);
+  [[nodiscard]] static bool doubtful(const line& order, const spi::claim& claim, std::size_t place);
   static task<result<spi::outcome>> try_first(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::outcome>> judge(self_ptr self, entry_ptr which, look seen,
                                           net::patience until);
@@ -145,7 +154,9 @@ class etcd_store final : public spi::store,
                                                 net::patience until);
 
   // overview.cpp
-  static task<result<line>> look_at(self_ptr self, std::string prefix, net::patience until);
+  // `own`: the key of a claim that looks without the other readers.
+  static task<result<line>> look_at(self_ptr self, std::string prefix, look::of scope,
+                                    std::string own, net::patience until);
   static flow do_inspect(self_ptr self, std::string prefix, net::patience until,
                          spi::completion<spi::resource_state> done);
   static flow do_list(self_ptr self, std::string space, std::string prefix, net::patience until,

@@ -16,6 +16,14 @@ spi::mode mode_of(claim_kind kind) {
 
 }  // namespace
 
+std::vector<key_range> keys_around(const std::string& prefix, spi::mode mode,
+                                   const std::string& own) {
+  const key_range all = keys_with(prefix);
+  if (mode != spi::mode::shared) return {all};
+  const key_range readers = keys_with(prefix + std::string(folder_of(claim_kind::reader)));
+  return {keys_with(own), {all.key, readers.key}, {readers.end, all.end}};
+}
+
 line::line(const std::string& prefix, const std::vector<key_value>& kvs) {
   std::map<std::string, std::pair<spi::mode, std::int64_t>> changed;
   std::set<std::string> revoked;
@@ -49,7 +57,9 @@ line::line(const std::string& prefix, const std::vector<key_value>& kvs) {
     each.changed = true;
     each.mode = found->second.first;
     each.fenced = found->second.second;
+    changed.erase(found);
   }
+  lacks_claims_ = !changed.empty();
 }
 
 std::size_t line::find(const std::string& id) const noexcept {

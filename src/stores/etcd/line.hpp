@@ -40,6 +40,11 @@ struct standing {
   [[nodiscard]] bool excludes() const noexcept { return mode != spi::mode::shared; }
 };
 
+// What shows a claim who is in its way: all keys of the name; to a reader, its own and all but those of readers.
+// Else thousands of readers would read each other whenever one comes.
+std::vector<key_range> keys_around(const std::string& prefix, spi::mode mode,
+                                   const std::string& own);
+
 class line {
  public:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
@@ -65,6 +70,8 @@ class line {
   [[nodiscard]] std::optional<error> conflict(spi::mode mode, std::uint32_t max,
                                               std::size_t place) const;
   [[nodiscard]] bool has_latch() const noexcept { return has_latch_; }
+  // A claim that is not among the keys has changed its mode: a reader that writes by now.
+  [[nodiscard]] bool lacks_claims() const noexcept { return lacks_claims_; }
 
  private:
   [[nodiscard]] std::size_t blocker(std::size_t place, spi::mode mode, std::uint32_t permits,
@@ -72,6 +79,7 @@ class line {
 
   std::vector<standing> claims_;
   bool has_latch_ = false;
+  bool lacks_claims_ = false;
 };
 
 }  // namespace holdfast::etcd

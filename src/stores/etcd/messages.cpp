@@ -199,6 +199,12 @@ txn_writer& txn_writer::add(std::uint32_t branch, std::uint32_t kind, const std:
   return *this;
 }
 
+call read_call(const std::vector<key_range>& of) {
+  txn_writer reads;
+  for (const key_range& each : of) reads.then_range(range_body(each));
+  return std::move(reads).made();
+}
+
 call lease_grant_call(std::int64_t seconds) {
   call made{method::lease_grant, {}};
   proto_writer(made.body).signed_number(1, seconds);

@@ -84,6 +84,9 @@ class txn_writer {
   std::string body_;
 };
 
+// All of these at one revision; like a range, as of now.
+call read_call(const std::vector<key_range>& of);
+
 call lease_grant_call(std::int64_t seconds);
 call lease_call(method what, std::int64_t lease);
 call authenticate_call(std::string_view user, std::string_view password);

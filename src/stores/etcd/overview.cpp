@@ -14,18 +14,20 @@ constexpr std::size_t list_limit = 1'000'000;  // and altogether
 
 }  // namespace
 
-task<result<line>> etcd_store::look_at(self_ptr self, std::string prefix, net::patience until) {
-  call reads = range_call(keys_with(prefix));
+task<result<line>> etcd_store::look_at(self_ptr self, std::string prefix, look::of scope,
+                                       std::string own, net::patience until) {
+  const spi::mode mode = scope == look::of::all ? spi::mode::exclusive : spi::mode::shared;
+  call reads = read_call(keys_around(prefix, mode, own));
   const result<reply> answer = co_await ask_one(self->way_, reads, "read", prefix, until);
   if (!answer) co_return tl::unexpected(answer.error());
-  const auto seen = read_range(answer->body);
-  if (!seen) co_return tl::unexpected(seen.error());
-  co_return line(prefix, seen->kvs);
+  auto done = read_txn(answer->body);
+  if (!done) co_return tl::unexpected(done.error());
+  co_return line(prefix, seen_in(*done, 0, scope).kvs);
 }
 
 flow etcd_store::do_inspect(self_ptr self, std::string prefix, net::patience until,
                             spi::completion<spi::resource_state> done) {
-  const result<line> order = co_await look_at(self, std::move(prefix), until);
+  const result<line> order = co_await look_at(self, std::move(prefix), look::of::all, {}, until);
   if (!order) {
     done(tl::unexpected(order.error()));
     co_return;
@@ -112,7 +114,7 @@ void etcd_store::list(const std::string& space, const std::string& prefix,
 flow etcd_store::do_revoke(self_ptr self, std::string prefix, spi::revocation how,
                            std::string claim, net::patience until,
                            spi::completion<std::vector<spi::holder>> done) {
-  const result<line> order = co_await look_at(self, prefix, until);
+  const result<line> order = co_await look_at(self, prefix, look::of::all, {}, until);
   if (!order) {
     done(tl::unexpected(order.error()));
     co_return;

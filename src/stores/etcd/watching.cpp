@@ -3,6 +3,7 @@
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::etcd {
@@ -18,9 +19,10 @@ duration guard_patience(const spi::claim& claim) {
 
 // Called with the mutex held: what is to be removed when it is free.
 void etcd_store::drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into) {
-  for (watch_hub::watch_id* each : {&which->watch, &which->own_watch, &which->crowd_watch}) {
+  for (watch_hub::watch_id* each : {&which->watch, &which->own_watch}) {
     if (*each != 0) into.push_back(std::exchange(*each, 0));
   }
+  std::ranges::move(std::exchange(which->crowd_watches, {}), std::back_inserter(into));
 }
 
 // A hold that lasts. Both watches bring about a look once they are there.
@@ -32,22 +34,26 @@ void etcd_store::guard(const entry_ptr& which) {
         const auto alive = claim.lock();
         if (self && alive && !self->closed_) self->own_news(alive, news);
       });
-  const auto crowd = watches_->add(
-      keys_with(which->prefix), watch_filter::no_delete,
-      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
-        const auto self = weak.lock();
-        const auto alive = claim.lock();
-        if (self && alive && !self->closed_) self->crowd_news(alive, news);
-      });
+  std::vector<watch_hub::watch_id> crowd;
+  for (const key_range& each : keys_around(which->prefix, which->claim->mode, which->key)) {
+    if (each.key == which->key) continue;
+    crowd.push_back(watches_->add(
+        each, watch_filter::no_delete,
+        [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
+          const auto self = weak.lock();
+          const auto alive = claim.lock();
+          if (self && alive && !self->closed_) self->crowd_news(alive, news);
+        }));
+  }
   std::vector<watch_hub::watch_id> unneeded;
   {
     const lock_guard lock(mutex_);
     which->own_watch = own;
-    which->crowd_watch = crowd;
+    which->crowd_watches = std::move(crowd);
     if (which->where == entry::phase::over) {
       drop_watches(which, unneeded);
     } else if (which->wanted) {
-      unneeded.push_back(std::exchange(which->crowd_watch, 0));
+      unneeded = std::exchange(which->crowd_watches, {});
     }
   }
   for (const auto each : unneeded) watches_->remove(each);
@@ -71,7 +77,7 @@ void etcd_store::own_news(const entry_ptr& which, const watch_news& news) {
 // Somebody came. Whether one with permits waits is seen by a look only.
 void etcd_store::crowd_news(const entry_ptr& which, const watch_news& news) {
   std::shared_ptr<spi::wakeup> tell;
-  watch_hub::watch_id unneeded = 0;
+  std::vector<watch_hub::watch_id> unneeded;
   bool look_again = news.created;
   {
     const lock_guard lock(mutex_);
@@ -87,21 +93,22 @@ void etcd_store::crowd_news(const entry_ptr& which, const watch_news& news) {
     }
     if (which->wanted) {
       tell = which->wakeup;
-      unneeded = std::exchange(which->crowd_watch, 0);
+      unneeded = std::exchange(which->crowd_watches, {});
     }
   }
-  if (unneeded != 0) watches_->remove(unneeded);
+  for (const auto each : unneeded) watches_->remove(each);
   if (tell) return tell->wanted();
   if (look_again) look_at_hold(shared_from_this(), which);
 }
 
 flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
   const time_point deadline = self->now() + guard_patience(*which->claim);
-  const result<line> order = co_await look_at(self, which->prefix, deadline);
+  const result<line> order =
+      co_await look_at(self, which->prefix, scope_of(which->claim->mode), which->key, deadline);
   if (!order) co_return;  // the next renewal looks again
   std::shared_ptr<spi::wakeup> wanted;
   std::shared_ptr<spi::wakeup> revoked;
-  watch_hub::watch_id unneeded = 0;
+  std::vector<watch_hub::watch_id> unneeded;
   bool removed = false;
   {
     const lock_guard lock(self->mutex_);
@@ -111,14 +118,14 @@ flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
     if (place != line::none) {
       if (order->wanted(place) && !std::exchange(which->wanted, true)) {
         wanted = which->wakeup;
-        unneeded = std::exchange(which->crowd_watch, 0);
+        unneeded = std::exchange(which->crowd_watches, {});
       }
       if (order->claims()[place].revoked && !std::exchange(which->revoked, true)) {
         revoked = which->wakeup;
       }
     }
   }
-  if (unneeded != 0) self->watches_->remove(unneeded);
+  for (const auto each : unneeded) self->watches_->remove(each);
   if (removed) co_return self->gone(which, {errc::lost, "the claim's key was removed"});
   if (wanted && !self->closed_) wanted->wanted();
   if (revoked && !self->closed_) revoked->gone({errc::lost, "revoked: not renewed any more"});
