@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace holdfast::etcd {
@@ -50,6 +51,40 @@ TEST(etcd_names, every_name_has_one_text_and_back) {
     EXPECT_EQ(decoded("", layout), std::nullopt);
   }
   EXPECT_EQ(decoded("a/b", name_layout::flat), std::nullopt);
+}
+
+TEST(etcd_names, a_reader_reads_all_that_may_be_in_its_way_and_no_other_reader) {
+  // Broken: thousands of readers read each other until their leases were lost; or one is overlooked.
+  const std::string prefix = "stock/";
+  const std::string own = claim_key(prefix, claim_kind::reader, one_id);
+  const auto seen_by = [&](spi::mode mode, const std::string& key) {
+    return std::ranges::count_if(keys_around(prefix, mode, own), [&](const key_range& each) {
+      return key == each.key || (key > each.key && key < each.end);
+    });
+  };
+  for (const std::string& key :
+       {prefix + other_id, claim_key(prefix, claim_kind::writer, other_id),
+        claim_key(prefix, claim_kind::permit, other_id), own,
+        mode_key(prefix, claim_kind::reader, other_id),
+        revoked_key(prefix, claim_kind::reader, one_id), prefix + std::string(latch_count)}) {
+    EXPECT_EQ(seen_by(spi::mode::shared, key), 1) << key;
+    EXPECT_EQ(seen_by(spi::mode::exclusive, key), 1) << key;
+  }
+  const std::string other = claim_key(prefix, claim_kind::reader, other_id);
+  EXPECT_EQ(seen_by(spi::mode::shared, other), 0);
+  EXPECT_EQ(seen_by(spi::mode::exclusive, other), 1);
+  EXPECT_EQ(seen_by(spi::mode::shared, "stock0"), 0);
+}
+
+TEST(etcd_line, a_reader_that_writes_is_missed_where_its_claim_was_not_read) {
+  // Broken: a reader that does not read other readers holds beside one that has upgraded.
+  const std::string prefix = "stock/";
+  const key_value mode = kv(mode_key(prefix, claim_kind::reader, other_id), 5, "exclusive");
+  const key_value own = kv(claim_key(prefix, claim_kind::reader, one_id), 4);
+  const key_value other = kv(claim_key(prefix, claim_kind::reader, other_id), 3);
+  EXPECT_TRUE(line(prefix, {own, mode}).lacks_claims());
+  EXPECT_FALSE(line(prefix, {own, mode, other}).lacks_claims());
+  EXPECT_EQ(line(prefix, {own, mode, other}).blocker_of(1), 0U);
 }
 
 TEST(etcd_names, a_key_says_what_it_is) {
