@@ -2,6 +2,7 @@
 //
 //	interop ENDPOINT count NAME TIMES FILE    adds one to the number in FILE under a Mutex, so many times
 //	interop ENDPOINT write NAME TIMES FILE    the same to FILE and FILE.2, under the write lock of a RWMutex
+//	interop ENDPOINT lead NAME TIMES FILE     as count, as leader of an Election that resigns each time
 //	interop ENDPOINT hold NAME SECONDS        takes a Mutex with such a lease, says so, and stays
 package main
 
@@ -61,6 +62,18 @@ func main() {
 			must(mutex.Lock(always))
 			addOne(os.Args[5])
 			must(mutex.Unlock(always))
+		}
+	case "lead":
+		election := concurrency.NewElection(session, name)
+		for i := 0; i < number(os.Args[4]); i++ {
+			must(election.Campaign(always, "go"))
+			leader, err := election.Leader(always)
+			must(err)
+			if string(leader.Kvs[0].Value) != "go" {
+				log.Fatalf("the leader is %q", leader.Kvs[0].Value)
+			}
+			addOne(os.Args[5])
+			must(election.Resign(always))
 		}
 	case "write":
 		mutex := recipe.NewRWMutex(session, name)
