@@ -1,7 +1,6 @@
 #include "stores/sqlite/database.hpp"
 
 #include "stores/sqlite/inheritance.hpp"
-#include "stores/sqlite/log_files.hpp"
 
 #include <sqlite3.h>
 
@@ -122,10 +121,9 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
   std::unique_ptr<database> made = std::move(*prepared);
   // No mutex: the session's turn keeps threads apart.
   const int opened = sqlite3_open_v2(path.c_str(), &made->handle_,
-                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, log_files::vfs());
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
   sqlite3_extended_result_codes(made->handle_, 1);
-  made->marks_ = read_marks::find(made->handle_);
   sqlite3_busy_handler(made->handle_, &database::wait_for_foreigner, made.get());
   // Whoever closes last would else pay for a checkpoint and two syncs, at the end of every `run`.
   sqlite3_db_config(made->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "stores/sqlite/descriptor.hpp"
-#include "stores/sqlite/read_marks.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -64,8 +63,6 @@ class database {
   // Rows that the last statement that writes has changed.
   [[nodiscard]] std::int64_t changed_rows() const noexcept;
   [[nodiscard]] sqlite3* get() const noexcept { return handle_; }
-  // nullptr: SQLite sets its marks as ever.
-  [[nodiscard]] read_marks::file* marks() const noexcept { return marks_; }
   [[nodiscard]] bool inherited() const noexcept { return born_ != fork_generation(); }
 
   // The file's first bytes are zeros, or missing: somebody may be about to make a database of it.
@@ -83,7 +80,6 @@ class database {
 
   const std::string path_;
   sqlite3* handle_ = nullptr;
-  read_marks::file* marks_ = nullptr;  // the connection's
   time_point deadline_{};
   const std::uint64_t born_ = fork_generation();
   database* next_ = nullptr;  // of all in this process

@@ -51,7 +51,6 @@ class session {
     result<void> done;
     const bool entered = gate_.inside(deadline, [&]() noexcept {
       done = attempt([&] {
-        const read_marks::done_without marks(database_->marks());
         if (at_once(ledger_)) return;
         run(statements_.begin);
         work(ledger_);
