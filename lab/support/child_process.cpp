@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -166,6 +167,14 @@ int child_process::wait() noexcept {
   }
   id_ = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string end_of_log(const std::filesystem::path& log) {
+  constexpr std::streamoff shown = 4'000;
+  std::ifstream file(log, std::ios::ate);
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(size - shown, 0));
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string run_program(const std::vector<std::string>& arguments) {

@@ -47,6 +47,9 @@ class child_process {
   pid_t id_ = 0;
 };
 
+// The last lines of what it wrote: enough to see why it does not start.
+std::string end_of_log(const std::filesystem::path& log);
+
 // Runs a program to its end and returns what it wrote. Throws if it cannot be
 // run or ends with another status than 0.
 std::string run_program(const std::vector<std::string>& arguments);

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -63,10 +61,7 @@ void etcd_server::launch() {
   process_ = child_process(words, folder_.path() / "log");
 }
 
-std::string etcd_server::log() const {
-  std::ifstream file(folder_.path() / "log");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string etcd_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 void etcd_server::restore(const std::string& snapshot) {
   kill();

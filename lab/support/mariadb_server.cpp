@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -118,10 +116,7 @@ void mariadb_server::launch() {
   process_ = child_process(as_user(std::move(words)), folder_.path() / "log");
 }
 
-std::string mariadb_server::log() const {
-  std::ifstream file(folder_.path() / "log");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string mariadb_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 bool mariadb_server::answers() const {
   try {

@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -111,10 +109,7 @@ void postgresql_server::launch() {
   process_ = child_process(as_user(std::move(words)), folder_.path() / "log");
 }
 
-std::string postgresql_server::log() const {
-  std::ifstream file(folder_.path() / "log");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string postgresql_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 bool postgresql_server::answers() const {
   try {

@@ -6,8 +6,6 @@
 
 #include <signal.h>
 
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -35,10 +33,7 @@ void redis_server::launch() {
   process_ = child_process(words, folder_.path() / "log");
 }
 
-std::string redis_server::log() const {
-  std::ifstream file(folder_.path() / "log");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string redis_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 bool redis_server::answers() const {
   try {

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -82,10 +81,7 @@ void zookeeper_server::launch() {
       folder_.path() / "log");
 }
 
-std::string zookeeper_server::log() const {
-  std::ifstream file(folder_.path() / "log");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string zookeeper_server::log() const { return end_of_log(folder_.path() / "log"); }
 
 void zookeeper_server::kill() { process_.end(SIGKILL); }
 void zookeeper_server::pause() { process_.pause(); }

@@ -50,7 +50,11 @@ task latch_throughout(const client& a, answers& out) {
   out.push_back(left ? std::to_string(*left) : code_of(left));
   auto count = co_await start.async_count();
   out.push_back(count ? std::to_string(count->value_or(99)) : code_of(count));
-  out.push_back(code_of(co_await start.async_wait({.wait = 0s})));
+  auto waited = co_await start.async_wait({.wait = 0s});
+  while (!waited && waited.error() == errc::unavailable) {  // a server slower than a try waits for
+    waited = co_await start.async_wait({.wait = 0s});
+  }
+  out.push_back(code_of(waited));
   out.push_back(code_of(co_await start.async_count_down(1, countdown_id::from("last"))));
   out.push_back(code_of(co_await start.async_wait({.wait = patience})));
 }

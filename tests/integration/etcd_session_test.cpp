@@ -186,6 +186,19 @@ TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {
   }
 }
 
+TEST_F(etcd_session, a_try_after_a_release_is_not_refused_because_of_it) {
+  // Broken: the server looked before it removed, and answered the removal first.
+  const client a = open();
+  mutex stock(a, "stock");
+  for (int i = 0; i < 3'000; ++i) {
+    auto held = stock.acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    held = lease();  // released, not waited for
+    const auto next = stock.acquire({.wait = 0s});
+    ASSERT_TRUE(next || next.error() != errc::busy) << "round " << i;
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::test
 #endif

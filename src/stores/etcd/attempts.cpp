@@ -28,7 +28,7 @@ etcd_store::look::of etcd_store::scope_of(spi::mode mode) noexcept {
 
 // From the answers to keys_around(), of which the first has this index.
 etcd_store::look etcd_store::seen_in(txn_answer& done, std::size_t first, look::of scope) {
-  look seen{scope, 0, {}};
+  look seen{scope, done.header.revision, 0, {}};
   for (std::size_t i = first; i < done.parts.size(); ++i) {
     range_answer& part = done.parts[i].range;
     seen.count += part.count;
@@ -149,7 +149,7 @@ task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
       continue;
     }
     const std::size_t at = order->blocker_of_next(claim.mode, claim.permits, claim.max);
-    if (at != line::none && self->leaves_here(order->claims()[at])) continue;
+    if (at != line::none && self->leaves_here(order->claims()[at], order->revision())) continue;
     if (const auto why = order->conflict(claim.mode, claim.max, order->claims().size())) {
       co_return tl::unexpected(*why);
     }
@@ -163,12 +163,13 @@ bool etcd_store::doubtful(const line& order, const spi::claim& claim, std::size_
   return order.lacks_claims() || order.conflict(claim.mode, claim.max, place);
 }
 
-// The server does not answer in the order in which it was asked: what we are about to remove is no reason
-// to refuse a try. Each look takes a round trip, and a removal ends by its until.
-bool etcd_store::leaves_here(const standing& which) {
+// The server does not do things in the order in which it was asked: what we are about to remove, or have removed
+// since that revision, is no reason to refuse a try. Each look takes a round trip, and a removal ends by its until.
+bool etcd_store::leaves_here(const standing& which, std::int64_t seen_at) {
   const auto id = parse_id(which.id);
   if (!id) return false;
   const lock_guard lock(mutex_);
+  if (seen_at < last_removal_) return true;
   const auto found = entries_.find(*id);
   return found != entries_.end() && (!found->second->leaves.empty() || found->second->ending);
 }
@@ -226,7 +227,7 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
     blocker = order.claims()[before];
   }
   if (!claim.queued) {
-    if (self->leaves_here(*blocker)) {
+    if (self->leaves_here(*blocker, seen.revision)) {
       result<look> all = co_await read_line(self, which, look::of::all, until);
       if (!all) co_return tl::unexpected(all.error());
       co_return co_await judge(self, which, std::move(*all), until);

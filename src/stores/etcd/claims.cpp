@@ -95,6 +95,7 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   }
   const bool removed = done->parts.front().deleted > 0;
   const lock_guard lock(self->mutex_);
+  if (removed) self->last_removal_ = std::max(self->last_removal_, done->header.revision);
   which->created = 0;
   which->uncertain = false;
   if (!removed) co_return spi::departure::gone;

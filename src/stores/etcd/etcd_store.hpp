@@ -114,6 +114,7 @@ class etcd_store final : public spi::store,
       last_two     // ours and the one before it
     };
     of scope{};
+    std::int64_t revision = 0;  // as of when
     std::int64_t count = 0;
     std::vector<key_value> kvs;
   };
@@ -132,7 +133,7 @@ class etcd_store final : public spi::store,
   bool first_for_permits(const entry_ptr& which);
   [[nodiscard]] entry_ptr leave_permits(const entry_ptr& which);
   void look_again(const entry_ptr& which);
-  [[nodiscard]] bool leaves_here(const standing& which);
+  [[nodiscard]] bool leaves_here(const standing& which, std::int64_t seen_at);
 
   // renewals.cpp
   struct renewal_round;
@@ -197,6 +198,7 @@ class etcd_store final : public spi::store,
 
   std::mutex mutex_;
   // All below: guarded by mutex_.
+  std::int64_t last_removal_ = 0;  // the latest revision at which a claim of ours was removed
   std::map<duration, std::shared_ptr<lease_keeper>> leases_;  // by what was asked for
   std::map<spi::claim_id, entry_ptr> entries_;
   // Who waits here for permits of a resource, in its order: none is granted before the first, so that one alone

@@ -24,7 +24,8 @@ std::vector<key_range> keys_around(const std::string& prefix, spi::mode mode,
   return {keys_with(own), {all.key, readers.key}, {readers.end, all.end}};
 }
 
-line::line(const std::string& prefix, const std::vector<key_value>& kvs) {
+line::line(const std::string& prefix, const std::vector<key_value>& kvs, std::int64_t revision)
+    : revision_(revision) {
   std::map<std::string, std::pair<spi::mode, std::int64_t>> changed;
   std::set<std::string> revoked;
   for (const key_value& each : kvs) {

@@ -50,7 +50,9 @@ class line {
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
   // All keys that begin with `prefix`, in any order; others are ignored.
-  line(const std::string& prefix, const std::vector<key_value>& kvs);
+  line(const std::string& prefix, const std::vector<key_value>& kvs, std::int64_t revision = 0);
+
+  [[nodiscard]] std::int64_t revision() const noexcept { return revision_; }  // as of when
 
   [[nodiscard]] const std::vector<standing>& claims() const noexcept { return claims_; }
   [[nodiscard]] std::size_t find(const std::string& id) const noexcept;
@@ -78,6 +80,7 @@ class line {
                                     std::uint32_t max) const noexcept;
 
   std::vector<standing> claims_;
+  std::int64_t revision_ = 0;
   bool has_latch_ = false;
   bool lacks_claims_ = false;
 };

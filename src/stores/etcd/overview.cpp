@@ -22,7 +22,7 @@ task<result<line>> etcd_store::look_at(self_ptr self, std::string prefix, look::
   if (!answer) co_return tl::unexpected(answer.error());
   auto done = read_txn(answer->body);
   if (!done) co_return tl::unexpected(done.error());
-  co_return line(prefix, seen_in(*done, 0, scope).kvs);
+  co_return line(prefix, seen_in(*done, 0, scope).kvs, done->header.revision);
 }
 
 flow etcd_store::do_inspect(self_ptr self, std::string prefix, net::patience until,
