@@ -1,5 +1,5 @@
 // Fair: nobody is granted before one that was in line when it asked. A client that was told its place
-// is in line for certain; one that was not, as in histories of other makers, is taken to be in line a
+// is in line for certain; in histories of other makers, where nobody is told, one is taken to be in line a
 // margin after it asked. Judged only where nothing disturbed the one that was passed over: a client
 // that is cut off or stopped may lose its turn, and a server that is gone may forget the line; nor just
 // after an offer may have run out.
@@ -31,6 +31,7 @@ class fair_order final : public sim::checker {
         if (line.fair) waiting_[line.hold] = {line.at, line.until, line.process, line.resource};
         return;
       case sim::what::attempt_answered: {
+        places_told_ = true;
         const auto found = waiting_.find(line.hold);
         if (found != waiting_.end()) found->second.in_line = line.at;
         return;
@@ -72,6 +73,7 @@ class fair_order final : public sim::checker {
     waiting_.erase(self);
     for (auto& [hold, each] : waiting_) {
       if (each.resource != winner.resource || each.passed_by != sim::nobody) continue;
+      if (!each.in_line && places_told_) continue;
       const sim::moment certain = each.in_line ? *each.in_line : each.since + margin_;
       if (certain > winner.since) continue;
       // Gives up, or is about to.
@@ -97,6 +99,7 @@ class fair_order final : public sim::checker {
   }
 
   const duration margin_;
+  bool places_told_ = false;  // to some
   disturbances disturbances_;
   lapses lapses_;
   std::map<std::int32_t, waiter> waiting_;
