@@ -137,6 +137,50 @@ TEST_F(redis_redisson, a_release_needs_no_memory_even_if_an_attempt_was_not_answ
   store->close();
 }
 
+TEST_F(redis_redisson, a_release_by_redisson_is_heard_at_once) {
+  // Broken: we look once a second, and others are there first.
+  take("stock");
+  mutex lock(a, "stock");
+  auto waiting = in_thread([&] { return told(lock.acquire({.wait = patience})); });
+  ASSERT_TRUE(eventually([&] {
+    return server.cli({"PUBSUB", "NUMSUB", "redisson_lock__channel:{stock}"}).ends_with("1");
+  }));
+  give_back("stock");
+  server.cli({"PUBLISH", "redisson_lock__channel:{stock}", "0"});
+  EXPECT_EQ(waiting.get(), "ok");
+  EXPECT_TRUE(eventually([&] {
+    return server.cli({"PUBSUB", "NUMSUB", "redisson_lock__channel:{stock}"}).ends_with("0");
+  })) << "listens though nobody waits";
+}
+
+TEST_F(redis_redisson, a_name_of_its_read_write_lock_is_refused_and_left_alone) {
+  // Broken: two inside, and then our release deletes its hash.
+  server.cli({"HSET", "stock", "mode", "write", java + ":write", "1"});
+  server.cli({"PEXPIRE", "stock", "30000"});
+  mutex lock(a, "stock");
+  EXPECT_EQ(told(lock.acquire({.wait = 0s})), std::string(describe(errc::name_conflict)));
+  EXPECT_EQ(server.cli({"HLEN", "stock"}), "2");
+}
+
+TEST_F(redis_redisson, a_release_leaves_what_is_not_ours) {
+  mutex lock(a, "stock");
+  auto lease = lock.acquire();
+  ASSERT_TRUE(lease) << lease.error().message();
+  server.cli({"HSET", "stock", "mode", "write", java + ":write", "1"});
+  EXPECT_EQ(told(lease->release()), "ok");
+  EXPECT_EQ(server.cli({"HLEN", "stock"}), "2");
+}
+
+TEST_F(redis_redisson, a_read_write_lock_taken_beside_us_ends_our_lease) {
+  // Broken: we go on believing that we are alone.
+  mutex lock(a, "stock", {.ttl = 3s});
+  auto lease = lock.acquire();
+  ASSERT_TRUE(lease) << lease.error().message();
+  server.cli({"HSET", "stock", "mode", "write", java + ":write", "1"});
+  EXPECT_TRUE(eventually([&] { return !lease->valid(); }));
+  EXPECT_EQ(server.cli({"HLEN", "stock"}), "2");
+}
+
 TEST_F(redis_redisson, what_is_not_shared_is_refused) {
   // Broken: a shared lock that excludes nobody, or a foreign value destroyed.
   const std::string no(describe(errc::unsupported));

@@ -3,6 +3,7 @@
 #include "stores/redis/client/server_error.hpp"
 #include "stores/redis/doctor.hpp"
 #include "stores/redis/layout.hpp"
+#include "stores/redis/release_channels.hpp"
 #include "stores/redis/server_times.hpp"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ namespace {
 spi::caps capabilities(const foreign_format& format) {
   spi::caps caps;
   caps.engine = std::string("redis, dialect=") + format.dialect;
-  caps.pushes = false;
+  caps.pushes = !format.channel("x").empty();
   caps.fair = false;
   caps.shared = false;
   caps.permits = false;
@@ -106,6 +107,13 @@ std::string fences(const spi::claim& claim) {
 
 constexpr duration tombstone_extra = std::chrono::seconds(60);
 
+// Others of these formats ask several times a second, and get what is free first. Not all at the same
+// time: each claim has a pause of its own.
+duration longest_poll(const spi::claim& claim) {
+  const auto part = std::int64_t{claim.id.bytes[0]};
+  return std::chrono::microseconds(50'000 + 200 * part);
+}
+
 }  // namespace
 
 foreign_store::foreign_store(std::shared_ptr<spi::runtime> runtime,
@@ -114,7 +122,8 @@ foreign_store::foreign_store(std::shared_ptr<spi::runtime> runtime,
       topology_(std::move(servers)),
       format_(format),
       scripts_(scripts::make(topology_->flavour())),
-      caps_(capabilities(format)) {}
+      caps_(capabilities(format)),
+      releases_(std::make_shared<release_channels>(runtime_, topology_)) {}
 
 foreign_store::~foreign_store() {
   if (!runtime_->forked()) close();
@@ -133,7 +142,10 @@ result<void> foreign_store::fits(const spi::claim& claim) const {
   return {};
 }
 
-void foreign_store::close() noexcept { topology_->close(); }
+void foreign_store::close() noexcept {
+  releases_->close();
+  topology_->close();
+}
 
 template <class T, class Read>
 void foreign_store::ask(const spi::resource_id& resource, const script& what, const fields& keys,
@@ -159,9 +171,10 @@ void foreign_store::ask(const spi::resource_id& resource, const script& what, co
       });
 }
 
-void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
+void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
+  if (claim->queued && caps_.pushes) releases_->enter(*claim, std::move(wakeup));
   const auto not_after = times_.latest(context.deadline);
   const auto since = not_after ? not_after->time_since_epoch() : duration{0};
   ask<spi::outcome>(
@@ -170,16 +183,27 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>,
       {format_.owner(claim->id), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim)},
       "attempt", context, std::move(done),
-      [claim](const script_answer& from) { return outcome_of(from, *claim); });
+      [claim, releases = releases_](const script_answer& from) {
+        result<spi::outcome> outcome = outcome_of(from, *claim);
+        auto* blocked = outcome ? std::get_if<spi::blocked>(&*outcome) : nullptr;
+        if (blocked != nullptr) {
+          blocked->recheck_after = std::min(blocked->recheck_after, longest_poll(*claim));
+        } else if (outcome || outcome.error() != errc::unavailable) {
+          releases->forget(*claim);
+        }
+        return outcome;
+      });
 }
 
-void foreign_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
+void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::op_context& context,
                           spi::completion<spi::armed> done) {
-  done(spi::armed::recheck);
+  releases_->listen(*claim, format_.channel(claim->resource.name), context.deadline,
+                    std::move(done));
 }
 
 void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
+  releases_->forget(*claim);
   const duration remember = context.unanswered ? claim->ttl + tombstone_extra : duration{0};
   ask<spi::departure>(
       claim->resource, (*scripts_).*format_.leave, {claim->resource.name, tombstone_key(*claim)},

@@ -44,7 +44,10 @@ extern const foreign_format redisson_format;
 // The format of this dialect; null: there is none.
 const foreign_format* foreign_format_of(const std::string& dialect);
 
-// Thread-safe. Nobody is told when a lock becomes free: whoever waits asks again.
+class release_channels;
+
+// Thread-safe. A waiter asks again when a release is published, where the format has a channel for that, and
+// now and then in any case.
 class foreign_store final : public spi::store, public std::enable_shared_from_this<foreign_store> {
  public:
   foreign_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
@@ -104,6 +107,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   const foreign_format& format_;
   const std::shared_ptr<const scripts> scripts_;
   const spi::caps caps_;
+  const std::shared_ptr<release_channels> releases_;
   server_times times_;
 };
 

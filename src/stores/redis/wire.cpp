@@ -156,6 +156,8 @@ error refusal_of(const script_answer& from, const spi::claim* claim) {
       return {errc::conflict, "the latch is set, its count is " + std::to_string(from.number(3))};
     case 16:
       return {errc::not_held, "the latch is unset"};
+    case 17:
+      return {errc::name_conflict, "the name is in use as Redisson's read-write lock"};
     default:
       return {errc::unavailable, "unexpected reply"};
   }

@@ -8,12 +8,14 @@ local now = t[1] * 1000000 + t[2]
 local found = redis.pcall('HEXISTS', KEYS[1], owner or '')
 local foreign, mine = type(found) == 'table', found == 1
 if foreign and not string.find(found.err, 'WRONGTYPE', 1, true) then return found end
+-- Redisson's read-write lock has a hash of this name, too, and looks at `mode` alone: it goes past our field.
+local other_type = not foreign and redis.call('HEXISTS', KEYS[1], 'mode') == 1
 
 -- Tells those who wait, as Redisson's unlock does. KEYS: and the tombstone. ARGV: tombstone's ms or 0, channel.
 if verb == 'leave' then
   if mine then
     redis.call('PUBLISH', ARGV[4], '0') -- first: where it is not allowed the lock stays held
-    redis.call('DEL', KEYS[1])
+    redis.call('HDEL', KEYS[1], owner) -- a hash without fields is gone
   end
   -- After a deletion it is allowed without memory, too.
   if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[3])) end
@@ -21,6 +23,10 @@ if verb == 'leave' then
 end
 
 -- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences.
+if verb == 'renew' and other_type then -- a read-write lock was taken beside us: we do not exclude it
+  redis.call('HDEL', KEYS[1], owner)
+  return { now, 3, 0, 0, 0, 0 }
+end
 if verb == 'renew' and not mine then return { now, 3, 0, 0, 0, 0 } end
 if foreign then return { -1, now, 8, 0 } end
 local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
@@ -39,6 +45,7 @@ end
 
 -- An attempt. Asked again by the same claim it does not count up. KEYS: and the fence, the tombstone. ARGV: ttl in ms,
 -- not after (0: none), how many fences.
+if other_type then return { -1, now, 17, 0 } end
 local ttl, not_after = tonumber(ARGV[3]), tonumber(ARGV[4])
 local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of the holder
 if mine then
@@ -46,8 +53,8 @@ if mine then
   return { 1, now, math.max(last - others, 0), ttl * 1000, 0 }
 end
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  local rest = redis.call('PTTL', KEYS[1])
-  return { 0, now, 0, rest > 0 and rest * 1000 or 1000000, '' }
+  local rest = redis.call('PTTL', KEYS[1]) -- 0: less than a millisecond; below: it has no end
+  return { 0, now, 0, rest < 0 and 1000000 or math.max(rest, 1) * 1000, '' }
 end
 if redis.call('EXISTS', KEYS[3]) == 1 then return { -1, now, 2, 0 } end
 if not_after > 0 and now > not_after then return { -1, now, 3, 0 } end

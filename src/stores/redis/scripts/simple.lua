@@ -38,8 +38,8 @@ if held == value then
   return { 1, now, math.max(last - others, 0), ttl * 1000, 0 }
 end
 if held then
-  local rest = redis.call('PTTL', KEYS[1])
-  return { 0, now, 0, rest > 0 and rest * 1000 or 1000000, '' }
+  local rest = redis.call('PTTL', KEYS[1]) -- 0: less than a millisecond; below: it has no end
+  return { 0, now, 0, rest < 0 and 1000000 or math.max(rest, 1) * 1000, '' }
 end
 if redis.call('EXISTS', KEYS[3]) == 1 then return { -1, now, 2, 0 } end
 if not_after > 0 and now > not_after then return { -1, now, 3, 0 } end

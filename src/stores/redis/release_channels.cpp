@@ -1,0 +1,165 @@
+#include "stores/redis/release_channels.hpp"
+
+#include <utility>
+
+namespace holdfast::redis {
+
+// Of one name. Outlives nothing: the subscription has it weakly.
+class release_channels::listener final : public channel_listener {
+ public:
+  listener(std::weak_ptr<release_channels> all, std::string which)
+      : all_(std::move(all)), which_(std::move(which)) {}
+
+  void confirmed() override {
+    if (const auto all = all_.lock()) all->confirmed(which_);
+  }
+  void message(std::string_view) override {
+    if (const auto all = all_.lock()) all->published(which_);
+  }
+  void interrupted(const error& why) override {
+    if (const auto all = all_.lock()) all->interrupted(which_, why);
+  }
+
+ private:
+  const std::weak_ptr<release_channels> all_;
+  const std::string which_;
+};
+
+void release_channels::enter(const spi::claim& claim, std::shared_ptr<spi::wakeup> wakeup) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) names_[claim.resource.name].waiters[claim.id].wakeup = std::move(wakeup);
+}
+
+void release_channels::listen(const spi::claim& claim, const std::string& channel,
+                              time_point deadline, spi::completion<spi::armed> done) {
+  const std::string& which = claim.resource.name;
+  result<spi::armed> answer = failure(errc::cancelled, "nobody waits any more");
+  std::shared_ptr<channel_listener> begins;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto where = names_.find(which);
+    const auto who = where == names_.end() ? decltype(where->second.waiters.begin()){}
+                                           : where->second.waiters.find(claim.id);
+    const bool there = where != names_.end() && who != where->second.waiters.end();
+    if (there && where->second.confirmed) {
+      const bool before = std::exchange(who->second.listens, true);
+      answer = before ? spi::armed::no_gap : spi::armed::recheck;
+    } else if (there) {
+      who->second.done = std::move(done);
+      who->second.timer = runtime_->at(deadline, [weak = weak_from_this(), which, id = claim.id] {
+        if (const auto self = weak.lock()) self->late(which, id);
+      });
+      if (where->second.listener) return;
+      begins = where->second.listener = std::make_shared<listener>(weak_from_this(), which);
+    }
+  }
+  if (!begins) return done(answer);
+  auto made = topology_->listen(partition_of(claim.resource), channel, begins);
+  if (!made) return interrupted(which, made.error());
+  std::unique_ptr<spi::subscription> unneeded;
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(which);
+  const bool wanted = found != names_.end() && found->second.listener == begins;
+  (wanted ? found->second.subscription : unneeded) = std::move(*made);
+}
+
+void release_channels::forget(const spi::claim& claim) noexcept {
+  std::unique_ptr<spi::subscription> unneeded;
+  spi::completion<spi::armed> done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto where = names_.find(claim.resource.name);
+    if (where == names_.end()) return;
+    const auto who = where->second.waiters.find(claim.id);
+    if (who == where->second.waiters.end()) return;
+    runtime_->cancel(who->second.timer);
+    done = std::move(who->second.done);
+    where->second.waiters.erase(who);
+    if (where->second.waiters.empty()) {
+      unneeded = std::move(where->second.subscription);
+      names_.erase(where);
+    }
+  }
+  if (done) done(failure(errc::cancelled, "nobody waits any more"));
+}
+
+void release_channels::confirmed(const std::string& which) {
+  std::vector<spi::completion<spi::armed>> waiting;
+  std::vector<std::shared_ptr<spi::wakeup>> others;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto where = names_.find(which);
+    if (where == names_.end()) return;
+    where->second.confirmed = true;
+    for (auto& [id, who] : where->second.waiters) {
+      runtime_->cancel(who.timer);
+      who.listens = true;
+      if (who.done) {
+        waiting.push_back(std::exchange(who.done, nullptr));
+      } else {
+        others.push_back(who.wakeup);  // what was published during the interruption is not known
+      }
+    }
+  }
+  for (auto& each : waiting) each(spi::armed::recheck);
+  for (const auto& each : others) each->notify(std::nullopt);
+}
+
+void release_channels::published(const std::string& which) {
+  std::vector<std::shared_ptr<spi::wakeup>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto where = names_.find(which);
+    if (where == names_.end()) return;
+    for (const auto& [id, who] : where->second.waiters) all.push_back(who.wakeup);
+  }
+  for (const auto& each : all) each->notify(std::nullopt);
+}
+
+// Where the channel is not allowed nothing will be heard; else the subscription comes back by itself, and
+// until then waiters ask again as they do without.
+void release_channels::interrupted(const std::string& which, const error& why) {
+  std::vector<spi::completion<spi::armed>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto where = names_.find(which);
+    if (where == names_.end()) return;
+    where->second.confirmed = false;
+    for (auto& [id, who] : where->second.waiters) {
+      who.listens = false;
+      if (!who.done) continue;
+      runtime_->cancel(who.timer);
+      waiting.push_back(std::exchange(who.done, nullptr));
+    }
+  }
+  for (auto& each : waiting) each(tl::unexpected(why));
+}
+
+void release_channels::late(const std::string& which, const spi::claim_id& id) {
+  spi::completion<spi::armed> done;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto where = names_.find(which);
+    if (where == names_.end()) return;
+    const auto who = where->second.waiters.find(id);
+    if (who != where->second.waiters.end()) done = std::exchange(who->second.done, nullptr);
+  }
+  if (done) done(failure(errc::unavailable, "redis: no confirmation of a subscription in time"));
+}
+
+void release_channels::close() noexcept {
+  std::map<std::string, name> all;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    all = std::exchange(names_, {});
+  }
+  for (auto& [which, where] : all) {
+    for (auto& [id, who] : where.waiters) {
+      runtime_->cancel(who.timer);
+      if (who.done) who.done(failure(errc::cancelled, "redis: closed"));
+    }
+  }
+}
+
+}  // namespace holdfast::redis

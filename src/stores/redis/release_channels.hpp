@@ -1,0 +1,61 @@
+// Where holders of a foreign format say that they have given a lock back: one subscription for every name
+// that somebody in this process waits for.
+#pragma once
+
+#include "stores/redis/topology.hpp"
+
+#include <holdfast/spi/runtime.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace holdfast::redis {
+
+// Thread-safe. Wake-ups are called under no lock.
+class release_channels final : public std::enable_shared_from_this<release_channels> {
+ public:
+  release_channels(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers)
+      : runtime_(std::move(runtime)), topology_(std::move(servers)) {}
+
+  // With an attempt: by whom it is woken.
+  void enter(const spi::claim& claim, std::shared_ptr<spi::wakeup> wakeup);
+  // Listens for it from now on. no_gap: it did so before its last attempt. recheck: it does so now. An error,
+  // also at the deadline: nothing is heard.
+  void listen(const spi::claim& claim, const std::string& channel, time_point deadline,
+              spi::completion<spi::armed> done);
+  // It holds, or has left.
+  void forget(const spi::claim& claim) noexcept;
+  void close() noexcept;
+
+ private:
+  class listener;
+  struct waiter {
+    std::shared_ptr<spi::wakeup> wakeup;
+    bool listens = false;  // it was told that the channel is confirmed, and it still is
+    spi::runtime::timer_id timer = 0;
+    spi::completion<spi::armed> done{};  // waits for the confirmation
+  };
+  struct name {
+    std::shared_ptr<channel_listener> listener;
+    std::unique_ptr<spi::subscription> subscription;
+    bool confirmed = false;
+    std::map<spi::claim_id, waiter> waiters;
+  };
+
+  void confirmed(const std::string& which);
+  void published(const std::string& which);
+  void interrupted(const std::string& which, const error& why);
+  void late(const std::string& which, const spi::claim_id& id);
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<topology> topology_;
+  std::mutex mutex_;
+  bool closed_ = false;                // guarded by mutex_
+  std::map<std::string, name> names_;  // guarded by mutex_
+};
+
+}  // namespace holdfast::redis
