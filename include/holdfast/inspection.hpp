@@ -32,6 +32,7 @@ struct capabilities {
   bool latches = true;
   bool supports_listing = true;     // ls, and events for watch
   bool reports_holders = true;      // claim, fence and payload; no election without it
+  bool reports_waiters = true;      // in line, and to the holder: lease.wanted()
   bool revokes = true;              // what another holds can be taken away
   bool supports_lock_delay = true;  // lock_delay
   bool supports_namespaces = true;

@@ -74,8 +74,8 @@ inline std::size_t holders(const client& from, const std::string& name) {
   return state ? state->holders.size() : 0;
 }
 
-// False: whoever waits asks again and again, and nobody can be seen to wait. No order is promised.
-[[nodiscard]] inline bool keeps_line(const client& from) { return from.caps().pushes; }
+// False: nobody can be seen to wait, and no order is promised.
+[[nodiscard]] inline bool keeps_line(const client& from) { return from.caps().reports_waiters; }
 
 // Where there is no line to look at: true. Who is to wait may then come later than the test goes on,
 // which changes none of the outcomes that are promised.
@@ -85,10 +85,10 @@ inline std::size_t holders(const client& from, const std::string& name) {
   return eventually([&] { return waiters(from, name) == count; });
 }
 
-// How to hold so that the holder hears soon that it was taken away: where nothing is pushed, with the
-// next renewal. A third of it is what an answer may take, also on a machine that stands still.
+// How to hold so that the holder hears soon that it was taken away: where it is not told, with the next
+// renewal. A third of it is what an answer may take, also on a machine that stands still.
 [[nodiscard]] inline lock_options told_soon(const client& from) {
-  return {.ttl = from.caps().pushes ? 30s : 12s};
+  return {.ttl = keeps_line(from) ? 30s : 12s};
 }
 
 // Neither a holder nor a waiter: nothing was left behind.

@@ -16,6 +16,7 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
   spi::caps caps;
   caps.engine = engine;
   caps.pushes = false;
+  caps.reports_waiters = false;
   caps.fair = false;
   caps.permits = false;
   caps.supports_mode_change = false;

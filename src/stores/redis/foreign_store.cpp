@@ -85,6 +85,7 @@ spi::caps capabilities(const foreign_format& format) {
   caps.latches = false;
   caps.supports_listing = false;
   caps.reports_holders = false;
+  caps.reports_waiters = false;
   caps.revokes = false;
   caps.supports_lock_delay = false;
   caps.supports_namespaces = false;
