@@ -135,7 +135,11 @@ std::shared_ptr<gate> engine::gate_of(const spi::resource_id& resource) {
   const std::lock_guard lock(mutex_);
   auto& known = gates_[resource];
   if (auto alive = known.lock()) return alive;
-  auto made = std::make_shared<gate>(weak_from_this(), resource, settings_.limit);
+  const spi::caps& caps = store_->caps();
+  const auto unseen = caps.reports_waiters ? unseen_waiters::none
+                      : caps.pushes        ? unseen_waiters::woken_by_release
+                                           : unseen_waiters::polling;
+  auto made = std::make_shared<gate>(weak_from_this(), resource, settings_.limit, unseen);
   known = made;
   return made;
 }

@@ -4,6 +4,7 @@
 #include "core/claim_runner.hpp"
 #include "core/engine.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::core {
@@ -19,8 +20,9 @@ bool same_terms(const spi::claim& held, const request& wish) {
 
 }  // namespace
 
-gate::gate(std::weak_ptr<engine> engine, spi::resource_id resource, const limits& limit)
-    : engine_(std::move(engine)), resource_(std::move(resource)), limit_(limit) {}
+gate::gate(std::weak_ptr<engine> engine, spi::resource_id resource, const limits& limit,
+           unseen_waiters others)
+    : engine_(std::move(engine)), resource_(std::move(resource)), limit_(limit), others_(others) {}
 
 gate::~gate() {
   if (const auto alive = engine_.lock()) alive->forget_gate(resource_);
@@ -28,7 +30,7 @@ gate::~gate() {
 
 gate::entry gate::enter(const std::shared_ptr<acquisition>& who, bool may_wait) {
   const std::lock_guard lock(mutex_);
-  if (!occupied_ && line_.empty()) {
+  if (!occupied_ && (line_.empty() || (resting_ && !may_wait))) {
     occupied_ = true;
     thread_ = 0;
     return entry::entered;
@@ -51,6 +53,7 @@ bool gate::withdraw(acquisition& who) noexcept {
 
 void gate::granted(time_point now, fence_token last, std::uint64_t thread) noexcept {
   const std::lock_guard lock(mutex_);
+  if (used_since_ == time_point::max() || now - left_at_ >= limit_.least_rest) used_since_ = now;
   granted_at_ = now;
   passed_on_ = 0;
   last_fence_ = last;
@@ -90,9 +93,44 @@ std::shared_ptr<acquisition> gate::pop() noexcept {
 }
 
 void gate::leave() {
+  const auto alive = others_ == unseen_waiters::none ? nullptr : engine_.lock();
   std::unique_lock lock(mutex_);
   occupied_ = false;
   thread_ = 0;
+  if (alive && begin_rest(alive->runtime().now(), alive->runtime().random())) {
+    const time_point until = rest_until_;
+    lock.unlock();
+    return alive->schedule().schedule(shared_from_this(), until);
+  }
+  admit(lock);
+}
+
+// Those who poll find it free as likely as not, whatever their interval; hence the random part. Those who
+// are woken need a moment only.
+bool gate::begin_rest(time_point now, std::uint64_t random) noexcept {
+  left_at_ = now;
+  if (line_.empty() || used_since_ == time_point::max()) return false;
+  const duration used = now - used_since_;
+  if (used < limit_.local_hand_over) return false;
+  const bool woken = others_ == unseen_waiters::woken_by_release;
+  const duration rest =
+      std::clamp(used, limit_.least_rest, woken ? limit_.least_rest : limit_.most_rest);
+  const auto half = static_cast<std::uint64_t>((rest / 2).count()) + 1;
+  rest_until_ = now + rest + duration(static_cast<duration::rep>(random % half));
+  used_since_ = time_point::max();
+  resting_ = true;
+  return true;
+}
+
+void gate::due(time_point now) {
+  std::unique_lock lock(mutex_);
+  if (!resting_) return;
+  if (const time_point until = rest_until_; now < until) {
+    lock.unlock();
+    if (const auto alive = engine_.lock()) alive->schedule().schedule(shared_from_this(), until);
+    return;
+  }
+  resting_ = false;
   admit(lock);
 }
 
@@ -111,7 +149,7 @@ void gate::admit_next() {
 // leave again, ten thousand in a row when the engine is gone.
 void gate::admit(std::unique_lock<std::mutex>& lock) {
   if (std::exchange(admitting_, true)) return;
-  while (!occupied_ && !line_.empty()) {
+  while (!occupied_ && !resting_ && !line_.empty()) {
     occupied_ = true;
     const auto next = pop();
     lock.unlock();

@@ -24,6 +24,10 @@ struct limits {
   duration last_try = std::chrono::milliseconds(100);  // how long the try at the deadline may take
   duration local_hand_over = std::chrono::milliseconds(10);  // then the engine decides again
   std::uint32_t local_hand_overs = 32;
+  // How long a name then rests where the engine does not say that others wait: as long as it was in use
+  // here, within these.
+  duration least_rest = std::chrono::milliseconds(10);
+  duration most_rest = std::chrono::milliseconds(50);
   std::size_t waiters = 100'000;  // per client, then overloaded
   std::size_t renewal_batch = 1'000;
   // Attempts and releases in flight at once, as the engine's answers allow; the others wait, unsent.

@@ -131,6 +131,56 @@ TEST_F(engine_hand_over, what_is_not_renewed_is_not_passed_on) {
   EXPECT_EQ(second->state(), "waiting");
 }
 
+TEST_F(engine_hand_over, where_no_waiters_are_reported_the_name_rests_between_two_claims) {
+  // Broken: others, who ask now and then, never find it free.
+  bench.store->capabilities.reports_waiters = false;
+  bench.store->capabilities.pushes = false;
+  auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  bench.runtime->run_for(20ms);
+  first->granted.reset();
+  bench.store->answer_leave(spi::departure::was_holder);
+  bench.runtime->run_for(19ms);
+  EXPECT_EQ(log(), "attempt a, leave a");
+  bench.runtime->run_for(11ms);
+  EXPECT_EQ(log(), "attempt b");
+  bench.grant(200);
+  EXPECT_EQ(second->state(), "granted 200");
+}
+
+TEST_F(engine_hand_over, a_try_is_not_kept_out_by_a_rest) {
+  // Broken: busy, though nobody has it.
+  bench.store->capabilities.reports_waiters = false;
+  auto first = bench.ask();
+  bench.grant(100);
+  const auto second = bench.ask();
+  bench.runtime->run_for(20ms);
+  first->granted.reset();
+  bench.store->answer_leave(spi::departure::was_holder);
+  auto tried = bench.ask("stock", 0s);
+  EXPECT_EQ(log(), "attempt a, leave a, attempt b");
+  bench.grant(200);
+  EXPECT_EQ(tried->state(), "granted 200");
+  bench.runtime->run_for(1s);
+  EXPECT_EQ(second->state(), "waiting");
+  tried->granted.reset();
+  bench.store->answer_leave(spi::departure::was_holder);
+  bench.runtime->run_for(1s);
+  bench.grant(300);
+  EXPECT_EQ(second->state(), "granted 300");
+}
+
+TEST_F(engine_hand_over, a_name_in_use_for_a_moment_only_does_not_rest) {
+  // Broken: every change of threads costs ten milliseconds.
+  bench.store->capabilities.reports_waiters = false;
+  std::vector<question_ptr> all;
+  for (int i = 0; i < 40; ++i) all.push_back(bench.ask());
+  bench.grant(100);
+  for (std::size_t i = 0; i < 33; ++i) all[i]->granted.reset();
+  EXPECT_EQ(log(), "attempt a, leave a, attempt b");
+}
+
 TEST_F(engine_hand_over, an_offer_is_not_passed_on) {
   // Broken: the next one inherits two seconds instead of thirty.
   auto first = bench.ask();
