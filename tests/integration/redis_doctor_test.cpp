@@ -23,11 +23,11 @@ class redis_doctor : public testing::Test {
     return "redis://" + credentials + "127.0.0.1:" + std::to_string(server.port()) + options_;
   }
   // The words of the command in docs/stores/redis.md.
-  static std::vector<std::string> rights_in_the_manual() {
+  static std::vector<std::string> rights_in_the_manual(const std::string& user = "shop") {
     std::ifstream manual(std::filesystem::path(std::getenv("HOLDFAST_SOURCE_DIR")) / "docs" /
                          "stores" / "redis.md");
     std::string line;
-    while (std::getline(manual, line) && !line.starts_with("ACL SETUSER shop")) {
+    while (std::getline(manual, line) && !line.starts_with("ACL SETUSER " + user + " ")) {
     }
     std::istringstream from(line);
     return {std::istream_iterator<std::string>(from), {}};
@@ -154,6 +154,41 @@ TEST_F(redis_doctor, the_rights_of_the_manual_are_enough) {
     EXPECT_TRUE(stock.try_lock());
     stock.unlock();
   }
+}
+
+TEST_F(redis_doctor, the_rights_of_the_manual_are_enough_for_foreign_dialects) {
+  // Broken: doctor asks for channels that the dialect does not use, or not for those that it uses.
+  for (const auto& [user, dialect] :
+       {std::pair{"py", "?dialect=simple"}, std::pair{"java", "?dialect=redisson"}}) {
+    options_ = dialect;
+    server.cli(rights_in_the_manual(user));
+    const client mine = open_client(url(std::string(user) + ":PASSWORD@"));
+    const auto checks = mine.probe();
+    ASSERT_TRUE(checks) << checks.error().message();
+    for (const spi::check& each : *checks) {
+      EXPECT_NE(each.state, status::fail) << dialect << " " << each.name << ": " << each.detail;
+    }
+    auto lease = mutex(mine, "stock/42").acquire();
+    ASSERT_TRUE(lease) << lease.error().message();
+    EXPECT_EQ(told(lease->release()), "ok");
+    EXPECT_EQ(server.cli({"KEYS", "*doctor*"}), "");  // nothing of its trials is left
+  }
+}
+
+TEST_F(redis_doctor, the_channel_of_another_dialect_is_not_enough) {
+  // Broken: all is "ok", and then a release fails.
+  options_ = "?dialect=redisson";
+  server.cli(
+      {"ACL", "SETUSER", "java", "on", ">secret", "+@all", "~*", "resetchannels", "&holdfast:*"});
+  const spi::check commands = check("permissions", "java:secret@");
+  EXPECT_EQ(commands.state, status::fail);
+  EXPECT_THAT(commands.remedy, testing::HasSubstr("&redisson_lock__channel:*"));
+  const spi::check channels = check("channels", "java:secret@");
+  EXPECT_EQ(channels.state, status::fail);
+  EXPECT_THAT(channels.remedy, testing::HasSubstr("&redisson_lock__channel:*"));
+  server.cli({"ACL", "SETUSER", "java", "resetkeys", "~holdfast:*"});
+  EXPECT_THAT(check("permissions", "java:secret@").remedy,
+              testing::HasSubstr("~redisson_lock_token:*"));
 }
 
 TEST_F(redis_doctor, a_server_that_does_not_answer_is_an_error) {

@@ -102,18 +102,21 @@ spi::check check_replicas(std::string_view info) {
       "let the resource check fencing tokens"};
 }
 
-spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user) {
-  if (refused.empty()) return {"permissions", status::ok, "all commands and keys allowed", ""};
+spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user,
+                             const std::string& untried) {
+  if (refused.empty()) {
+    return {"permissions", status::ok,
+            "all commands and keys allowed" + (untried.empty() ? "" : ", " + untried), ""};
+  }
   std::string list;
   for (const std::string& one : refused) list += (list.empty() ? "" : " ") + one;
   return {"permissions", status::fail, "not allowed: " + list,
           "ACL SETUSER " + (user.empty() ? std::string("default") : user) + " " + list};
 }
 
-spi::check check_channels(const std::optional<error>& refusal) {
-  if (!refusal) return {"channels", status::ok, "grants are pushed", ""};
-  return {"channels", status::fail, "cannot subscribe: " + refusal->detail,
-          "grant +subscribe +publish +pubsub &holdfast:*"};
+spi::check check_channels(const std::optional<error>& refusal, const std::string& grants) {
+  if (!refusal) return {"channels", status::ok, "waiters are woken by messages", ""};
+  return {"channels", status::fail, "cannot subscribe: " + refusal->detail, "grant " + grants};
 }
 
 spi::check check_scripts(bool functions, const std::optional<error>& refusal) {
@@ -177,41 +180,52 @@ constexpr partition tried_partition = 0;
 // What is asked beside the trials, first in the list.
 enum question : std::size_t { ask_info, ask_fsync, ask_time, ask_script };
 
+}  // namespace
+
 // Everything that the scripts call, on keys of ours that are deleted or end within a second.
-std::vector<std::vector<std::string>> commands_needed() {
+requirements native_requirements(std::shared_ptr<const script> tried) {
   const std::string at = partition_prefix(tried_partition) + "doctor:";
   const std::string s = at + "string";
   const std::string h = at + "hash";
   const std::string z = at + "sorted";
   const std::string m = at + "set";
   const std::string far = "4102444800000";
-  return {{"SET", s, "1", "PX", "1000"},
-          {"GET", s},
-          {"MGET", s},
-          {"EXISTS", s},
-          {"PTTL", s},
-          {"PEXPIRE", s, "1000"},
-          {"HSET", h, "f", "1"},
-          {"HGET", h, "f"},
-          {"HMGET", h, "f"},
-          {"HEXISTS", h, "f"},
-          {"HLEN", h},
-          {"HKEYS", h},
-          {"HVALS", h},
-          {"HSCAN", h, "0"},
-          {"HDEL", h, "f"},
-          {"ZADD", z, "1", "m"},
-          {"ZSCORE", z, "m"},
-          {"ZREMRANGEBYSCORE", z, "-inf", "0"},
-          {"PEXPIREAT", z, far},
-          {"SADD", m, "m"},
-          {"SISMEMBER", m, "m"},
-          {"SREM", m, "m"},
-          {"DEL", s, h, z, m},
-          {"SCAN", "0", "MATCH", at + "*"},
-          {"PUBSUB", "NUMSUB", at + "channel"},
-          {"PUBLISH", at + "channel", ""}};
+  const std::vector<std::vector<std::string>> all{{"SET", s, "1", "PX", "1000"},
+                                                  {"GET", s},
+                                                  {"MGET", s},
+                                                  {"EXISTS", s},
+                                                  {"PTTL", s},
+                                                  {"PEXPIRE", s, "1000"},
+                                                  {"HSET", h, "f", "1"},
+                                                  {"HGET", h, "f"},
+                                                  {"HMGET", h, "f"},
+                                                  {"HEXISTS", h, "f"},
+                                                  {"HLEN", h},
+                                                  {"HKEYS", h},
+                                                  {"HVALS", h},
+                                                  {"HSCAN", h, "0"},
+                                                  {"HDEL", h, "f"},
+                                                  {"ZADD", z, "1", "m"},
+                                                  {"ZSCORE", z, "m"},
+                                                  {"ZREMRANGEBYSCORE", z, "-inf", "0"},
+                                                  {"PEXPIREAT", z, far},
+                                                  {"SADD", m, "m"},
+                                                  {"SISMEMBER", m, "m"},
+                                                  {"SREM", m, "m"},
+                                                  {"DEL", s, h, z, m},
+                                                  {"SCAN", "0", "MATCH", at + "*"},
+                                                  {"PUBSUB", "NUMSUB", at + "channel"},
+                                                  {"PUBLISH", at + "channel", ""}};
+  requirements needed;
+  for (const auto& words : all) needed.calls.push_back({words, "~holdfast:*"});
+  needed.channel = partition_prefix(tried_partition) + "c:doctor";
+  needed.channels = "&holdfast:*";
+  needed.listening = "+subscribe +publish +pubsub &holdfast:*";
+  needed.tried = std::move(tried);
+  return needed;
 }
+
+namespace {
 
 std::string lower(std::string_view text) {
   std::string made(text);
@@ -219,12 +233,6 @@ std::string lower(std::string_view text) {
     return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   });
   return made;
-}
-
-std::string grant_for(const reply& refusal, const std::string& command_grant) {
-  if (refusal.text.find("channel") != std::string::npos) return "&holdfast:*";
-  if (refusal.text.find("key") != std::string::npos) return "~holdfast:*";
-  return command_grant;
 }
 
 duration wall_clock() { return std::chrono::system_clock::now().time_since_epoch(); }
@@ -243,7 +251,7 @@ duration clock_of(const reply& time) {
 // The examinations of several nodes, put together.
 struct doctor::round {
   std::shared_ptr<spi::runtime> runtime;
-  std::shared_ptr<const script> tried;
+  std::shared_ptr<const requirements> needed;
   net::patience until;
   spi::completion<checks> done;
   std::vector<std::shared_ptr<node>> left;
@@ -251,30 +259,33 @@ struct doctor::round {
 };
 
 doctor::doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
-               std::shared_ptr<const script> tried, const net::patience& until,
+               std::shared_ptr<const requirements> needed, const net::patience& until,
                spi::completion<checks> done)
     : runtime_(std::move(runtime)),
       node_(std::move(patient)),
-      script_(std::move(tried)),
+      needed_(std::move(needed)),
       until_(until),
       done_(std::move(done)) {
-  trials_.push_back({command{"INFO"}, "+info"});
-  trials_.push_back({command{"CONFIG", "GET", "appendfsync"}, ""});
-  trials_.push_back({command{"TIME"}, "+time"});
-  trials_.push_back({script_->call({}, {}), ""});
-  for (const auto& words : commands_needed()) {
+  trials_.push_back({command{"INFO"}, "+info", ""});
+  trials_.push_back({command{"CONFIG", "GET", "appendfsync"}, "", ""});
+  trials_.push_back({command{"TIME"}, "+time", ""});
+  trials_.push_back({needed_->tried->call({}, {}), "", ""});
+  for (const auto& [words, keys] : needed_->calls) {
     const std::vector<std::string_view> views(words.begin(), words.end());
-    trials_.push_back({command(views), "+" + lower(words.front())});
+    trials_.push_back({command(views), "+" + lower(words.front()), keys});
   }
   answers_.resize(trials_.size());
   missing_ = trials_.size() + 1;
 }
 
 void doctor::start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
-                   std::shared_ptr<const script> tried, const net::patience& until,
-                   spi::completion<checks> done) {
-  auto all = std::make_shared<round>(
-      round{std::move(runtime), std::move(tried), until, std::move(done), {}, {}});
+                   requirements needed, const net::patience& until, spi::completion<checks> done) {
+  auto all = std::make_shared<round>(round{std::move(runtime),
+                                           std::make_shared<const requirements>(std::move(needed)),
+                                           until,
+                                           std::move(done),
+                                           {},
+                                           {}});
   servers->ready(until, [all, servers](const result<void>& known) {
     if (!known) return all->done(tl::unexpected(known.error()));
     all->left = servers->nodes();
@@ -290,7 +301,7 @@ void doctor::examine_next(const std::shared_ptr<round>& all) {
   const auto patient = all->left.back();
   all->left.pop_back();
   const std::shared_ptr<doctor> made(
-      new doctor(all->runtime, patient, all->tried, all->until, [all](result<checks> found) {
+      new doctor(all->runtime, patient, all->needed, all->until, [all](result<checks> found) {
         if (!found) return all->done(tl::unexpected(std::move(found.error())));
         std::ranges::move(*found, std::back_inserter(all->all));
         if (all->left.empty()) return all->done(std::move(all->all));
@@ -300,8 +311,10 @@ void doctor::examine_next(const std::shared_ptr<round>& all) {
 }
 
 void doctor::begin() {
-  const std::string channel = partition_prefix(tried_partition) + "c:doctor";
-  auto made = node_->listen({channel_id::flavour::classic, channel}, weak_from_this());
+  result<std::unique_ptr<spi::subscription>> made;
+  if (!needed_->channel.empty()) {
+    made = node_->listen({channel_id::flavour::classic, needed_->channel}, weak_from_this());
+  }
   {
     const std::lock_guard lock(mutex_);
     keep_ = shared_from_this();
@@ -312,6 +325,7 @@ void doctor::begin() {
     });
   }
   if (!made) take_channels(made.error());
+  if (needed_->channel.empty()) take_channels(std::nullopt);
   asked_ = wall_clock();
   for (std::size_t i = 0; i < trials_.size(); ++i) ask(i);
 }
@@ -321,7 +335,8 @@ void doctor::ask(std::size_t index) {
     self->take(index, answer);
   };
   if (index == ask_script) {
-    return node_->run(tried_partition, *script_, trials_[index].what, until_, std::move(done));
+    return node_->run(tried_partition, *needed_->tried, trials_[index].what, until_,
+                      std::move(done));
   }
   node_->send(trials_[index].what, until_, std::move(done));
 }
@@ -358,12 +373,30 @@ void doctor::arrived() {
 
 spi::check doctor::script_check() const {
   const server_info server = node_->server().value_or(server_info{});
-  const bool functions = node_->options().functions && script_->functions() != nullptr &&
+  const bool functions = node_->options().functions && needed_->tried->functions() != nullptr &&
                          server.version >= first_with_functions;
   const reply& answer = **answers_[ask_script];
   if (!answer.is_error()) return check_scripts(functions, std::nullopt);
   return check_scripts(functions,
                        to_error(answer, functions ? "FCALL" : "EVALSHA", node_->where()));
+}
+
+std::vector<std::string> doctor::refused() const {
+  std::vector<std::string> grants;
+  for (std::size_t i = 0; i < answers_.size(); ++i) {
+    const reply& answer = **answers_[i];
+    if (trials_[i].grant.empty() || !answer.is_error() || classify(answer) != trouble::denied) {
+      continue;
+    }
+    const auto speaks_of = [&](const char* what) {
+      return answer.text.find(what) != answer.text.npos;
+    };
+    const std::string& grant = speaks_of("channel") ? needed_->channels
+                               : speaks_of("key")   ? trials_[i].keys
+                                                    : trials_[i].grant;
+    if (std::ranges::find(grants, grant) == grants.end()) grants.push_back(grant);
+  }
+  return grants;
 }
 
 // All has been answered: nobody else touches the members any more.
@@ -375,15 +408,6 @@ void doctor::conclude() {
     if (!*answer) return done_(tl::unexpected(answer->error()));
   }
   const auto reply_to = [this](std::size_t index) -> const reply& { return **answers_[index]; };
-  std::vector<std::string> refused;
-  for (std::size_t i = 0; i < answers_.size(); ++i) {
-    if (trials_[i].grant.empty() || classify(reply_to(i)) != trouble::denied ||
-        !reply_to(i).is_error()) {
-      continue;
-    }
-    const std::string grant = grant_for(reply_to(i), trials_[i].grant);
-    if (std::ranges::find(refused, grant) == refused.end()) refused.push_back(grant);
-  }
   std::optional<std::string> sync;
   if (const reply& answer = reply_to(ask_fsync); answer.elements.size() == 2) {
     sync = std::string(answer.elements[1].words());
@@ -396,8 +420,10 @@ void doctor::conclude() {
   found.push_back(check_memory(facts));
   found.push_back(check_persistence(facts, sync));
   found.push_back(check_replicas(facts));
-  found.push_back(check_permissions(refused, options.user));
-  found.push_back(check_channels(channels_refusal_));
+  found.push_back(check_permissions(refused(), options.user, needed_->untried));
+  if (!needed_->channel.empty()) {
+    found.push_back(check_channels(channels_refusal_, needed_->listening));
+  }
   found.push_back(script_check());
   if (!reply_to(ask_time).is_error()) {
     found.push_back(check_clock(clock_ahead(clock_of(reply_to(ask_time)), asked_, wall_clock())));

@@ -33,9 +33,10 @@ spi::check check_memory(std::string_view info);
 spi::check check_persistence(std::string_view info, const std::optional<std::string>& fsync);
 spi::check check_replicas(std::string_view info);
 // What was refused of what the store needs: "+hset".
-spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user);
-// ok, or why a subscription was refused.
-spi::check check_channels(const std::optional<error>& refusal);
+spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user,
+                             const std::string& untried);
+// ok, or why a subscription was refused. grants: what would allow it.
+spi::check check_channels(const std::optional<error>& refusal, const std::string& grants);
 // functions: as functions of a library, else as scripts.
 spi::check check_scripts(bool functions, const std::optional<error>& refusal);
 // Wall clocks, as times since the epoch: the server read its own at some time between `asked` and `heard`,
@@ -46,14 +47,28 @@ spi::check check_clock(duration ahead);
 spi::check check_transport(const server_options& options);
 spi::check check_access(const server_options& options);
 
+// What a dialect needs of a server.
+struct requirements {
+  struct call {
+    std::vector<std::string> words;
+    std::string keys;  // what to grant if its key is refused
+  };
+  std::vector<call> calls;
+  std::string channel;                  // one to listen to; empty: none is needed
+  std::string channels;                 // what to grant if it is refused
+  std::string listening;                // and with the commands that go with it
+  std::string untried;                  // for people
+  std::shared_ptr<const script> tried;  // without keys and arguments; does nothing
+};
+// Of native claims. tried: of the library.
+requirements native_requirements(std::shared_ptr<const script> tried);
+
 // One examination of one node; keeps itself until it is answered.
 class doctor : public channel_listener, public std::enable_shared_from_this<doctor> {
  public:
   using checks = std::vector<spi::check>;
-  // tried: a script without keys and arguments that does nothing.
   static void start(std::shared_ptr<spi::runtime> runtime, const std::shared_ptr<topology>& servers,
-                    std::shared_ptr<const script> tried, const net::patience& until,
-                    spi::completion<checks> done);
+                    requirements needed, const net::patience& until, spi::completion<checks> done);
 
   // From the subscription that is tried out.
   void confirmed() override;
@@ -62,13 +77,14 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
 
  private:
   doctor(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<node> patient,
-         std::shared_ptr<const script> tried, const net::patience& until,
+         std::shared_ptr<const requirements> needed, const net::patience& until,
          spi::completion<checks> done);
 
-  // One thing that is tried: what to grant if it is refused.
+  // One thing that is tried: what to grant if it, or its key, is refused.
   struct trial {
     command what;
     std::string grant;
+    std::string keys;
   };
 
   struct round;
@@ -78,12 +94,13 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
   void take(std::size_t index, const result<reply>& answer);
   void take_channels(std::optional<error> refusal);
   void arrived();
+  [[nodiscard]] std::vector<std::string> refused() const;
   [[nodiscard]] spi::check script_check() const;
   void conclude();
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<node> node_;
-  const std::shared_ptr<const script> script_;
+  const std::shared_ptr<const requirements> needed_;
   const net::patience until_;
   duration asked_{};  // when, by the wall clock; set before anything is sent
   std::vector<trial> trials_;

@@ -96,6 +96,36 @@ std::string tombstone_key(const spi::claim& claim) {
   return partition_prefix(partition_of(claim.resource)) + "t:" + spi::to_hex(claim.id);
 }
 
+// What doctor tries. The names of locks are anybody's: it leaves them alone.
+requirements needed_by(const foreign_format& format) {
+  const std::string mine = partition_prefix(partition{}) + "doctor";
+  requirements needed;
+  const auto call = [&](std::vector<std::string> words, const char* keys = "~holdfast:*") {
+    needed.calls.push_back({std::move(words), keys});
+  };
+  call({"SET", mine, "1", "PX", "1000"});
+  for (const char* const each : {"GET", "EXISTS", "PTTL"}) call({each, mine});
+  call({"PEXPIRE", mine, "1000"});
+  call({"DEL", mine});
+  needed.channel = format.channel("holdfast-doctor");
+  needed.channels = format.channels;
+  needed.listening = std::string("+subscribe +publish ") + format.channels;
+  needed.untried = "beside the names of your locks, which are not tried";
+  needed.tried = std::make_shared<const script>("return 1");
+  if (needed.channel.empty()) return needed;
+  const std::string hash = mine + ":hash";
+  call({"HSET", hash, "f", "1"});
+  call({"HEXISTS", hash, "f"});
+  call({"HKEYS", hash});
+  call({"HDEL", hash, "f"});
+  const std::string token = format.fence_key({"", "holdfast-doctor"});
+  call({"SET", token, "1", "PX", "1000"}, "~redisson_lock_token:*");
+  call({"GET", token}, "~redisson_lock_token:*");
+  call({"DEL", token}, "~redisson_lock_token:*");
+  call({"PUBLISH", needed.channel, "0"});
+  return needed;
+}
+
 std::string milliseconds(duration time) {
   return std::to_string(time / std::chrono::milliseconds(1));
 }
@@ -295,8 +325,7 @@ result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(const spi:
 
 void foreign_store::probe(const spi::op_context& context,
                           spi::completion<std::vector<spi::check>> done) {
-  doctor::start(runtime_, topology_, std::make_shared<const script>("return 1"), context,
-                std::move(done));
+  doctor::start(runtime_, topology_, needed_by(format_), context, std::move(done));
 }
 
 }  // namespace holdfast::redis

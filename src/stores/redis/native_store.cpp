@@ -374,7 +374,8 @@ result<std::unique_ptr<spi::subscription>> native_store::watch_latch(
 
 void native_store::probe(const spi::op_context& context,
                          spi::completion<std::vector<spi::check>> done) {
-  doctor::start(runtime_, topology_, {scripts_, &scripts_->version}, context, std::move(done));
+  doctor::start(runtime_, topology_, native_requirements({scripts_, &scripts_->version}), context,
+                std::move(done));
 }
 
 }  // namespace holdfast::redis
