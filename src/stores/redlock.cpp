@@ -57,8 +57,8 @@ result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
                                                  const std::shared_ptr<spi::reactor>& runtime,
                                                  const net::backoff_limits& pauses) {
   if (auto known =
-          spi::check_options(url, {"longest_ttl", "answer", "durable", "tls", "connect_timeout",
-                                   "ca", "cert", "key", "sni", "verify"});
+          spi::check_options(url, {"dialect", "longest_ttl", "answer", "durable", "tls",
+                                   "connect_timeout", "ca", "cert", "key", "sni", "verify"});
       !known) {
     return tl::unexpected(std::move(known.error()));
   }
@@ -74,9 +74,16 @@ result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
   const auto durable = url.options.find("durable");
   const redis::voting how{.longest_ttl = *longest + *longest / 50 + clock_room,
                           .keeps = durable != url.options.end() && durable->second == "yes"};
+  const auto dialect = url.options.find("dialect");
+  const bool simple = dialect != url.options.end() && dialect->second == "simple";
+  if (dialect != url.options.end() && !simple && dialect->second != "native") {
+    return failure(errc::invalid, "URL: dialect is native or simple; only these have a quorum");
+  }
+  if (simple) settings.engine += ", dialect=simple";
   std::vector<quorum::member> members;
   for (std::size_t i = 0; i < url.hosts.size(); ++i) {
-    auto opened = redis::open_voter(url_of(url, i), how, runtime, pauses);
+    auto opened = simple ? redis::open_redis(url_of(url, i), runtime, pauses)
+                         : redis::open_voter(url_of(url, i), how, runtime, pauses);
     if (!opened) return tl::unexpected(std::move(opened.error()));
     const std::uint16_t port = url.hosts[i].port == 0 ? default_port : url.hosts[i].port;
     members.push_back({url.hosts[i].host + ":" + std::to_string(port), *std::move(opened)});

@@ -13,6 +13,7 @@
 namespace holdfast::stores {
 
 // redlock://[user[:password]@]HOST[:PORT],HOST,...[/DB]. Options beside those of redis://:
+//   dialect=simple   plain SET NX PX keys, as other libraries have them
 //   longest_ttl=60s  of any claim of any client of this quorum; the same at all of them
 //   answer=500ms     how long one member is waited for, at most
 //   durable=yes      members sync every write, so that a restart loses nothing

@@ -26,6 +26,10 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
   for (const member& each : members) {
     const spi::caps& of = each.store->caps();
     caps.shared = caps.shared && of.shared;
+    caps.reports_holders = caps.reports_holders && of.reports_holders;
+    caps.revokes = caps.revokes && of.revokes;
+    caps.supports_lock_delay = caps.supports_lock_delay && of.supports_lock_delay;
+    caps.supports_namespaces = caps.supports_namespaces && of.supports_namespaces;
     caps.expires = caps.expires && of.expires;
     caps.excludes_processes = caps.excludes_processes && of.excludes_processes;
   }

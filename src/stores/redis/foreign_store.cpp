@@ -51,6 +51,7 @@ const foreign_format simple_format{"simple",
                                    [](const spi::claim_id& id) { return spi::to_hex(id); },
                                    simple_fence,
                                    nowhere,
+                                   true,
                                    "~holdfast:*",
                                    ""};
 
@@ -62,6 +63,7 @@ const foreign_format redisson_format{"redisson",
                                      redisson_owner,
                                      redisson_token,
                                      redisson_channel,
+                                     false,
                                      "~redisson_lock_token:* ~holdfast:*",
                                      "&redisson_lock__channel:*"};
 
@@ -89,6 +91,7 @@ spi::caps capabilities(const foreign_format& format) {
   caps.revokes = false;
   caps.supports_lock_delay = false;
   caps.supports_namespaces = false;
+  caps.can_vote = format.votes;
   return caps;
 }
 
@@ -212,7 +215,8 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
       claim->resource, (*scripts_).*format_.attempt,
       {claim->resource.name, format_.fence_key(claim->resource), tombstone_key(*claim)},
       {format_.owner(claim->id), milliseconds(claim->ttl),
-       std::to_string(since / std::chrono::microseconds(1)), fences(*claim)},
+       std::to_string(since / std::chrono::microseconds(1)), fences(*claim),
+       claim->proposed_fence ? std::to_string(*claim->proposed_fence) : ""},
       "attempt", context, std::move(done),
       [claim, releases = releases_](const script_answer& from) {
         result<spi::outcome> outcome = outcome_of(from, *claim);
@@ -222,6 +226,8 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
         } else if (outcome || outcome.error() != errc::unavailable) {
           releases->forget(*claim);
         }
+        auto* grant = outcome ? std::get_if<spi::granted>(&*outcome) : nullptr;
+        if (grant != nullptr) grant->server = server_number(from.text(6));
         return outcome;
       });
 }
@@ -244,29 +250,46 @@ void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
       });
 }
 
+void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token> fence,
+                              const spi::op_context& context,
+                              spi::function<void(spi::renewal)> done) {
+  const fields keys{claim.resource.name, format_.fence_key(claim.resource)};
+  const fields words{format_.owner(claim.id), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
+                     fences(claim), fence ? std::to_string(fence->value()) : ""};
+  const std::vector<std::string_view> key_words(keys.begin(), keys.end());
+  const std::vector<std::string_view> argument_words(words.begin(), words.end());
+  topology_->run(partition_of(claim.resource), (*scripts_).*format_.renew, key_words,
+                 argument_words, context,
+                 [done = std::move(done)](const result<reply>& answer) mutable {
+                   spi::renewal one;
+                   if (answer && !answer->elements.empty()) {
+                     const auto at = to_server_time(answer->elements[0].integer);
+                     one = renewal_of(answer->elements, 1, at);
+                   } else {
+                     one.why = answer ? answer->text : answer.error().detail;
+                   }
+                   done(std::move(one));
+                 });
+}
+
 void foreign_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                           spi::completion<std::vector<spi::renewal>> done) {
   auto all = std::make_shared<renewing>(claims.size(), std::move(done));
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    const spi::claim& claim = *claims[i];
-    const fields keys{claim.resource.name, format_.fence_key(claim.resource)};
-    const fields words{format_.owner(claim.id), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
-                       fences(claim)};
-    const std::vector<std::string_view> key_words(keys.begin(), keys.end());
-    const std::vector<std::string_view> argument_words(words.begin(), words.end());
     all->missing.fetch_add(1, std::memory_order_relaxed);
-    topology_->run(partition_of(claim.resource), (*scripts_).*format_.renew, key_words,
-                   argument_words, context, [all, i](const result<reply>& answer) {
-                     if (answer && !answer->elements.empty()) {
-                       const auto at = to_server_time(answer->elements[0].integer);
-                       all->answers[i] = renewal_of(answer->elements, 1, at);
-                     } else {
-                       all->answers[i].why = answer ? answer->text : answer.error().detail;
-                     }
-                     all->arrived();
-                   });
+    renew_one(*claims[i], std::nullopt, context, [all, i](spi::renewal one) {
+      all->answers[i] = std::move(one);
+      all->arrived();
+    });
   }
   all->arrived();
+}
+
+void foreign_store::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+                          spi::completion<spi::granted> done) {
+  if (!format_.votes) return done(unsupported("votes"));
+  renew_one(*claim, fence, context,
+            [done = std::move(done)](const spi::renewal& one) mutable { done(grant_of(one)); });
 }
 
 void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,

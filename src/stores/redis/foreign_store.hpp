@@ -12,6 +12,7 @@
 #include <holdfast/spi/store.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct foreign_format {
   std::string (*fence_key)(const spi::resource_id& resource);
   // Where those who wait hear of a release; empty: nowhere.
   std::string (*channel)(const std::string& name);
+  bool votes;  // its servers may be members of a quorum
   // What an ACL must allow beside the name itself.
   const char* keys;
   const char* channels;
@@ -69,6 +71,10 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
 
+  // A member counts at once though it lost its state not long ago, as the libraries of this format have it.
+  void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
+             spi::completion<spi::granted> done) override;
+
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
   void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
@@ -97,6 +103,9 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   [[nodiscard]] tl::unexpected<error> unsupported(const char* what) const;
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
 
+  // fence: that the claim's has to be at least; none: as it is.
+  void renew_one(const spi::claim& claim, std::optional<fence_token> fence,
+                 const spi::op_context& context, spi::function<void(spi::renewal)> done);
   template <class T, class Read>
   void ask(const spi::resource_id& resource, const script& what, const fields& keys,
            const fields& arguments, const char* verb, const net::patience& until,

@@ -23,10 +23,6 @@ spi::caps capabilities(const spi::caps& inner) {
   return caps;
 }
 
-std::uint64_t server_of(std::string_view run_id) {
-  return run_id.empty() ? 0 : static_cast<std::uint64_t>(std::hash<std::string_view>{}(run_id));
-}
-
 }  // namespace
 
 voter::voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
@@ -81,7 +77,7 @@ result<spi::outcome> voter::vote_of(const spi::claim& claim, time_point sent,
   auto* grant = outcome ? std::get_if<spi::granted>(&*outcome) : nullptr;
   if (grant != nullptr) {
     grant->counts_after = microseconds(found->number(5));
-    grant->server = server_of(found->text(6));
+    grant->server = server_number(found->text(6));
   }
   return outcome;
 }
@@ -91,16 +87,7 @@ void voter::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context
   raise_all({{std::move(claim), fence}}, context.deadline,
             [done = std::move(done)](const result<std::vector<spi::renewal>>& answer) mutable {
               if (!answer) return done(tl::unexpected(answer.error()));
-              const spi::renewal& one = answer->front();
-              switch (one.state) {
-                case spi::hold_state::renewed:
-                case spi::hold_state::held:
-                  return done(one.grant);
-                case spi::hold_state::lost:
-                  return done(failure(errc::lost, "not held here"));
-                default:
-                  return done(failure(errc::unavailable, "no usable answer"));
-              }
+              done(grant_of(answer->front()));
             });
 }
 
@@ -139,7 +126,7 @@ void voter::raise_all(raised those, time_point deadline,
                    for (std::size_t i = 0; i < count; ++i) {
                      spi::renewal one = renewal_of(fields, 3 + 5 * i, at);
                      one.grant.counts_after = microseconds(fields[1].integer);
-                     one.grant.server = server_of(fields[2].words());
+                     one.grant.server = server_number(fields[2].words());
                      all_answers.push_back(one);
                    }
                    done(std::move(all_answers));

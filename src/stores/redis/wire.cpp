@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace holdfast::redis {
 
@@ -291,6 +292,22 @@ std::optional<event_message> events_of(std::string_view message) {
     found.events.push_back(std::move(event));
   }
   return found;
+}
+
+result<spi::granted> grant_of(const spi::renewal& answer) {
+  switch (answer.state) {
+    case spi::hold_state::renewed:
+    case spi::hold_state::held:
+      return answer.grant;
+    case spi::hold_state::lost:
+      return failure(errc::lost, "not held here");
+    default:
+      return failure(errc::unavailable, "no usable answer");
+  }
+}
+
+std::uint64_t server_number(std::string_view run_id) noexcept {
+  return run_id.empty() ? 0 : static_cast<std::uint64_t>(std::hash<std::string_view>{}(run_id));
 }
 
 }  // namespace holdfast::redis

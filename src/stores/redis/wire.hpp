@@ -142,6 +142,11 @@ result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& cla
 // One claim's five fields of a renewal.
 spi::renewal renewal_of(const std::vector<reply>& fields, std::size_t first, spi::server_time at);
 
+// Of one claim that was raised or renewed: it holds, or lost, or unavailable.
+result<spi::granted> grant_of(const spi::renewal& answer);
+// By which two members that are one server are found; 0: unknown.
+std::uint64_t server_number(std::string_view run_id) noexcept;
+
 // How long a resource stays shut after an abnormal end; 0: it is not.
 inline std::optional<duration> shut_of(std::int64_t micro) noexcept {
   return micro > 0 ? std::optional<duration>(microseconds(micro)) : std::nullopt;

@@ -16,12 +16,18 @@ if verb == 'leave' then
   return { held == value and 1 or 2, now }
 end
 
--- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences.
+-- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences; in a quorum, the least
+-- that its fence has to be.
 if verb == 'renew' and held ~= value then return { now, 3, 0, 0, 0, 0 } end
 if foreign then return { -1, now, 8, 0 } end
 local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
 if verb == 'renew' then
   local fence = math.max(last - tonumber(ARGV[5]) + 1, 0)
+  local least = tonumber(ARGV[6])
+  if least and least > fence then
+    fence = least
+    redis.call('SET', KEYS[2], string.format('%.0f', fence + tonumber(ARGV[5]) - 1), 'PX', 86400000 + tonumber(ARGV[3]))
+  end
   if ARGV[4] == '0' then return { now, 1, fence, redis.call('PTTL', KEYS[1]) * 1000, 0, 0 } end
   redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[3]))
   return { now, 0, fence, tonumber(ARGV[3]) * 1000, 0, 0 }
@@ -30,12 +36,15 @@ end
 -- KEYS: and the fence. {0, now, value or '', ms left or -1, fence}
 if verb == 'inspect' then return { 0, now, held or '', held and redis.call('PTTL', KEYS[1]) or 0, last } end
 
--- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences.
+-- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences; in a quorum, the
+-- proposed fence: a grant then says which server this is.
 local ttl, not_after = tonumber(ARGV[3]), tonumber(ARGV[4])
 local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of the holder
+local proposed = tonumber(ARGV[6])
+local server = proposed and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
 if held == value then
   redis.call('PEXPIRE', KEYS[1], ttl)
-  return { 1, now, math.max(last - others, 0), ttl * 1000, 0 }
+  return { 1, now, math.max(last - others, 0), ttl * 1000, 0, 0, server }
 end
 if held then
   local rest = redis.call('PTTL', KEYS[1]) -- 0: less than a millisecond; below: it has no end
@@ -44,6 +53,7 @@ end
 if redis.call('EXISTS', KEYS[3]) == 1 then return { -1, now, 2, 0 } end
 if not_after > 0 and now > not_after then return { -1, now, 3, 0 } end
 local fence = math.max(last + 1, now)
+if proposed and proposed > last and math.abs(proposed - now) <= 1000000 then fence = proposed end
 redis.call('SET', KEYS[2], string.format('%.0f', fence + others), 'PX', 86400000 + ttl)
 redis.call('SET', KEYS[1], value, 'NX', 'PX', ttl)
-return { 1, now, fence, ttl * 1000, 0 }
+return { 1, now, fence, ttl * 1000, 0, 0, server }
