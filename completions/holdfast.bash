@@ -80,7 +80,7 @@ _holdfast() {
       return
       ;;
     --url)
-      mapfile -t COMPREPLY < <(compgen -W 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'sqlite: redis:// rediss:// valkey:// valkeys:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -- "$cur")
       return
       ;;
     --wait | --ttl | --grace | --at-least | --lock-delay | --hold | --duration)

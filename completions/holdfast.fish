@@ -23,7 +23,7 @@ end
 set -l commands run elect multi latch ls show release revoke watch doctor redis-library demo bench torture
 
 complete -c holdfast -f
-complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
+complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// valkey:// valkeys:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
 complete -c holdfast -l namespace -x -d 'Names in different namespaces never conflict'
 complete -c holdfast -l password-file -r -F -d 'Its first line is the password'
 complete -c holdfast -l log-level -x -a 'off error warn info debug' -d 'What to tell on stderr'

@@ -45,6 +45,7 @@ Options of all commands:
 Engines and their URLs:
   sqlite:/path/file.db                          a file, shared by processes of one host
   redis://[user[:password]@]host[:6379][/db]    Redis; with TLS: rediss://
+                                                Valkey also as valkey://, valkeys://
   redis+sentinel://host:26379,host2/primary     Redis with Sentinel
   redis+cluster://host:6379,host2               Redis Cluster
   redlock://host1,host2,host3                   a majority of independent Redis servers

@@ -134,6 +134,14 @@ std::optional<std::pair<std::size_t, std::size_t>> password_in(std::string_view 
   return std::pair{start + colon, start + at};
 }
 
+// Valkey is Redis in all that matters here: everything below knows one name for both.
+std::string engine_scheme(std::string_view given) {
+  constexpr std::string_view valkey = "valkey";
+  const std::string_view form = given.starts_with(valkey) ? given.substr(valkey.size()) : "?";
+  const bool known = form.empty() || form == "s" || form == "+sentinel" || form == "+cluster";
+  return known ? "redis" + std::string(form) : std::string(given);
+}
+
 }  // namespace
 
 secret::~secret() {
@@ -152,7 +160,7 @@ result<url> parse_url(std::string_view text) {
     return failure(errc::invalid, "URL: it must begin with a scheme such as redis:// or sqlite:");
   }
   url parsed;
-  parsed.scheme = text.substr(0, colon);
+  parsed.scheme = engine_scheme(text.substr(0, colon));
   text.remove_prefix(colon + 1);
   if (text.find('#') != std::string_view::npos) {
     return failure(errc::invalid, "URL: '#' must be written %23");

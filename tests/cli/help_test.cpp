@@ -91,9 +91,10 @@ TEST_F(help, nothing_is_missing_in_the_man_page_and_the_completions) {
 TEST_F(help, the_url_of_every_engine_is_shown) {
   // Broken: a user who has a server and the program has to guess how to bring them together.
   const std::string manual = source("docs/man/holdfast.1");
-  for (const char* scheme : {"sqlite:/", "redis://", "rediss://", "redis+sentinel://",
-                             "redis+cluster://", "redlock://", "zookeeper://", "etcd://",
-                             "etcds://", "postgresql://", "mariadb://", "mysql://", "memory:"}) {
+  for (const char* scheme :
+       {"sqlite:/", "redis://", "rediss://", "valkey://", "valkeys://", "redis+sentinel://",
+        "redis+cluster://", "redlock://", "zookeeper://", "etcd://", "etcds://", "postgresql://",
+        "mariadb://", "mysql://", "memory:"}) {
     EXPECT_NE(about({}).find(scheme), std::string::npos) << scheme;
     EXPECT_NE(manual.find(scheme), std::string::npos) << scheme;
   }

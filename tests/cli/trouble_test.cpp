@@ -36,7 +36,7 @@ TEST_F(trouble, the_default_file_is_private) {
 #ifdef HOLDFAST_WITH_REDIS
 TEST_F(trouble, an_error_names_engine_server_operation_lock_and_cause_once) {
   // Broken: "(rediss, attempt, redis 127.0.0.1:1, acquire 'x', ...)", or no cause at all.
-  for (const std::string scheme : {"redis", "rediss", "redis+cluster"}) {
+  for (const std::string scheme : {"redis", "rediss", "redis+cluster", "valkey", "valkeys"}) {
     const answer refused =
         type({"--url", scheme + "://127.0.0.1:1", "run", "--wait", "0s", "x", "--", "true"});
     EXPECT_EQ(refused.code, 122);

@@ -2,6 +2,8 @@
 #include "integration/redis_store_harness.hpp"
 #include "support/also_longer.hpp"
 
+#include <holdfast/spi/url.hpp>
+
 namespace holdfast::test {
 namespace {
 
@@ -136,6 +138,23 @@ TEST(redis_url, what_is_wrong_with_a_url_is_said) {
   EXPECT_THAT(refused("redis://h1,h2"), HasSubstr("one host"));
   EXPECT_THAT(refused("redis://"), HasSubstr("host"));
   EXPECT_THAT(refused("redis://user@h"), HasSubstr("password"));
+}
+
+TEST(redis_url, valkey_is_another_spelling) {
+  // Broken: no such scheme; or two names for one server that do not exclude each other.
+  const redis_server server;
+  const std::string rest = "://127.0.0.1:" + std::to_string(server.port());
+  const client by_redis = open_client("redis" + rest);
+  const client by_valkey = open_client("valkey" + rest);
+  const auto held = mutex(by_valkey, "stock").acquire();
+  ASSERT_TRUE(held) << held.error().message();
+  EXPECT_EQ(told(mutex(by_redis, "stock").acquire({.wait = 0s})),
+            std::string(describe(errc::busy)));
+  const auto named = [](const char* text) { return spi::parse_url(text).value().scheme; };
+  EXPECT_EQ(named("valkeys://h"), "rediss");
+  EXPECT_EQ(named("valkey+sentinel://h/m"), "redis+sentinel");
+  EXPECT_EQ(named("valkey+cluster://h"), "redis+cluster");
+  EXPECT_EQ(named("valkeyx://h"), "valkeyx");
 }
 
 TEST(redis_url, a_database_and_a_unix_socket_can_be_given) {
