@@ -31,7 +31,7 @@ class mariadb_session_locks : public testing::Test {
 
 TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_respect) {
   // Broken: the documented name is not the one that is locked.
-  const client a = open_client(url_);
+  client a = open_client(url_);
   auto admin = admin_of(troubled_mariadb());
   const std::string take = "SELECT GET_LOCK(" + lock_of("stock") + ", 0)";
   auto held = mutex(a, "stock").acquire({.wait = patience});
@@ -46,6 +46,10 @@ TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_res
   ASSERT_EQ(state->holders.size(), 1U);
   EXPECT_FALSE(state->holders[0].fence.has_value());
   EXPECT_EQ(state->holders[0].payload, "a session outside holdfast");
+  const auto refused = a.revoke("stock", revocation::force);
+  ASSERT_THAT(refused, fails_with(errc::unsupported));
+  EXPECT_THAT(refused.error().detail,
+              testing::HasSubstr("KILL " + admin.ask("SELECT CONNECTION_ID()").front()));
   // Nobody tells us when it is free: found by looking.
   reply<lease> waits;
   mutex(a, "stock").async_acquire({.wait = patience}, {}, waits.callback());

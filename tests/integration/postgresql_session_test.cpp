@@ -53,6 +53,29 @@ TEST_F(postgresql_session_locks, a_hold_is_an_advisory_lock_that_other_programs_
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
+TEST_F(postgresql_session_locks, how_to_end_a_session_outside_is_said_where_it_cannot_be_revoked) {
+  // Broken: "nobody holds it", of a lock that is held.
+  client a = open_client(url_);
+  auto admin = admin_of(shared_postgresql());
+  EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("theirs") + ")").front(), "t");
+  const std::string pid = admin.ask("SELECT pg_backend_pid()").front();
+  for (const auto how : {revocation::safe, revocation::force}) {
+    for (const std::string& claim : {std::string(), "pid:" + pid}) {
+      const auto refused = a.revoke("theirs", how, claim);
+      ASSERT_THAT(refused, fails_with(errc::unsupported));
+      EXPECT_THAT(refused.error().detail,
+                  testing::HasSubstr("SELECT pg_terminate_backend(" + pid + ")"));
+    }
+  }
+  const auto other = a.revoke("theirs", revocation::force, "pid:1");
+  ASSERT_THAT(other, succeeds());
+  EXPECT_TRUE(other->empty());
+  EXPECT_EQ(admin.ask("SELECT pg_advisory_unlock(" + number_of("theirs") + ")").front(), "t");
+  const auto free = a.revoke("theirs", revocation::force);
+  ASSERT_THAT(free, succeeds());
+  EXPECT_TRUE(free->empty());
+}
+
 TEST_F(postgresql_session_locks, a_reader_holds_it_in_shared_mode) {
   // Broken: readers exclude each other, or a foreign writer gets in.
   const client a = open_client(url_);

@@ -39,6 +39,9 @@ struct engine {
                                                   const std::string& whose,
                                                   connection::events tell);
 
+  // What an administrator enters to end a session that is not ours.
+  static std::string ending(const std::string& pid) { return "KILL " + pid; }
+
   // All in one transaction.
   static constexpr std::size_t renewals_per_call = 256;
   // `claims`: sorted by their keys.

@@ -41,6 +41,11 @@ struct engine {
                                                   const std::string& whose,
                                                   connection::events tell);
 
+  // What an administrator enters to end a session that is not ours.
+  static std::string ending(const std::string& pid) {
+    return "SELECT pg_terminate_backend(" + pid + ")";
+  }
+
   static constexpr std::size_t renewals_per_call = std::numeric_limits<std::size_t>::max();
   // `claims`: sorted by their keys.
   static arguments renewal_arguments(const std::vector<spi::claim_ptr>& claims,

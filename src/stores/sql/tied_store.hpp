@@ -90,6 +90,8 @@ class tied_store : public server_store<Engine> {
   }
 
   struct forcing;
+  // Of ours nobody holds: one that is not ours cannot be told to let go.
+  void look_outside(const std::shared_ptr<forcing>& what, const std::string& claim);
   void await_forced(const std::shared_ptr<forcing>& what);
 
   [[nodiscard]] tl::unexpected<error> lacks(const char* what) const;
@@ -184,6 +186,7 @@ void tied_store<Engine>::list(const std::string& space, const std::string& prefi
 // By force: answered when they have let go, or when their connections were ended.
 template <class Engine>
 struct tied_store<Engine>::forcing {
+  spi::resource_id resource;
   std::string key;
   time_point deadline;
   time_point patience;
@@ -196,6 +199,7 @@ void tied_store<Engine>::revoke(const spi::resource_id& resource, spi::revocatio
                                 const std::string& claim, const spi::op_context& context,
                                 spi::completion<std::vector<spi::holder>> done) {
   auto what = std::make_shared<forcing>();
+  what->resource = resource;
   what->key = key_of(resource);
   what->deadline = context.deadline;
   const bool force = how == spi::revocation::force;
@@ -204,16 +208,39 @@ void tied_store<Engine>::revoke(const spi::resource_id& resource, spi::revocatio
   what->done = std::move(done);
   this->template ask<std::vector<spi::holder>>(
       *desk_, statement::tied_revoke, std::move(with), context,
-      [self = own(), what, force](result<std::vector<spi::holder>> taken) {
+      [self = own(), what, force, claim](result<std::vector<spi::holder>> taken) {
         if (!taken) return what->done(std::move(taken));
+        if (taken->empty()) return self->look_outside(what, claim);
         for (spi::holder& each : *taken) each.by_session = !each.remaining;
-        if (taken->empty() || !force) return what->done(std::move(taken));
+        if (!force) return what->done(std::move(taken));
         what->taken = *std::move(taken);
         const time_point now = self->reactor_->now();
         what->patience = now + std::min(letting_go, (what->deadline - now) / 2);
         self->await_forced(what);
       },
       to_holders);
+}
+
+template <class Engine>
+void tied_store<Engine>::look_outside(const std::shared_ptr<forcing>& what,
+                                      const std::string& claim) {
+  spi::op_context context;
+  context.deadline = what->deadline;
+  inspect(what->resource, context, [what, claim](const result<spi::resource_state>& state) {
+    if (!state) return what->done(tl::unexpected(state.error()));
+    std::string pids;
+    std::string ending;
+    for (const spi::holder& each : state->holders) {
+      constexpr std::string_view outside = "pid:";
+      if (!each.claim.starts_with(outside) || (!claim.empty() && each.claim != claim)) continue;
+      const std::string pid = each.claim.substr(outside.size());
+      pids += (pids.empty() ? "" : ", ") + pid;
+      ending += (ending.empty() ? "" : "; ") + Engine::ending(pid);
+    }
+    if (pids.empty()) return what->done(std::vector<spi::holder>{});
+    what->done(failure(errc::unsupported, "held outside holdfast by session " + pids +
+                                              ", which only the server can end: " + ending));
+  });
 }
 
 template <class Engine>
