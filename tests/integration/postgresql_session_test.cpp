@@ -76,6 +76,32 @@ TEST_F(postgresql_session_locks, how_to_end_a_session_outside_is_said_where_it_c
   EXPECT_TRUE(free->empty());
 }
 
+TEST_F(postgresql_session_locks, a_name_can_be_the_advisory_key_of_an_existing_fleet) {
+  // Broken: who has always called pg_advisory_lock(4711) and we do not exclude each other.
+  const client a = open_client(url_);
+  auto admin = admin_of(shared_postgresql());
+  for (const std::string key : {"4711", "-1", "9223372036854775807", "-9223372036854775808"}) {
+    const std::string name = "advisory:" + key;
+    const std::string take = "SELECT pg_try_advisory_lock((" + key + ")::bigint)";
+    auto held = mutex(a, name).acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    EXPECT_EQ(admin.ask(take).front(), "f") << key;
+    ASSERT_THAT(held->release(), succeeds());
+    EXPECT_EQ(admin.ask(take).front(), "t") << key;
+    EXPECT_THAT(mutex(a, name).acquire({.wait = 0s}), fails_with(errc::busy));
+    const auto state = a.inspect(name);
+    ASSERT_THAT(state, succeeds());
+    EXPECT_EQ(state->holders.size(), 1U);
+    EXPECT_EQ(admin.ask("SELECT pg_advisory_unlock((" + key + ")::bigint)").front(), "t");
+    EXPECT_THAT(mutex(a, name).acquire({.wait = patience}), succeeds());
+  }
+  for (const char* const wrong : {"advisory:", "advisory:007", "advisory:x", "advisory:1,2",
+                                  "advisory:9223372036854775808"}) {
+    EXPECT_THAT(mutex(a, wrong).acquire({.wait = 0s}), fails_with(errc::invalid)) << wrong;
+    EXPECT_THAT(a.inspect(wrong), fails_with(errc::invalid)) << wrong;
+  }
+}
+
 TEST_F(postgresql_session_locks, a_reader_holds_it_in_shared_mode) {
   // Broken: readers exclude each other, or a foreign writer gets in.
   const client a = open_client(url_);

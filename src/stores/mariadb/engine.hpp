@@ -39,6 +39,7 @@ struct engine {
                                                   const std::string& whose,
                                                   connection::events tell);
 
+  static result<void> check_name(const spi::resource_id&) { return {}; }
   // What an administrator enters to end a session that is not ours.
   static std::string ending(const std::string& pid) { return "KILL " + pid; }
 

@@ -41,6 +41,8 @@ struct engine {
                                                   const std::string& whose,
                                                   connection::events tell);
 
+  // strategy=session: invalid, if it begins as the name of an advisory key and is none.
+  static result<void> check_name(const spi::resource_id& resource);
   // What an administrator enters to end a session that is not ours.
   static std::string ending(const std::string& pid) {
     return "SELECT pg_terminate_backend(" + pid + ")";

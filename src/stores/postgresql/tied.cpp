@@ -5,6 +5,10 @@
 #include "stores/postgresql/engine.hpp"
 #include "stores/sql/make_tied.hpp"
 
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace holdfast::postgresql {
@@ -21,6 +25,18 @@ std::shared_ptr<connection> engine::make_carrier(const net::network& net,
   manner how{.duty = options->strategy == sql::strategy::session ? duty::session : duty::row};
   how.opening = "SELECT @.begin_1('" + whose + "')";
   return connection::make(net, options, std::move(how), std::move(tell));
+}
+
+result<void> engine::check_name(const spi::resource_id& resource) {
+  constexpr std::string_view prefix = "advisory:";
+  if (!resource.space.empty() || !resource.name.starts_with(prefix)) return {};
+  const std::string text = resource.name.substr(prefix.size());
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  if (std::to_string(number) == text) return {};
+  return failure(errc::invalid,
+                 "postgresql, strategy=session: after advisory: comes a number of 64 bits, as in "
+                 "advisory:4711; keys of two numbers are not supported");
 }
 
 std::shared_ptr<spi::store> make_tied(std::shared_ptr<spi::reactor> reactor,

@@ -74,6 +74,9 @@ class tied_store : public server_store<Engine> {
 
   // The permits and orders that these locks do not have.
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
+  [[nodiscard]] result<void> check_name(const spi::resource_id& resource) const {
+    return options_->strategy == strategy::session ? Engine::check_name(resource) : result<void>();
+  }
   [[nodiscard]] std::int64_t strategy_number() const noexcept;
 
   // Set by set_up(), then constant.
@@ -149,7 +152,7 @@ result<void> tied_store<Engine>::fits(const spi::claim& claim) const {
   if (claim.mode == spi::mode::permit) return lacks("permits");
   if (claim.fair) return lacks("order");
   if (claim.proposed_fence) return lacks("votes");
-  return {};
+  return check_name(claim.resource);
 }
 
 template <class Engine>
@@ -161,6 +164,7 @@ void tied_store<Engine>::change(spi::claim_ptr, spi::mode, const spi::op_context
 template <class Engine>
 void tied_store<Engine>::inspect(const spi::resource_id& resource, const spi::op_context& context,
                                  spi::completion<spi::resource_state> done) {
+  if (auto fine = check_name(resource); !fine) return done(tl::unexpected(std::move(fine.error())));
   arguments with;
   with.bytes(key_of(resource)).number(strategy_number());
   ask(*desk_, statement::tied_inspect, std::move(with), context, std::move(done),
