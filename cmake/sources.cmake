@@ -14,11 +14,13 @@ endfunction()
 
 # holdfast_unity(<target>): compiles the target's sources in groups of neighbours, which parses the common
 # headers once a group (docs/decisions/0018-fast-builds.md). Groups are made by folder, so that a new file
-# changes the groups of its own folder alone. Names in anonymous namespaces are unique within a folder.
+# changes the groups of its own folder alone. Names in anonymous namespaces are unique within a folder; with
+# BY_PREFIX, within the files of a folder that begin with the same word.
 set(HOLDFAST_UNITY_SIZE 8 CACHE STRING "Source files compiled together; 1: each by itself")
 mark_as_advanced(HOLDFAST_UNITY_SIZE)
 
 function(holdfast_unity target)
+  cmake_parse_arguments(PARSE_ARGV 1 unity "BY_PREFIX" "" "")
   if(HOLDFAST_UNITY_SIZE LESS 2)
     return()
   endif()
@@ -27,6 +29,11 @@ function(holdfast_unity target)
   foreach(source IN LISTS sources)
     get_filename_component(folder "${source}" DIRECTORY)
     file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
+    if(unity_BY_PREFIX)
+      get_filename_component(file "${source}" NAME)
+      string(REGEX MATCH "^[^_.]+" prefix "${file}")
+      string(APPEND folder "_${prefix}")
+    endif()
     string(MAKE_C_IDENTIFIER "${folder}" group)
     math(EXPR count_${group} "${count_${group}} + 1")
     math(EXPR index "(${count_${group}} - 1) / ${HOLDFAST_UNITY_SIZE}")

@@ -22,7 +22,7 @@ namespace {
 
 std::string hex(std::string_view bytes) { return "\\x" + sql::to_hex(bytes); }
 std::string hex(const spi::claim_id& id) { return hex(sql::bytes_of(id)); }
-std::string flag(bool value) { return value ? "t" : "f"; }
+std::string truth(bool value) { return value ? "t" : "f"; }
 std::string micros(duration time) { return std::to_string(sql::microseconds(time)); }
 
 class postgresql_rules : public sql_rules {
@@ -71,12 +71,12 @@ class postgresql_rules : public sql_rules {
   }
   sql::rows revoke(time now, const spi::resource_id& resource, bool force) override {
     return call(now, "revoke_1($1::bytea, $2::bool, '')",
-                {hex(sql::key_of(resource)), flag(force)});
+                {hex(sql::key_of(resource)), truth(force)});
   }
   sql::rows change_latch(time now, const spi::resource_id& resource,
                          const spi::latch_change& change) override {
     return call(now, "change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)",
-                {hex(sql::key_of(resource)), flag(change.what == spi::latch_change::kind::set),
+                {hex(sql::key_of(resource)), truth(change.what == spi::latch_change::kind::set),
                  std::to_string(change.count), hex(change.id), micros(change.life)});
   }
   sql::rows read_latch(time now, const spi::resource_id& resource) override {

@@ -79,7 +79,7 @@ struct redis_batch : testing::TestWithParam<bool> {
   }
   // What the script answers for an attempt, in words.
   static std::string told(const awaited& answer, const spi::claim& one) {
-    const result<reply>& raw = answer.get();
+    const result<redis::reply>& raw = answer.get();
     if (!raw || raw->is_error()) return words(raw);
     const auto read = redis::answer_of(*raw);
     if (!read) return read.error().message();
@@ -99,8 +99,8 @@ struct redis_batch : testing::TestWithParam<bool> {
     return read ? read->kind : -9;
   }
   // The script itself, or one made of it: attempts, then releases.
-  reply batched(const script& what, const std::vector<spi::claim>& taken,
-                const std::vector<spi::claim>& given) {
+  redis::reply batched(const script& what, const std::vector<spi::claim>& taken,
+                       const std::vector<spi::claim>& given) {
     std::vector<std::string> kept;
     std::vector<std::string> said{std::string(taken.size(), 'a') + std::string(given.size(), 'l')};
     const auto add = [&](const spi::claim& one, std::string argument) {
@@ -216,10 +216,10 @@ TEST_P(redis_batch, each_is_done_after_the_one_before_it) {
   const spi::claim holder = claim(1, 7);
   const spi::claim wanted = claim(2, 7);
   ASSERT_EQ(told(attempt(holder), holder), "granted");
-  const reply answers = batched(batch, {wanted}, {holder});
+  const redis::reply answers = batched(batch, {wanted}, {holder});
   ASSERT_EQ(answers.elements.size(), 2U);
-  EXPECT_TRUE(answers.elements[0].is(reply::type::string)) << "blocked";
-  EXPECT_TRUE(answers.elements[1].is(reply::type::integer)) << "released";
+  EXPECT_TRUE(answers.elements[0].is(redis::reply::type::string)) << "blocked";
+  EXPECT_TRUE(answers.elements[1].is(redis::reply::type::integer)) << "released";
 }
 
 TEST_P(redis_batch, a_try_does_not_overtake_the_release_before_it) {
@@ -369,9 +369,10 @@ TEST_P(redis_batch, whoever_watches_hears_of_each) {
   ASSERT_TRUE(subscription);
   ASSERT_TRUE(eventually([&] { return heard->is_confirmed(); }));
   server.cli({"SET", redis::observed_key(partition), "1"});
-  const reply answers = batched(batch, {mine, other}, {mine});
+  const redis::reply answers = batched(batch, {mine, other}, {mine});
   ASSERT_EQ(answers.elements.size(), 3U);
-  for (const reply& each : answers.elements) EXPECT_TRUE(each.is(reply::type::integer));
+  for (const redis::reply& each : answers.elements)
+    EXPECT_TRUE(each.is(redis::reply::type::integer));
   EXPECT_TRUE(eventually([&] { return heard->count() == 2; })) << "taken and given back";
   node.close();
 }
@@ -396,11 +397,11 @@ TEST_P(redis_batch, each_call_of_it_may_fail) {
       ASSERT_EQ(told(attempt(mine), mine), "granted");
       ASSERT_EQ(told(attempt(holder), holder), "granted");
       const script broken = failing(batch, nth, how);
-      const reply told_all = batched(broken, {free1, free2, wanted}, {mine});
+      const redis::reply told_all = batched(broken, {free1, free2, wanted}, {mine});
       const bool failed = told_all.is_error();  // at the beginning: nothing was done
       if (!failed) {
         ASSERT_EQ(told_all.elements.size(), 4U);
-        EXPECT_FALSE(told_all.elements[2].is(reply::type::integer)) << "held by another";
+        EXPECT_FALSE(told_all.elements[2].is(redis::reply::type::integer)) << "held by another";
       }
       const auto done = [&](std::size_t i) { return !failed && !told_all.elements[i].is_error(); };
       if (failed || !done(0) || !done(1) || !done(3)) ++met;

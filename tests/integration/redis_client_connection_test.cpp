@@ -113,7 +113,7 @@ TEST(redis_connection, commands_sent_by_completions_go_out_too) {
   std::atomic<int> count{0};
   spi::function<void()> next;
   next = [&] {
-    line->send({"INCR", "count"}, clock::now() + ample, [&](result<reply> answer) {
+    line->send({"INCR", "count"}, clock::now() + ample, [&](result<redis::reply> answer) {
       count = answer ? static_cast<int>(answer->integer) : -1;
       if (answer && count < 1'000) return next();
       done = true;

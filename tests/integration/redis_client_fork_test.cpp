@@ -52,8 +52,9 @@ TEST(redis_fork, the_child_is_refused_and_the_parent_undisturbed) {
   EXPECT_EQ(
       in_child([&] {
         bool answered = false;
-        line->send({"SET", "child", "1"}, clock::now() + ample,
-                   [&](result<reply> answer) { answered = code(answer) == errc::cancelled; });
+        line->send({"SET", "child", "1"}, clock::now() + ample, [&](result<redis::reply> answer) {
+          answered = code(answer) == errc::cancelled;
+        });
         const bool refused = !news->subscribe({redis::channel_id::flavour::classic, "more"}, who);
         // All of it ends here too, as it would at the end of the child's main().
         held = nullptr;

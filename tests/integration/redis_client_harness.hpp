@@ -28,7 +28,6 @@ namespace holdfast::test {
 using namespace std::chrono_literals;
 using redis::command;
 using redis::connection;
-using redis::reply;
 
 // For commands that must be answered: never reached where all is well.
 inline constexpr auto ample = 60s;
@@ -45,8 +44,8 @@ class awaited {
   explicit awaited(std::shared_ptr<spi::reactor> reactor)
       : state_(std::make_shared<state>(std::move(reactor))) {}
 
-  [[nodiscard]] spi::completion<reply> completion() const {
-    return [kept = state_](result<reply> answer) {
+  [[nodiscard]] spi::completion<redis::reply> completion() const {
+    return [kept = state_](result<redis::reply> answer) {
       if (kept->answer) ADD_FAILURE() << "answered twice";
       kept->answer = std::move(answer);
       kept->done.store(true);
@@ -55,7 +54,7 @@ class awaited {
   }
   [[nodiscard]] bool there() const { return state_->done.load(); }
   // Drives the reactor until it is there.
-  [[nodiscard]] const result<reply>& get() const {
+  [[nodiscard]] const result<redis::reply>& get() const {
     state_->reactor->wait(state_->done);
     return *state_->answer;
   }
@@ -65,7 +64,7 @@ class awaited {
     explicit state(std::shared_ptr<spi::reactor> with) : reactor(std::move(with)) {}
     const std::shared_ptr<spi::reactor> reactor;
     std::atomic<bool> done{false};
-    std::optional<result<reply>> answer;
+    std::optional<result<redis::reply>> answer;
   };
   std::shared_ptr<state> state_;
 };
@@ -94,8 +93,8 @@ class client_side {
     to->send(what, clock::now() + limit, answer.completion());
     return answer;
   }
-  [[nodiscard]] result<reply> call(const std::shared_ptr<connection>& to, const command& what,
-                                   duration limit = ample) const {
+  [[nodiscard]] result<redis::reply> call(const std::shared_ptr<connection>& to,
+                                          const command& what, duration limit = ample) const {
     return send(to, what, limit).get();
   }
 
@@ -106,14 +105,14 @@ class client_side {
 };
 
 // The words of a status or string; else what went wrong, so that a failed comparison shows it.
-inline std::string words(const result<reply>& answer) {
+inline std::string words(const result<redis::reply>& answer) {
   if (!answer) return "error: " + answer.error().message();
   if (answer->is_error()) return "-" + answer->text;
-  if (answer->is(reply::type::integer)) return std::to_string(answer->integer);
+  if (answer->is(redis::reply::type::integer)) return std::to_string(answer->integer);
   return std::string(answer->words());
 }
 
-inline std::optional<errc> code(const result<reply>& answer) {
+inline std::optional<errc> code(const result<redis::reply>& answer) {
   return answer ? std::nullopt : std::optional(answer.error().code);
 }
 
@@ -122,7 +121,7 @@ template <class Call>
 testing::AssertionResult unavailable_for(const std::string& reason, duration first,
                                          const Call& call) {
   return also_longer(first, [&](duration limit) {
-    const result<reply> answer = call(limit);
+    const result<redis::reply> answer = call(limit);
     EXPECT_EQ(code(answer), errc::unavailable) << words(answer);
     const std::string detail = answer ? std::string() : answer.error().detail;
     if (detail.find(reason) != std::string::npos) return testing::AssertionSuccess();

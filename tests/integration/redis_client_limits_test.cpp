@@ -14,7 +14,9 @@ struct redis_limits : testing::Test {
   client_side client;
   std::shared_ptr<connection> line = client.connect(server.port());
 
-  result<reply> eval(const std::string& script) { return client.call(line, {"EVAL", script, "0"}); }
+  result<redis::reply> eval(const std::string& script) {
+    return client.call(line, {"EVAL", script, "0"});
+  }
   void expect_refused(const command& what, const std::string& why) {
     const auto answer = client.call(line, what);
     ASSERT_EQ(code(answer), errc::unavailable) << why;

@@ -146,12 +146,12 @@ class world {
     std::optional<spi::server_time> not_after;
     if (pick(10) == 0 && last_ != spi::server_time{})
       not_after = last_ + (pick(2) == 0 ? duration(-1ms) : duration(1min));
-    const reply raw = pick(2) == 0 ? batch("a", {bytes(one, not_after)}).at(0)
-                                   : caller_.run(caller_.scripts().attempt, keys(),
-                                                 {bytes(one, not_after), place_.written});
+    const redis::reply raw = pick(2) == 0 ? batch("a", {bytes(one, not_after)}).at(0)
+                                          : caller_.run(caller_.scripts().attempt, keys(),
+                                                        {bytes(one, not_after), place_.written});
     check_attempt(one, raw, not_after);
   }
-  void check_attempt(const known_claim& one, const reply& raw,
+  void check_attempt(const known_claim& one, const redis::reply& raw,
                      std::optional<spi::server_time> not_after) {
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
@@ -166,17 +166,18 @@ class world {
   }
 
   // Several calls as one: answered as if each had come alone.
-  std::vector<reply> batch(const std::string& letters, const std::vector<std::string>& arguments) {
+  std::vector<redis::reply> batch(const std::string& letters,
+                                  const std::vector<std::string>& arguments) {
     std::vector<std::string> all_keys;
     for (std::size_t i = 0; i < letters.size(); ++i) {
       for (const std::string& each : keys()) all_keys.push_back(each);
     }
     std::vector<std::string> words{letters};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const reply raw = caller_.run(caller_.scripts().batch, all_keys, words);
+    const redis::reply raw = caller_.run(caller_.scripts().batch, all_keys, words);
     if (raw.elements.size() != letters.size()) {
       ADD_FAILURE() << "not an answer for each: " << raw.text;
-      return std::vector<reply>(letters.size());
+      return std::vector<redis::reply>(letters.size());
     }
     return raw.elements;
   }
@@ -199,14 +200,14 @@ class world {
     const bool remember = about_ != about::alone && pick(ordinary_ ? 10 : 3) == 0;
     const bool delays = one.claim->lock_delay > duration{0};
     const std::string leaving = redis::leaving_bytes(*one.claim, from(one.process));
-    const reply raw =
+    const redis::reply raw =
         pick(2) == 0 && !remember && !delays
             ? batch("l", {leaving}).at(0)
             : caller_.run(caller_.scripts().leave, keys(),
                           {leaving, remember ? "1" : (delays ? "0" : ""), place_.written});
     check_leave(one, raw, remember);
   }
-  void check_leave(const known_claim& one, const reply& raw, bool remember) {
+  void check_leave(const known_claim& one, const redis::reply& raw, bool remember) {
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     if (answer->dated()) last_ = answer->at;
@@ -231,7 +232,7 @@ class world {
   }
 
   void renew(const known_claim& one) {
-    const reply raw = caller_.run(caller_.scripts().renew, keys(), {bytes(one)});
+    const redis::reply raw = caller_.run(caller_.scripts().renew, keys(), {bytes(one)});
     ASSERT_EQ(raw.elements.size(), 6U) << raw.text;
     last_ = redis::to_server_time(raw.elements[0].integer);
     const auto theirs = redis::renewal_of(raw.elements, 1, last_);
@@ -242,8 +243,8 @@ class world {
   }
 
   void change(const known_claim& one, spi::mode to) {
-    const reply raw = caller_.run(caller_.scripts().change, keys(),
-                                  {bytes(one), std::to_string(static_cast<int>(to))});
+    const redis::reply raw = caller_.run(caller_.scripts().change, keys(),
+                                         {bytes(one), std::to_string(static_cast<int>(to))});
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     last_ = answer->at;
@@ -258,7 +259,7 @@ class world {
 
   void revoke() {
     const bool force = pick(2) == 0;
-    const reply raw = caller_.run(caller_.scripts().revoke, keys(), {force ? "1" : "0"});
+    const redis::reply raw = caller_.run(caller_.scripts().revoke, keys(), {force ? "1" : "0"});
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     last_ = answer->at;
@@ -268,14 +269,14 @@ class world {
   }
 
   void inspect() {
-    const reply raw = caller_.run(caller_.scripts().inspect, keys(), {});
+    const redis::reply raw = caller_.run(caller_.scripts().inspect, keys(), {});
     const auto answer = redis::answer_of(raw);
     ASSERT_TRUE(answer) << raw.text;
     last_ = answer->at;
     const auto ours = ledger_.inspect(answer->at, resource_, out_);
     std::vector<std::string> there;
     std::vector<std::string> here;
-    for (const reply& each : raw.elements.at(2).elements) {
+    for (const redis::reply& each : raw.elements.at(2).elements) {
       const auto holder = redis::holder_of(each.words(), last_);
       there.push_back(holder->shown.claim + " " + std::to_string(*holder->shown.remaining / 1us));
     }

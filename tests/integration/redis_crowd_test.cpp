@@ -18,13 +18,13 @@ class redis_crowd : public testing::Test, protected one_name {
     return made;
   }
   static redis::sender from(const spi::claim& one) { return {process_name(one.id.bytes[0]), 1min}; }
-  reply attempt(const spi::claim& one) {
+  redis::reply attempt(const spi::claim& one) {
     const auto bytes = redis::claim_bytes(one, from(one), redis::queueing::allowed, std::nullopt);
     return caller.run(caller.scripts().attempt, keys, {bytes});
   }
   // 1 granted, 0 blocked, -1 refused.
-  std::int64_t kind_of(const reply& answer) { return redis::answer_of(answer)->kind; }
-  static duration recheck_of(const reply& blocked) {
+  std::int64_t kind_of(const redis::reply& answer) { return redis::answer_of(answer)->kind; }
+  static duration recheck_of(const redis::reply& blocked) {
     const auto found = redis::outcome_of(*redis::answer_of(blocked), permit(0, 1));
     return std::get<spi::blocked>(*found).recheck_after;
   }
@@ -69,7 +69,7 @@ TEST_F(redis_crowd, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_agai
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
   for (const std::uint8_t late : {std::uint8_t{3}, std::uint8_t{4}}) {
-    const reply answer = attempt(permit(late, 2));
+    const redis::reply answer = attempt(permit(late, 2));
     EXPECT_EQ(kind_of(answer), 0);
     EXPECT_LE(recheck_of(answer), 5ms);
   }

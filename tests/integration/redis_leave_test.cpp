@@ -97,12 +97,12 @@ class redis_leave_after_the_end : public redis_leave {
     brief.lock_delay = lock_delay;
     const std::string mine =
         redis::claim_bytes(brief, {process_name(1), 1min}, redis::queueing::allowed, std::nullopt);
-    const reply granted = caller.run(caller.scripts().attempt, keys, {mine});
+    const redis::reply granted = caller.run(caller.scripts().attempt, keys, {mine});
     ASSERT_EQ(redis::answer_of(granted)->kind, 1);
     const auto end = redis::answer_of(granted)->at + brief.ttl;
     // Not by a script of ours: that would take the ended hold out.
     ASSERT_TRUE(eventually([&] {
-      const reply time = caller.send(command{"TIME"});
+      const redis::reply time = caller.send(command{"TIME"});
       return spi::server_time(std::chrono::seconds(std::stoll(time.elements.at(0).text))) +
                  std::chrono::microseconds(std::stoll(time.elements.at(1).text)) >
              end;

@@ -22,7 +22,7 @@ class redis_line : public testing::Test, protected one_name {
     return redis::claim_bytes(claim(number), {process_name(number), 1min}, redis::queueing::allowed,
                               std::nullopt);
   }
-  reply attempt(std::uint8_t number) {
+  redis::reply attempt(std::uint8_t number) {
     return caller.run(caller.scripts().attempt, keys, {bytes(number)});
   }
   // 1 granted, 0 blocked, -1 refused.

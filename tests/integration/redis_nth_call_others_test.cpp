@@ -94,7 +94,7 @@ class redis_nth_call_foreign : public redis_nth_call_others {
   }
   const redis::script& use(redis::script redis::scripts::*which) { return (*all).*which; }
 
-  reply attempt(const std::string& who) {
+  redis::reply attempt(const std::string& who) {
     return caller.run(use(format->attempt), taking, {who, "60000", "0", "1"});
   }
   std::int64_t leave(const std::string& who) {
@@ -102,7 +102,7 @@ class redis_nth_call_foreign : public redis_nth_call_others {
   }
   std::string holder() {
     if (format == &redis::simple_format) return caller.send(command{"GET", "plain"}).text;
-    const reply owners = caller.send(command{"HKEYS", "plain"});
+    const redis::reply owners = caller.send(command{"HKEYS", "plain"});
     return owners.elements.empty() ? std::string() : owners.elements.at(0).text;
   }
   bool ends() { return caller.send(command{"PTTL", "plain"}).integer != -1; }
@@ -119,7 +119,7 @@ TEST_P(redis_nth_call_foreign, of_an_attempt) {
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           EXPECT_TRUE(ends());
-          const reply granted = attempt("me");
+          const redis::reply granted = attempt("me");
           EXPECT_EQ(granted.elements.at(0).integer, 1);
           EXPECT_GT(granted.elements.at(2).integer, last);
           last = granted.elements.at(2).integer;
@@ -154,7 +154,8 @@ TEST_P(redis_nth_call_foreign, of_a_renewal) {
         [&] { fence = attempt("me").elements.at(2).integer; },
         [&] {
           EXPECT_EQ(holder(), "me");
-          const reply renewed = caller.run(use(format->renew), renewing, {"me", "60000", "1", "1"});
+          const redis::reply renewed =
+              caller.run(use(format->renew), renewing, {"me", "60000", "1", "1"});
           EXPECT_EQ(renewed.elements.at(1).integer, 0);
           EXPECT_EQ(renewed.elements.at(2).integer, fence);
         });

@@ -55,23 +55,23 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
     return redis::claim_bytes(from, {process_name(from.id.bytes[0]), 1min},
                               redis::queueing::allowed, std::nullopt);
   }
-  reply attempt(const spi::claim& what) {
+  redis::reply attempt(const spi::claim& what) {
     return caller.run(caller.scripts().attempt, keys, {bytes(what), ""});
   }
   [[nodiscard]] static std::string leaving(const spi::claim& from) {
     return redis::leaving_bytes(from, {process_name(from.id.bytes[0]), 1min});
   }
-  reply leave(const spi::claim& what) {
+  redis::reply leave(const spi::claim& what) {
     return caller.run(caller.scripts().leave, keys, {leaving(what)});
   }
   seen look() {
-    const reply raw = caller.run(caller.scripts().inspect, keys, {});
+    const redis::reply raw = caller.run(caller.scripts().inspect, keys, {});
     seen found;
     const auto at = redis::answer_of(raw)->at;
-    for (const reply& each : raw.elements.at(2).elements) {
+    for (const redis::reply& each : raw.elements.at(2).elements) {
       found.holders.push_back(redis::holder_of(each.words(), at)->shown.claim);
     }
-    for (const reply& each : raw.elements.at(3).elements) {
+    for (const redis::reply& each : raw.elements.at(3).elements) {
       found.waiters.push_back(redis::waiter_of(each.words(), at)->claim);
     }
     std::ranges::sort(found.holders);
@@ -95,7 +95,7 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
     for (std::size_t nth = 1; nth <= calls_at_most; ++nth) {
       SCOPED_TRACE("call " + std::to_string(nth));
       fresh();
-      const reply broken =
+      const redis::reply broken =
           caller.run(failing(what, nth, GetParam().how, GetParam().as_function), keys, arguments);
       if (!broken.is_error()) {
         // Went through: nothing was met any more, or it did not matter.
@@ -105,7 +105,7 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
         EXPECT_NE(broken.text.find("injected"), std::string::npos) << broken.text;
         check(look(), before, after);
         // And once more, without a failure.
-        const reply repaired = caller.run(what, keys, arguments);
+        const redis::reply repaired = caller.run(what, keys, arguments);
         EXPECT_FALSE(repaired.is_error()) << repaired.text;
         EXPECT_EQ(look().holders, after.holders);
       }

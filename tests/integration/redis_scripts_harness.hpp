@@ -169,8 +169,8 @@ class script_caller {
   [[nodiscard]] const short_scripts& scripts() const noexcept { return scripts_; }
   redis::node& node() { return *node_; }
 
-  reply run(const redis::script& what, const std::vector<std::string>& keys,
-            const std::vector<std::string>& arguments) {
+  redis::reply run(const redis::script& what, const std::vector<std::string>& keys,
+                   const std::vector<std::string>& arguments) {
     const awaited answer(reactor_);
     const std::vector<std::string_view> key_words(keys.begin(), keys.end());
     const std::vector<std::string_view> words(arguments.begin(), arguments.end());
@@ -179,7 +179,7 @@ class script_caller {
     return *answer.get();
   }
 
-  reply send(const command& what) {
+  redis::reply send(const command& what) {
     const awaited answer(reactor_);
     node_->send(what, clock::now() + ample, answer.completion());
     if (!answer.get()) throw std::runtime_error(answer.get().error().message());

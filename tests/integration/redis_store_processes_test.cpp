@@ -22,7 +22,7 @@ namespace {
 
 const redis_options durable{false, {"--appendonly", "yes", "--appendfsync", "always"}, {}};
 
-struct counting {
+struct counting_crowd {
   static constexpr int processes = 16;
   static constexpr int kills = 10;
 
@@ -31,7 +31,7 @@ struct counting {
   std::atomic<int> overlaps{0};
 };
 
-void count_under_the_lock(const std::string& url, counting& shared) {
+void count_under_the_lock(const std::string& url, counting_crowd& shared) {
   const client mine = open_client(url);
   mutex lock(mine, "counter", {.ttl = 20s});
   while (!shared.enough.load()) {
@@ -45,16 +45,16 @@ void count_under_the_lock(const std::string& url, counting& shared) {
 TEST(redis_store_processes, sixteen_processes_count_exactly_while_the_server_is_killed_ten_times) {
   // Broken: exclusion, the order of fences, or somebody stuck, when a durable server crashes.
   redis_server server(durable);
-  const shared_page<counting> shared;
+  const shared_page<counting_crowd> shared;
   std::vector<forked_process> processes;
-  for (int i = 0; i < counting::processes; ++i) {
+  for (int i = 0; i < counting_crowd::processes; ++i) {
     processes.emplace_back([&] { count_under_the_lock(redis_url(server.port()), *shared); });
   }
   const auto goes_on = [&] {
     const int before = shared->counter.count();
     return eventually([&] { return shared->counter.count() >= before + 50; }, 2 * patience);
   };
-  for (int kill = 0; kill < counting::kills; ++kill) {
+  for (int kill = 0; kill < counting_crowd::kills; ++kill) {
     ASSERT_TRUE(goes_on()) << "stuck";
     server.kill();
     server.start();

@@ -22,15 +22,15 @@ class sql_processes : public testing::TestWithParam<sql_setup> {};
 
 INSTANTIATE_TEST_SUITE_P(on, sql_processes, testing::ValuesIn(sql_setups({"lease"})), name_of_sql);
 
-constexpr int processes = 16;
+constexpr int crowd_size = 16;
 
-struct race {
+struct sql_race {
   fenced_counter counter;
   std::atomic<int> overlaps{0};
   std::atomic<int> lost{0};
 };
 
-void count(const std::string& url, race& shared, int rounds, bool fair) {
+void count(const std::string& url, sql_race& shared, int rounds, bool fair) {
   const client own = open_client(url);
   mutex stock(own, "stock", {.ttl = 20s, .fair = fair});
   for (int done = 0; done < rounds;) {
@@ -52,19 +52,19 @@ TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   const int rounds = GetParam().name == "mariadb" ? 60 : 300;  // a commit there takes longer
   const auto world = GetParam().make(false);
   const std::string url = world->url("&connections=1");
-  const shared_page<race> shared;
+  const shared_page<sql_race> shared;
   std::vector<forked_process> children;
-  for (int i = 0; i < processes; ++i) {
+  for (int i = 0; i < crowd_size; ++i) {
     children.emplace_back([&, fair = i % 2 == 0] { count(url, *shared, rounds, fair); });
   }
-  const int step = processes * rounds / 6;
+  const int step = crowd_size * rounds / 6;
   for (int restart = 1; restart <= 5; ++restart) {
     ASSERT_TRUE(eventually([&] { return shared->counter.count() >= restart * step; }, 120s));
     world->end_some();
     world->restart(restart % 2 == 0 ? sql_world::shutdown::orderly : sql_world::shutdown::killed);
   }
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
-  EXPECT_EQ(shared->counter.count(), processes * rounds);
+  EXPECT_EQ(shared->counter.count(), crowd_size * rounds);
   EXPECT_EQ(shared->overlaps, 0);
   // A machine that stands still for longer than an offer ends the one lease there is.
   constexpr int standstills = 5;
@@ -76,7 +76,7 @@ class silent_line {
  public:
   explicit silent_line(const sql_world& world) : world_(world) {
     // Forked first: a fork beside a thread that is connecting may copy a lock of a library as held.
-    for (int i = 0; i < processes; ++i) {
+    for (int i = 0; i < crowd_size; ++i) {
       line_.emplace_back([&] {
         if (!eventually([&] { return is_held_->load(); })) return;
         const client own = open_client(world_.url("&connections=1"));
@@ -91,11 +91,11 @@ class silent_line {
     auto held = mutex(a, "stock").acquire({.wait = patience});
     if (!held) return tl::unexpected(held.error());
     *is_held_ = true;
-    EXPECT_TRUE(has_waiters(a, "stock", processes));
+    EXPECT_TRUE(has_waiters(a, "stock", crowd_size));
     const client b = open_client(world_.url());
     reply<lease> waits;
     mutex(b, "stock", {.fair = true}).async_acquire({.wait = 2min}, {}, waits.callback());
-    EXPECT_TRUE(has_waiters(a, "stock", processes + 1));
+    EXPECT_TRUE(has_waiters(a, "stock", crowd_size + 1));
     for (auto& each : line_) strike(each);
     const auto before = std::chrono::steady_clock::now();
     EXPECT_THAT(held->release(), succeeds());

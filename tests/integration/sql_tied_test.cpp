@@ -171,20 +171,20 @@ TEST_P(sql_tied, doctor_says_what_the_strategy_means) {
 
 // --- processes -----------------------------------------------------------------------------------
 
-constexpr int processes = 16;
+constexpr int tied_users = 16;
 constexpr int rounds = 60;
 
-struct race {
+struct tied_race {
   fenced_counter counter;
   std::atomic<int> disorders{0};
   std::atomic<int> rounds_done{0};
 };
 
 // Holds end with restarts and ended connections, and who held learns of it a moment later.
-void count(const std::string& url, race& shared) {
+void count(const std::string& url, tied_race& shared) {
   const client own = open_client(url);
   mutex stock(own, "stock", {.ttl = 20s});
-  while (shared.rounds_done < processes * rounds) {
+  while (shared.rounds_done < tied_users * rounds) {
     auto held = stock.acquire({.wait = 120s});
     if (!held) throw lock_error(held.error());
     if (!shared.counter.add_one(held->fence().value()) &&
@@ -200,21 +200,21 @@ TEST_P(sql_tied, sixteen_processes_go_on_over_restarts_and_ended_connections) {
   // Broken: exclusion, the order of fences, or somebody who never comes back.
   const auto world = GetParam().make(false);
   const std::string url = world->url("&strategy=" + GetParam().strategy + "&connections=1");
-  const shared_page<race> shared;
+  const shared_page<tied_race> shared;
   std::vector<forked_process> children;
-  for (int i = 0; i < processes; ++i) {
+  for (int i = 0; i < tied_users; ++i) {
     children.emplace_back([&] { count(url, *shared); });
   }
-  const int step = processes * rounds / 4;
+  const int step = tied_users * rounds / 4;
   for (int restart = 1; restart <= 3; ++restart) {
     ASSERT_TRUE(eventually([&] { return shared->rounds_done >= restart * step; }, 120s));
     world->end_some();
     if (restart != 2) world->restart(restart == 1 ? shutdown::orderly : shutdown::killed);
   }
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
-  EXPECT_GE(shared->rounds_done, processes * rounds);
+  EXPECT_GE(shared->rounds_done, tied_users * rounds);
   EXPECT_EQ(shared->disorders, 0);
-  EXPECT_GT(shared->counter.count(), processes * rounds / 2);
+  EXPECT_GT(shared->counter.count(), tied_users * rounds / 2);
   const client after = open_client(url);
   EXPECT_TRUE(becomes_free(after, "stock"));
 }
