@@ -81,7 +81,7 @@ TEST_P(asio_tokens, every_primitive_can_be_awaited_in_an_asio_coroutine) {
   // Broken: one of the overloads.
   const client a = open();
   if (!a.caps().shared || !a.caps().permits || !a.caps().latches) return;
-  EXPECT_TRUE(also_longer(2s, [&](duration in_vain) {
+  EXPECT_TRUE(also_longer(500ms, [&](duration in_vain) {
     asio::io_context io;
     std::vector<std::string> out;
     asio::co_spawn(io, every_primitive(a, in_vain, out), asio::detached);

@@ -85,11 +85,10 @@ inline std::size_t holders(const client& from, const std::string& name) {
   return eventually([&] { return waiters(from, name) == count; });
 }
 
-// How to hold so that the holder hears soon that it was taken away: where it is not told, with the next
-// renewal. A third of it is what an answer may take, also on a machine that stands still.
-[[nodiscard]] inline lock_options told_soon(const client& from) {
-  return {.ttl = keeps_line(from) ? 30s : 12s};
-}
+// How to hold so that the holder hears soon that it was taken away: where nothing is pushed, or before the
+// connection for pushes is there, with the next renewal. A third of it is what an answer may take, also on a
+// machine that stands still.
+inline constexpr lock_options told_soon{.ttl = 12s};
 
 // Neither a holder nor a waiter: nothing was left behind.
 [[nodiscard]] inline bool becomes_free(const client& from, const std::string& name) {

@@ -162,7 +162,7 @@ TEST_P(elections, a_lost_term_is_told_to_its_leader) {
   // Broken: a leader that was deposed goes on leading.
   client a = open();
   if (!elects(a)) return;
-  election one(a, "scheduler", "host-1", told_soon(a));
+  election one(a, "scheduler", "host-1", told_soon);
   auto leads = one.campaign();
   ASSERT_THAT(leads, succeeds());
   flag stopped;

@@ -15,7 +15,7 @@ TEST_P(loss, a_forced_release_is_told_to_the_holder) {
   if (!supported()) return;
   client a = open();
   client b = open();
-  auto held = make(a, "stock/42", told_soon(a))->acquire();
+  auto held = make(a, "stock/42", told_soon)->acquire();
   ASSERT_THAT(held, succeeds());
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
@@ -82,7 +82,7 @@ TEST_P(loss, a_lease_is_renewed_while_it_lives) {
   options.observer = seen;
   const client a = open(options);
   const client b = open();
-  EXPECT_TRUE(also_longer(1s, [&](duration ttl) -> testing::AssertionResult {
+  EXPECT_TRUE(also_longer(500ms, [&](duration ttl) -> testing::AssertionResult {
     const std::string name = "stock/" + std::to_string(ttl.count());
     const auto held = make(a, name, {.ttl = ttl})->acquire({.wait = patience});
     if (!held) return testing::AssertionFailure() << held.error().detail;
@@ -113,7 +113,7 @@ TEST_P(loss, notice_is_given_before_the_end) {
   // Broken: no time is left to stop in an orderly way.
   if (!supported()) return;
   const client a = open();
-  EXPECT_TRUE(also_longer(2s, [&](duration ttl) {
+  EXPECT_TRUE(also_longer(800ms, [&](duration ttl) {
     const lock_options options{.ttl = ttl, .renew = renew::never, .notice = ttl * 9 / 20};
     const auto held = make(a, "stock/42", options)->acquire();
     EXPECT_THAT(held, succeeds());
@@ -193,7 +193,7 @@ TEST_P(loss, a_slow_listener_delays_neither_renewals_nor_the_truth) {
   if (!supported()) return;
   client a = open();
   const client b = open();
-  EXPECT_TRUE(also_longer(1s, [&](duration ttl) -> testing::AssertionResult {
+  EXPECT_TRUE(also_longer(500ms, [&](duration ttl) -> testing::AssertionResult {
     const std::string first_name = "first/" + std::to_string(ttl.count());
     const std::string second_name = "second/" + std::to_string(ttl.count());
     auto first = make(a, first_name, {.ttl = ttl})->acquire({.wait = patience});

@@ -118,13 +118,13 @@ TEST_P(multi_locks, loss_of_one_is_loss_of_all) {
   // Broken: a transfer goes on with one of its two accounts.
   client a = open();
   mutex one(a, "one");
-  mutex two(a, "two", told_soon(a));
+  mutex two(a, "two", told_soon);
   multi_lock both({&one, &two});
   auto held = both.acquire();
   ASSERT_THAT(held, succeeds());
   flag stopped;
   const std::stop_callback on_lost(held->lost(), [&] { stopped.raise(); });
-  EXPECT_GT(held->valid_for(), told_soon(a).ttl / 3);
+  EXPECT_GT(held->valid_for(), told_soon.ttl / 3);
   take_away(a, "two");
   EXPECT_TRUE(stopped.wait());
   EXPECT_FALSE(held->valid());

@@ -138,7 +138,7 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
     EXPECT_THAT(shared_mutex(a, "price").acquire_shared(), fails_with(errc::unsupported));
     return;
   }
-  shared_mutex price(a, "price", told_soon(a));
+  shared_mutex price(a, "price", told_soon);
   const auto one = price.acquire_shared();
   const auto two = price.acquire_shared();
   ASSERT_THAT(two, succeeds());

@@ -33,7 +33,7 @@ constexpr auto long_enough = std::chrono::duration_cast<std::chrono::millisecond
 TEST_P(reaction, a_loss_ends_the_wait_for_it_and_shows_on_the_descriptor) {
   // Broken: a worker that sleeps until its lock is lost sleeps on.
   const client a = open();
-  auto held = mutex(a, "stock", told_soon(a)).acquire({.wait = patience});
+  auto held = mutex(a, "stock", told_soon).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   EXPECT_THAT(held->wait_lost(1ms), fails_with(errc::timed_out));
   const auto descriptor = held->lost_fd();
@@ -56,7 +56,7 @@ task until_lost(const lease& held, std::string& out) {
 TEST_P(reaction, a_coroutine_waits_for_the_loss) {
   // Broken: the coroutine never resumes, or before the loss.
   const client a = open();
-  auto held = mutex(a, "stock", told_soon(a)).acquire({.wait = patience});
+  auto held = mutex(a, "stock", told_soon).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   std::string out = "waiting";
   const task waiting = until_lost(*held, out);

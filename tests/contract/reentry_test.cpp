@@ -84,7 +84,7 @@ TEST_P(reentry, another_client_is_another_process) {
 TEST_P(reentry, after_a_loss_it_cannot_be_entered_and_every_entry_is_left) {
   // Broken: inner code works on under a lock that another has.
   const client a = open();
-  recursive_mutex lock(a, "stock", told_soon(a));
+  recursive_mutex lock(a, "stock", told_soon);
   lock.lock();
   lock.lock();
   const std::stop_token lost = lock.lost();

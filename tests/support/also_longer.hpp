@@ -15,7 +15,7 @@ namespace holdfast::test {
 // longer time decides. What is broken fails with each of them.
 template <typename Trial>
 testing::AssertionResult also_longer(duration first, const Trial& trial) {
-  constexpr int times = 4;
+  constexpr int times = 5;
   testing::AssertionResult last = testing::AssertionFailure();
   for (int i = 0; i < times && !last; ++i, first *= 4) last = trial(first);
   return last;
