@@ -1,4 +1,4 @@
-// The yardsticks of bench/sqlite.cpp: SQLite and flock() alone. One row, behind a gate file, in
+// The yardsticks of bench/sqlite.cpp: SQLite and flock() alone. One row, behind a writer lock file, in
 // write-ahead mode: read and written in an IMMEDIATE transaction, or by one statement that compares
 // and writes. No waiting line, no wake-up, no sign of life, no look whether the file is still there.
 #pragma once
@@ -17,8 +17,8 @@ namespace bench {
 class bare_sqlite {
  public:
   bare_sqlite(const std::string& path, int page_size) {
-    gate_ = ::open((path + ".gate").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    require(gate_ >= 0);
+    writer_lock_ = ::open((path + ".gate").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    require(writer_lock_ >= 0);
     require(sqlite3_open_v2(path.c_str(), &database_,
                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                             nullptr) == SQLITE_OK);
@@ -41,11 +41,11 @@ class bare_sqlite {
   ~bare_sqlite() {
     for (sqlite3_stmt* each : {begin_, read_, write_, commit_, exchange_}) sqlite3_finalize(each);
     sqlite3_close(database_);
-    ::close(gate_);
+    ::close(writer_lock_);
   }
 
   void statement() {
-    require(::flock(gate_, LOCK_EX) == 0);
+    require(::flock(writer_lock_, LOCK_EX) == 0);
     sqlite3_bind_int64(exchange_, 1, last_ + 1);
     sqlite3_bind_blob(exchange_, 2, body_.data(), static_cast<int>(body_.size()), SQLITE_STATIC);
     sqlite3_bind_int64(exchange_, 3, last_);
@@ -53,11 +53,11 @@ class bare_sqlite {
     require(sqlite3_step(exchange_) == SQLITE_DONE);
     require(sqlite3_changes(database_) == 1);
     sqlite3_reset(exchange_);
-    ::flock(gate_, LOCK_UN);
+    ::flock(writer_lock_, LOCK_UN);
   }
 
   void transaction() {
-    require(::flock(gate_, LOCK_EX) == 0);
+    require(::flock(writer_lock_, LOCK_EX) == 0);
     require(sqlite3_step(begin_) == SQLITE_DONE);
     require(sqlite3_step(read_) == SQLITE_ROW);
     const sqlite3_int64 last = sqlite3_column_int64(read_, 1);
@@ -68,7 +68,7 @@ class bare_sqlite {
     require(sqlite3_step(write_) == SQLITE_DONE);
     require(sqlite3_step(commit_) == SQLITE_DONE);
     for (sqlite3_stmt* each : {begin_, write_, commit_}) sqlite3_reset(each);
-    ::flock(gate_, LOCK_UN);
+    ::flock(writer_lock_, LOCK_UN);
   }
 
  private:
@@ -81,7 +81,7 @@ class bare_sqlite {
     return made;
   }
 
-  int gate_ = -1;
+  int writer_lock_ = -1;
   sqlite3* database_ = nullptr;
   sqlite3_stmt* begin_ = nullptr;
   sqlite3_stmt* read_ = nullptr;

@@ -1,7 +1,7 @@
 // What a quorum of five costs, and what one slow member of it costs: two clients of the same five
 // servers take turns, one of them with a member whose answers come a second late. Ratios are what counts.
+#include "support/fault_proxy.hpp"
 #include "support/redlock_servers.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -26,15 +26,15 @@ struct view {
   explicit view(test::redlock_servers& servers) {
     std::string url = "redlock://";
     for (std::size_t i = 0; i < members; ++i) {
-      gates.push_back(std::make_unique<test::tcp_gate>(servers[i].port()));
-      url += (i == 0 ? "" : ",") + ("127.0.0.1:" + std::to_string(gates[i]->port()));
+      proxies.push_back(std::make_unique<test::fault_proxy>(servers[i].port()));
+      url += (i == 0 ? "" : ",") + ("127.0.0.1:" + std::to_string(proxies[i]->port()));
     }
     auto opened = client::open(url + "?longest_ttl=30s");
     if (!opened) std::abort();
     user = std::make_unique<client>(*std::move(opened));
   }
 
-  std::vector<std::unique_ptr<test::tcp_gate>> gates;
+  std::vector<std::unique_ptr<test::fault_proxy>> proxies;
   std::unique_ptr<client> user;
 };
 
@@ -78,7 +78,7 @@ int run() {
     pair(here, warm);
     pair(there, warm);
   }
-  lame.gates[2]->delay(test::tcp_gate::way::to_client, 1000ms);
+  lame.proxies[2]->delay(test::fault_proxy::way::to_client, 1000ms);
   figures all_well;
   figures one_slow;
   for (int i = 0; i < pairs; ++i) {

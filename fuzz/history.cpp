@@ -4,7 +4,7 @@
 // sources: lab/torture/figures.cpp lab/sim/record.cpp src/core/result.cpp
 #include "torture/figures.hpp"
 #include "torture/judge.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
-#include <holdfast/detail/seeker.hpp>
+#include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
@@ -55,13 +55,13 @@ class election {
   [[nodiscard]] result<std::unique_ptr<subscription>> observe(
       std::function<void(const std::optional<leader_info>&)> on_change) const;
 
-  [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }
+  [[nodiscard]] const std::string& name() const noexcept { return handle_.name(); }
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
 
  private:
   client client_;
   std::string id_;
-  detail::seeker seeker_;
+  detail::lock_handle handle_;
 };
 
 }  // namespace holdfast

@@ -58,20 +58,20 @@ class [[nodiscard]] multi_lease {
 // A lock and how a multi_lock takes it. A copy: the lock itself may be moved or destroyed.
 class lock_part {
  public:
-  lock_part(const mutex& lock) : seeker_(lock.inside()) {}
-  lock_part(const shared_mutex& lock) : seeker_(lock.inside()) {}  // writing
+  lock_part(const mutex& lock) : handle_(lock.inside()) {}
+  lock_part(const shared_mutex& lock) : handle_(lock.inside()) {}  // writing
   // The same for pointers; null throws lock_error(invalid).
   lock_part(const mutex* lock);
   lock_part(const shared_mutex* lock);
 
-  [[nodiscard]] const detail::seeker& inside() const noexcept { return seeker_; }
+  [[nodiscard]] const detail::lock_handle& inside() const noexcept { return handle_; }
 
  private:
-  explicit lock_part(detail::seeker seeker) noexcept : seeker_(std::move(seeker)) {}
+  explicit lock_part(detail::lock_handle lock_handle) noexcept : handle_(std::move(lock_handle)) {}
   friend lock_part reading(const shared_mutex& lock);
   friend lock_part permits(const semaphore& from, std::uint32_t count);
 
-  detail::seeker seeker_;
+  detail::lock_handle handle_;
 };
 
 [[nodiscard]] lock_part reading(const shared_mutex& lock);

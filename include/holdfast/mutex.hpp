@@ -11,8 +11,8 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/detail/patience.hpp>
-#include <holdfast/detail/seeker.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
@@ -74,15 +74,15 @@ class mutex {
   // the thread that locked.
   [[nodiscard]] const holdfast::lease& lease() const noexcept { return lease_; }
 
-  [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }
+  [[nodiscard]] const std::string& name() const noexcept { return handle_.name(); }
 
   // For the primitives of this library.
-  [[nodiscard]] const detail::seeker& inside() const noexcept { return seeker_; }
+  [[nodiscard]] const detail::lock_handle& inside() const noexcept { return handle_; }
 
  private:
   bool lock_within(duration wait);
 
-  detail::seeker seeker_;
+  detail::lock_handle handle_;
   // Of the std face; written only by who locked.
   holdfast::lease lease_;
   std::uint64_t owner_ = 0;  // the thread

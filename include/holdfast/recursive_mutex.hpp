@@ -2,8 +2,8 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/detail/patience.hpp>
-#include <holdfast/detail/seeker.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
@@ -45,12 +45,12 @@ class recursive_mutex {
   [[nodiscard]] bool valid() const noexcept;
   [[nodiscard]] std::stop_token lost() const;
 
-  [[nodiscard]] const std::string& name() const noexcept { return seeker_.name(); }
+  [[nodiscard]] const std::string& name() const noexcept { return handle_.name(); }
 
  private:
   bool lock_within(duration wait);
 
-  detail::seeker seeker_;
+  detail::lock_handle handle_;
 };
 
 }  // namespace holdfast

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
-#include <holdfast/detail/seeker.hpp>
+#include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
@@ -58,11 +58,11 @@ class semaphore {
   [[nodiscard]] const std::string& name() const noexcept { return one_.name(); }
 
   // For the primitives of this library.
-  [[nodiscard]] detail::seeker inside(std::uint32_t permits) const;
+  [[nodiscard]] detail::lock_handle inside(std::uint32_t permits) const;
 
  private:
   client client_;
-  detail::seeker one_;  // permit, of the first max
+  detail::lock_handle one_;  // permit, of the first max
   std::atomic<std::uint32_t> max_;
 };
 

@@ -9,8 +9,8 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/lock_handle.hpp>
 #include <holdfast/detail/patience.hpp>
-#include <holdfast/detail/seeker.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 
@@ -98,15 +98,15 @@ class shared_mutex {
   [[nodiscard]] const std::string& name() const noexcept { return writer_.name(); }
 
   // For the primitives of this library.
-  [[nodiscard]] const detail::seeker& inside() const noexcept { return writer_; }
-  [[nodiscard]] const detail::seeker& inside_shared() const noexcept { return reader_; }
+  [[nodiscard]] const detail::lock_handle& inside() const noexcept { return writer_; }
+  [[nodiscard]] const detail::lock_handle& inside_shared() const noexcept { return reader_; }
 
  private:
   bool lock_within(duration wait);
   bool lock_shared_within(duration wait);
 
-  detail::seeker writer_;
-  detail::seeker reader_;
+  detail::lock_handle writer_;
+  detail::lock_handle reader_;
   // Of the std face's writer; written only by who locked.
   holdfast::lease lease_;
   std::uint64_t owner_ = 0;  // the thread

@@ -143,7 +143,7 @@ etcd_cluster::etcd_cluster(const etcd_options& options) {
 void etcd_cluster::launch(const etcd_options& options) {
   constexpr std::size_t size = 3;
   servers_.clear();
-  gates_.clear();
+  proxies_.clear();
   std::set<std::uint16_t> given;
   const auto another_port = [&] {
     for (;;) {
@@ -158,8 +158,8 @@ void etcd_cluster::launch(const etcd_options& options) {
     peers.push_back(another_port());
     seen.push_back(peers.back());
     if (options.partable) {
-      gates_.push_back(std::make_unique<tcp_gate>(peers.back()));
-      seen.back() = gates_.back()->port();
+      proxies_.push_back(std::make_unique<fault_proxy>(peers.back()));
+      seen.back() = proxies_.back()->port();
     }
     cluster += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + local(seen.back());
   }
@@ -173,14 +173,14 @@ void etcd_cluster::launch(const etcd_options& options) {
 }
 
 void etcd_cluster::part() {
-  for (const auto& each : gates_) {
-    each->lose(tcp_gate::way::to_server);
-    each->lose(tcp_gate::way::to_client);
+  for (const auto& each : proxies_) {
+    each->lose(fault_proxy::way::to_server);
+    each->lose(fault_proxy::way::to_client);
   }
 }
 
 void etcd_cluster::join() {
-  for (const auto& each : gates_) {
+  for (const auto& each : proxies_) {
     each->reset();  // what was lost is missing on these connections
     each->pass();
   }

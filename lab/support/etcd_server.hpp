@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/child_process.hpp"
-#include "support/tcp_gate.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstdint>
@@ -83,7 +83,7 @@ class etcd_cluster {
  private:
   void launch(const etcd_options& options);
 
-  std::vector<std::unique_ptr<tcp_gate>> gates_;  // to each member, if it is partable
+  std::vector<std::unique_ptr<fault_proxy>> proxies_;  // to each member, if it is partable
   std::vector<std::unique_ptr<etcd_server>> servers_;
 };
 

@@ -127,7 +127,7 @@ zookeeper_ensemble::zookeeper_ensemble(const zookeeper_options& options) {
 void zookeeper_ensemble::launch(const zookeeper_options& options) {
   constexpr std::size_t size = 3;
   servers_.clear();
-  gates_.clear();
+  proxies_.clear();
   std::set<std::uint16_t> given;
   const auto another_port = [&] {
     for (;;) {
@@ -142,11 +142,11 @@ void zookeeper_ensemble::launch(const zookeeper_options& options) {
     election.push_back(another_port());
   }
   for (std::size_t from = 0; from < size; ++from) {
-    gates_.emplace_back();
+    proxies_.emplace_back();
     std::vector<std::string> members;
     for (std::size_t to = 0; to < size; ++to) {
-      gates_[from].push_back(std::make_unique<tcp_gate>(quorum[to]));
-      const std::uint16_t port = from == to ? quorum[to] : gates_[from][to]->port();
+      proxies_[from].push_back(std::make_unique<fault_proxy>(quorum[to]));
+      const std::uint16_t port = from == to ? quorum[to] : proxies_[from][to]->port();
       members.push_back("server." + std::to_string(to + 1) + "=127.0.0.1:" + std::to_string(port) +
                         ":" + std::to_string(election[to]));
     }
@@ -159,9 +159,9 @@ void zookeeper_ensemble::launch(const zookeeper_options& options) {
 }
 
 void zookeeper_ensemble::cut(std::size_t from, std::size_t to) {
-  for (tcp_gate* each : {gates_[from][to].get(), gates_[to][from].get()}) {
-    each->lose(tcp_gate::way::to_server);
-    each->lose(tcp_gate::way::to_client);
+  for (fault_proxy* each : {proxies_[from][to].get(), proxies_[to][from].get()}) {
+    each->lose(fault_proxy::way::to_server);
+    each->lose(fault_proxy::way::to_client);
     each->refuse();
   }
 }

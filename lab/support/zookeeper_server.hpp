@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/child_process.hpp"
-#include "support/tcp_gate.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class zookeeper_server {
 std::unique_ptr<zookeeper_server> start_zookeeper(const zookeeper_options& options = {});
 
 // Three servers with a leader. What one says to another's quorum port, where a leader takes its
-// followers, goes through a gate of its own. Not thread-safe.
+// followers, goes through a proxy of its own. Not thread-safe.
 class zookeeper_ensemble {
  public:
   explicit zookeeper_ensemble(const zookeeper_options& options = {});
@@ -78,7 +78,7 @@ class zookeeper_ensemble {
  private:
   void launch(const zookeeper_options& options);
 
-  std::vector<std::vector<std::unique_ptr<tcp_gate>>> gates_;  // [from][to]
+  std::vector<std::vector<std::unique_ptr<fault_proxy>>> proxies_;  // [from][to]
   std::vector<std::unique_ptr<zookeeper_server>> servers_;
 };
 

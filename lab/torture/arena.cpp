@@ -172,29 +172,29 @@ class somebodys_arena final : public arena {
  public:
   somebodys_arena(std::string url, std::uint32_t clients) : url_(std::move(url)) {
     host_ = only_host(url_);
-    if (host_) gates_.emplace(host_->port, clients);
+    if (host_) proxies_.emplace(host_->port, clients);
   }
   [[nodiscard]] std::string url(std::uint32_t client) const override {
-    if (!gates_) return url_;
+    if (!proxies_) return url_;
     return std::string(url_).replace(host_->begin, host_->length,
-                                     "127.0.0.1:" + std::to_string(gates_->port(client)));
+                                     "127.0.0.1:" + std::to_string(proxies_->port(client)));
   }
   [[nodiscard]] std::string quiet_url() const override { return url_; }
   [[nodiscard]] bool can(fault what) const override {
     if (what == fault::disk_full) return url_.starts_with("sqlite:");
-    return gates_.has_value() && gates::can(what);
+    return proxies_.has_value() && proxies::can(what);
   }
   void begin(fault what, std::uint32_t target) override {
-    if (gates_ && gates::can(what)) gates_->begin(what, target);
+    if (proxies_ && proxies::can(what)) proxies_->begin(what, target);
   }
   void end(fault what, std::uint32_t target) override {
-    if (gates_ && gates::can(what)) gates_->end(target);
+    if (proxies_ && proxies::can(what)) proxies_->end(target);
   }
 
  private:
   std::string url_;
   std::optional<host_place> host_;
-  std::optional<gates> gates_;
+  std::optional<proxies> proxies_;
 };
 
 }  // namespace

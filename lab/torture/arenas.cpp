@@ -27,13 +27,13 @@ void lone_etcd::start() {
 
 etcd_cluster_arena::etcd_cluster_arena(std::uint32_t clients) {
   for (const auto& each : cluster_.servers()) {
-    gates_.push_back(std::make_unique<gates>(each->port(), clients));
+    proxies_.push_back(std::make_unique<proxies>(each->port(), clients));
   }
 }
 
 std::string etcd_cluster_arena::url(std::uint32_t client) const {
   std::string hosts;
-  for (const auto& each : gates_) {
+  for (const auto& each : proxies_) {
     hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port(client));
   }
   return "etcd://" + hosts + "/torture";
@@ -44,7 +44,7 @@ std::string etcd_cluster_arena::quiet_url() const {
 }
 
 bool etcd_cluster_arena::can(fault what) const {
-  return gates::can(what) || what == fault::pause_server || what == fault::kill_server;
+  return proxies::can(what) || what == fault::pause_server || what == fault::kill_server;
 }
 
 // It is the leader that is hit: nobody notices the loss of another.
@@ -53,7 +53,7 @@ void etcd_cluster_arena::begin(fault what, std::uint32_t target) {
     stopped_ = &cluster_.leader();
     return what == fault::pause_server ? stopped_->pause() : stopped_->kill();
   }
-  for (const auto& each : gates_) each->begin(what, target);
+  for (const auto& each : proxies_) each->begin(what, target);
 }
 
 void etcd_cluster_arena::end(fault what, std::uint32_t target) {
@@ -65,18 +65,18 @@ void etcd_cluster_arena::end(fault what, std::uint32_t target) {
     }
     return;
   }
-  for (const auto& each : gates_) each->end(target);
+  for (const auto& each : proxies_) each->end(target);
 }
 
 redlock_arena::redlock_arena(std::uint32_t clients) : servers_(members, durable_redis()) {
   for (std::size_t i = 0; i < members; ++i) {
-    gates_.push_back(std::make_unique<gates>(servers_[i].port(), clients));
+    proxies_.push_back(std::make_unique<proxies>(servers_[i].port(), clients));
   }
 }
 
 std::string redlock_arena::url(std::uint32_t client) const {
   std::string hosts;
-  for (const auto& each : gates_) {
+  for (const auto& each : proxies_) {
     hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port(client));
   }
   return "redlock://" + hosts + "?longest_ttl=30s";
@@ -85,7 +85,7 @@ std::string redlock_arena::url(std::uint32_t client) const {
 std::string redlock_arena::quiet_url() const { return servers_.url(); }
 
 bool redlock_arena::can(fault what) const {
-  return gates::can(what) || what == fault::pause_server || what == fault::kill_server ||
+  return proxies::can(what) || what == fault::pause_server || what == fault::kill_server ||
          what == fault::script_flush;
 }
 
@@ -94,7 +94,7 @@ void redlock_arena::begin(fault what, std::uint32_t target) {
   if (what == fault::pause_server) return member.pause();
   if (what == fault::kill_server) return member.kill();
   if (what == fault::script_flush) return flush_scripts(member);
-  for (const auto& each : gates_) each->begin(what, target);
+  for (const auto& each : proxies_) each->begin(what, target);
 }
 
 void redlock_arena::end(fault what, std::uint32_t target) {
@@ -106,7 +106,7 @@ void redlock_arena::end(fault what, std::uint32_t target) {
     // It kept every write: its word counts at once, as an operator may say.
     return test::redlock_servers::settle(member);
   }
-  for (const auto& each : gates_) each->end(target);
+  for (const auto& each : proxies_) each->end(target);
 }
 
 sentinel_arena::sentinel_arena() : sentinels_(durable_redis().arguments) {}

@@ -11,7 +11,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
 #include "torture/arena.hpp"
-#include "torture/gates.hpp"
+#include "torture/proxies.hpp"
 
 #include <memory>
 #include <string>
@@ -40,24 +40,24 @@ template <class Server>
 class one_server_arena : public arena {
  public:
   one_server_arena(std::unique_ptr<Server> server, std::uint32_t clients)
-      : server_(std::move(server)), gates_(server_->port(), clients) {}
+      : server_(std::move(server)), proxies_(server_->port(), clients) {}
 
   [[nodiscard]] std::string url(std::uint32_t client) const override {
-    return url_at(gates_.port(client));
+    return url_at(proxies_.port(client));
   }
   [[nodiscard]] std::string quiet_url() const override { return url_at(server_->port()); }
   [[nodiscard]] bool can(fault what) const override {
-    return gates::can(what) || what == fault::pause_server || what == fault::kill_server;
+    return proxies::can(what) || what == fault::pause_server || what == fault::kill_server;
   }
   void begin(fault what, std::uint32_t target) override {
     if (what == fault::pause_server) return server_->pause();
     if (what == fault::kill_server) return server_->kill();
-    gates_.begin(what, target);
+    proxies_.begin(what, target);
   }
   void end(fault what, std::uint32_t target) override {
     if (what == fault::pause_server) return server_->resume();
     if (what == fault::kill_server) return server_->start();
-    gates_.end(target);
+    proxies_.end(target);
   }
 
  protected:
@@ -66,7 +66,7 @@ class one_server_arena : public arena {
 
  private:
   std::unique_ptr<Server> server_;
-  gates gates_;
+  proxies proxies_;
 };
 
 // Keeps every write over a kill.
@@ -112,7 +112,7 @@ class sql_arena : public one_server_arena<Server> {
   // Where a connection is the hold, its end frees the lock before the holder has read of it.
   [[nodiscard]] bool forgets(fault what) const final {
     const bool tied = options_.starts_with("strategy");
-    return tied && (gates::can(what) || what == fault::kill_server);
+    return tied && (proxies::can(what) || what == fault::kill_server);
   }
 
  protected:
@@ -206,8 +206,8 @@ class etcd_cluster_arena final : public arena {
 
  private:
   test::etcd_cluster cluster_;
-  std::vector<std::unique_ptr<gates>> gates_;  // by member
-  test::etcd_server* stopped_ = nullptr;       // the leader of then
+  std::vector<std::unique_ptr<proxies>> proxies_;  // by member
+  test::etcd_server* stopped_ = nullptr;           // the leader of then
 };
 
 // Five servers, each behind a proxy for each client.
@@ -223,7 +223,7 @@ class redlock_arena final : public arena {
  private:
   static constexpr std::size_t members = 5;
   test::redlock_servers servers_;
-  std::vector<std::unique_ptr<gates>> gates_;  // by server
+  std::vector<std::unique_ptr<proxies>> proxies_;  // by server
 };
 
 // A master, two replicas and three sentinels; clients go where these send them, so there is no

@@ -22,14 +22,14 @@ constexpr duration look_interval = std::chrono::milliseconds(100);
 
 }  // namespace
 
-crew::crew(std::filesystem::path folder, std::string program, errand first,
+crew::crew(std::filesystem::path folder, std::string program, assignment first,
            std::function<std::string(std::uint32_t)> url_of)
     : folder_(std::move(folder)),
       program_(std::move(program)),
-      errand_(std::move(first)),
+      assignment_(std::move(first)),
       url_of_(std::move(url_of)),
       board_(board_file(folder_)) {
-  for (std::uint32_t i = 0; i < errand_.wanted.clients; ++i) start(i);
+  for (std::uint32_t i = 0; i < assignment_.wanted.clients; ++i) start(i);
 }
 
 crew::~crew() = default;
@@ -38,10 +38,10 @@ void crew::start(std::uint32_t client) {
   auto made = std::make_unique<member>();
   made->client = client;
   made->process = static_cast<std::int32_t>(members_.size());
-  errand_.process = made->process;
-  errand_.client = client;
-  errand_.url = url_of_(client);
-  save(errand_, folder_);
+  assignment_.process = made->process;
+  assignment_.client = client;
+  assignment_.url = url_of_(client);
+  save(assignment_, folder_);
   made->history = std::make_unique<recorder>(record_file(folder_, made->process));
   note(sim::what::started, *made, client);
   made->running = test::child_process(
@@ -124,7 +124,7 @@ void crew::replace(member& whom) {
   killed_ = true;
   // If it died by itself, then when it says so.
   const auto struck = whom.condemned ? struck_at(clock_file(whom)) : std::nullopt;
-  if (struck) notes_.back().at = std::min(notes_.back().at, *struck - errand_.start());
+  if (struck) notes_.back().at = std::min(notes_.back().at, *struck - assignment_.start());
   const sim::moment at = notes_.back().at;
   // What it believed ends here at the latest; it cannot write that any more.
   for (std::size_t i = 0; i < recorder::slots; ++i) {

@@ -4,8 +4,8 @@
 
 #include "runtime/descriptor.hpp"
 #include "support/child_process.hpp"
+#include "torture/assignment.hpp"
 #include "torture/board.hpp"
-#include "torture/errand.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -22,9 +22,9 @@ class recorder;
 // those that only an onlooker can write: started, paused, resumed, killed, ended.
 class crew {
  public:
-  // `first`: the errand of all, but for process, client and URL. `program`: that is to be started,
+  // `first`: the assignment of all, but for process, client and URL. `program`: that is to be started,
   // with the words "torture client FOLDER NUMBER".
-  crew(std::filesystem::path folder, std::string program, errand first,
+  crew(std::filesystem::path folder, std::string program, assignment first,
        std::function<std::string(std::uint32_t)> url_of);
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;
@@ -77,11 +77,11 @@ class crew {
   void replace(member& whom);
   [[nodiscard]] std::filesystem::path clock_file(const member& whom) const;
   void note(sim::what kind, const member& whom, std::int64_t number = 0);
-  [[nodiscard]] sim::moment now() const { return clock::now() - errand_.start(); }
+  [[nodiscard]] sim::moment now() const { return clock::now() - assignment_.start(); }
 
   const std::filesystem::path folder_;
   const std::string program_;
-  errand errand_;
+  assignment assignment_;
   std::function<std::string(std::uint32_t)> url_of_;
   torture::board board_;
   std::vector<std::unique_ptr<member>> members_;  // all that ever were

@@ -93,7 +93,7 @@ class outages {
 
 }  // namespace
 
-figures figures_of(const story& told) {
+figures figures_of(const run_record& told) {
   figures made;
   hand_offs passing;
   outages silent;

@@ -1,7 +1,7 @@
 // What a run amounts to, in numbers.
 #pragma once
 
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <cstddef>
 #include <map>
@@ -24,7 +24,7 @@ struct figures {
   duration longest_outage{};
 };
 
-figures figures_of(const story& told);
+figures figures_of(const run_record& told);
 
 // "1.4 ms", "2.1 s"
 std::string short_time(duration span);

@@ -8,8 +8,8 @@
 #include "torture/checkers/fenced_writes.hpp"
 #include "torture/checkers/rules.hpp"
 #include "torture/checkers/wake_ups.hpp"
-#include "torture/telling.hpp"
-#include "torture/testimony.hpp"
+#include "torture/formatter.hpp"
+#include "torture/normalised_history.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -23,7 +23,7 @@ constexpr std::size_t longest_slice = 40;
 constexpr std::size_t fewest_grants = 200;
 constexpr std::size_t fewest_per_second = 5;
 
-rules rules_of(const story& told) {
+rules rules_of(const run_record& told) {
   rules known;
   for (const resource& each : told.resources) known.facts.resources.push_back(each.rule);
   known.wake_bound = told.wake_bound;
@@ -50,18 +50,18 @@ std::vector<std::unique_ptr<sim::checker>> checkers_for(const rules& known) {
 
 // The records of the holds that show it, and what was done to their clients meanwhile; without
 // holds, the last ones before it.
-std::vector<sim::record> slice_of(const std::vector<sim::record>& testimony,
+std::vector<sim::record> slice_of(const std::vector<sim::record>& normalised_history,
                                   const sim::violation& found) {
   const std::set<std::int32_t> holds(found.holds.begin(), found.holds.end());
   std::set<std::int32_t> clients;
   sim::moment from = found.at;
-  for (const sim::record& line : testimony) {
+  for (const sim::record& line : normalised_history) {
     if (!holds.contains(line.hold)) continue;
     clients.insert(line.process);
     from = std::min(from, line.at);
   }
   std::vector<sim::record> slice;
-  for (const sim::record& line : testimony) {
+  for (const sim::record& line : normalised_history) {
     if (line.at > found.at) break;
     // Made up for the checkers; what they say stands in other records.
     if (line.kind == sim::what::belief_began || line.kind == sim::what::state_lost) continue;
@@ -79,22 +79,22 @@ std::vector<sim::record> slice_of(const std::vector<sim::record>& testimony,
 
 }  // namespace
 
-verdict judge(const story& told) {
+verdict judge(const run_record& told) {
   const rules known = rules_of(told);
   const auto checkers = checkers_for(known);
-  const std::vector<sim::record> testimony = testimony_of(told);
-  for (const sim::record& line : testimony) {
+  const std::vector<sim::record> normalised_history = normalised_history_of(told);
+  for (const sim::record& line : normalised_history) {
     for (const auto& each : checkers) each->see(line);
   }
   verdict given;
-  const sim::moment end = testimony.empty() ? sim::moment{} : testimony.back().at;
+  const sim::moment end = normalised_history.empty() ? sim::moment{} : normalised_history.back().at;
   for (const auto& each : checkers) {
     each->finish(end);
     given.checked.emplace_back(each->name());
     if (!each->found()) continue;
     const sim::violation& found = *each->found();
     given.violations.push_back(
-        {std::string(found.checker), found.message, found.at, slice_of(testimony, found)});
+        {std::string(found.checker), found.message, found.at, slice_of(normalised_history, found)});
   }
   std::stable_sort(given.violations.begin(), given.violations.end(),
                    [](const finding& left, const finding& right) { return left.at < right.at; });
@@ -102,7 +102,7 @@ verdict judge(const story& told) {
   return given;
 }
 
-std::vector<std::string> shortcomings(const story& told) {
+std::vector<std::string> shortcomings(const run_record& told) {
   std::vector<std::string> all;
   std::size_t grants = 0;
   std::set<fault> fired;

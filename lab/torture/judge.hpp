@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/checker.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <string>
 #include <vector>
@@ -22,12 +22,12 @@ struct verdict {
   std::vector<std::string> checked;       // the checkers' names
 };
 
-verdict judge(const story& told);
+verdict judge(const run_record& told);
 
 // The slice, a line each.
 std::string to_text(const finding& found);
 
 // Why a run shows little: too few grants, or a fault that was asked for and never came.
-std::vector<std::string> shortcomings(const story& told);
+std::vector<std::string> shortcomings(const run_record& told);
 
 }  // namespace holdfast::torture

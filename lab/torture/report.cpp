@@ -1,7 +1,7 @@
 #include "torture/report.hpp"
 
 #include "torture/figures.hpp"
-#include "torture/testimony.hpp"
+#include "torture/normalised_history.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -61,10 +61,10 @@ const char* name_of(spi::mode mode) {
   return "?";
 }
 
-json holds_of(const std::vector<sim::record>& testimony) {
+json holds_of(const std::vector<sim::record>& normalised_history) {
   json all = json::array();
   std::map<std::int32_t, sim::record> open;
-  for (const sim::record& line : testimony) {
+  for (const sim::record& line : normalised_history) {
     if (line.kind == sim::what::belief_began) open[line.hold] = line;
     if (line.kind != sim::what::belief_ended || all.size() >= most_drawn) continue;
     const auto found = open.find(line.hold);
@@ -84,7 +84,7 @@ json holds_of(const std::vector<sim::record>& testimony) {
   return all;
 }
 
-json faults_of(const story& told, std::set<std::string>& kinds) {
+json faults_of(const run_record& told, std::set<std::string>& kinds) {
   json all = json::array();
   std::map<std::pair<std::int64_t, std::int32_t>, sim::moment> open;
   for (const sim::record& line : told.records) {
@@ -103,19 +103,19 @@ json faults_of(const story& told, std::set<std::string>& kinds) {
   return all;
 }
 
-std::string data_of(const story& told, const verdict& given) {
-  const std::vector<sim::record> testimony = testimony_of(told);
+std::string data_of(const run_record& told, const verdict& given) {
+  const std::vector<sim::record> normalised_history = normalised_history_of(told);
   json resources = json::array();
   for (const resource& each : told.resources) resources.push_back(each.name);
   json violations = json::array();
   for (const finding& each : given.violations) violations.push_back(in_seconds(each.at));
   std::set<std::string> kinds;
   json faults = faults_of(told, kinds);
-  const sim::moment end = testimony.empty() ? sim::moment{} : testimony.back().at;
+  const sim::moment end = normalised_history.empty() ? sim::moment{} : normalised_history.back().at;
   std::string text = json{
       {"end", std::max(in_seconds(end), 0.001)},
       {"resources", resources},
-      {"holds", holds_of(testimony)},
+      {"holds", holds_of(normalised_history)},
       {"faults", faults},
       {"faultKinds", kinds},
       {"violations",
@@ -140,7 +140,7 @@ std::string counts(const Map& all) {
   return text.empty() ? "none" : text;
 }
 
-std::string head_of(const story& told, const verdict& given) {
+std::string head_of(const run_record& told, const verdict& given) {
   const figures made = figures_of(told);
   const bool clean = given.violations.empty();
   std::string text =
@@ -178,7 +178,7 @@ void put(std::string& into, const std::string& mark, const std::string& text) {
 
 }  // namespace
 
-std::string report_page(const story& told, const verdict& given) {
+std::string report_page(const run_record& told, const verdict& given) {
   std::string text = page;
   put(text, "<!--HEAD-->", head_of(told, given));
   put(text, "<!--TAIL-->", tail_of(given));
@@ -186,7 +186,7 @@ std::string report_page(const story& told, const verdict& given) {
   return text;
 }
 
-void save_report(const story& told, const verdict& given, const std::filesystem::path& file) {
+void save_report(const run_record& told, const verdict& given, const std::filesystem::path& file) {
   std::ofstream out(file, std::ios::trunc);
   out << report_page(told, given);
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());

@@ -147,10 +147,10 @@ abilities ask(const std::string& url, const std::string& password, const std::st
   return found;
 }
 
-story hold(const setup& how, arena& engine, const onlooker& seen) {
+run_record hold(const setup& how, arena& engine, const onlooker& seen) {
   const test::temporary_folder folder;
   const client looking = connect(engine.quiet_url(), how.password, how.space);
-  story told;
+  run_record told;
   told.wanted = how.wanted;
   told.engine = looking.caps().engine;
   told.resources = resources_of(how.wanted);
@@ -159,7 +159,7 @@ story hold(const setup& how, arena& engine, const onlooker& seen) {
   for (const fault each : how.wanted.faults) {
     if (engine.forgets(each)) told.forgets.push_back(each);
   }
-  errand first;
+  assignment first;
   first.wanted = how.wanted;
   first.wanted.schedule.clear();
   first.password = how.password;

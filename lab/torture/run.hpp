@@ -4,7 +4,7 @@
 
 #include "torture/arena.hpp"
 #include "torture/plan.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <functional>
 #include <string>
@@ -35,7 +35,7 @@ class trouble : public std::runtime_error {
 };
 
 // Throws trouble. The arena must have been made on the same thread.
-story hold(const setup& how, arena& engine, const onlooker& seen);
+run_record hold(const setup& how, arena& engine, const onlooker& seen);
 
 // What the engine cannot do: workloads out of the list, by their names. Throws trouble.
 struct abilities {

@@ -1,7 +1,7 @@
 #include "torture/worker.hpp"
 
 #include "stores/table.hpp"
-#include "torture/labourer.hpp"
+#include "torture/worker_thread.hpp"
 
 #include <signal.h>
 
@@ -23,7 +23,7 @@ struct connection {
   holdfast::client client;
 };
 
-result<connection> open(const errand& sent, recorder& history) {
+result<connection> open(const assignment& sent, recorder& history) {
   auto url = spi::parse_url(sent.url);
   if (!url) return tl::unexpected(url.error());
   if (!sent.password.empty()) url->password = spi::secret(sent.password);
@@ -39,7 +39,7 @@ result<connection> open(const errand& sent, recorder& history) {
 }
 
 // The server may be down at this moment. None: it is over, or it will never do.
-std::optional<connection> connect(const errand& sent, const board& common, recorder& history,
+std::optional<connection> connect(const assignment& sent, const board& common, recorder& history,
                                   int& code) {
   while (!common.over()) {
     auto opened = open(sent, history);
@@ -55,7 +55,7 @@ std::optional<connection> connect(const errand& sent, const board& common, recor
 }
 
 // A machine that is busy stops a process as a signal does.
-void stood_still(workplace& place, time_point from, time_point to) {
+void stood_still(scratch_folder& place, time_point from, time_point to) {
   sim::record line;
   line.process = place.sent.process;
   line.number = 1;
@@ -67,15 +67,15 @@ void stood_still(workplace& place, time_point from, time_point to) {
   place.history.add(line);
 }
 
-void labour(workplace& place, const board& common, std::stop_source& stop) {
+void labour(scratch_folder& place, const board& common, std::stop_source& stop) {
   const plan& wanted = place.sent.wanted;
   std::vector<std::jthread> threads;
   for (std::uint32_t i = 0; i < wanted.threads; ++i) {
-    threads.emplace_back([&place, i] { labourer(place, i).work(); });
+    threads.emplace_back([&place, i] { worker_thread(place, i).work(); });
   }
   for (const workload each : wanted.workloads) {
     if (each != workload::latch) continue;
-    threads.emplace_back([&place, i = wanted.threads] { labourer(place, i).count_latches(); });
+    threads.emplace_back([&place, i = wanted.threads] { worker_thread(place, i).count_latches(); });
   }
   for (time_point last = clock::now(); !common.wait_over(beat);) {
     const time_point now = clock::now();
@@ -91,7 +91,7 @@ int work(const std::filesystem::path& folder, std::int32_t process) {
   // A full disk is an answer, not an end.
   ::signal(SIGXFSZ, SIG_IGN);
   try {
-    const errand sent = load_errand(folder, process);
+    const assignment sent = load_assignment(folder, process);
     board common(board_file(folder));
     recorder history(record_file(folder, process));
     int code = 0;
@@ -100,8 +100,8 @@ int work(const std::filesystem::path& folder, std::int32_t process) {
     const auto resources = resources_of(sent.wanted);
     std::stop_source stop;
     std::atomic<std::int32_t> next_hold{1};
-    workplace place{sent,    resources, opened->client,   *opened->witness,
-                    history, common,    stop.get_token(), next_hold};
+    scratch_folder place{sent,    resources, opened->client,   *opened->witness,
+                         history, common,    stop.get_token(), next_hold};
     labour(place, common, stop);
     opened->client.close();
     return 0;

@@ -2,9 +2,9 @@
 
 #include "cli/bench/bench_words.hpp"
 #include "cli/duration_text.hpp"
-#include "cli/hold_words.hpp"
+#include "cli/hold_options.hpp"
 #include "cli/number_text.hpp"
-#include "cli/torture_words.hpp"
+#include "cli/torture_options.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
 

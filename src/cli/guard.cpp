@@ -1,6 +1,6 @@
 #include "cli/guard.hpp"
 
-#include "cli/hold_words.hpp"
+#include "cli/hold_options.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -30,10 +30,10 @@ bool is_job_control(int number) {
 
 }  // namespace
 
-guard::guard(child& command, const grip& held, duration grace, signal_inbox& inbox,
+guard::guard(child& command, const command_lease& held, duration grace, signal_inbox& inbox,
              terminal& terminal)
     : child_(command),
-      grip_(held),
+      lease_(held),
       grace_(grace),
       inbox_(inbox),
       terminal_(terminal),
@@ -62,10 +62,10 @@ guard::verdict guard::watch() {
 
 void guard::check_lease() {
   const time_point now = clock::now();
-  const time_point end = grip_.valid_until();
+  const time_point end = lease_.valid_until();
   if (end != time_point::min()) valid_until_ = end;
   if (!kill_at_) {
-    const duration ttl = grip_.ttl();
+    const duration ttl = lease_.ttl();
     // The library's own rule: an offer is shorter than the lease that was asked for.
     const duration notice = std::min(std::max(grace_, kill_margin(ttl)), ttl / 2);
     const bool over = valid_until_ != time_point::max() && now >= valid_until_ - notice;
@@ -89,7 +89,7 @@ time_point guard::next_step() const {
   const time_point now = clock::now();
   if (kill_at_) return child_.ended() ? std::min(*kill_at_, now + group_check) : *kill_at_;
   if (valid_until_ == time_point::max()) return time_point::max();
-  const duration ttl = grip_.ttl();
+  const duration ttl = lease_.ttl();
   return valid_until_ - std::min(std::max(grace_, kill_margin(ttl)), ttl / 2);
 }
 

@@ -10,7 +10,7 @@
 
 #include "cli/alarm_clock.hpp"
 #include "cli/child.hpp"
-#include "cli/grip.hpp"
+#include "cli/command_lease.hpp"
 #include "cli/signal_inbox.hpp"
 #include "cli/terminal.hpp"
 
@@ -25,7 +25,8 @@ namespace holdfast::cli {
 // Used by the main thread.
 class guard {
  public:
-  guard(child& command, const grip& held, duration grace, signal_inbox& inbox, terminal& terminal);
+  guard(child& command, const command_lease& held, duration grace, signal_inbox& inbox,
+        terminal& terminal);
   guard(const guard&) = delete;
   guard& operator=(const guard&) = delete;
 
@@ -50,7 +51,7 @@ class guard {
   void wait_for_something(time_point until);
 
   child& child_;
-  const grip& grip_;
+  const command_lease& lease_;
   const duration grace_;
   signal_inbox& inbox_;
   terminal& terminal_;

@@ -26,20 +26,20 @@ namespace {
 class holding {
  public:
   holding(const hold_arguments& how, const std::string& what, const std::string& engine,
-          std::shared_ptr<log> log, client& client, grip held)
+          std::shared_ptr<log> log, client& client, command_lease held)
       : how_(how),
         what_(what),
         engine_(engine),
         log_(std::move(log)),
         client_(client),
-        grip_(std::move(held)),
+        lease_(std::move(held)),
         since_(clock::now()) {}
 
   int run(const context& context, const std::string& program, const url_for_child& url,
           signal_inbox& inbox) {
     terminal terminal;
     const descriptor life(client_.inside()->engine->store().life_descriptor());
-    std::vector<std::string> variables = grip_.variables();
+    std::vector<std::string> variables = lease_.variables();
     variables.insert(variables.end(), url.variables.begin(), url.variables.end());
     child_plan plan{.program = program,
                     .arguments = how_.command,
@@ -49,7 +49,7 @@ class holding {
     if (url.file) plan.descriptors.push_back(url.file.get());
     auto started = child::start(plan, inbox, terminal);
     if (!started) return not_started(started.error());
-    guard guard(*started, grip_, how_.grace, inbox, terminal);
+    guard guard(*started, lease_, how_.grace, inbox, terminal);
     const guard::verdict verdict = guard.watch();
     if (verdict.lost) return lost(verdict);
     if (how_.at_least > duration{0}) guard.linger(since_ + how_.at_least);
@@ -63,7 +63,7 @@ class holding {
 
   // A release that fails changes nothing about how the command ended.
   void give_back() {
-    const auto released = grip_.release();
+    const auto released = lease_.release();
     // Whoever did not answer that will not answer now: the command's end is not kept waiting for it.
     const bool silent = !released && released.error() == errc::unavailable;
     const std::optional<duration> limit = silent ? std::optional(duration{0}) : std::nullopt;
@@ -96,7 +96,7 @@ class holding {
     tell("lost " + what_ + " while the command ran; it got " + how + " (" +
          provenance(engine_, "hold", why) + ")");
     // The command has stopped. After a revocation that frees the lock; in an outage nobody listens.
-    static_cast<void>(grip_.release());
+    static_cast<void>(lease_.release());
     client_.inside()->close(std::chrono::milliseconds(500));
     return exit_code::lost;
   }
@@ -106,13 +106,14 @@ class holding {
   const std::string& engine_;
   const std::shared_ptr<log> log_;
   client& client_;
-  grip grip_;
+  command_lease lease_;
   const time_point since_;
 };
 
 // Waits, and says so to a person at a terminal.
-result<grip> take_visibly(const hold_arguments& how, const client& client, std::stop_token token,
-                          std::optional<waiting_note>& note, const take_lock& take) {
+result<command_lease> take_visibly(const hold_arguments& how, const client& client,
+                                   std::stop_token token, std::optional<waiting_note>& note,
+                                   const take_lock& take) {
   const bool waits = how.acquire.wait > duration{0};
   if (waits && !how.quiet && waiting_note::wanted()) {
     note.emplace(client, how.names, how.acquire.wait);

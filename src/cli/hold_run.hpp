@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cli/arguments.hpp"
+#include "cli/command_lease.hpp"
 #include "cli/connection.hpp"
-#include "cli/grip.hpp"
 
 #include <holdfast/client.hpp>
 
@@ -16,7 +16,7 @@ namespace holdfast::cli {
 
 // How a command takes its lock; may throw lock_error. Only its acquisition is waited for under the
 // token.
-using take_lock = std::function<result<grip>(const client&, std::stop_token)>;
+using take_lock = std::function<result<command_lease>(const client&, std::stop_token)>;
 
 // The exit code. `what`: the lock or locks, for people.
 int run_holding(const context& context, const hold_arguments& how, const std::string& what,

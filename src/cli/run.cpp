@@ -30,10 +30,10 @@ result<lease> take(const hold_arguments& how, const client& client, std::stop_to
 
 int run(const context& context, const hold_arguments& how) {
   return run_holding(context, how, "'" + how.names.front() + "'",
-                     [&](const client& client, std::stop_token token) -> result<grip> {
+                     [&](const client& client, std::stop_token token) -> result<command_lease> {
                        auto granted = take(how, client, std::move(token));
                        if (!granted) return tl::unexpected(std::move(granted.error()));
-                       return grip(std::move(*granted));
+                       return command_lease(std::move(*granted));
                      });
 }
 

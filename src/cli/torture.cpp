@@ -48,7 +48,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string summary(const lab::story& told, const lab::verdict& given) {
+std::string summary(const lab::run_record& told, const lab::verdict& given) {
   const lab::figures made = lab::figures_of(told);
   const lab::plan& wanted = told.wanted;
   std::string text = "engine " + told.engine + ", " + std::to_string(wanted.clients) +
@@ -70,7 +70,7 @@ std::string summary(const lab::story& told, const lab::verdict& given) {
   return text + columns(rows);
 }
 
-int conclude(const lab::story& told, const lab::verdict& given) {
+int conclude(const lab::run_record& told, const lab::verdict& given) {
   std::string text = summary(told, given);
   for (const lab::finding& each : given.violations) text += "\nVIOLATION " + to_text(each);
   const int printed = print_all(text);
@@ -175,7 +175,7 @@ outcome<ground> prepare(const context& context, std::string start, std::uint32_t
   return made;
 }
 
-int keep(const lab::story& told, const lab::verdict& given, const torture_arguments& how) {
+int keep(const lab::run_record& told, const lab::verdict& given, const torture_arguments& how) {
   std::string file = how.json;
   if (file.empty() && !given.violations.empty()) {
     file = "holdfast-torture-" + std::to_string(told.wanted.seed) + ".json";
@@ -193,7 +193,7 @@ int hold_run(const ground& where, const lab::plan& wanted, const torture_argumen
                        .space = where.with.space,
                        .program = std::filesystem::read_symlink("/proc/self/exe")};
   int ended_by = 0;
-  lab::story told;
+  lab::run_record told;
   {
     const live_line line;
     told = lab::hold(all, *where.where, [&](const lab::progress& now) {
@@ -235,7 +235,7 @@ int run_new(const context& context, const torture_arguments& how) {
 }
 
 int replay(const context& context, const torture_arguments& how) {
-  const lab::plan wanted = lab::load_story(how.file).wanted;
+  const lab::plan wanted = lab::load_run_record(how.file).wanted;
   if (wanted.engine.empty() && !named_engine(context)) {
     const auto missing = usage("it was a run on servers of your own: give their --url", "torture");
     return tell(missing.value());
@@ -254,7 +254,7 @@ int torture(const context& context, const torture_arguments& how) {
       case torture_arguments::verb::client:
         return lab::work(how.file, how.process);
       case torture_arguments::verb::check: {
-        const lab::story told = lab::load_story(how.file);
+        const lab::run_record told = lab::load_run_record(how.file);
         const lab::verdict given = lab::judge(told);
         if (!how.report.empty()) lab::save_report(told, given, how.report);
         return conclude(told, given);

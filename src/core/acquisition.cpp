@@ -2,8 +2,8 @@
 
 #include "core/blame.hpp"
 #include "core/claim_runner.hpp"
-#include "core/gate.hpp"
 #include "core/hold.hpp"
+#include "core/local_queue.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -11,30 +11,32 @@
 namespace holdfast::core {
 
 acquisition::acquisition(std::shared_ptr<engine> engine, request request, time_point now,
-                         std::shared_ptr<gate> gate, spi::completion<std::shared_ptr<hold>> done)
+                         std::shared_ptr<local_queue> local_queue,
+                         spi::completion<std::shared_ptr<hold>> done)
     : engine_(std::move(engine)),
       request_(std::move(request)),
       started_(now),
       deadline_(request_.wait >= time_point::max() - now
                     ? time_point::max()
                     : now + std::max(request_.wait, duration{0})),
-      gate_(std::move(gate)),
+      local_queue_(std::move(local_queue)),
       done_(std::move(done)) {}
 
 acquisition::~acquisition() = default;
 
 void acquisition::start() {
-  if (!gate_) return pursue();
-  switch (gate_->enter(shared_from_this(), request_.wait > duration{0})) {
-    case gate::entry::entered:
+  if (!local_queue_) return pursue();
+  switch (local_queue_->enter(shared_from_this(), request_.wait > duration{0})) {
+    case local_queue::entry::entered:
       return pursue();
-    case gate::entry::refused:
+    case local_queue::entry::refused:
       answer(failure(errc::busy, "held or requested by this client"));
       return;
-    case gate::entry::queued:
+    case local_queue::entry::queued:
       break;
   }
-  if (request_.thread != 0 && gate_->holding_thread() == request_.thread && engine_->observed()) {
+  if (request_.thread != 0 && local_queue_->holding_thread() == request_.thread &&
+      engine_->observed()) {
     engine_->raise(event_kind::self_wait, {.resource = request_.resource});
   }
   engine_->schedule().schedule(shared_from_this(), deadline_);
@@ -79,7 +81,7 @@ void acquisition::pursue() {
   claim->payload = request_.payload.empty() ? engine_->settings().payload : request_.payload;
   // Its notice is the claim's own: who comes after would be told of a loss too early.
   const bool passes_on = request_.lock.notice == duration{0};
-  if (gate_ && engine_->settings().hand_over_locally && passes_on) {
+  if (local_queue_ && engine_->settings().hand_over_locally && passes_on) {
     claim->fence_block = engine_->settings().limit.local_hand_overs + 1;
   }
 
@@ -101,22 +103,22 @@ void acquisition::pursue() {
 void acquisition::settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
                           time_point now) {
   if (!outcome) return fail(std::move(outcome.error()));
-  if (gate_) {
+  if (local_queue_) {
     // A stand-in reserves no fences: nothing is passed on.
     const std::uint32_t block = runner->degraded() ? 1 : runner->claim().fence_block;
     const fence_token last(outcome->value() + block - 1);
-    gate_->granted(now, last, request_.thread);
+    local_queue_->granted(now, last, request_.thread);
   }
-  auto holder = std::make_shared<hold>(runner, gate_, *outcome, now);
+  auto holder = std::make_shared<hold>(runner, local_queue_, *outcome, now);
   runner->attach(holder);
   answer(std::move(holder));
 }
 
-// From inside the gate.
+// From inside the local queue.
 void acquisition::fail(error why) {
-  if (gate_) gate_->vacate();
+  if (local_queue_) local_queue_->vacate();
   answer(tl::unexpected<error>(std::move(why)));
-  if (gate_) gate_->admit_next();
+  if (local_queue_) local_queue_->admit_next();
 }
 
 bool acquisition::take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence) {
@@ -130,10 +132,10 @@ bool acquisition::take_over(const std::shared_ptr<claim_runner>& runner, fence_t
     answer(failure(errc::cancelled, "cancelled while waiting"));
     return false;
   }
-  auto holder = std::make_shared<hold>(runner, gate_, fence, engine_->runtime().now());
+  auto holder = std::make_shared<hold>(runner, local_queue_, fence, engine_->runtime().now());
   if (!runner->attach(holder)) {
     holder->disown();
-    // The claim is gone, but the gate is still ours: go on with a claim of our own.
+    // The claim is gone, but the local queue is still ours: go on with a claim of our own.
     pursue();
     return true;
   }
@@ -182,7 +184,7 @@ void acquisition::cancel() noexcept {
   }
   if (runner) {
     runner->cancel({errc::cancelled, "cancelled while waiting"});
-  } else if (gate_ && gate_->withdraw(*this)) {
+  } else if (local_queue_ && local_queue_->withdraw(*this)) {
     answer(failure(errc::cancelled, "cancelled while waiting"));
   }
 }
@@ -194,7 +196,7 @@ void acquisition::due(time_point now) {
     engine_->schedule().schedule(shared_from_this(), deadline_);
     return;
   }
-  if (gate_ && gate_->withdraw(*this)) {
+  if (local_queue_ && local_queue_->withdraw(*this)) {
     answer(failure(errc::timed_out, "held by this client"));
   }
 }

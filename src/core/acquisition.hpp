@@ -1,7 +1,7 @@
-// An acquisition: one request, from the call to its single answer. It waits in the gate of its name
+// An acquisition: one request, from the call to its single answer. It waits in the local queue of its name
 // or pursues a claim of its own.
 //
-// States: waiting at the gate -> pursuing -> answered; cancel() and the deadline answer from any.
+// States: waiting at the local queue -> pursuing -> answered; cancel() and the deadline answer from any.
 #pragma once
 
 #include "core/agenda.hpp"
@@ -15,13 +15,14 @@
 namespace holdfast::core {
 
 class claim_runner;
-class gate;
+class local_queue;
 class hold;
 
 class acquisition : public agenda_item, public std::enable_shared_from_this<acquisition> {
  public:
   acquisition(std::shared_ptr<engine> engine, request request, time_point now,
-              std::shared_ptr<gate> gate, spi::completion<std::shared_ptr<hold>> done);
+              std::shared_ptr<local_queue> local_queue,
+              spi::completion<std::shared_ptr<hold>> done);
   ~acquisition() override;
 
   void start();
@@ -35,17 +36,17 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
 
   [[nodiscard]] const core::request& wish() const noexcept { return request_; }
 
-  // From the gate: it is this one's turn, with a claim of its own or with the claim of the one
+  // From the local queue: it is this one's turn, with a claim of its own or with the claim of the one
   // before. take_over: false if there is an answer already, or the claim is lost.
   void pursue();
   bool take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence);
-  // From the gate, when the client is closed.
+  // From the local queue, when the client is closed.
   void give_up(error why);
   // From the runner of its claim.
   void settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
                time_point now);
 
-  std::uint64_t ticket = 0;  // the gate's
+  std::uint64_t ticket = 0;  // the local queue's
 
  private:
   bool answer(result<std::shared_ptr<hold>> outcome);
@@ -55,7 +56,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
   const request request_;
   const time_point started_;
   const time_point deadline_;
-  const std::shared_ptr<gate> gate_;  // null: passes it
+  const std::shared_ptr<local_queue> local_queue_;  // null: passes it
 
   std::mutex mutex_;
   spi::completion<std::shared_ptr<hold>> done_;  // guarded by mutex_; empty once answered

@@ -109,7 +109,7 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
                              });
                            });
   }
-  if (todo.renew) engine_->dog().collect(shared_from_this());
+  if (todo.renew) engine_->watchdog().collect(shared_from_this());
   if (todo.leave) order_leave(begun, todo.unanswered, todo.settle.has_value());
   if (todo.forget) {
     engine_->store().leave(claim_, {.deadline = begun}, [](const result<spi::departure>&) {});

@@ -4,7 +4,7 @@
 #include "core/backoff.hpp"
 #include "core/blame.hpp"
 #include "core/claim_runner.hpp"
-#include "core/gate.hpp"
+#include "core/local_queue.hpp"
 
 #include <utility>
 
@@ -28,8 +28,8 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
       window_(std::make_shared<attempt_window>(agenda_, ttls_, settings_.limit)),
       watchdog_(
           std::make_shared<core::watchdog>(*runtime_, store_, agenda_, window_, settings_.limit)) {
-  agenda_->on_swept([dog = std::weak_ptr(watchdog_)] {
-    if (const auto alive = dog.lock()) alive->flush();
+  agenda_->on_swept([watchdog = std::weak_ptr(watchdog_)] {
+    if (const auto alive = watchdog.lock()) alive->flush();
   });
   if (!settings_.observer) return;
   watched_by_store_ =
@@ -121,33 +121,34 @@ std::shared_ptr<acquisition> engine::acquire(request request,
     done(failure(errc::overloaded, "too many waiting acquisitions in this client"));
     return nullptr;
   }
-  std::shared_ptr<gate> gate;
+  std::shared_ptr<local_queue> local_queue;
   if (request.mode == spi::mode::exclusive && !request.lock.fair && !store_->caps().always_fair) {
-    gate = request.gate ? std::move(request.gate) : gate_of(request.resource);
+    local_queue =
+        request.local_queue ? std::move(request.local_queue) : local_queue_of(request.resource);
   }
   auto wish = std::make_shared<acquisition>(shared_from_this(), std::move(request), runtime_->now(),
-                                            std::move(gate), std::move(done));
+                                            std::move(local_queue), std::move(done));
   wish->start();
   return wish;
 }
 
-std::shared_ptr<gate> engine::gate_of(const spi::resource_id& resource) {
+std::shared_ptr<local_queue> engine::local_queue_of(const spi::resource_id& resource) {
   const std::lock_guard lock(mutex_);
-  auto& known = gates_[resource];
+  auto& known = local_queues_[resource];
   if (auto alive = known.lock()) return alive;
   const spi::caps& caps = store_->caps();
   const auto unseen = caps.reports_waiters ? unseen_waiters::none
                       : caps.pushes        ? unseen_waiters::woken_by_release
                                            : unseen_waiters::polling;
-  auto made = std::make_shared<gate>(weak_from_this(), resource, settings_.limit, unseen);
+  auto made = std::make_shared<local_queue>(weak_from_this(), resource, settings_.limit, unseen);
   known = made;
   return made;
 }
 
-void engine::forget_gate(const spi::resource_id& resource) noexcept {
+void engine::forget_local_queue(const spi::resource_id& resource) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = gates_.find(resource);
-  if (found != gates_.end() && found->second.expired()) gates_.erase(found);
+  const auto found = local_queues_.find(resource);
+  if (found != local_queues_.end() && found->second.expired()) local_queues_.erase(found);
 }
 
 spi::claim_id engine::new_claim_id() {
@@ -232,18 +233,19 @@ std::size_t engine::live_claims() const {
 
 void engine::close(duration limit, spi::function<void(abandoned)> done) {
   if (closed_.exchange(true)) return done({});
-  std::vector<std::shared_ptr<gate>> gates;
+  std::vector<std::shared_ptr<local_queue>> local_queues;
   std::vector<std::shared_ptr<claim_runner>> runners;
   {
     const std::lock_guard lock(mutex_);
     on_closed_ = std::move(done);
-    for (const auto& [resource, known] : gates_) {
-      if (auto alive = known.lock()) gates.push_back(std::move(alive));
+    for (const auto& [resource, known] : local_queues_) {
+      if (auto alive = known.lock()) local_queues.push_back(std::move(alive));
     }
     for (const auto& [ticket, runner] : runners_) runners.push_back(runner);
   }
   if (runtime_->forked()) return finish_close();
-  for (const auto& gate : gates) gate->give_up_all({errc::cancelled, "the client was closed"});
+  for (const auto& local_queue : local_queues)
+    local_queue->give_up_all({errc::cancelled, "the client was closed"});
   // First all who wait, or a release would let one of them in.
   for (const auto& runner : runners) runner->cancel({errc::cancelled, "the client was closed"});
   for (const auto& runner : runners) runner->shut();

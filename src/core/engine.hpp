@@ -1,6 +1,6 @@
 // The engine: what a client is inside. It turns requests into claims on a store and claims into
 // holds, and owns everything that is written once for all engines: waiting, renewal, loss, lost
-// answers, the local gate.
+// answers, the local queue.
 //
 // Thread-safe. Nothing here blocks; completions are called exactly once, on whatever thread brought
 // the answer, under no lock, and must not block.
@@ -34,7 +34,7 @@ namespace holdfast::core {
 
 class acquisition;
 class claim_runner;
-class gate;
+class local_queue;
 class hold;
 
 struct request {
@@ -45,9 +45,10 @@ struct request {
   std::uint32_t max = 1;
   lock_options lock;
   duration wait = forever;
-  std::string payload;               // empty: the engine's
-  std::uint64_t thread = 0;          // of a blocking caller, for the event self_wait; 0: none
-  std::shared_ptr<core::gate> gate;  // of the name, where the caller keeps one; else looked up
+  std::string payload;       // empty: the engine's
+  std::uint64_t thread = 0;  // of a blocking caller, for the event self_wait; 0: none
+  std::shared_ptr<core::local_queue>
+      local_queue;  // of the name, where the caller keeps one; else looked up
 };
 
 // invalid, saying which limit a request breaks; whatever the engine.
@@ -94,11 +95,11 @@ class engine : public std::enable_shared_from_this<engine> {
 
   // For the parts of the engine.
   [[nodiscard]] agenda& schedule() noexcept { return *agenda_; }
-  [[nodiscard]] core::watchdog& dog() noexcept { return *watchdog_; }
+  [[nodiscard]] core::watchdog& watchdog() noexcept { return *watchdog_; }
   [[nodiscard]] attempt_window& window() noexcept { return *window_; }
   [[nodiscard]] departures& departing() noexcept { return departures_; }
-  [[nodiscard]] std::shared_ptr<gate> gate_of(const spi::resource_id& resource);
-  void forget_gate(const spi::resource_id& resource) noexcept;
+  [[nodiscard]] std::shared_ptr<local_queue> local_queue_of(const spi::resource_id& resource);
+  void forget_local_queue(const spi::resource_id& resource) noexcept;
   [[nodiscard]] spi::claim_id new_claim_id();
   [[nodiscard]] bool observed() const noexcept { return settings_.observer != nullptr; }
   void raise(event_kind kind, const spi::claim& claim, fence_token fence = {}, duration took = {},
@@ -138,8 +139,8 @@ class engine : public std::enable_shared_from_this<engine> {
   departures departures_;
 
   mutable std::mutex mutex_;
-  std::map<spi::resource_id, std::weak_ptr<gate>> gates_;  // guarded by mutex_
-  runner_list runners_;                                    // guarded by mutex_
+  std::map<spi::resource_id, std::weak_ptr<local_queue>> local_queues_;  // guarded by mutex_
+  runner_list runners_;                                                  // guarded by mutex_
   runner_list::node_type spare_;   // guarded by mutex_; of the last that ended, for the next
   std::uint64_t next_ticket_ = 1;  // guarded by mutex_
   spi::function<void(abandoned)> on_closed_;  // guarded by mutex_

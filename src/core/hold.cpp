@@ -1,20 +1,20 @@
 #include "core/hold.hpp"
 
 #include "core/claim_runner.hpp"
-#include "core/gate.hpp"
+#include "core/local_queue.hpp"
 
 #include <string>
 #include <utility>
 
 namespace holdfast::core {
 
-hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
-           time_point since)
+hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<local_queue> local_queue,
+           fence_token fence, time_point since)
     : runner_(std::move(runner)),
       since_(since),
       fence_(fence.value()),
-      at_gate_(gate != nullptr),
-      gate_(std::move(gate)) {}
+      in_local_queue_(local_queue != nullptr),
+      local_queue_(std::move(local_queue)) {}
 
 hold::~hold() { release(); }
 
@@ -128,7 +128,7 @@ void hold::release(spi::completion<void> done) {
   tell_ended(failure(errc::not_held, "released"));
   const time_point now = owner.runtime().now();
   if (owner.observed()) owner.raise(event_kind::released, runner_->claim(), fence(), now - since_);
-  const std::shared_ptr<gate> left = take_gate();
+  const std::shared_ptr<local_queue> left = take_local_queue();
   if (left && left->pass_on(runner_, fence(), now)) {
     if (done) done({});
     return;
@@ -148,13 +148,13 @@ void hold::release_lost(spi::completion<void> done) {
              : failure(errc::not_held, "released before"));
 }
 
-std::shared_ptr<gate> hold::take_gate() noexcept {
-  if (!at_gate_.exchange(false, std::memory_order_acq_rel)) return nullptr;
-  return std::move(gate_);
+std::shared_ptr<local_queue> hold::take_local_queue() noexcept {
+  if (!in_local_queue_.exchange(false, std::memory_order_acq_rel)) return nullptr;
+  return std::move(local_queue_);
 }
 
-void hold::leave_gate() noexcept {
-  if (const auto left = take_gate()) left->leave();
+void hold::leave_local_queue() noexcept {
+  if (const auto left = take_local_queue()) left->leave();
 }
 
 void hold::release() noexcept { release(spi::completion<void>{}); }
@@ -166,7 +166,7 @@ void hold::change(spi::mode to, spi::completion<void> done) {
   }
   // Perhaps no longer exclusive, even if the answer is lost: it must not be passed on as such, and
   // the next writer of this client has to stand in the engine's line, or readers would overtake it.
-  leave_gate();
+  leave_local_queue();
   runner_->change(to, [self = shared_from_this(), to,
                        done = std::move(done)](result<fence_token> answer) mutable {
     if (!answer) {
@@ -192,7 +192,7 @@ void hold::tell_lost(const error&) noexcept {
         [source = std::move(*source)]() mutable { source.request_stop(); });
   }
   tell_ended({});
-  leave_gate();
+  leave_local_queue();
 }
 
 void hold::tell_wanted() noexcept {

@@ -24,12 +24,12 @@ namespace holdfast::core {
 
 class claim_runner;
 class engine;
-class gate;
+class local_queue;
 
 class hold : public std::enable_shared_from_this<hold> {
  public:
-  hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<gate> gate, fence_token fence,
-       time_point since);
+  hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<local_queue> local_queue,
+       fence_token fence, time_point since);
   hold(const hold&) = delete;
   hold& operator=(const hold&) = delete;
   ~hold();  // releases, without waiting
@@ -94,18 +94,18 @@ class hold : public std::enable_shared_from_this<hold> {
   [[nodiscard]] bool gone() const noexcept;
   void tell_ended(const result<void>& how) noexcept;
   void release_lost(spi::completion<void> done);
-  // The gate, if it was still ours to leave or to pass on; null otherwise.
-  std::shared_ptr<gate> take_gate() noexcept;
-  void leave_gate() noexcept;
+  // The local queue, if it was still ours to leave or to pass on; null otherwise.
+  std::shared_ptr<local_queue> take_local_queue() noexcept;
+  void leave_local_queue() noexcept;
 
   const std::shared_ptr<claim_runner> runner_;
   const time_point since_;
   std::atomic<std::uint64_t> fence_;
   std::atomic<state> state_{state::held};
-  std::atomic<bool> at_gate_;  // ours to leave or to pass on, once
-  std::shared_ptr<gate>
-      gate_;  // touched only by who cleared at_gate_; dropped then, since the gate
-              // may own this hold
+  std::atomic<bool> in_local_queue_;  // ours to leave or to pass on, once
+  std::shared_ptr<local_queue>
+      local_queue_;  // touched only by who cleared in_local_queue_; dropped then, since the local queue
+                     // may own this hold
   std::atomic<bool> downgrade_unanswered_{false};
 
   std::atomic<bool> end_watched_{false};

@@ -1,8 +1,8 @@
 #include "core/names.hpp"
 #include "primitives/election_watch.hpp"
+#include "primitives/lock_handle_inside.hpp"
 #include "primitives/made.hpp"
 #include "primitives/operation.hpp"
-#include "primitives/seeker_inside.hpp"
 
 #include <holdfast/election.hpp>
 
@@ -48,20 +48,20 @@ election::election(const client& client, std::string name, const std::string& id
                    const lock_options& options)
     : client_(client),
       id_(checked(id.empty() ? client.inside()->options.payload : id)),
-      seeker_(client, std::move(name), fair_where_possible(client, options),
+      handle_(client, std::move(name), fair_where_possible(client, options),
               {.payload = id_, .role = spi::role::leader}) {}
 
 result<lease> election::campaign(const acquire_options& options, std::stop_token token) {
-  return seeker_.acquire(options, std::move(token));
+  return handle_.acquire(options, std::move(token));
 }
 
 acquire_awaitable election::async_campaign(const acquire_options& options, std::stop_token token) {
-  return seeker_.async_acquire(options, std::move(token));
+  return handle_.async_acquire(options, std::move(token));
 }
 
 void election::async_campaign(const acquire_options& options, std::stop_token token,
                               acquire_callback done) {
-  seeker_.async_acquire(options, std::move(token), std::move(done));
+  handle_.async_acquire(options, std::move(token), std::move(done));
 }
 
 namespace {
@@ -101,7 +101,7 @@ result<std::unique_ptr<spi::subscription>> election::observe(
   const auto& state = client_.inside();
   if (state->engine->inert())
     return failure(errc::cancelled, "the client is closed, or the process was forked");
-  auto watch = std::make_shared<election_watch>(state, seeker_.in().resource, std::move(on_change));
+  auto watch = std::make_shared<election_watch>(state, handle_.in().resource, std::move(on_change));
   watch->start();
   return std::make_unique<watching>(std::move(watch));
 }

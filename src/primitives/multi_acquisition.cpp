@@ -1,6 +1,6 @@
 #include "primitives/multi_acquisition.hpp"
 
-#include "primitives/seeker_inside.hpp"
+#include "primitives/lock_handle_inside.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -70,7 +70,7 @@ void multi_acquisition::begin_round() {
 }
 
 void multi_acquisition::take_next() {
-  const detail::seeker::inside& in = (*parts_)[which(step_)].inside().in();
+  const detail::lock_handle::inside& in = (*parts_)[which(step_)].inside().in();
   duration wait{0};
   if (step_ == 0) {
     wait = wait_ <= duration{0} || deadline_ == time_point::max() ? wait_

@@ -144,7 +144,7 @@ bool multi_lock::lock_within(duration wait) {
   }
   owner_ = core::thread_token();
   for (const lock_part& each : *parts_) {
-    if (owned(each)) each.inside().in().gate->threads().add(owner_);
+    if (owned(each)) each.inside().in().local_queue->threads().add(owner_);
   }
   held_ = std::move(*granted);
   return true;
@@ -153,12 +153,12 @@ bool multi_lock::lock_within(duration wait) {
 void multi_lock::unlock() noexcept {
   if (!held_) return;
   for (const lock_part& each : *parts_) {
-    const detail::seeker& seeker = each.inside();
-    if (!owned(each) || detail::forked(seeker)) continue;
-    seeker.in().gate->threads().remove(owner_);
+    const detail::lock_handle& lock_handle = each.inside();
+    if (!owned(each) || detail::forked(lock_handle)) continue;
+    lock_handle.in().local_queue->threads().remove(owner_);
     if (owner_ != core::thread_token()) {
-      seeker.in().client->engine->raise(event_kind::foreign_unlock,
-                                        {.resource = seeker.in().resource});
+      lock_handle.in().client->engine->raise(event_kind::foreign_unlock,
+                                             {.resource = lock_handle.in().resource});
     }
   }
   // Emptied before the locks are given back: the next holder of this object writes its own.

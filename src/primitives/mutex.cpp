@@ -8,19 +8,19 @@
 namespace holdfast {
 
 mutex::mutex(const client& client, std::string name, const lock_options& options)
-    : seeker_(client, std::move(name), options) {}
+    : handle_(client, std::move(name), options) {}
 
 result<mutex> mutex::make(const client& client, std::string name, const lock_options& options) {
   return detail::made([&] { return mutex(client, std::move(name), options); });
 }
 
-mutex::mutex(mutex&& other) noexcept : seeker_(other.seeker_) {
+mutex::mutex(mutex&& other) noexcept : handle_(other.handle_) {
   detail::check_movable(!other.lease_, "mutex");
 }
 
 mutex& mutex::operator=(mutex&& other) noexcept {
   detail::check_movable(!lease_ && !other.lease_, "mutex");
-  seeker_ = other.seeker_;
+  handle_ = other.handle_;
   return *this;
 }
 
@@ -29,16 +29,16 @@ mutex::~mutex() {
 }
 
 result<holdfast::lease> mutex::acquire(const acquire_options& options, std::stop_token token) {
-  return seeker_.acquire(options, std::move(token));
+  return handle_.acquire(options, std::move(token));
 }
 
 acquire_awaitable mutex::async_acquire(const acquire_options& options, std::stop_token token) {
-  return seeker_.async_acquire(options, std::move(token));
+  return handle_.async_acquire(options, std::move(token));
 }
 
 void mutex::async_acquire(const acquire_options& options, std::stop_token token,
                           acquire_callback done) {
-  seeker_.async_acquire(options, std::move(token), std::move(done));
+  handle_.async_acquire(options, std::move(token), std::move(done));
 }
 
 void mutex::lock() {
@@ -48,24 +48,24 @@ void mutex::lock() {
 bool mutex::try_lock() { return lock_within(duration{0}); }
 
 bool mutex::lock_within(duration wait) {
-  detail::check_usable(seeker_);
-  detail::check_not_held(seeker_);
-  auto granted = detail::take(seeker_, wait);
+  detail::check_usable(handle_);
+  detail::check_not_held(handle_);
+  auto granted = detail::take(handle_, wait);
   if (!granted) return false;
   owner_ = core::thread_token();
-  seeker_.in().gate->threads().add(owner_);
+  handle_.in().local_queue->threads().add(owner_);
   lease_ = std::move(*granted);
   return true;
 }
 
 void mutex::unlock() noexcept {
   if (!lease_) return;
-  if (!detail::forked(seeker_)) {
-    seeker_.in().gate->threads().remove(owner_);
+  if (!detail::forked(handle_)) {
+    handle_.in().local_queue->threads().remove(owner_);
     if (owner_ != core::thread_token()) {
       // Refusing would hold it for ever: the watchdog would go on renewing.
-      seeker_.in().client->engine->raise(event_kind::foreign_unlock,
-                                         {.resource = seeker_.in().resource}, lease_.fence());
+      handle_.in().client->engine->raise(event_kind::foreign_unlock,
+                                         {.resource = handle_.in().resource}, lease_.fence());
     }
   }
   // Emptied before the lock is given back: the next holder of this object writes its own.

@@ -18,8 +18,8 @@ namespace {
   std::abort();
 }
 
-std::shared_ptr<core::hold> held_here(const detail::seeker& seeker, const char* call) {
-  auto hold = seeker.in().gate->reentry().of(core::thread_token());
+std::shared_ptr<core::hold> held_here(const detail::lock_handle& lock_handle, const char* call) {
+  auto hold = lock_handle.in().local_queue->reentry().of(core::thread_token());
   if (!hold) not_inside(call);
   return hold;
 }
@@ -28,7 +28,7 @@ std::shared_ptr<core::hold> held_here(const detail::seeker& seeker, const char* 
 
 recursive_mutex::recursive_mutex(const client& client, std::string name,
                                  const lock_options& options)
-    : seeker_(client, std::move(name), options) {}
+    : handle_(client, std::move(name), options) {}
 
 result<recursive_mutex> recursive_mutex::make(const client& client, std::string name,
                                               const lock_options& options) {
@@ -42,10 +42,10 @@ void recursive_mutex::lock() {
 bool recursive_mutex::try_lock() { return lock_within(duration{0}); }
 
 bool recursive_mutex::lock_within(duration wait) {
-  detail::check_usable(seeker_);
-  core::gate& gate = *seeker_.in().gate;
+  detail::check_usable(handle_);
+  core::local_queue& local_queue = *handle_.in().local_queue;
   const std::uint64_t thread = core::thread_token();
-  switch (gate.reentry().enter(thread)) {
+  switch (local_queue.reentry().enter(thread)) {
     case core::reentry::entry::entered:
       return true;
     case core::reentry::entry::lost:
@@ -55,28 +55,28 @@ bool recursive_mutex::lock_within(duration wait) {
     case core::reentry::entry::not_inside:
       break;
   }
-  detail::check_not_held(seeker_);
-  auto granted = detail::take(seeker_, wait);
+  detail::check_not_held(handle_);
+  auto granted = detail::take(handle_, wait);
   if (!granted) return false;
-  // The hold moves from the lease into the gate, where other objects of this name find it.
-  gate.reentry().begin(thread, granted->take_inside());
+  // The hold moves from the lease into the local queue, where other objects of this name find it.
+  local_queue.reentry().begin(thread, granted->take_inside());
   return true;
 }
 
 void recursive_mutex::unlock() noexcept {
-  if (detail::forked(seeker_)) return;
-  const auto left = seeker_.in().gate->reentry().exit(core::thread_token());
+  if (detail::forked(handle_)) return;
+  const auto left = handle_.in().local_queue->reentry().exit(core::thread_token());
   if (!left.was_inside) not_inside("unlock");
   if (left.last) left.last->release();
 }
 
-fence_token recursive_mutex::fence() const { return held_here(seeker_, "fence")->fence(); }
+fence_token recursive_mutex::fence() const { return held_here(handle_, "fence")->fence(); }
 
 bool recursive_mutex::valid() const noexcept {
-  const auto hold = seeker_.in().gate->reentry().of(core::thread_token());
+  const auto hold = handle_.in().local_queue->reentry().of(core::thread_token());
   return hold && hold->valid();
 }
 
-std::stop_token recursive_mutex::lost() const { return held_here(seeker_, "lost")->lost(); }
+std::stop_token recursive_mutex::lost() const { return held_here(handle_, "lost")->lost(); }
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
+#include "primitives/lock_handle_inside.hpp"
 #include "primitives/made.hpp"
 #include "primitives/operation.hpp"
-#include "primitives/seeker_inside.hpp"
 
 #include <holdfast/semaphore.hpp>
 
@@ -46,7 +46,7 @@ semaphore& semaphore::operator=(semaphore&& other) noexcept {
   return *this;
 }
 
-detail::seeker semaphore::inside(std::uint32_t permits) const {
+detail::lock_handle semaphore::inside(std::uint32_t permits) const {
   const std::uint32_t all = max();
   if (permits == 1 && all == one_.in().terms.max) return one_;
   return one_.with(permits, all);

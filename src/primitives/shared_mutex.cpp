@@ -13,9 +13,9 @@ namespace holdfast {
 namespace {
 
 // Begins at once where it may.
-void change_mode(const detail::seeker& seeker, const std::shared_ptr<core::hold>& hold,
+void change_mode(const detail::lock_handle& lock_handle, const std::shared_ptr<core::hold>& hold,
                  lock_mode to, spi::completion<void> done) {
-  const detail::seeker::inside& in = seeker.in();
+  const detail::lock_handle::inside& in = lock_handle.in();
   if (!hold || hold->claim().resource != in.resource || hold->runtime() != in.client->runtime) {
     return done(failure(errc::not_held, "this lease holds nothing of this lock"));
   }
@@ -26,16 +26,18 @@ void change_mode(const detail::seeker& seeker, const std::shared_ptr<core::hold>
   hold->change(to, std::move(done));
 }
 
-result<void> change_now(const detail::seeker& seeker, const lease& held, lock_mode to) {
-  return wait_for<void>(seeker.in().client->runtime, [&](spi::completion<void> done) {
-    change_mode(seeker, held.inside(), to, std::move(done));
+result<void> change_now(const detail::lock_handle& lock_handle, const lease& held, lock_mode to) {
+  return wait_for<void>(lock_handle.in().client->runtime, [&](spi::completion<void> done) {
+    change_mode(lock_handle, held.inside(), to, std::move(done));
   });
 }
 
-awaitable<void> change_soon(const detail::seeker& seeker, const lease& held, lock_mode to) {
+awaitable<void> change_soon(const detail::lock_handle& lock_handle, const lease& held,
+                            lock_mode to) {
   return detail::make_awaitable<void>(
-      seeker.in().client->engine, [seeker, hold = held.inside(), to](spi::completion<void> done) {
-        change_mode(seeker, hold, to, std::move(done));
+      lock_handle.in().client->engine,
+      [lock_handle, hold = held.inside(), to](spi::completion<void> done) {
+        change_mode(lock_handle, hold, to, std::move(done));
       });
 }
 
@@ -133,7 +135,7 @@ bool shared_mutex::lock_within(duration wait) {
   auto granted = detail::take(writer_, wait);
   if (!granted) return false;
   owner_ = core::thread_token();
-  writer_.in().gate->threads().add(owner_);
+  writer_.in().local_queue->threads().add(owner_);
   lease_ = std::move(*granted);
   return true;
 }
@@ -141,7 +143,7 @@ bool shared_mutex::lock_within(duration wait) {
 void shared_mutex::unlock() noexcept {
   if (!lease_) return;
   if (!detail::forked(writer_)) {
-    writer_.in().gate->threads().remove(owner_);
+    writer_.in().local_queue->threads().remove(owner_);
     if (owner_ != core::thread_token()) {
       writer_.in().client->engine->raise(event_kind::foreign_unlock,
                                          {.resource = writer_.in().resource}, lease_.fence());
@@ -163,7 +165,7 @@ bool shared_mutex::lock_shared_within(duration wait) {
   auto granted = detail::take(reader_, wait);
   if (!granted) return false;
   const std::uint64_t thread = core::thread_token();
-  reader_.in().gate->threads().add(thread);
+  reader_.in().local_queue->threads().add(thread);
   const std::lock_guard lock(mutex_);
   readers_.emplace(thread, std::move(*granted));
   return true;
@@ -176,7 +178,7 @@ void shared_mutex::unlock_shared() noexcept {
   auto found = readers_.find(core::thread_token());
   if (found == readers_.end()) found = readers_.begin();
   if (found == readers_.end()) return;
-  reader_.in().gate->threads().remove(found->first);
+  reader_.in().local_queue->threads().remove(found->first);
   last = std::move(found->second);
   readers_.erase(found);
 }

@@ -148,7 +148,7 @@ std::string known_schemes() {
 }
 
 // One for all clients of this process that name the engine alike.
-opened open_stand_in(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
+opened open_fallback(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
   spi::url local;
   local.scheme = "memory";
   local.path = "stand-in for " + url.redacted();
@@ -160,10 +160,10 @@ opened open_engine(const engine& engine, spi::url url, const std::shared_ptr<spi
   const auto wishes = outage::take_wishes(url);
   if (!wishes) return tl::unexpected(wishes.error());
   auto store = engine.open(url, runtime, pauses);
-  if (!store || !wishes->stand_in) {
+  if (!store || !wishes->fallback) {
     return store ? outage::wrap(*wishes, *std::move(store), nullptr, runtime) : std::move(store);
   }
-  auto local = open_stand_in(url, runtime);
+  auto local = open_fallback(url, runtime);
   if (!local) return local;
   return outage::wrap(*wishes, *std::move(store), *std::move(local), runtime);
 }

@@ -60,7 +60,7 @@ TEST_P(order, those_who_wait_unfairly_keep_their_order_too) {
 }
 
 TEST_P(order, threads_of_one_client_are_served_in_order_when_fair) {
-  // Broken: the local gate lets a client's threads overtake others, or one another.
+  // Broken: the local queue lets a client's threads overtake others, or one another.
   const client a = open();
   if (!a.caps().fair) {
     EXPECT_THAT(mutex(a, "line", {.fair = true}).acquire(), fails_with(errc::unsupported));

@@ -3,7 +3,7 @@
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
 #include "support/etcd_server.hpp"
-#include "support/tcp_gate.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <atomic>
 #include <memory>
@@ -134,14 +134,14 @@ TEST_F(etcd_session, compaction_disturbs_nobody) {
 
 TEST_F(etcd_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
   // Broken: two believers across a cut cable.
-  tcp_gate gate(server_->port());
+  fault_proxy proxy(server_->port());
   const client cut =
-      client::open("etcd://127.0.0.1:" + std::to_string(gate.port()) + "/shop").value();
+      client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/shop").value();
   const client b = open();
   auto held = mutex(cut, "stock", {.ttl = 3s}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
-  gate.lose(tcp_gate::way::to_server);
-  gate.lose(tcp_gate::way::to_client);
+  proxy.lose(fault_proxy::way::to_server);
+  proxy.lose(fault_proxy::way::to_client);
   const auto next = mutex(b, "stock").acquire({.wait = 2 * patience});
   ASSERT_THAT(next, succeeds());
   EXPECT_FALSE(held->valid());
@@ -151,9 +151,9 @@ TEST_F(etcd_session, of_those_who_wait_here_for_permits_one_looks) {
   // Broken: every end of a permit has every waiter read the whole queue.
   constexpr std::size_t crowd = 60;
   constexpr std::size_t few = 2'000'000;  // bytes; all of them looking take ten times that
-  tcp_gate gate(server_->port());
+  fault_proxy proxy(server_->port());
   const client mine =
-      client::open("etcd://127.0.0.1:" + std::to_string(gate.port()) + "/shop").value();
+      client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/shop").value();
   semaphore seats(mine, "seats", {.max = 1});
   auto held = seats.acquire();
   ASSERT_THAT(held, succeeds());
@@ -164,23 +164,23 @@ TEST_F(etcd_session, of_those_who_wait_here_for_permits_one_looks) {
     });
   }
   ASSERT_TRUE(has_waiters(open(), "seats", crowd));
-  const std::size_t before = gate.bytes(tcp_gate::way::to_client);
+  const std::size_t before = proxy.bytes(fault_proxy::way::to_client);
   EXPECT_THAT(held->release(), succeeds());
   ASSERT_TRUE(eventually([&] { return served == crowd; }, 2 * patience));
-  EXPECT_LT(gate.bytes(tcp_gate::way::to_client) - before, few);
+  EXPECT_LT(proxy.bytes(fault_proxy::way::to_client) - before, few);
 }
 
 TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {
   // Broken: an attempt whose answer was lost holds the lock for nobody.
   for (std::size_t piece = 1; piece <= 6; ++piece) {
-    tcp_gate gate(server_->port());
+    fault_proxy proxy(server_->port());
     const std::string name = "stock" + std::to_string(piece);
     {
       const client lossy =
-          client::open("etcd://127.0.0.1:" + std::to_string(gate.port()) + "/shop").value();
-      gate.swallow(tcp_gate::way::to_client, piece);
+          client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/shop").value();
+      proxy.swallow(fault_proxy::way::to_client, piece);
       static_cast<void>(mutex(lossy, name, {.ttl = 2s}).acquire({.wait = 1s}));
-      gate.pass();
+      proxy.pass();
     }
     EXPECT_THAT(mutex(open(), name).acquire({.wait = patience}), succeeds()) << piece;
   }

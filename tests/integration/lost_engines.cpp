@@ -16,25 +16,25 @@ struct own_redis {
       {.tls = false, .arguments = {"--appendonly", "yes", "--appendfsync", "always"}, .admin = {}}};
 };
 
-class redis_behind_gate : private own_redis, public lost_engine {
+class redis_behind_proxy : private own_redis, public lost_engine {
  public:
-  redis_behind_gate() : lost_engine(server.port()) {}
+  redis_behind_proxy() : lost_engine(server.port()) {}
 
   [[nodiscard]] std::string url() const override {
-    return "redis://127.0.0.1:" + std::to_string(gate().port()) + "?connect_timeout=2s";
+    return "redis://127.0.0.1:" + std::to_string(proxy().port()) + "?connect_timeout=2s";
   }
 
  protected:
   redis_server& redis() { return server; }
 };
 
-class redis_killed final : public redis_behind_gate {
+class redis_killed final : public redis_behind_proxy {
  public:
   void lose() override { redis().kill(); }
   void give_back() override { redis().start(); }
 };
 
-class redis_stopped final : public redis_behind_gate {
+class redis_stopped final : public redis_behind_proxy {
  public:
   void lose() override { redis().pause(); }
   void give_back() override { redis().resume(); }
@@ -42,17 +42,17 @@ class redis_stopped final : public redis_behind_gate {
 #endif
 
 #ifdef HOLDFAST_WITH_POSTGRESQL
-class postgresql_behind_gate : public lost_engine {
+class postgresql_behind_proxy : public lost_engine {
  public:
-  postgresql_behind_gate() : lost_engine(troubled_server().port()) {}
+  postgresql_behind_proxy() : lost_engine(troubled_server().port()) {}
 
-  [[nodiscard]] std::string url() const override { return by_port(url_, gate().port()); }
+  [[nodiscard]] std::string url() const override { return by_port(url_, proxy().port()); }
 
  private:
   const std::string url_ = troubled_server().url(fresh_schema());
 };
 
-class postgresql_ended final : public postgresql_behind_gate {
+class postgresql_ended final : public postgresql_behind_proxy {
  public:
   // A test that fails half-way leaves the server to the next.
   ~postgresql_ended() override {
@@ -81,12 +81,12 @@ struct common_zookeeper {
   }
 };
 
-class zookeeper_behind_gate final : private common_zookeeper, public lost_engine {
+class zookeeper_behind_proxy final : private common_zookeeper, public lost_engine {
  public:
-  zookeeper_behind_gate() : lost_engine(server_port()) {}
+  zookeeper_behind_proxy() : lost_engine(server_port()) {}
 
   [[nodiscard]] std::string url() const override {
-    return "zookeeper://127.0.0.1:" + std::to_string(gate().port()) + root_ + "?layout=flat";
+    return "zookeeper://127.0.0.1:" + std::to_string(proxy().port()) + root_ + "?layout=flat";
   }
 
  private:
@@ -95,11 +95,11 @@ class zookeeper_behind_gate final : private common_zookeeper, public lost_engine
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
-class mariadb_behind_gate final : public lost_engine {
+class mariadb_behind_proxy final : public lost_engine {
  public:
-  mariadb_behind_gate() : lost_engine(shared_mariadb().port()) {}
+  mariadb_behind_proxy() : lost_engine(shared_mariadb().port()) {}
 
-  [[nodiscard]] std::string url() const override { return by_port(prefix_.url(), gate().port()); }
+  [[nodiscard]] std::string url() const override { return by_port(prefix_.url(), proxy().port()); }
 
  private:
   const borrowed_prefix prefix_;
@@ -118,32 +118,32 @@ const std::vector<way_to_lose>& ways_to_lose() {
 #ifdef HOLDFAST_WITH_REDIS
       by<redis_killed>("redis_killed"),
       by<redis_stopped>("redis_stopped"),
-      by<redis_behind_gate>("redis_cut_off"),
+      by<redis_behind_proxy>("redis_cut_off"),
 #endif
 #ifdef HOLDFAST_WITH_POSTGRESQL
       by<postgresql_ended>("postgresql_ended"),
-      by<postgresql_behind_gate>("postgresql_cut_off"),
+      by<postgresql_behind_proxy>("postgresql_cut_off"),
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-      by<zookeeper_behind_gate>("zookeeper_cut_off"),
+      by<zookeeper_behind_proxy>("zookeeper_cut_off"),
 #endif
   };
   return all;
 }
 
-const std::vector<way_to_lose>& engines_behind_gates() {
+const std::vector<way_to_lose>& engines_behind_proxies() {
   static const std::vector<way_to_lose> all{
 #ifdef HOLDFAST_WITH_REDIS
-      by<redis_behind_gate>("redis"),
+      by<redis_behind_proxy>("redis"),
 #endif
 #ifdef HOLDFAST_WITH_POSTGRESQL
-      by<postgresql_behind_gate>("postgresql"),
+      by<postgresql_behind_proxy>("postgresql"),
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
-      by<mariadb_behind_gate>("mariadb"),
+      by<mariadb_behind_proxy>("mariadb"),
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-      by<zookeeper_behind_gate>("zookeeper"),
+      by<zookeeper_behind_proxy>("zookeeper"),
 #endif
   };
   return all;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "contract/contract.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/recording_observer.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -14,32 +14,32 @@
 
 namespace holdfast::test {
 
-// Not thread-safe. Behind a gate, by which it is lost unless a subclass knows another way. What it held
+// Not thread-safe. Behind a proxy, by which it is lost unless a subclass knows another way. What it held
 // before it was lost it holds afterwards.
 class lost_engine {
  public:
-  explicit lost_engine(std::uint16_t port) : gate_(port) {}
+  explicit lost_engine(std::uint16_t port) : proxy_(port) {}
   virtual ~lost_engine() = default;
   lost_engine(const lost_engine&) = delete;
   lost_engine& operator=(const lost_engine&) = delete;
 
-  // Through the gate; with at least one option.
+  // Through the proxy; with at least one option.
   [[nodiscard]] virtual std::string url() const = 0;
 
   virtual void lose() {
-    gate_.lose(tcp_gate::way::to_server);
-    gate_.lose(tcp_gate::way::to_client);
+    proxy_.lose(fault_proxy::way::to_server);
+    proxy_.lose(fault_proxy::way::to_client);
   }
   virtual void give_back() {
-    gate_.pass();
-    gate_.reset();
+    proxy_.pass();
+    proxy_.reset();
   }
 
-  [[nodiscard]] tcp_gate& gate() noexcept { return gate_; }
-  [[nodiscard]] const tcp_gate& gate() const noexcept { return gate_; }
+  [[nodiscard]] fault_proxy& proxy() noexcept { return proxy_; }
+  [[nodiscard]] const fault_proxy& proxy() const noexcept { return proxy_; }
 
  private:
-  tcp_gate gate_;
+  fault_proxy proxy_;
 };
 
 struct way_to_lose {
@@ -52,7 +52,7 @@ struct way_to_lose {
 };
 
 const std::vector<way_to_lose>& ways_to_lose();
-// One of each engine: what their gates do to them is all the same to the ways above.
-const std::vector<way_to_lose>& engines_behind_gates();
+// One of each engine: what their proxies do to them is all the same to the ways above.
+const std::vector<way_to_lose>& engines_behind_proxies();
 
 }  // namespace holdfast::test

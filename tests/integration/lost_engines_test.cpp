@@ -35,11 +35,11 @@ class lost_engines : public testing::TestWithParam<way_to_lose> {
   std::shared_ptr<recording_observer> seen_;
 };
 
-class gated_engines : public lost_engines {};
+class proxied_engines : public lost_engines {};
 
 INSTANTIATE_TEST_SUITE_P(by, lost_engines, testing::ValuesIn(ways_to_lose()),
                          [](const auto& each) { return each.param.name; });
-INSTANTIATE_TEST_SUITE_P(on, gated_engines, testing::ValuesIn(engines_behind_gates()),
+INSTANTIATE_TEST_SUITE_P(on, proxied_engines, testing::ValuesIn(engines_behind_proxies()),
                          [](const auto& each) { return each.param.name; });
 
 TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
@@ -144,12 +144,12 @@ TEST_P(lost_engines, a_held_lock_is_no_outage_and_outlives_one) {
   EXPECT_THAT(mutex(other, "stock").acquire({.wait = patience}), succeeds());
 }
 
-TEST_P(gated_engines, a_slow_engine_is_not_a_lost_one) {
+TEST_P(proxied_engines, a_slow_engine_is_not_a_lost_one) {
   // Broken: a lock that excludes nobody is given out because the network is slow today.
   const client a = open("degrade=local&breaker=1");
   mutex stock(a, "stock", {.ttl = 30s});
   ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
-  engine().gate().delay(tcp_gate::way::to_client, 150ms);
+  engine().proxy().delay(fault_proxy::way::to_client, 150ms);
   for (int i = 0; i < 3; ++i) {
     const auto lease = stock.acquire({.wait = patience});
     ASSERT_THAT(lease, succeeds());
@@ -158,21 +158,21 @@ TEST_P(gated_engines, a_slow_engine_is_not_a_lost_one) {
   EXPECT_TRUE(nothing_seen());
 }
 
-TEST_P(gated_engines, connections_are_made_again_at_the_pace_that_was_asked_for) {
+TEST_P(proxied_engines, connections_are_made_again_at_the_pace_that_was_asked_for) {
   // Broken: the one retry policy that a user gives is not that of connections.
   client_options options;
   options.retry = retry_policy::exponential(2ms, 10ms);
   const client a = client::open(engine().url(), options).value();
   mutex stock(a, "stock", {.retry = options.retry});
   ASSERT_THAT(stock.acquire({.wait = patience}), succeeds());
-  const std::size_t before = engine().gate().accepted();
-  engine().gate().refuse();
-  engine().gate().reset();
+  const std::size_t before = engine().proxy().accepted();
+  engine().proxy().refuse();
+  engine().proxy().reset();
   auto waits = in_thread([&] { return stock.acquire({.wait = 4 * patience}); });
   // By the usual pauses, which grow to 2 s, two dozen.
-  EXPECT_TRUE(eventually([&] { return engine().gate().accepted() >= before + 40; }))
-      << engine().gate().accepted() - before;
-  engine().gate().pass();
+  EXPECT_TRUE(eventually([&] { return engine().proxy().accepted() >= before + 40; }))
+      << engine().proxy().accepted() - before;
+  engine().proxy().pass();
   EXPECT_THAT(waits.get(), succeeds());
 }
 

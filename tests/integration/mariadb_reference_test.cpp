@@ -26,7 +26,9 @@ using mariadb::statement;
 class mariadb_rules : public sql_rules {
  public:
   mariadb_rules()
-      : prefix_(fresh_prefix()), server_(shared_mariadb().port()), ear_(shared_mariadb().port()) {
+      : prefix_(fresh_prefix()),
+        server_(shared_mariadb().port()),
+        listener_(shared_mariadb().port()) {
     server_.ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");
     for (const std::string& each : mariadb::installation(prefix_, sql::strategy::lease))
       server_.ask(each);
@@ -35,7 +37,7 @@ class mariadb_rules : public sql_rules {
     server_.ask("CALL " + prefix_ + "prepare_1()");
     // Who holds these locks is told something; it never sleeps, so it is never killed.
     for (std::uint64_t process = 1; process <= 3; ++process) {
-      ear_.ask("SELECT GET_LOCK('hf_" + sql_process_name(process) + "', 0)");
+      listener_.ask("SELECT GET_LOCK('hf_" + sql_process_name(process) + "', 0)");
     }
   }
 
@@ -135,7 +137,7 @@ class mariadb_rules : public sql_rules {
 
   const std::string prefix_;
   mariadb_session server_;
-  mariadb_session ear_;
+  mariadb_session listener_;
 };
 
 TEST(mariadb_reference, the_same_verbs_get_the_same_answers) {

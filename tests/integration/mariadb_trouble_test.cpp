@@ -127,14 +127,14 @@ TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
 
 TEST_F(mariadb_trouble, a_holder_that_is_cut_off_stops_believing_first) {
   // Broken: two holders across a cut cable (H24).
-  tcp_gate gate(troubled_mariadb().port());
-  const client a = open_client(by_port(url_, gate.port()));
+  fault_proxy proxy(troubled_mariadb().port());
+  const client a = open_client(by_port(url_, proxy.port()));
   const client b = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 500ms}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());
   const std::stop_token lost = held->lost();
-  gate.lose(tcp_gate::way::to_server);
-  gate.lose(tcp_gate::way::to_client);
+  proxy.lose(fault_proxy::way::to_server);
+  proxy.lose(fault_proxy::way::to_client);
   const auto next = mutex(b, "stock").acquire({.wait = patience});
   ASSERT_THAT(next, succeeds());
   EXPECT_FALSE(held->valid());
@@ -154,11 +154,11 @@ TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
 
 TEST_F(mariadb_trouble, who_waits_its_turn_on_an_open_connection_was_not_cut_off) {
   // Broken: a burst was reported as engine_unreachable, with the server connected and at work.
-  tcp_gate gate(troubled_mariadb().port());
+  fault_proxy proxy(troubled_mariadb().port());
   const auto seen = std::make_shared<recording_observer>();
-  const client a = open_client(by_port(url_, gate.port()) + "&connections=1", {.observer = seen});
+  const client a = open_client(by_port(url_, proxy.port()) + "&connections=1", {.observer = seen});
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
-  gate.delay(tcp_gate::way::to_client, 100ms);
+  proxy.delay(fault_proxy::way::to_client, 100ms);
   std::atomic<int> answers = 0;
   constexpr int many = 100;
   for (int i = 0; i < many; ++i) {

@@ -12,7 +12,7 @@
 namespace holdfast::test {
 namespace {
 
-using way = tcp_gate::way;
+using way = fault_proxy::way;
 
 TEST(postgresql_answers, whatever_answer_is_lost_nothing_is_left_behind) {
   // Broken: an orphan that blocks everybody until its ttl ends, or a lock given twice. All at once: most
@@ -25,9 +25,9 @@ TEST(postgresql_answers, whatever_answer_is_lost_nothing_is_left_behind) {
     rounds.push_back(in_thread([&, nth] {
       SCOPED_TRACE("answer " + std::to_string(nth));
       const std::string name = "stock/" + std::to_string(nth);
-      tcp_gate gate(shared_postgresql().port());
-      client a = open_client(by_port(schema.url("&connections=1"), gate.port()));
-      gate.swallow(nth % 2 == 0 ? way::to_client : way::to_server, (nth + 1) / 2);
+      fault_proxy proxy(shared_postgresql().port());
+      client a = open_client(by_port(schema.url("&connections=1"), proxy.port()));
+      proxy.swallow(nth % 2 == 0 ? way::to_client : way::to_server, (nth + 1) / 2);
       {
         mutex stock(a, name, {.ttl = 1s});
         auto held = stock.acquire({.wait = patience});
@@ -46,14 +46,14 @@ TEST(postgresql_answers, a_request_that_arrives_late_revives_nothing) {
   // Broken: a claim that was given up holds the lock after all, for a whole ttl.
   const borrowed_schema schema;
   const client witness = open_client(schema.url());
-  tcp_gate gate(shared_postgresql().port());
-  client a = open_client(by_port(schema.url("&connections=1"), gate.port()));
+  fault_proxy proxy(shared_postgresql().port());
+  client a = open_client(by_port(schema.url("&connections=1"), proxy.port()));
   mutex stock(a, "stock", {.ttl = 30s});
   ASSERT_THAT(stock.acquire(), succeeds());
   ASSERT_TRUE(becomes_free(witness, "stock"));
-  gate.hold(way::to_server);
+  proxy.hold(way::to_server);
   EXPECT_THAT(stock.acquire({.wait = 200ms}), fails_with(errc::unavailable));
-  gate.pass();
+  proxy.pass();
   // What was held arrives now, then the withdrawal: in between the lock is seen held.
   EXPECT_THAT(mutex(witness, "stock").acquire({.wait = 25s}), succeeds());
 }
@@ -61,9 +61,9 @@ TEST(postgresql_answers, a_request_that_arrives_late_revives_nothing) {
 TEST(postgresql_answers, answers_in_single_bytes_are_answers) {
   // Broken: a reader that takes a part for the whole.
   const borrowed_schema schema;
-  tcp_gate gate(shared_postgresql().port());
-  gate.drip(way::to_client);
-  const client a = open_client(by_port(schema.url("&connections=1"), gate.port()));
+  fault_proxy proxy(shared_postgresql().port());
+  proxy.drip(way::to_client);
+  const client a = open_client(by_port(schema.url("&connections=1"), proxy.port()));
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 

@@ -19,7 +19,7 @@ class postgresql_by_hand : public testing::Test {
  protected:
   postgresql_by_hand() {
     server.run(postgresql::installation(schema));
-    for (const char* process : {"p1", "p2"}) ears.ask(listening_call(process));
+    for (const char* process : {"p1", "p2"}) listeners.ask(listening_call(process));
   }
 
   static std::string url() {
@@ -89,7 +89,7 @@ class postgresql_by_hand : public testing::Test {
 
   const std::string schema = fresh_schema();
   postgresql_session server{url()};
-  postgresql_session ears{url()};
+  postgresql_session listeners{url()};
 };
 
 }  // namespace holdfast::test

@@ -27,7 +27,7 @@ std::string micros(duration time) { return std::to_string(sql::microseconds(time
 
 class postgresql_rules : public sql_rules {
  public:
-  postgresql_rules() : schema_(fresh_schema()), server_(url()), ears_(url()) {
+  postgresql_rules() : schema_(fresh_schema()), server_(url()), listeners_(url()) {
     server_.run(postgresql::installation(schema_));
     // A clock that the test sets.
     server_.run("CREATE OR REPLACE FUNCTION " + schema_ +
@@ -35,7 +35,7 @@ class postgresql_rules : public sql_rules {
                 "'SELECT current_setting(''holdfast.clock'')::bigint'");
     for (std::uint64_t process = 1; process <= 3; ++process) {
       server_.run("LISTEN hf_" + sql_process_name(process));
-      ears_.ask(listening_call(sql_process_name(process)));
+      listeners_.ask(listening_call(sql_process_name(process)));
     }
   }
 
@@ -104,7 +104,7 @@ class postgresql_rules : public sql_rules {
 
   const std::string schema_;
   postgresql_session server_;
-  postgresql_session ears_;
+  postgresql_session listeners_;
   std::size_t leaves_ = 0;
 };
 

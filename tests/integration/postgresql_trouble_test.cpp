@@ -80,9 +80,9 @@ TEST_F(postgresql_trouble, killed_backends_cost_nobody_a_lock) {
 
 TEST_F(postgresql_trouble, a_wake_up_that_is_lost_delays_by_a_second_only) {
   // Broken: a half-open connection of wake-ups, and a waiter that sleeps beside a free lock.
-  tcp_gate gate(troubled_server().port());
+  fault_proxy proxy(troubled_server().port());
   const client a = open_client(url_);
-  const client b = open_client(by_port(url_, gate.port()) + "&connections=1");
+  const client b = open_client(by_port(url_, proxy.port()) + "&connections=1");
   auto held = mutex(a, "stock").acquire();
   ASSERT_THAT(held, succeeds());
   reply<lease> waits;
@@ -90,7 +90,7 @@ TEST_F(postgresql_trouble, a_wake_up_that_is_lost_delays_by_a_second_only) {
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   // Only the connection that listens is gone, and cannot come back.
   auto admin = admin_of(troubled_server());
-  gate.refuse();
+  proxy.refuse();
   ASSERT_TRUE(eventually([&] {
     return admin
                .ask(
@@ -105,14 +105,14 @@ TEST_F(postgresql_trouble, a_wake_up_that_is_lost_delays_by_a_second_only) {
 
 TEST_F(postgresql_trouble, a_holder_that_is_cut_off_stops_believing_first) {
   // Broken: two holders across a cut cable (H24, H76).
-  tcp_gate gate(troubled_server().port());
-  const client a = open_client(by_port(url_, gate.port()));
+  fault_proxy proxy(troubled_server().port());
+  const client a = open_client(by_port(url_, proxy.port()));
   const client b = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 500ms}).acquire();
   ASSERT_THAT(held, succeeds());
   const std::stop_token lost = held->lost();
-  gate.lose(tcp_gate::way::to_server);
-  gate.lose(tcp_gate::way::to_client);
+  proxy.lose(fault_proxy::way::to_server);
+  proxy.lose(fault_proxy::way::to_client);
   const auto next = mutex(b, "stock").acquire({.wait = patience});
   ASSERT_THAT(next, succeeds());
   EXPECT_FALSE(held->valid());

@@ -3,8 +3,8 @@
 
 #include "redis_client_harness.hpp"
 #include "stores/redis/client/subscriber.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,15 +39,15 @@ int in_child(Work&& work) {
 TEST(redis_fork, the_child_is_refused_and_the_parent_undisturbed) {
   // Broken (H84 a): a child would write into the parent's connection, or close it at its end.
   const redis_server server;
-  tcp_gate gate(server.port());
+  fault_proxy proxy(server.port());
   auto client = std::make_unique<client_side>();
-  auto line = client->connect(gate.port());
-  auto news = redis::subscriber::make(client->network(), options_for(gate.port()));
+  auto line = client->connect(proxy.port());
+  auto news = redis::subscriber::make(client->network(), options_for(proxy.port()));
   const auto who = std::make_shared<counter>();
   auto held = news->subscribe({redis::channel_id::flavour::classic, "news"}, who);
   ASSERT_EQ(words(client->call(line, {"PING"})), "PONG");
   ASSERT_TRUE(eventually([&] { return who->confirmations == 1; }));
-  const std::size_t before = gate.bytes(tcp_gate::way::to_server);
+  const std::size_t before = proxy.bytes(fault_proxy::way::to_server);
 
   EXPECT_EQ(
       in_child([&] {
@@ -67,12 +67,12 @@ TEST(redis_fork, the_child_is_refused_and_the_parent_undisturbed) {
       }),
       0);
 
-  EXPECT_EQ(gate.bytes(tcp_gate::way::to_server), before);
+  EXPECT_EQ(proxy.bytes(fault_proxy::way::to_server), before);
   EXPECT_EQ(words(client->call(line, {"EXISTS", "child"})), "0");
   server.cli({"PUBLISH", "news", "still here"});
   EXPECT_TRUE(eventually([&] { return who->messages == 1; }));
   EXPECT_EQ(who->interruptions, 0);
-  EXPECT_EQ(gate.accepted(), 2U);
+  EXPECT_EQ(proxy.accepted(), 2U);
   news->close();
 }
 
@@ -84,20 +84,20 @@ TEST(redis_fork, a_child_that_lives_on_does_not_keep_the_parents_connection_open
   options.name = "parent";
   const auto line = client.connect(options);
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
-  int gate[2];
-  ASSERT_EQ(::pipe(gate), 0);
+  int proxy[2];
+  ASSERT_EQ(::pipe(proxy), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close(gate[1]);
+    ::close(proxy[1]);
     char end = 0;
-    ::_exit(::read(gate[0], &end, 1) == 0 ? 0 : 1);  // lives until the parent lets it go
+    ::_exit(::read(proxy[0], &end, 1) == 0 ? 0 : 1);  // lives until the parent lets it go
   }
-  ::close(gate[0]);
+  ::close(proxy[0]);
   line->close();
   EXPECT_TRUE(eventually([&] {
     return server.cli({"CLIENT", "LIST"}).find("name=parent") == std::string::npos;
   }));
-  ::close(gate[1]);
+  ::close(proxy[1]);
   ::waitpid(child, nullptr, 0);
 }
 

@@ -4,8 +4,8 @@
 
 #include "redis_client_harness.hpp"
 #include "stores/redis/client/subscriber.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <mutex>
 #include <string>
@@ -53,9 +53,9 @@ class listener final : public redis::channel_listener {
 
 struct redis_subscriber : testing::Test {
   redis_server server;
-  tcp_gate gate{server.port()};
+  fault_proxy proxy{server.port()};
   client_side client;
-  std::shared_ptr<subscriber> line = make(gate.port());
+  std::shared_ptr<subscriber> line = make(proxy.port());
 
   std::shared_ptr<subscriber> make(std::uint16_t port, redis::subscriber_limits limits = {}) {
     auto options = options_for(port);
@@ -168,17 +168,17 @@ TEST_F(redis_subscriber, a_silent_connection_is_found_out_by_asking) {
   // Broken (H24): a half-open connection would look like a quiet channel.
   EXPECT_TRUE(also_longer(100ms, [&](duration answer) {
     line->close();
-    line = make(gate.port(), {50ms, answer});
+    line = make(proxy.port(), {50ms, answer});
     const auto who = std::make_shared<listener>();
     const auto held = listen(who, named("news"));
     EXPECT_TRUE(eventually([&] { return who->confirmations >= 1; }));
     // Alive: asked and answered, more than once.
-    const std::size_t before = gate.pieces(tcp_gate::way::to_client);
-    EXPECT_TRUE(eventually([&] { return gate.pieces(tcp_gate::way::to_client) > before + 3; }));
+    const std::size_t before = proxy.pieces(fault_proxy::way::to_client);
+    EXPECT_TRUE(eventually([&] { return proxy.pieces(fault_proxy::way::to_client) > before + 3; }));
     if (who->interruptions > 0) return testing::AssertionFailure() << "not answered in time";
-    gate.lose(tcp_gate::way::to_client);
+    proxy.lose(fault_proxy::way::to_client);
     EXPECT_TRUE(eventually([&] { return who->interruptions > 0; }));
-    gate.pass();
+    proxy.pass();
     EXPECT_TRUE(eventually([&] { return who->confirmations >= 2; }));
     return testing::AssertionSuccess();
   }));
@@ -211,9 +211,10 @@ TEST_F(redis_subscriber, many_channels_come_and_go_under_fire) {
   std::atomic<bool> stop{false};
   std::jthread trouble([&] {
     while (!stop) {
-      const std::size_t seen = gate.pieces(tcp_gate::way::to_client);
-      if (eventually([&] { return stop || gate.pieces(tcp_gate::way::to_client) > seen + 5; })) {
-        gate.reset();
+      const std::size_t seen = proxy.pieces(fault_proxy::way::to_client);
+      if (eventually(
+              [&] { return stop || proxy.pieces(fault_proxy::way::to_client) > seen + 5; })) {
+        proxy.reset();
       }
     }
   });

@@ -3,8 +3,8 @@
 
 #include "net/tls_context.hpp"
 #include "redis_client_harness.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
-#include "support/tcp_gate.hpp"
 #include "support/tls_files.hpp"
 
 #include <thread>
@@ -162,31 +162,31 @@ TEST_F(redis_tls, a_server_that_wants_our_certificate_gets_it_or_refuses_us_by_n
 TEST_F(redis_tls, a_handshake_that_hangs_ends_at_the_deadline) {
   // Broken: a half-open server would hold the caller in the middle of the handshake.
   const redis_server server(serving(files.signed_for(usual_names), files));
-  tcp_gate gate(server.port());
-  const auto line = connect(gate.port(), trusting());
-  for (const auto which : {tcp_gate::way::to_client, tcp_gate::way::to_server}) {
-    gate.lose(which);
+  fault_proxy proxy(server.port());
+  const auto line = connect(proxy.port(), trusting());
+  for (const auto which : {fault_proxy::way::to_client, fault_proxy::way::to_server}) {
+    proxy.lose(which);
     EXPECT_EQ(code(client.call(line, {"PING"}, 200ms)), errc::unavailable);
-    gate.pass();
-    gate.reset();
+    proxy.pass();
+    proxy.reset();
     EXPECT_EQ(words(client.call(line, {"PING"})), "PONG");
-    gate.reset();
+    proxy.reset();
   }
 }
 
 TEST_F(redis_tls, a_session_broken_at_any_byte_is_unavailable_and_then_made_again) {
   // Broken: a torn record would crash, hang, or be believed.
   const redis_server server(serving(files.signed_for(usual_names), files));
-  tcp_gate gate(server.port());
-  auto options = options_for(gate.port());
+  fault_proxy proxy(server.port());
+  auto options = options_for(proxy.port());
   options.backoff = {1ms, 10ms};
   options.tls = *tls_context::make(trusting());
   const auto line = client.connect(std::move(options));
   for (std::size_t cut = 0; cut < 3'000; cut += 37) {
-    gate.cut_after(tcp_gate::way::to_client, cut);
-    gate.reset();
+    proxy.cut_after(fault_proxy::way::to_client, cut);
+    proxy.reset();
     (void)client.call(line, {"PING"}, 2s);
-    gate.pass();
+    proxy.pass();
     ASSERT_EQ(words(client.call(line, {"ECHO", "well"})), "well") << cut;
   }
 }

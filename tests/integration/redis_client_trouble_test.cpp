@@ -3,8 +3,8 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <signal.h>
 
@@ -14,13 +14,13 @@
 namespace holdfast::test {
 namespace {
 
-using way = tcp_gate::way;
+using way = fault_proxy::way;
 
 struct redis_trouble : testing::Test {
   redis_server server;
-  tcp_gate gate{server.port()};
+  fault_proxy proxy{server.port()};
   client_side client;
-  std::shared_ptr<connection> line = client.connect(quick(gate.port()));
+  std::shared_ptr<connection> line = client.connect(quick(proxy.port()));
 
   // Many troubles in one test: shorter pauses between them.
   static redis::server_options quick(std::uint16_t port) {
@@ -31,29 +31,29 @@ struct redis_trouble : testing::Test {
   }
   // Until the client knows that the connection is gone: commands from then on wait for another.
   void let_it_notice() {
-    EXPECT_TRUE(eventually([this] { return gate.open() == 0; }));
+    EXPECT_TRUE(eventually([this] { return proxy.open() == 0; }));
     EXPECT_EQ(code(client.call(line, {"PING"}, 50ms)), errc::unavailable);
   }
   void SetUp() override { ASSERT_EQ(words(client.call(line, {"PING"})), "PONG"); }
   void expect_recovery() {
-    gate.pass();
+    proxy.pass();
     EXPECT_EQ(words(client.call(line, {"ECHO", "well"})), "well");
   }
 };
 
 TEST_F(redis_trouble, a_late_answer_is_never_taken_for_anothers) {
   // Broken (H27): off by one for ever, each command would get the answer of the one before.
-  gate.hold(way::to_client);
+  proxy.hold(way::to_client);
   EXPECT_EQ(code(client.call(line, {"ECHO", "first"}, 100ms)), errc::unavailable);
   const auto second = client.send(line, {"ECHO", "second"});
-  gate.pass();  // the late answer arrives now
+  proxy.pass();  // the late answer arrives now
   EXPECT_EQ(words(second.get()), "second");
-  EXPECT_GE(gate.accepted(), 2U) << "the connection that timed out is not used again";
+  EXPECT_GE(proxy.accepted(), 2U) << "the connection that timed out is not used again";
 }
 
 TEST_F(redis_trouble, one_time_out_answers_all_that_are_in_flight) {
   // Broken: commands behind a lost answer would be answered with each other's.
-  gate.lose(way::to_client);
+  proxy.lose(way::to_client);
   std::vector<awaited> answers;
   for (int i = 0; i < 10; ++i) answers.push_back(client.send(line, {"PING"}));
   answers.push_back(client.send(line, {"PING"}, 100ms));
@@ -64,7 +64,7 @@ TEST_F(redis_trouble, one_time_out_answers_all_that_are_in_flight) {
 TEST_F(redis_trouble, commands_are_answered_by_their_deadline_in_a_black_hole) {
   // Broken (H24, H25): a peer that is gone without a word would hold threads for hours.
   for (const way which : {way::to_server, way::to_client}) {
-    gate.lose(which);
+    proxy.lose(which);
     for (int i = 0; i < 5; ++i) {
       const time_point start = clock::now();
       EXPECT_EQ(code(client.call(line, {"PING"}, 100ms)), errc::unavailable);
@@ -78,12 +78,12 @@ TEST_F(redis_trouble, commands_are_answered_by_their_deadline_in_a_black_hole) {
 TEST_F(redis_trouble, a_reset_is_unavailable_and_then_all_is_well) {
   // Broken: a server's crash would be taken for an answer, or for the end of everything.
   for (int i = 0; i < 20; ++i) {
-    gate.hold(way::to_client);
+    proxy.hold(way::to_client);
     const auto pending = client.send(line, {"PING"});
     if (i % 2 == 0) {
-      gate.reset();
+      proxy.reset();
     } else {
-      gate.close();
+      proxy.close();
     }
     EXPECT_EQ(code(pending.get()), errc::unavailable);
     expect_recovery();
@@ -98,7 +98,7 @@ TEST_F(redis_trouble, writing_to_a_closed_peer_raises_no_signal) {
   const std::string large(100'000, 'x');
   for (int i = 0; i < 200; ++i) {
     const auto one = client.send(line, {"ECHO", large}, 1s);
-    if (i % 10 == 0) gate.reset();
+    if (i % 10 == 0) proxy.reset();
     const auto two = client.send(line, {"ECHO", large}, 1s);
     (void)one.get();
     (void)two.get();
@@ -115,7 +115,7 @@ TEST_F(redis_trouble, an_answer_cut_in_the_middle_is_no_answer) {
     for (bool in_time = false; !in_time;) {
       expect_recovery();
       const time_point heard = clock::now();
-      gate.cut_after(way::to_client, cut);
+      proxy.cut_after(way::to_client, cut);
       const auto pending = client.send(line, {"ECHO", "123456789"});
       in_time = clock::now() - heard < 500ms;
       const auto& answer = pending.get();
@@ -127,8 +127,8 @@ TEST_F(redis_trouble, an_answer_cut_in_the_middle_is_no_answer) {
 
 TEST_F(redis_trouble, answers_that_come_byte_by_byte_are_the_same) {
   // Broken (H26): a slow network would change answers.
-  gate.drip(way::to_client);
-  gate.drip(way::to_server);
+  proxy.drip(way::to_client);
+  proxy.drip(way::to_server);
   for (int i = 0; i < 50; ++i) {
     const std::string text = "text-" + std::to_string(i);
     ASSERT_EQ(words(client.call(line, {"ECHO", text})), text);
@@ -137,7 +137,7 @@ TEST_F(redis_trouble, answers_that_come_byte_by_byte_are_the_same) {
 
 TEST_F(redis_trouble, garbage_ends_the_connection_and_the_outcome_is_unknown) {
   // Broken (H26): nonsense would be believed, or the connection used on after it.
-  gate.garble(way::to_client);
+  proxy.garble(way::to_client);
   const auto answer = client.call(line, {"PING"});
   ASSERT_EQ(code(answer), errc::unavailable);
   EXPECT_THAT(answer.error().detail, testing::HasSubstr("protocol error"));
@@ -148,7 +148,7 @@ TEST_F(redis_trouble, a_lost_answer_costs_one_command_and_is_executed_all_the_sa
   // Broken (H14): callers must know that unavailable means unknown; here is why.
   EXPECT_TRUE(also_longer(200ms, [&](duration limit) {
     const std::string count = "count/" + std::to_string(limit.count());
-    gate.swallow(way::to_client, 1);
+    proxy.swallow(way::to_client, 1);
     EXPECT_EQ(code(client.call(line, {"INCR", count}, limit)), errc::unavailable);
     const std::string counted = words(client.call(line, {"GET", count}));
     // One that did not get to the server in time is not what this is about.
@@ -158,12 +158,12 @@ TEST_F(redis_trouble, a_lost_answer_costs_one_command_and_is_executed_all_the_sa
 
 TEST_F(redis_trouble, a_deadline_that_is_past_disturbs_nobody) {
   // Broken: a careless caller could tear down everybody's connection.
-  gate.hold(way::to_client);
+  proxy.hold(way::to_client);
   const auto other = client.send(line, {"ECHO", "other"});
   EXPECT_EQ(code(client.call(line, {"PING"}, -1s)), errc::unavailable);
-  gate.pass();
+  proxy.pass();
   EXPECT_EQ(words(other.get()), "other");
-  EXPECT_EQ(gate.accepted(), 1U);
+  EXPECT_EQ(proxy.accepted(), 1U);
 }
 
 TEST_F(redis_trouble, commands_wait_for_a_server_that_restarts) {
@@ -196,24 +196,24 @@ TEST_F(redis_trouble, a_server_that_is_down_is_named_when_the_deadline_comes) {
 
 TEST_F(redis_trouble, reconnecting_is_not_hammering) {
   // Broken (H31): thousands of clients would drown a server that comes back.
-  line = client.connect(gate.port());  // with the usual back-off
+  line = client.connect(proxy.port());  // with the usual back-off
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
-  gate.refuse();
-  gate.reset();
+  proxy.refuse();
+  proxy.reset();
   let_it_notice();
-  const std::size_t before = gate.accepted();
+  const std::size_t before = proxy.accepted();
   std::vector<awaited> answers;
   for (int i = 0; i < 50; ++i) answers.push_back(client.send(line, {"PING"}, 2s));
   for (const awaited& one : answers) EXPECT_EQ(code(one.get()), errc::unavailable);
   // Full jitter over 50, 100, 200, 400, 800, 1600 ms: about 7 in 2 s; single flight for all 50.
-  EXPECT_LE(gate.accepted() - before, 40U);
+  EXPECT_LE(proxy.accepted() - before, 40U);
   expect_recovery();
 }
 
 TEST_F(redis_trouble, a_connection_closed_for_idleness_is_made_again) {
   // Broken (H41): the first command after a quiet time would fail.
   server.cli({"CONFIG", "SET", "timeout", "1"});
-  EXPECT_TRUE(eventually([&] { return gate.open() == 0; }));
+  EXPECT_TRUE(eventually([&] { return proxy.open() == 0; }));
   EXPECT_EQ(words(client.call(line, {"PING"})), "PONG");
 }
 
@@ -223,10 +223,10 @@ TEST_F(redis_trouble, a_command_that_finds_the_link_closed_after_a_quiet_time_is
   ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
   const time_point quiet_until = clock::now() + 1100ms;
   EXPECT_TRUE(eventually([&] { return clock::now() > quiet_until; }));
-  gate.hold(tcp_gate::way::to_server);
+  proxy.hold(fault_proxy::way::to_server);
   const awaited answer = client.send(line, {"PING"});
-  gate.close();
-  gate.pass();
+  proxy.close();
+  proxy.pass();
   EXPECT_EQ(words(answer.get()), "PONG");
 }
 
@@ -260,20 +260,20 @@ TEST_F(redis_trouble, threads_that_talk_while_the_network_breaks_get_only_their_
       EXPECT_TRUE(eventually([&] { return right > before + 20; }));
       switch (i % 5) {
         case 0:
-          gate.reset();
+          proxy.reset();
           break;
         case 1:
-          gate.close();
+          proxy.close();
           break;
         case 2:
-          gate.cut_after(way::to_client, 7);
+          proxy.cut_after(way::to_client, 7);
           break;
         case 3:
-          gate.swallow(way::to_client, 2);
+          proxy.swallow(way::to_client, 2);
           break;
         default:
-          gate.garble(way::to_client);
-          gate.pass();
+          proxy.garble(way::to_client);
+          proxy.pass();
           break;
       }
     }

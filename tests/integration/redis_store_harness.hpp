@@ -1,10 +1,10 @@
-// What the tests of the Redis store share: a server, a gate before it, clients through the gate and
+// What the tests of the Redis store share: a server, a proxy before it, clients through the proxy and
 // past it.
 #pragma once
 
 #include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/redis_server.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -52,8 +52,8 @@ class redis_store_test : public testing::Test {
   explicit redis_store_test(redis_options options = {}) : server(std::move(options)) {}
 
   redis_server server;
-  tcp_gate gate{server.port()};
-  client through = open_client(redis_url(gate.port()));
+  fault_proxy proxy{server.port()};
+  client through = open_client(redis_url(proxy.port()));
   client past = open_client(redis_url(server.port()));
 
   // Somebody acquires in a thread of its own, and is in line when this returns.

@@ -5,7 +5,7 @@
 namespace holdfast::test {
 namespace {
 
-using way = tcp_gate::way;
+using way = fault_proxy::way;
 
 class redis_store_network : public redis_store_test {
  protected:
@@ -22,7 +22,7 @@ TEST_F(redis_store_network, an_acquire_whose_answer_is_lost_is_one_grant) {
   // A lost answer is waited for during a third of the ttl.
   EXPECT_TRUE(also_longer(1s, [&](duration ttl) {
     warm_up();
-    gate.swallow(way::to_client, 1);
+    proxy.swallow(way::to_client, 1);
     auto lease = mutex(through, "stock", {.ttl = ttl}).acquire({.wait = 2 * patience});
     EXPECT_EQ(told(lease), "ok");
     if (!lease) return testing::AssertionFailure() << "not granted";
@@ -46,7 +46,7 @@ TEST_F(redis_store_network, a_release_whose_answer_is_lost_frees_and_is_not_call
     auto lease = mutex(through, "stock", {.ttl = ttl}).acquire();
     EXPECT_EQ(told(lease), "ok");
     if (!lease) return testing::AssertionFailure() << "not granted";
-    gate.swallow(way::to_client, 1);
+    proxy.swallow(way::to_client, 1);
     const std::string released = told(lease->release());
     EXPECT_TRUE(is_free(past, "stock"));
     if (released != describe(errc::lost)) return testing::AssertionSuccess();
@@ -59,10 +59,10 @@ TEST_F(redis_store_network, a_release_that_never_arrives_is_repeated) {
   mutex patient(through, "shelf", {.ttl = 3 * patience});
   auto lease = patient.acquire();
   ASSERT_TRUE(lease);
-  gate.lose(way::to_server);
+  proxy.lose(way::to_server);
   auto released = in_thread([&] { return lease->release(); });
   EXPECT_EQ(told(released.get()), std::string(describe(errc::unavailable)));
-  gate.pass();
+  proxy.pass();
   EXPECT_TRUE(is_free(past, "shelf"));
 }
 
@@ -71,9 +71,9 @@ TEST_F(redis_store_network, a_request_that_arrives_after_its_claim_was_given_up_
   // lock would be held by nobody until its ttl ends.
   mutex patient(through, "shelf", {.ttl = 3 * patience});
   warm_up();
-  gate.hold(way::to_server);
+  proxy.hold(way::to_server);
   EXPECT_NE(told(patient.acquire({.wait = 300ms})), "ok");
-  gate.pass();
+  proxy.pass();
   EXPECT_TRUE(is_free(past, "shelf"));
   mutex other(past, "shelf");
   auto free = other.acquire({.wait = patience});
@@ -98,7 +98,7 @@ TEST_F(redis_store_network, a_waiter_whose_push_comes_late_gets_the_lock) {
   auto first = held.acquire();
   ASSERT_TRUE(first);
   auto waiting = waits_for(through, "stock");
-  gate.delay(way::to_client, 300ms);
+  proxy.delay(way::to_client, 300ms);
   EXPECT_EQ(told(first->release()), "ok");
   ASSERT_TRUE(arrives(waiting, 15s));
   EXPECT_EQ(told(waiting.get()), "ok");
@@ -120,8 +120,8 @@ TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer
     return behind.acquire({.wait = patience});
   });
   EXPECT_TRUE(eventually([&] { return line_length(past, "stock") == 2; }));
-  gate.lose(way::to_client);
-  gate.lose(way::to_server);
+  proxy.lose(way::to_client);
+  proxy.lose(way::to_server);
   // What it had sent before is answered first: a re-check that arrives after the release takes the lock up.
   ASSERT_EQ(server.cli({"PING"}), "PONG");
   const time_point freed = clock::now();
@@ -131,7 +131,7 @@ TEST_F(redis_store_network, a_cut_off_waiter_costs_the_next_one_at_most_an_offer
   ASSERT_TRUE(lease) << lease.error().message();
   EXPECT_LT(clock::now() - freed, 20s);  // an offer of 2 s, a re-check of 1 s, and a slow machine
   EXPECT_EQ(told(lease->release()), "ok");
-  gate.pass();
+  proxy.pass();
   EXPECT_EQ(told(cut_off.get()), "ok");
 }
 

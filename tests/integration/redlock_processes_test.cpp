@@ -3,11 +3,11 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "support/eventually.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/fenced_counter.hpp"
 #include "support/forked_process.hpp"
 #include "support/redlock_servers.hpp"
 #include "support/shared_page.hpp"
-#include "support/tcp_gate.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -75,23 +75,23 @@ void take_turns(race& shared) {
 // One member and what happens to it.
 class victim {
  public:
-  victim(redis_server& server, tcp_gate& gate) : server_(&server), gate_(&gate) {}
+  victim(redis_server& server, fault_proxy& proxy) : server_(&server), proxy_(&proxy) {}
 
   void harm(std::uint64_t draw) {
     what_ = static_cast<kind>(draw % 3);
     if (what_ == kind::killed) server_->kill();
     if (what_ == kind::stopped) server_->pause();
     if (what_ == kind::cut_off) {
-      gate_->lose(tcp_gate::way::to_server);
-      gate_->lose(tcp_gate::way::to_client);
+      proxy_->lose(fault_proxy::way::to_server);
+      proxy_->lose(fault_proxy::way::to_client);
     }
   }
   void heal() {
     if (what_ == kind::killed) server_->start();
     if (what_ == kind::stopped) server_->resume();
     if (what_ == kind::cut_off) {
-      gate_->pass();
-      gate_->reset();
+      proxy_->pass();
+      proxy_->reset();
     }
   }
 
@@ -99,7 +99,7 @@ class victim {
   enum class kind : std::uint8_t { killed, stopped, cut_off };
 
   redis_server* server_;
-  tcp_gate* gate_;
+  fault_proxy* proxy_;
   kind what_ = kind::killed;
 };
 
@@ -117,10 +117,10 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
   redlock_servers servers(
       members,
       {.tls = false, .arguments = {"--appendonly", "yes", "--appendfsync", "always"}, .admin = {}});
-  std::vector<std::unique_ptr<tcp_gate>> gates;
+  std::vector<std::unique_ptr<fault_proxy>> proxies;
   for (std::size_t i = 0; i < members; ++i) {
-    gates.push_back(std::make_unique<tcp_gate>(servers[i].port()));
-    shared->ports[i] = gates[i]->port();
+    proxies.push_back(std::make_unique<fault_proxy>(servers[i].port()));
+    shared->ports[i] = proxies[i]->port();
   }
   shared->begin = true;
   ASSERT_TRUE(eventually([&] { return shared->counter.count() > 0; }, 4 * patience));
@@ -131,8 +131,8 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
   while (clock::now() < end) {
     const std::size_t one = random() % members;
     const std::size_t other = (one + 1 + random() % (members - 1)) % members;
-    victim first(servers[one], *gates[one]);
-    victim second(servers[other], *gates[other]);
+    victim first(servers[one], *proxies[one]);
+    victim second(servers[other], *proxies[other]);
     first.harm(random());
     second.harm(random());
     ++troubles;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "contract/contract.hpp"
-#include "support/tcp_gate.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <holdfast/holdfast.hpp>
 
@@ -20,7 +20,7 @@ inline client open_client(const std::string& url, client_options options = {}) {
   return *std::move(opened);
 }
 
-// The same URL by another port: through a tcp_gate.
+// The same URL by another port: through a fault_proxy.
 inline std::string by_port(const std::string& url, std::uint16_t port) {
   const auto colon = url.find(':', url.find('@'));
   return url.substr(0, colon + 1) + std::to_string(port) + url.substr(url.find('/', colon));

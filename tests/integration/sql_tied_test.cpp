@@ -73,8 +73,8 @@ TEST_P(sql_tied, a_restart_ends_the_holds_and_not_the_waits) {
 TEST_P(sql_tied, a_holder_that_is_cut_off_stops_believing_before_the_server) {
   // Broken: two holders across a cut cable, or a half-open session that keeps the lock although its own
   // client is back (H24, H76).
-  tcp_gate gate(world_->port());
-  const client a = open_client(by_port(url_, gate.port()));
+  fault_proxy proxy(world_->port());
+  const client a = open_client(by_port(url_, proxy.port()));
   const client b = open_client(url_);
   EXPECT_TRUE(also_longer(1s, [&](duration ttl) {
     const auto held = mutex(a, "stock", {.ttl = ttl}).acquire({.wait = patience});
@@ -83,14 +83,14 @@ TEST_P(sql_tied, a_holder_that_is_cut_off_stops_believing_before_the_server) {
     EXPECT_LE(held->valid_for(), ttl);
     flag told;
     const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
-    gate.lose(tcp_gate::way::to_server);
-    gate.lose(tcp_gate::way::to_client);
+    proxy.lose(fault_proxy::way::to_server);
+    proxy.lose(fault_proxy::way::to_client);
     const bool in_time = held->valid();  // else it may have been given back before the cut
     EXPECT_TRUE(told.wait(2 * patience));
     EXPECT_FALSE(held->valid());
     // The server has not missed it yet.
     const auto refused = mutex(b, "stock").acquire({.wait = 0s});
-    gate.pass();
+    proxy.pass();
     if (!in_time) return testing::AssertionFailure() << "lost before the cut";
     EXPECT_THAT(refused, fails_with(errc::busy));
     // Its client connects anew, and ends what it left behind: no need to wait for keepalives.

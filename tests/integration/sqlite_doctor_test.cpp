@@ -89,7 +89,7 @@ TEST(sqlite_doctor, clears_dead_clients_away) {
   EXPECT_EQ(found_by(client), (findings{{"clients", status::warn}}));
   EXPECT_TRUE(eventually([&] { return found_by(client) == nothing; }));
   EXPECT_TRUE(client.list().empty());
-  // The gate, this client's file and its socket.
+  // The writer lock, this client's file and its socket.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file.beside()), {}), 3);
 }
 
@@ -107,10 +107,10 @@ TEST(sqlite_doctor, sees_a_gate_that_is_held) {
   // Broken: everybody waits for a stopped process and nobody is told.
   const embedded_file file;
   const embedded_client client(file.path());
-  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   EXPECT_EQ(found_by(client, 300ms), (findings{{"gate", status::fail}}));
-  ::close(gate);
+  ::close(writer_lock);
   EXPECT_TRUE(eventually([&] { return found_by(client) == nothing; }));
 }
 
@@ -182,8 +182,8 @@ TEST(sqlite_doctor, judges_every_fact) {
   EXPECT_EQ(check_journal("delete", 1).state, status::fail);
   EXPECT_EQ(check_journal("wal", 0).state, status::fail);
   EXPECT_EQ(check_integrity("row 1 missing from index").state, status::fail);
-  EXPECT_EQ(check_gate(failure(errc::unavailable, "late")).state, status::fail);
-  EXPECT_EQ(check_gate(duration(1s)).state, status::warn);
+  EXPECT_EQ(check_writer_lock(failure(errc::unavailable, "late")).state, status::fail);
+  EXPECT_EQ(check_writer_lock(duration(1s)).state, status::warn);
   EXPECT_EQ(check_life(false, false).state, status::fail);
   EXPECT_EQ(check_life(true, true).state, status::fail);
   EXPECT_EQ(check_wake_ups(false).state, status::fail);

@@ -1,7 +1,7 @@
 // A line of the embedded store, of which the first few are in the lock's own row and the others are
 // rows of their own: nobody outside can tell which is which.
 #include "integration/sqlite_harness.hpp"
-#include "stores/sqlite/roster.hpp"
+#include "stores/sqlite/resource_rows.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
 
@@ -22,7 +22,7 @@ struct waiter {
 };
 
 // More than two times what is in the lock's own row, with payloads of every size.
-constexpr std::size_t length = 3 * sqlite::roster::line_limit;
+constexpr std::size_t length = 3 * sqlite::resource_rows::line_limit;
 
 waiter queue(const embedded_client& client, std::size_t number) {
   waiter made{&client, client.fair_claim()};
@@ -100,8 +100,8 @@ TEST(sqlite_line, loses_a_dead_clients_places_wherever_they_are) {
     ASSERT_EQ(phone.hear(), 'q');
   }
   other.kill();
-  const embedded_client buries(file.path());
-  EXPECT_EQ(line_seen_by(buries), ids_of(line));
+  const embedded_client purges(file.path());
+  EXPECT_EQ(line_seen_by(purges), ids_of(line));
   spi::claim_ptr held = holder;
   for (const waiter& next : line) {
     ASSERT_EQ(client.leave(held).value(), departure::was_holder);

@@ -63,8 +63,8 @@ class both {
   explicit both(const std::string& path) : reference_(patient_rules()) {
     const auto at = sqlite::locate(path).value();
     const auto beside = sqlite::folder::open(at).value();
-    auto gate = sqlite::gate_file::open(beside.get(), beside.path(), 0600).value();
-    session_ = sqlite::session::open(at, std::move(gate), clock::now() + generous).value();
+    auto writer_lock = sqlite::writer_lock::open(beside.get(), beside.path(), 0600).value();
+    session_ = sqlite::session::open(at, std::move(writer_lock), clock::now() + generous).value();
   }
 
   void pass(duration time) { now_ += time.count(); }

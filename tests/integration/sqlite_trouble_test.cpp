@@ -243,9 +243,9 @@ TEST(sqlite_gate, with_a_stopped_process_inside_bounds_what_waits_for_it) {
   const telephone line;
   static_cast<void>(embedded_client(file.path()).probe());
   forked_process inside([&] {
-    const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+    const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
     static_cast<void>(line.hear_back());
-    ::flock(gate, LOCK_EX);
+    ::flock(writer_lock, LOCK_EX);
     line.say_back('i');
     for (;;) ::pause();
   });
@@ -274,14 +274,14 @@ TEST(sqlite_gate, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
   // inode, and its lock is never free again.
   const embedded_file file;
   const embedded_client stays(file.path());
-  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
   {
     embedded_client goes(file.path());
     ASSERT_TRUE(granted(goes.attempt(goes.claim())));
-    ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+    ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
     goes.close();
   }
-  ::close(gate);
+  ::close(writer_lock);
   constexpr int newcomers = 8;
   std::vector<std::unique_ptr<embedded_client>> others;
   for (int i = 0; i < newcomers; ++i) {
@@ -305,13 +305,13 @@ TEST(sqlite_gate, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
     const auto seen = holder.inspect("stock");
     return seen && seen->waiters.size() == 1;
   }));
-  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(gate, 0);
-  ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(writer_lock, 0);
+  ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   const auto stops = std::async(std::launch::async, [&] { stop.request_stop(); });
   EXPECT_EQ(stops.wait_for(4s), std::future_status::ready);
   EXPECT_EQ(waits.wait_for(4s), std::future_status::ready);
-  ::close(gate);
+  ::close(writer_lock);
   EXPECT_EQ(waits.get(), errc::cancelled);
 }
 

@@ -343,7 +343,7 @@ TEST(sqlite_verbs, a_closed_store_leaves_nothing_and_lets_the_next_in) {
   goes.close();
   EXPECT_TRUE(wakeup->is_granted());
   EXPECT_EQ(goes.attempt(goes.claim()).error(), errc::cancelled);
-  // The gate, and this client's file and socket.
+  // The writer lock, and this client's file and socket.
   const auto files = std::distance(std::filesystem::directory_iterator(file.beside()), {});
   EXPECT_EQ(files, 3);
 }

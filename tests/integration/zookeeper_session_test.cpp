@@ -1,7 +1,7 @@
 // Sessions: what a cut, a lost answer, an expiry and a clamp do to those who hold and wait.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "support/eventually.hpp"
-#include "support/tcp_gate.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/zookeeper_server.hpp"
 
 #include <holdfast/holdfast.hpp>
@@ -27,8 +27,8 @@ class zookeeper_session : public testing::Test {
   [[nodiscard]] client open(const std::string& options = {}) const {
     return client::open("zookeeper://" + server_.hosts + root_ + options).value();
   }
-  [[nodiscard]] client through_gate() const {
-    return client::open("zookeeper://127.0.0.1:" + std::to_string(gate_.port()) + root_).value();
+  [[nodiscard]] client through_proxy() const {
+    return client::open("zookeeper://127.0.0.1:" + std::to_string(proxy_.port()) + root_).value();
   }
   [[nodiscard]] static std::uint16_t port_of(const std::string& hosts) {
     return static_cast<std::uint16_t>(std::stoi(hosts.substr(hosts.find(':') + 1)));
@@ -50,19 +50,19 @@ class zookeeper_session : public testing::Test {
 
   const shared_zookeeper server_ = use_shared_zookeeper();
   const std::string root_ = fresh_chroot();
-  tcp_gate gate_{port_of(server_.hosts)};
+  fault_proxy proxy_{port_of(server_.hosts)};
 };
 
 TEST_F(zookeeper_session, a_disconnection_is_not_a_loss) {
   // Broken: a moment without network costs the lock (H58, H64).
-  const client cut = through_gate();
+  const client cut = through_proxy();
   const client other = open();
   const auto held = mutex(cut, "stock", {.ttl = 20s}).acquire({.wait = patience});
   ASSERT_TRUE(held);
   for (int i = 0; i < 3; ++i) {
-    const std::size_t before = gate_.accepted();
-    gate_.reset();
-    ASSERT_TRUE(eventually([&] { return gate_.accepted() > before; }));
+    const std::size_t before = proxy_.accepted();
+    proxy_.reset();
+    ASSERT_TRUE(eventually([&] { return proxy_.accepted() > before; }));
   }
   EXPECT_EQ(mutex(other, "stock").acquire({.wait = 0s}).error(), errc::busy);
   EXPECT_TRUE(held->valid());
@@ -120,36 +120,36 @@ TEST_F(zookeeper_session, a_holder_is_shown_to_end_with_its_session) {
 
 TEST_F(zookeeper_session, a_waiter_finds_its_turn_although_the_event_came_while_it_was_cut_off) {
   // Broken: a watch is lost with its connection, and the waiter waits for ever (H64, H65).
-  const client cut = through_gate();
+  const client cut = through_proxy();
   const client other = open();
   auto held = mutex(other, "stock").acquire({.wait = patience});
   ASSERT_TRUE(held);
   mutex mine(cut, "stock");
   auto waits = in_thread([&] { return mine.acquire({.wait = 4 * patience}); });
   ASSERT_TRUE(has_waiters(other, "stock", 1));
-  gate_.refuse();
-  gate_.reset();
+  proxy_.refuse();
+  proxy_.reset();
   ASSERT_TRUE(held->release());
-  gate_.pass();
+  proxy_.pass();
   const auto next = waits.get();
   ASSERT_TRUE(next) << next.error().message();
 }
 
 TEST_F(zookeeper_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
   // Broken: two believers while the server has given the lock away (H58, H60).
-  const client cut = through_gate();
+  const client cut = through_proxy();
   const client other = open();
   auto held = mutex(cut, "stock", {.ttl = 1s}).acquire({.wait = patience});
   ASSERT_TRUE(held);
   const fence_token before = held->fence();
-  gate_.lose(tcp_gate::way::to_server);
+  proxy_.lose(fault_proxy::way::to_server);
   const auto next = mutex(other, "stock").acquire({.wait = patience});
   ASSERT_TRUE(next) << next.error().message();
   EXPECT_FALSE(held->valid());
   EXPECT_TRUE(eventually([&] { return held->lost().stop_requested(); }));
   EXPECT_GT(next->fence(), before);
-  gate_.pass();
-  gate_.reset();
+  proxy_.pass();
+  proxy_.reset();
   // Back with an expired session: nothing of the old one is taken for its own.
   EXPECT_TRUE(eventually([&] {
     const auto refused = mutex(cut, "stock", {.ttl = 1s}).acquire({.wait = 0s});
@@ -161,17 +161,17 @@ TEST_F(zookeeper_session, a_silent_network_ends_the_lease_before_another_is_let_
 
 TEST_F(zookeeper_session, a_waiter_whose_session_expired_queues_anew) {
   // Broken: it waits for a turn that never comes, or takes another session's node for its own (T1).
-  const client cut = through_gate();
+  const client cut = through_proxy();
   const client other = open();
   auto held = mutex(other, "stock").acquire({.wait = patience});
   ASSERT_TRUE(held);
   mutex mine(cut, "stock", {.ttl = 1s});
   auto waits = in_thread([&] { return mine.acquire({.wait = 4 * patience}); });
   ASSERT_TRUE(has_waiters(other, "stock", 1));
-  gate_.lose(tcp_gate::way::to_server);
+  proxy_.lose(fault_proxy::way::to_server);
   ASSERT_TRUE(has_waiters(other, "stock", 0));
-  gate_.pass();
-  gate_.reset();
+  proxy_.pass();
+  proxy_.reset();
   ASSERT_TRUE(has_waiters(other, "stock", 1));
   ASSERT_TRUE(held->release());
   const auto next = waits.get();
@@ -180,18 +180,18 @@ TEST_F(zookeeper_session, a_waiter_whose_session_expired_queues_anew) {
 
 TEST_F(zookeeper_session, a_lost_answer_leaves_no_orphan) {
   // Broken: a node that nobody knows of blocks the lock (H59, T19).
-  const client cut = through_gate();
+  const client cut = through_proxy();
   const client other = open();
   {
     const auto warm = mutex(cut, "warm").acquire({.wait = patience});
     ASSERT_TRUE(warm);
   }
   for (std::size_t piece = 1; piece <= 4; ++piece) {
-    for (const auto way : {tcp_gate::way::to_client, tcp_gate::way::to_server}) {
-      gate_.swallow(way, piece);
+    for (const auto way : {fault_proxy::way::to_client, fault_proxy::way::to_server}) {
+      proxy_.swallow(way, piece);
       const auto held = mutex(cut, "stock", {.ttl = 3s}).acquire({.wait = 300ms});
-      gate_.pass();
-      gate_.reset();
+      proxy_.pass();
+      proxy_.reset();
     }
   }
   EXPECT_TRUE(becomes_free(other, "stock"));
@@ -201,16 +201,16 @@ TEST_F(zookeeper_session, a_lost_answer_leaves_no_orphan) {
 TEST_F(zookeeper_session, a_server_that_leaves_a_request_lying_is_sent_another) {
   // Broken: a server of 3.8.0 that is busy leaves a request lying until another one comes; a lone client
   // would wait for it until its time is up.
-  using way = tcp_gate::way;
-  const client asked = through_gate();
+  using way = fault_proxy::way;
+  const client asked = through_proxy();
   ASSERT_TRUE(asked.inspect("stock"));
-  gate_.hold(way::to_client);
-  const std::size_t before = gate_.pieces(way::to_server);
+  proxy_.hold(way::to_client);
+  const std::size_t before = proxy_.pieces(way::to_server);
   std::future<bool> answer =
       std::async(std::launch::async, [&] { return asked.inspect("stock").has_value(); });
-  EXPECT_TRUE(eventually([&] { return gate_.pieces(way::to_server) >= before + 2; }));
-  EXPECT_EQ(gate_.accepted(), 1U) << "it gave up instead";
-  gate_.pass();
+  EXPECT_TRUE(eventually([&] { return proxy_.pieces(way::to_server) >= before + 2; }));
+  EXPECT_EQ(proxy_.accepted(), 1U) << "it gave up instead";
+  proxy_.pass();
   EXPECT_TRUE(answer.get());
 }
 
@@ -253,16 +253,16 @@ TEST_F(zookeeper_session, a_long_lock_delay_leaves_something_of_a_short_ttl) {
 
 TEST_F(zookeeper_session, what_is_too_large_for_the_server_is_refused_before_it_is_sent) {
   // Broken: the server closes the connection, and every other lock of the client goes with it (H62).
-  const client a = through_gate();
+  const client a = through_proxy();
   const auto held = mutex(a, "stock").acquire({.wait = patience});
   ASSERT_TRUE(held);
-  const std::size_t before = gate_.accepted();
+  const std::size_t before = proxy_.accepted();
   semaphore many(a, "many", {.max = 1'000'000});
   const auto refused = many.acquire({.wait = patience}, {}, 900'000);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error(), errc::overloaded) << refused.error().message();
   EXPECT_TRUE(many.acquire({.wait = patience}, {}, 500));
-  EXPECT_EQ(gate_.accepted(), before);
+  EXPECT_EQ(proxy_.accepted(), before);
   EXPECT_TRUE(held->valid());
   EXPECT_TRUE(becomes_free(a, "many"));
 }

@@ -1,5 +1,5 @@
 // The shipped engine in simulated worlds: no seed may break a guarantee, and a seed is a whole
-// story: the same one gives the same run.
+// run record: the same one gives the same run.
 #include "sim/campaign.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "torture/judge.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <holdfast/result.hpp>
 
@@ -16,11 +16,11 @@ class history {
   using what = sim::what;
 
   explicit history(sim::facts::resource rule = {}) {
-    story_.engine = "by hand";
-    story_.wanted.ttl = std::chrono::milliseconds(1000);
-    story_.wake_bound = std::chrono::milliseconds(3000);
-    story_.order_margin = std::chrono::milliseconds(250);
-    story_.resources.push_back({"lock", workload::mutex, rule});
+    run_record_.engine = "by hand";
+    run_record_.wanted.ttl = std::chrono::milliseconds(1000);
+    run_record_.wake_bound = std::chrono::milliseconds(3000);
+    run_record_.order_margin = std::chrono::milliseconds(250);
+    run_record_.resources.push_back({"lock", workload::mutex, rule});
   }
 
   history& line(int at, what kind, std::int32_t process, std::int32_t hold = sim::nobody,
@@ -36,7 +36,7 @@ class history {
     added.mode = mode_;
     added.fair = fair_;
     if (kind == what::acquire_invoked) added.until = forever;
-    story_.records.push_back(added);
+    run_record_.records.push_back(added);
     return *this;
   }
   history& asks(int at, std::int32_t process, std::int32_t hold) {
@@ -68,25 +68,25 @@ class history {
     return *this;
   }
   history& forgets(fault which) {
-    story_.forgets.push_back(which);
+    run_record_.forgets.push_back(which);
     return *this;
   }
-  story& told() { return story_; }
+  run_record& told() { return run_record_; }
 
   // The names of the checkers that found something.
   std::string findings() {
     std::stable_sort(
-        story_.records.begin(), story_.records.end(),
+        run_record_.records.begin(), run_record_.records.end(),
         [](const sim::record& left, const sim::record& right) { return left.at < right.at; });
     std::string names;
-    for (const finding& each : judge(story_).violations) {
+    for (const finding& each : judge(run_record_).violations) {
       names += (names.empty() ? "" : ", ") + each.checker;
     }
     return names;
   }
 
  private:
-  story story_;
+  run_record run_record_;
   spi::mode mode_ = spi::mode::exclusive;
   bool fair_ = false;
 };

@@ -64,7 +64,7 @@ TEST(stories, come_back_as_they_were) {
   told.told().wanted = wanted(3, std::chrono::seconds(5));
   told.told().wanted.schedule = make_schedule(told.told().wanted);
   const std::string text = to_text(told.told());
-  EXPECT_EQ(to_text(story_from(text)), text);
+  EXPECT_EQ(to_text(run_record_from(text)), text);
 }
 
 TEST(stories, of_others_are_refused_and_never_crash) {
@@ -75,11 +75,11 @@ TEST(stories, of_others_are_refused_and_never_crash) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string torn = text.substr(0, i);
     if (i + 1 == text.size()) break;  // only the last line end is missing
-    EXPECT_THROW(static_cast<void>(story_from(torn)), std::runtime_error) << i;
+    EXPECT_THROW(static_cast<void>(run_record_from(torn)), std::runtime_error) << i;
     std::string garbled = text;
     garbled[i] = garbled[i] == '9' ? '-' : '9';
     try {
-      static_cast<void>(judge(story_from(garbled)));
+      static_cast<void>(judge(run_record_from(garbled)));
     } catch (const std::runtime_error&) {
       continue;
     }
@@ -94,7 +94,7 @@ TEST(stories, with_numbers_that_no_run_writes_are_refused) {
   std::string head = to_text(told.told());
   head.resize(head.find("\"records\":["));
   const auto with = [&](const std::string& line) {
-    static_cast<void>(judge(story_from(head + "\"records\":[" + line + "]}")));
+    static_cast<void>(judge(run_record_from(head + "\"records\":[" + line + "]}")));
   };
   EXPECT_NO_THROW(with("[5,1,1,0,1,5,0,0,0,0,1]"));
   for (const char* line :

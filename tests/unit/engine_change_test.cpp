@@ -89,7 +89,7 @@ TEST_F(engine_change, of_a_lost_lease_is_refused_without_a_request) {
 }
 
 TEST_F(engine_change, lets_the_next_writer_of_the_process_queue_at_the_engine) {
-  // Broken: a writer waits at the gate of a process whose holder is a mere reader now, and readers
+  // Broken: a writer waits at the local queue of a process whose holder is a mere reader now, and readers
   // of other processes overtake it.
   const auto holder = held(spi::mode::exclusive);
   const auto writer = bench.ask();

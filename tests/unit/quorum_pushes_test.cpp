@@ -1,5 +1,5 @@
 // Members that say by themselves that they took a claim away: one proves nothing, many are believed.
-#include "stores/quorum/objections.hpp"
+#include "stores/quorum/revocation_votes.hpp"
 #include "unit/quorum_harness.hpp"
 
 #include <utility>
@@ -7,7 +7,7 @@
 namespace holdfast::quorum {
 namespace {
 
-// The holder's ear.
+// The holder's vote listener.
 class listener final : public spi::wakeup {
  public:
   void notify(std::optional<spi::granted>) noexcept override {}
@@ -27,7 +27,7 @@ class quorum_pushes : public quorum_of_five {
   // Granted to `a`, who listens.
   void hold(const spi::claim_ptr& claim) {
     bool granted = false;
-    a.store->attempt(claim, ear, soon(), [&](const result<spi::outcome>& answer) {
+    a.store->attempt(claim, vote_listener, soon(), [&](const result<spi::outcome>& answer) {
       granted = answer && std::holds_alternative<spi::granted>(*answer);
     });
     runtime->run_for(1ms);
@@ -45,23 +45,23 @@ class quorum_pushes : public quorum_of_five {
   }
 
   client a = join(hubs);
-  const std::shared_ptr<listener> ear = std::make_shared<listener>();
+  const std::shared_ptr<listener> vote_listener = std::make_shared<listener>();
 };
 
 TEST_F(quorum_pushes, a_forced_release_is_told_at_once) {
   // Broken: two run for a third of the ttl although every member has told.
   hold(claim_of(1));
   take_away(spi::revocation::force);
-  EXPECT_EQ(ear->told(), 1);
+  EXPECT_EQ(vote_listener->told(), 1);
   EXPECT_TRUE(granted(join(hubs), claim_of(2)));
-  EXPECT_EQ(ear->told(), 1) << "once";
+  EXPECT_EQ(vote_listener->told(), 1) << "once";
 }
 
 TEST_F(quorum_pushes, a_safe_revocation_is_told_at_once_and_lets_nobody_in) {
   // Broken: the holder is not told before its lease ends; or it is left and the next one is granted.
   hold(claim_of(1));
   take_away(spi::revocation::safe);
-  EXPECT_EQ(ear->told(), 1);
+  EXPECT_EQ(vote_listener->told(), 1);
   EXPECT_TRUE(blocked(join(hubs), claim_of(2)));
   EXPECT_THAT(holders(), testing::Each(1U));
   runtime->run_for(61s);
@@ -82,7 +82,7 @@ TEST_F(quorum_pushes, what_a_majority_took_by_force_was_not_released) {
   const auto claim = claim_of(1);
   hold(claim);
   for (const std::size_t member : {2U, 3U, 4U}) take_away_at(member);
-  ASSERT_EQ(ear->told(), 1);
+  ASSERT_EQ(vote_listener->told(), 1);
   EXPECT_EQ(leave(a, claim).value(), spi::departure::gone);
 }
 
@@ -92,10 +92,10 @@ TEST_F(quorum_pushes, a_minority_ends_nothing) {
   hold(claim);
   take_away_at(2);
   take_away_at(4);
-  EXPECT_EQ(ear->told(), 0);
+  EXPECT_EQ(vote_listener->told(), 0);
   EXPECT_EQ(renew(a, claim), spi::hold_state::renewed);
   EXPECT_THAT(holders(), testing::Each(1U)) << "topped up";
-  EXPECT_EQ(ear->told(), 0);
+  EXPECT_EQ(vote_listener->told(), 0);
 }
 
 TEST_F(quorum_pushes, a_majority_is_believed_without_a_look) {
@@ -104,9 +104,9 @@ TEST_F(quorum_pushes, a_majority_is_believed_without_a_look) {
   for (const auto& way : a.ways) way->set(trouble::silence);
   take_away_at(0);
   take_away_at(3);
-  EXPECT_EQ(ear->told(), 0);
+  EXPECT_EQ(vote_listener->told(), 0);
   take_away_at(4);
-  EXPECT_EQ(ear->told(), 1);
+  EXPECT_EQ(vote_listener->told(), 1);
 }
 
 TEST_F(quorum_pushes, what_was_refuted_does_not_add_up) {
@@ -117,7 +117,7 @@ TEST_F(quorum_pushes, what_was_refuted_does_not_add_up) {
     take_away_at(member);
     ASSERT_EQ(renew(a, claim), spi::hold_state::renewed);
   }
-  EXPECT_EQ(ear->told(), 0);
+  EXPECT_EQ(vote_listener->told(), 0);
   EXPECT_THAT(holders(), testing::Each(1U));
 }
 
@@ -134,7 +134,7 @@ TEST_F(quorum_pushes, one_push_is_a_reason_to_look) {
   forget(3);
   forget(4);
   take_away_at(2);
-  EXPECT_EQ(ear->told(), 1);
+  EXPECT_EQ(vote_listener->told(), 1);
 }
 
 TEST_F(quorum_pushes, a_claim_that_was_asked_for_twice_hears_it_too) {
@@ -143,7 +143,7 @@ TEST_F(quorum_pushes, a_claim_that_was_asked_for_twice_hears_it_too) {
   EXPECT_FALSE(attempt(a, claim_of(1)));
   hold(claim_of(1));
   take_away(spi::revocation::force);
-  EXPECT_EQ(ear->told(), 1);
+  EXPECT_EQ(vote_listener->told(), 1);
 }
 
 TEST_F(quorum_pushes, who_has_left_is_told_nothing) {
@@ -152,7 +152,7 @@ TEST_F(quorum_pushes, who_has_left_is_told_nothing) {
   hold(claim);
   EXPECT_EQ(leave(a, claim).value(), spi::departure::was_holder);
   take_away(spi::revocation::force);
-  EXPECT_EQ(ear->told(), 0);
+  EXPECT_EQ(vote_listener->told(), 0);
 }
 
 TEST_F(quorum_pushes, what_is_left_of_a_grant_that_came_too_late_does_not_end_the_next) {
@@ -162,7 +162,8 @@ TEST_F(quorum_pushes, what_is_left_of_a_grant_that_came_too_late_does_not_end_th
   hold(claim);
   for (const std::size_t i : {0U, 1U, 2U}) a.ways[i]->set(trouble::no_request);
   std::optional<result<spi::outcome>> again;
-  a.store->attempt(claim, ear, soon(), [&](result<spi::outcome> answer) { again = answer; });
+  a.store->attempt(claim, vote_listener, soon(),
+                   [&](result<spi::outcome> answer) { again = answer; });
   ASSERT_TRUE(again);
   EXPECT_EQ(again->error(), errc::unavailable);
   for (const auto& way : a.ways) way->set(trouble::none);
@@ -176,7 +177,7 @@ TEST(quorum_objections, a_majority_of_members_decides_and_never_one_of_several) 
   // Broken: with two members one false word ends a lease.
   for (const auto& [members, needed] :
        {std::pair{1U, 1U}, {2U, 2U}, {3U, 2U}, {4U, 2U}, {5U, 3U}}) {
-    objections heard(members);
+    revocation_votes heard(members);
     std::size_t count = 0;
     while (!heard.decide() && count < members) EXPECT_TRUE(heard.raise(count++, time_point(1s)));
     EXPECT_EQ(count, needed) << members;
@@ -185,7 +186,7 @@ TEST(quorum_objections, a_majority_of_members_decides_and_never_one_of_several) 
 
 TEST(quorum_objections, only_what_was_asked_later_refutes) {
   // Broken: an answer on its way when the claim was taken away speaks against it.
-  objections heard(3);
+  revocation_votes heard(3);
   EXPECT_TRUE(heard.raise(1, time_point(5s)));
   EXPECT_FALSE(heard.raise(1, time_point(6s))) << "the same again";
   heard.refute(1, time_point(5s));

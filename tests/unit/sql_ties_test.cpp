@@ -1,8 +1,8 @@
-// Holds that are tied to a connection: grants and losses in the right order, none from a former life.
+// Holds that are bound to a connection: grants and losses in the right order, none from a former life.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
+#include "stores/sql/bound_claims.hpp"
 #include "stores/sql/run_out.hpp"
-#include "stores/sql/ties.hpp"
 #include "support/manual_runtime.hpp"
 
 #include <gmock/gmock.h>
@@ -45,32 +45,32 @@ spi::claim_ptr claim_number(std::uint8_t number, duration lock_delay = {}) {
 class sql_ties : public testing::Test {
  protected:
   [[nodiscard]] bool tie(int life, const spi::claim_ptr& claim) {
-    return ties_.tie(life, claim, std::make_shared<listener>(heard_),
-                     [&] { heard_.emplace_back("granted"); });
+    return bound_claims_.tie(life, claim, std::make_shared<listener>(heard_),
+                             [&] { heard_.emplace_back("granted"); });
   }
-  sql::ties ties_;
+  sql::bound_claims bound_claims_;
   std::vector<std::string> heard_;
 };
 
 TEST_F(sql_ties, the_end_of_the_connection_is_told_to_all_that_it_carried) {
   // Broken: a holder believes in a lock that its connection took along.
-  ties_.begin(7);
+  bound_claims_.begin(7);
   ASSERT_TRUE(tie(7, claim_number(1)));
   ASSERT_TRUE(tie(7, claim_number(2)));
   ASSERT_TRUE(tie(7, claim_number(3)));
-  ties_.untie(claim_number(3)->id);
-  EXPECT_EQ(ties_.count(), 2U);
-  ties_.end({errc::unavailable, "cut"});
+  bound_claims_.untie(claim_number(3)->id);
+  EXPECT_EQ(bound_claims_.count(), 2U);
+  bound_claims_.end({errc::unavailable, "cut"});
   EXPECT_THAT(heard_, testing::ElementsAre("granted", "granted", "granted", "lost", "lost"));
-  EXPECT_EQ(ties_.count(), 0U);
+  EXPECT_EQ(bound_claims_.count(), 0U);
 }
 
 TEST_F(sql_ties, an_answer_of_a_former_life_is_no_grant) {
   // Broken: an answer that is read late is believed although its session is gone.
-  ties_.begin(7);
-  ties_.end({errc::unavailable, "cut"});
+  bound_claims_.begin(7);
+  bound_claims_.end({errc::unavailable, "cut"});
   EXPECT_FALSE(tie(7, claim_number(1)));
-  ties_.begin(8);
+  bound_claims_.begin(8);
   EXPECT_FALSE(tie(7, claim_number(1)));
   EXPECT_FALSE(tie(0, claim_number(1)));
   EXPECT_TRUE(heard_.empty());
@@ -79,9 +79,9 @@ TEST_F(sql_ties, an_answer_of_a_former_life_is_no_grant) {
 
 TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_told_after_it) {
   // Broken: the loss overtakes the grant, and the grant is believed for a ttl.
-  ties_.begin(7);
-  ASSERT_TRUE(ties_.tie(7, claim_number(1), std::make_shared<listener>(heard_), [&] {
-    ties_.end({errc::unavailable, "cut"});
+  bound_claims_.begin(7);
+  ASSERT_TRUE(bound_claims_.tie(7, claim_number(1), std::make_shared<listener>(heard_), [&] {
+    bound_claims_.end({errc::unavailable, "cut"});
     EXPECT_TRUE(heard_.empty());
     heard_.emplace_back("granted");
   }));

@@ -6,7 +6,7 @@
 namespace holdfast::test {
 namespace {
 
-// Passes the gate, so that every question is a claim of its own.
+// Passes the local queue, so that every question is a claim of its own.
 core::request shared_request(const std::string& name, duration ttl = 30s) {
   auto request = request_for(name);
   request.mode = spi::mode::shared;

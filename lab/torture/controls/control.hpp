@@ -4,7 +4,7 @@
 #pragma once
 
 #include "torture/controls/servers.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <string_view>
 #include <vector>
@@ -17,7 +17,7 @@ struct control {
   std::string_view defect;     // what is wrong with that
   std::string_view remedy;     // what holdfast does instead
   std::string_view checker;    // that convicts it
-  story (*play)(servers& all);
+  run_record (*play)(servers& all);
 };
 
 const std::vector<control>& controls_of_the_lab();

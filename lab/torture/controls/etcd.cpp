@@ -37,7 +37,7 @@ class locked_command {
 
 }  // namespace
 
-story command_that_outlives_its_lease(servers& all) {
+run_record command_that_outlives_its_lease(servers& all) {
   constexpr std::size_t id_size = 16;
   const test::etcd_server& server = all.etcd();
   const test::temporary_folder folder;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "torture/controls/servers.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 namespace holdfast::torture::controls {
 
-story command_that_outlives_its_lease(servers& all);
+run_record command_that_outlives_its_lease(servers& all);
 
 }  // namespace holdfast::torture::controls

@@ -2,7 +2,7 @@
 #include "torture/controls/several_servers.hpp"
 
 #include "support/eventually.hpp"
-#include "support/tcp_gate.hpp"
+#include "support/fault_proxy.hpp"
 #include "torture/controls/stage.hpp"
 
 #include <algorithm>
@@ -18,16 +18,16 @@ using members = std::initializer_list<std::size_t>;
 
 }  // namespace
 
-story replica_promoted_too_early(servers&) {
+run_record replica_promoted_too_early(servers&) {
   stage scene("redis-sentinel");
   test::redis_server master;
-  test::tcp_gate between(master.port());
+  test::fault_proxy between(master.port());
   test::redis_server replica(
       {.tls = false, .arguments = {"--repl-diskless-sync-delay", "0"}, .admin = {}});
   replica.cli({"REPLICAOF", "127.0.0.1", std::to_string(between.port())});
   master.cli({"SET", "known", "1"});
   static_cast<void>(test::eventually([&] { return replica.cli({"GET", "known"}) == "1"; }));
-  between.lose(test::tcp_gate::way::to_client);
+  between.lose(test::fault_proxy::way::to_client);
 
   const std::int32_t first = scene.asks(0);
   plain_redis_lock(master, "lock").take("0", 30'000);
@@ -41,7 +41,7 @@ story replica_promoted_too_early(servers&) {
   return scene.told();
 }
 
-story quorum_of_the_reachable(servers& all) {
+run_record quorum_of_the_reachable(servers& all) {
   stage scene("redlock");
   for (const std::size_t each : {0U, 1U, 2U}) all.redis(each).cli({"DEL", "reachable"});
   // A majority of those that answered, not of those that exist.
@@ -63,7 +63,7 @@ story quorum_of_the_reachable(servers& all) {
   return scene.told();
 }
 
-story fence_at_any_majority(servers& all) {
+run_record fence_at_any_majority(servers& all) {
   stage scene("redlock");
   enum : std::size_t { a, b, c, d, e };
   for (std::size_t each = a; each <= e; ++each) {
@@ -103,7 +103,7 @@ story fence_at_any_majority(servers& all) {
   return scene.told();
 }
 
-story semaphore_under_majority(servers& all) {
+run_record semaphore_under_majority(servers& all) {
   stage scene("redlock", {sim::resource_kind::semaphore, 2});
   for (std::size_t each = 0; each < 5; ++each) all.redis(each).cli({"DEL", "permits"});
   const auto take = [&](members reachable) {
@@ -125,7 +125,7 @@ story semaphore_under_majority(servers& all) {
   return scene.told();
 }
 
-story row_that_ends_by_the_clients_clock(servers& all) {
+run_record row_that_ends_by_the_clients_clock(servers& all) {
   stage scene("postgresql");
   test::postgresql_server& database = all.postgresql();
   database.sql(

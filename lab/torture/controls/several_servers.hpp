@@ -3,14 +3,14 @@
 #pragma once
 
 #include "torture/controls/servers.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 namespace holdfast::torture::controls {
 
-story replica_promoted_too_early(servers& all);
-story quorum_of_the_reachable(servers& all);
-story fence_at_any_majority(servers& all);
-story semaphore_under_majority(servers& all);
-story row_that_ends_by_the_clients_clock(servers& all);
+run_record replica_promoted_too_early(servers& all);
+run_record quorum_of_the_reachable(servers& all);
+run_record fence_at_any_majority(servers& all);
+run_record semaphore_under_majority(servers& all);
+run_record row_that_ends_by_the_clients_clock(servers& all);
 
 }  // namespace holdfast::torture::controls

@@ -31,7 +31,7 @@ void run_down(const plain_redis_lock& lock, milliseconds left) {
 
 }  // namespace
 
-story setnx_then_expire(servers& all) {
+run_record setnx_then_expire(servers& all) {
   stage scene("redis");
   test::redis_server& server = all.redis();
   server.cli({"DEL", "setnx"});
@@ -49,7 +49,7 @@ story setnx_then_expire(servers& all) {
   return scene.told();
 }
 
-story del_without_owner(servers& all) {
+run_record del_without_owner(servers& all) {
   stage scene("redis");
   const plain_redis_lock lock(all.redis(), "del");
   const std::int32_t first = scene.asks(0);
@@ -68,7 +68,7 @@ story del_without_owner(servers& all) {
   return scene.told();
 }
 
-story timestamp_and_getset(servers& all) {
+run_record timestamp_and_getset(servers& all) {
   stage scene("redis");
   test::redis_server& server = all.redis();
   server.cli({"DEL", "getset"});
@@ -93,7 +93,7 @@ story timestamp_and_getset(servers& all) {
   return scene.told();
 }
 
-story work_longer_than_the_lease(servers& all) {
+run_record work_longer_than_the_lease(servers& all) {
   stage scene("redis");
   const plain_redis_lock lock(all.redis(), "longer");
   const std::int32_t first = scene.asks(0);
@@ -107,7 +107,7 @@ story work_longer_than_the_lease(servers& all) {
   return scene.told();
 }
 
-story renewal_after_release(servers& all) {
+run_record renewal_after_release(servers& all) {
   stage scene("redis");
   const plain_redis_lock lock(all.redis(), "renewal");
   const std::int32_t first = scene.asks(0);
@@ -131,7 +131,7 @@ story renewal_after_release(servers& all) {
   return scene.told();
 }
 
-story queue_that_skips(servers& all) {
+run_record queue_that_skips(servers& all) {
   stage scene("redis");
   const plain_redis_lock lock(all.redis(), "queue");
   const std::string line = "queue:line";
@@ -158,7 +158,7 @@ story queue_that_skips(servers& all) {
   return scene.told();
 }
 
-story push_dated_at_receipt(servers& all) {
+run_record push_dated_at_receipt(servers& all) {
   stage scene("redis");
   const plain_redis_lock lock(all.redis(), "push");
   const std::string inbox = "push:inbox";
@@ -180,7 +180,7 @@ story push_dated_at_receipt(servers& all) {
   return scene.told();
 }
 
-story publish_count_as_life(servers& all) {
+run_record publish_count_as_life(servers& all) {
   stage scene("redis");
   const plain_redis_lock lock(all.redis(), "publish");
   // Somebody who watches everything, as monitoring does.

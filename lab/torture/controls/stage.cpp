@@ -11,12 +11,12 @@ namespace holdfast::torture {
 using std::chrono::milliseconds;
 
 stage::stage(std::string engine, sim::facts::resource rule) {
-  story_.engine = std::move(engine);
-  story_.wanted.clients = 3;
-  story_.wanted.ttl = milliseconds(200);
-  story_.wake_bound = milliseconds(600);
-  story_.order_margin = std::chrono::seconds(1);
-  story_.resources.push_back({"lock", workload::mutex, rule});
+  run_record_.engine = std::move(engine);
+  run_record_.wanted.clients = 3;
+  run_record_.wanted.ttl = milliseconds(200);
+  run_record_.wake_bound = milliseconds(600);
+  run_record_.order_margin = std::chrono::seconds(1);
+  run_record_.resources.push_back({"lock", workload::mutex, rule});
 }
 
 sim::record& stage::of(std::int32_t hold) { return asked_.at(static_cast<std::size_t>(hold) - 1); }
@@ -24,8 +24,8 @@ sim::record& stage::of(std::int32_t hold) { return asked_.at(static_cast<std::si
 sim::record& stage::add(sim::what kind, sim::record line) {
   line.kind = kind;
   line.at = now();
-  story_.records.push_back(line);
-  return story_.records.back();
+  run_record_.records.push_back(line);
+  return run_record_.records.back();
 }
 
 std::int32_t stage::asks(std::int32_t client, bool fair, spi::mode mode) {
@@ -46,7 +46,7 @@ std::int32_t stage::asks(std::int32_t client, bool fair, spi::mode mode) {
 
 void stage::granted(std::int32_t hold, std::uint64_t fence) {
   of(hold).fence = fence != 0 ? fence : ++fence_;
-  add(sim::what::acquire_granted, of(hold)).until = story_.wanted.ttl;
+  add(sim::what::acquire_granted, of(hold)).until = run_record_.wanted.ttl;
 }
 
 void stage::queued(std::int32_t hold) {

@@ -2,7 +2,7 @@
 // a real client of a torture writes them, and the same judge looks at them.
 #pragma once
 
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 #include <holdfast/clock.hpp>
 
@@ -14,7 +14,7 @@ namespace holdfast::torture {
 // calls.
 class stage {
  public:
-  // One resource. The bounds are those of a lock that works: see story.
+  // One resource. The bounds are those of a lock that works: see run record.
   explicit stage(std::string engine, sim::facts::resource rule = {});
 
   // A client asks; what it is called from then on.
@@ -35,13 +35,13 @@ class stage {
   void resumed(std::int32_t client);
 
   [[nodiscard]] sim::moment now() const { return clock::now() - start_; }
-  [[nodiscard]] const story& told() const noexcept { return story_; }
+  [[nodiscard]] const run_record& told() const noexcept { return run_record_; }
 
  private:
   sim::record& of(std::int32_t hold);
   sim::record& add(sim::what kind, sim::record line);
 
-  story story_;
+  run_record run_record_;
   time_point start_ = clock::now();
   std::vector<sim::record> asked_;  // by hold - 1
   std::uint64_t fence_ = 0;

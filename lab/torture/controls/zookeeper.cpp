@@ -148,7 +148,7 @@ class short_session {
 
 }  // namespace
 
-story node_without_its_owner(servers& all) {
+run_record node_without_its_owner(servers& all) {
   const std::uint16_t port = all.zookeeper().port();
   stage scene("zookeeper");
   const std::int32_t first = scene.asks(0);
@@ -167,7 +167,7 @@ story node_without_its_owner(servers& all) {
   return scene.told();
 }
 
-story lease_dated_by_pings(servers& all) {
+run_record lease_dated_by_pings(servers& all) {
   test::zookeeper_ensemble& ensemble = all.ensemble();
   // The last one notices late that it hears of nobody, whether it leads or follows.
   const std::size_t cut_off = ensemble.servers().size() - 1;

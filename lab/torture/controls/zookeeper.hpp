@@ -2,11 +2,11 @@
 #pragma once
 
 #include "torture/controls/servers.hpp"
-#include "torture/story.hpp"
+#include "torture/run_record.hpp"
 
 namespace holdfast::torture::controls {
 
-story node_without_its_owner(servers& all);
-story lease_dated_by_pings(servers& all);
+run_record node_without_its_owner(servers& all);
+run_record lease_dated_by_pings(servers& all);
 
 }  // namespace holdfast::torture::controls

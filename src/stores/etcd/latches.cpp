@@ -1,7 +1,7 @@
 // The latch: a key with the count, changed by transactions on its revision, and one key for every
 // count-down that was made, so that each counts once. All hang on a lease of the latch's own life, which
 // every change keeps alive: a latch that nobody touches is forgotten by the cluster itself.
-#include "stores/call_gate.hpp"
+#include "stores/callback_guard.hpp"
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
@@ -31,20 +31,20 @@ class latch_watching final : public spi::subscription {
     state_->on_change = std::move(on_change);
     // When it is there it is told too: what happened before is seen by the look that follows.
     id_ = hub_->add({key}, watch_filter::none, [state = state_](const watch_news& /*news*/) {
-      state->gate.run([&] { state->on_change(); });
+      state->callbacks.run([&] { state->on_change(); });
     });
   }
   latch_watching(const latch_watching&) = delete;
   latch_watching& operator=(const latch_watching&) = delete;
   ~latch_watching() override {
     hub_->remove(id_);
-    state_->gate.end();
+    state_->callbacks.end();
   }
 
  private:
   struct state {
-    stores::call_gate gate;
-    spi::latch_watch on_change;  // only by the gate
+    stores::callback_guard callbacks;
+    spi::latch_watch on_change;  // only by the callbacks
   };
   const std::shared_ptr<watch_hub> hub_;
   const std::shared_ptr<state> state_;

@@ -52,7 +52,7 @@ void observation::start() {
 void observation::end() {
   if (reactor_->forked()) return;
   watches_->remove(watch_);
-  gate_.end();
+  callbacks_.end();
 }
 
 void observation::take(const watch_news& news) {
@@ -75,11 +75,11 @@ flow observation::look(std::shared_ptr<observation> self, std::uint64_t number) 
       answer ? read_range(answer->body) : result<range_answer>(tl::unexpected(answer.error()));
   if (seen) {
     self->add({*seen, number, {}});
-  } else if (!self->gate_.ended()) {
+  } else if (!self->callbacks_.ended()) {
     self->reactor_->at(self->reactor_->now() + pause_after_failure,
                        [weak = std::weak_ptr(self), number] {
                          const auto alive = weak.lock();
-                         if (alive && !alive->gate_.ended()) look(alive, number);
+                         if (alive && !alive->callbacks_.ended()) look(alive, number);
                        });
   }
 }
@@ -190,7 +190,7 @@ void observation::tell(spi::event_kind kind, const std::string& name, const std:
   if (kind != spi::event_kind::queued && kind != spi::event_kind::withdrawn) {
     event.fence = who.fence;
   }
-  gate_.run([&] { sink_(event); });
+  callbacks_.run([&] { sink_(event); });
 }
 
 result<std::unique_ptr<spi::subscription>> etcd_store::observe(

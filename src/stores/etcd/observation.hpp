@@ -3,7 +3,7 @@
 // was lost meanwhile.
 #pragma once
 
-#include "stores/call_gate.hpp"
+#include "stores/callback_guard.hpp"
 #include "stores/etcd/ask.hpp"
 #include "stores/etcd/options.hpp"
 #include "stores/etcd/watch_hub.hpp"
@@ -65,8 +65,8 @@ class observation final : public std::enable_shared_from_this<observation> {
   const std::shared_ptr<const server_options> options_;
   const spi::resource_id resource_;
   const key_range range_;
-  spi::function<void(const spi::store_event&)> sink_;  // only by gate_
-  stores::call_gate gate_;
+  spi::function<void(const spi::store_event&)> sink_;  // only by callbacks_
+  stores::callback_guard callbacks_;
   watch_hub::watch_id watch_ = 0;  // set by start()
 
   // Only by the thread that works.

@@ -44,7 +44,7 @@ std::vector<spi::check> examined(const sql::rows& answer, const server_options& 
                         known.text("resources") + " names",
                     ""});
   if (options.strategy != sql::strategy::lease) {
-    checks.push_back(sql::tied_check(options.strategy));
+    checks.push_back(sql::bound_check(options.strategy));
   }
   checks.push_back(durability(known));
   checks.push_back(sql::room(known, sql::connections_of(options.strategy, options.connections)));

@@ -3,7 +3,7 @@
 
 #include "net/connector.hpp"
 #include "stores/mariadb/connection.hpp"
-#include "stores/mariadb/ear.hpp"
+#include "stores/mariadb/notification_listener.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
@@ -25,14 +25,15 @@ struct engine {
 
   using arguments = mariadb::arguments;
   using connection = mariadb::connection;
-  using ear = mariadb::ear;
+  using notification_listener = mariadb::notification_listener;
   using server_options = mariadb::server_options;
   using statement = mariadb::statement;
   using options_ptr = std::shared_ptr<const server_options>;
 
   // For looks and wishes. `process`: by which the others know this client.
-  static std::shared_ptr<connection> make_desk(const net::network& net, const options_ptr& options,
-                                               const std::string& process);
+  static std::shared_ptr<connection> make_control_connection(const net::network& net,
+                                                             const options_ptr& options,
+                                                             const std::string& process);
   // For holds. `whose`: no other connection has this name; a former one of it ends.
   static std::shared_ptr<connection> make_carrier(const net::network& net,
                                                   const options_ptr& options,

@@ -28,7 +28,7 @@ class link;
 // What a connection is for.
 struct manner {
   std::string lock{};  // of that name, which its session holds; empty: none
-  // The client whose holds are tied to it, as the server knows it; empty: none.
+  // The client whose holds are bound to it, as the server knows it; empty: none.
   std::string carries{};
   bool short_ways = false;  // it takes and gives back by prepared statements
 };

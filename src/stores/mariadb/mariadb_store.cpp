@@ -12,7 +12,7 @@
 
 namespace holdfast::mariadb {
 
-using company = sql::bells::company;
+using company = sql::wakeup_registry::company;
 
 namespace {
 
@@ -41,12 +41,13 @@ std::shared_ptr<mariadb_store> mariadb_store::make(std::shared_ptr<spi::reactor>
                                                    server_options options) {
   std::shared_ptr<mariadb_store> made(new mariadb_store(std::move(reactor), std::move(options)));
   const std::string process = sql::fresh_process(*made->reactor_);
-  std::vector<std::shared_ptr<connection>> roads{
-      engine::make_desk(made->net_, made->options_, process)};
-  while (roads.size() < made->options_->connections) {
-    roads.push_back(connection::make(made->net_, made->options_, {.short_ways = true}));
+  std::vector<std::shared_ptr<connection>> command_connections{
+      engine::make_control_connection(made->net_, made->options_, process)};
+  while (command_connections.size() < made->options_->connections) {
+    command_connections.push_back(
+        connection::make(made->net_, made->options_, {.short_ways = true}));
   }
-  made->set_up(process, std::move(roads));
+  made->set_up(process, std::move(command_connections));
   return made;
 }
 
@@ -54,22 +55,22 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
-  hearing_->bells().hang(claim->id, std::move(wakeup));
+  notifications_->wakeup_registry().hang(claim->id, std::move(wakeup));
   // Whoever has heard of others is beyond the short way.
-  std::string shorter = hearing_->bells().around(claim->id) == company::none
-                            ? short_attempt(key, *claim, hearing_->process())
+  std::string shorter = notifications_->wakeup_registry().around(claim->id) == company::none
+                            ? short_attempt(key, *claim, notifications_->process())
                             : std::string();
-  road(key).send(std::move(shorter), statement::attempt,
-                 sql::attempt_arguments<arguments>(key, *claim, hearing_->process()), context,
-                 [bells = hearing_->shared_bells(), claim,
-                  done = std::move(done)](result<sql::rows> rows) mutable {
-                   auto answer =
-                       rows ? outcome_of(*rows, *claim)
-                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-                   if (sql::is_turned_away(answer)) bells->remove(claim->id);
-                   if (!is_alone(answer)) bells->disturb(claim->id);
-                   done(std::move(answer));
-                 });
+  command_connection(key).send(
+      std::move(shorter), statement::attempt,
+      sql::attempt_arguments<arguments>(key, *claim, notifications_->process()), context,
+      [wakeup_registry = notifications_->shared_wakeups(), claim,
+       done = std::move(done)](result<sql::rows> rows) mutable {
+        auto answer = rows ? outcome_of(*rows, *claim)
+                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+        if (sql::is_turned_away(answer)) wakeup_registry->remove(claim->id);
+        if (!is_alone(answer)) wakeup_registry->disturb(claim->id);
+        done(std::move(answer));
+      });
 }
 
 void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
@@ -79,19 +80,20 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   with.bytes(key).bytes(sql::bytes_of(claim->id));
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   if (!usable()) return done(refusal());
-  std::string shorter = !context.unanswered && hearing_->bells().around(claim->id) == company::none
-                            ? short_leave(key, *claim)
-                            : std::string();
+  std::string shorter =
+      !context.unanswered && notifications_->wakeup_registry().around(claim->id) == company::none
+          ? short_leave(key, *claim)
+          : std::string();
   // Not before an attempt of its own that waits.
   const sql::terms until = context.unanswered ? context : sql::terms::ahead_of_others(context);
-  road(key).send(std::move(shorter), statement::leave, with, until,
-                 [bells = hearing_->shared_bells(), id = claim->id,
-                  done = std::move(done)](result<sql::rows> rows) mutable {
-                   bells->remove(id);
-                   if (!rows) return done(tl::unexpected(std::move(rows.error())));
-                   if (is_short(*rows)) return done(spi::departure::was_holder);
-                   done(sql::to_departure(*rows));
-                 });
+  command_connection(key).send(std::move(shorter), statement::leave, with, until,
+                               [wakeup_registry = notifications_->shared_wakeups(), id = claim->id,
+                                done = std::move(done)](result<sql::rows> rows) mutable {
+                                 wakeup_registry->remove(id);
+                                 if (!rows) return done(tl::unexpected(std::move(rows.error())));
+                                 if (is_short(*rows)) return done(spi::departure::was_holder);
+                                 done(sql::to_departure(*rows));
+                               });
 }
 
 result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
@@ -101,7 +103,7 @@ result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
   if (!options) return tl::unexpected(std::move(options.error()));
   options->backoff = pauses;
   if (options->strategy != sql::strategy::lease) {
-    return make_tied(std::move(reactor), *std::move(options));
+    return make_bound(std::move(reactor), *std::move(options));
   }
   return mariadb_store::make(std::move(reactor), *std::move(options));
 }

@@ -29,7 +29,7 @@ constexpr std::string_view overview =
 #include "stores/mariadb/overview.sql.inc"
     ;
 
-constexpr std::string_view tied =
+constexpr std::string_view bound =
 #include "stores/mariadb/tied.sql.inc"
     ;
 constexpr std::string_view line =
@@ -58,7 +58,7 @@ const char* complete_mark(sql::strategy which) noexcept {
 
 std::vector<std::string> installation(std::string_view prefix, sql::strategy which) {
   std::vector<std::string_view> parts{tables, promote, claims, short_ways, renewal, overview};
-  if (which != sql::strategy::lease) parts.insert(parts.end(), {tied, line, session, row});
+  if (which != sql::strategy::lease) parts.insert(parts.end(), {bound, line, session, row});
   std::vector<std::string> all;
   for (std::string_view part : parts) {
     while (!part.empty()) {

@@ -1,7 +1,7 @@
 #include "stores/outage/open_outage.hpp"
 
 #include "net/time_option.hpp"
-#include "stores/outage/stand_in_store.hpp"
+#include "stores/outage/fallback_store.hpp"
 
 #include <charconv>
 #include <string>
@@ -33,8 +33,8 @@ result<wishes> take_wishes(spi::url& url) {
     if (found->second != "local" && found->second != "no") {
       return failure(errc::invalid, "URL: degrade is local or no");
     }
-    taken.stand_in = found->second == "local";
-    if (taken.stand_in) taken.breaker.emplace();
+    taken.fallback = found->second == "local";
+    if (taken.fallback) taken.breaker.emplace();
   }
   if (const auto found = url.options.find("breaker"); found != url.options.end()) {
     const auto failures = failures_in(found->second);
@@ -55,8 +55,8 @@ std::shared_ptr<spi::store> wrap(const wishes& wishes, std::shared_ptr<spi::stor
                                  const std::shared_ptr<spi::reactor>& runtime) {
   if (!wishes.breaker) return engine;
   auto watched = std::make_shared<breaker_store>(runtime, std::move(engine), *wishes.breaker);
-  if (!wishes.stand_in) return watched;
-  return std::make_shared<stand_in_store>(runtime, std::move(watched), std::move(local));
+  if (!wishes.fallback) return watched;
+  return std::make_shared<fallback_store>(runtime, std::move(watched), std::move(local));
 }
 
 }  // namespace holdfast::outage

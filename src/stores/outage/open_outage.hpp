@@ -15,7 +15,7 @@ namespace holdfast::outage {
 
 struct wishes {
   std::optional<breaker_settings> breaker;
-  bool stand_in = false;
+  bool fallback = false;
 };
 
 // Takes out of the URL:

@@ -47,8 +47,8 @@ spi::check snapshots(const facts& known) {
 }
 
 // What only matters where the server's own locks are the holds.
-void add_tied(const facts& known, const server_options& options, std::vector<spi::check>& checks) {
-  checks.push_back(sql::tied_check(options.strategy));
+void add_bound(const facts& known, const server_options& options, std::vector<spi::check>& checks) {
+  checks.push_back(sql::bound_check(options.strategy));
   const long used = known.number("locks_used");
   const long most = known.number("locks_room");
   spi::check room{"locks", status::ok,
@@ -73,7 +73,7 @@ std::vector<spi::check> examined(const sql::rows& answer, const server_options& 
                     options.schema + ", format " + std::to_string(format) + ", " +
                         known.text("resources") + " names",
                     ""});
-  if (options.strategy != sql::strategy::lease) add_tied(known, options, checks);
+  if (options.strategy != sql::strategy::lease) add_bound(known, options, checks);
   checks.push_back(durability(known));
   checks.push_back(snapshots(known));
   checks.push_back(sql::room(known, sql::connections_of(options.strategy, options.connections)));

@@ -3,7 +3,7 @@
 
 #include "net/connector.hpp"
 #include "stores/postgresql/connection.hpp"
-#include "stores/postgresql/ear.hpp"
+#include "stores/postgresql/notification_listener.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
@@ -27,14 +27,15 @@ struct engine {
 
   using arguments = postgresql::arguments;
   using connection = postgresql::connection;
-  using ear = postgresql::ear;
+  using notification_listener = postgresql::notification_listener;
   using server_options = postgresql::server_options;
   using statement = postgresql::statement;
   using options_ptr = std::shared_ptr<const server_options>;
 
   // For looks and wishes. `process`: by which the others know this client.
-  static std::shared_ptr<connection> make_desk(const net::network& net, const options_ptr& options,
-                                               const std::string& process);
+  static std::shared_ptr<connection> make_control_connection(const net::network& net,
+                                                             const options_ptr& options,
+                                                             const std::string& process);
   // For holds. `whose`: no other connection has this name; a former one of it ends.
   static std::shared_ptr<connection> make_carrier(const net::network& net,
                                                   const options_ptr& options,

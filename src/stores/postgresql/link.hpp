@@ -29,7 +29,7 @@ class link;
 // What a link is for.
 struct manner {
   postgresql::duty duty = duty::lease;
-  std::string channel{};  // an ear's: it listens to it, and takes no commands
+  std::string channel{};  // an notification listener's: it listens to it, and takes no commands
   std::string opening{};  // a query that the set-up ends with, or nothing
 };
 

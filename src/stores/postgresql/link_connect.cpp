@@ -196,7 +196,7 @@ void link::poll(harvest& into) {
 
 std::string link::greeting_query() const {
   // Leases do not need the tables of the other strategies, which came later.
-  const bool leases = how_.duty == duty::lease || how_.duty == duty::ear;
+  const bool leases = how_.duty == duty::lease || how_.duty == duty::notification_listener;
   // First of all the role's own time-out, under which the rest might not get done.
   std::string query = "SET statement_timeout = 0; SELECT pg_backend_pid(), to_regclass('" +
                       options_->schema + (leases ? ".meta" : ".tied") +

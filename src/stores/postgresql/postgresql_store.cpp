@@ -19,11 +19,11 @@ std::shared_ptr<postgresql_store> postgresql_store::make(std::shared_ptr<spi::re
                                                          server_options options) {
   std::shared_ptr<postgresql_store> made(
       new postgresql_store(std::move(reactor), std::move(options)));
-  std::vector<std::shared_ptr<connection>> roads;
-  while (roads.size() < made->options_->connections) {
-    roads.push_back(connection::make(made->net_, made->options_));
+  std::vector<std::shared_ptr<connection>> command_connections;
+  while (command_connections.size() < made->options_->connections) {
+    command_connections.push_back(connection::make(made->net_, made->options_));
   }
-  made->set_up(sql::fresh_process(*made->reactor_), std::move(roads));
+  made->set_up(sql::fresh_process(*made->reactor_), std::move(command_connections));
   return made;
 }
 
@@ -31,29 +31,29 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
                                const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
-  hearing_->bells().hang(claim->id, std::move(wakeup));
-  road(key).send(statement::attempt,
-                 sql::attempt_arguments<arguments>(key, *claim, hearing_->process())
-                     .text(ticket(*claim, hearing_->process())),
-                 context,
-                 [bells = hearing_->shared_bells(), id = claim->id, ttl = claim->ttl,
-                  done = std::move(done)](result<sql::rows> rows) mutable {
-                   auto answer =
-                       rows ? sql::to_outcome(*rows, ttl)
-                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
-                   if (sql::is_turned_away(answer)) bells->remove(id);
-                   done(std::move(answer));
-                 });
+  notifications_->wakeup_registry().hang(claim->id, std::move(wakeup));
+  command_connection(key).send(
+      statement::attempt,
+      sql::attempt_arguments<arguments>(key, *claim, notifications_->process())
+          .text(ticket(*claim, notifications_->process())),
+      context,
+      [wakeup_registry = notifications_->shared_wakeups(), id = claim->id, ttl = claim->ttl,
+       done = std::move(done)](result<sql::rows> rows) mutable {
+        auto answer = rows ? sql::to_outcome(*rows, ttl)
+                           : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
+        if (sql::is_turned_away(answer)) wakeup_registry->remove(id);
+        done(std::move(answer));
+      });
 }
 
 // Which short way to look at first: in vain, each would only cost the next one time.
-std::int64_t postgresql_store::haste(const spi::claim& claim) const {
-  switch (hearing_->bells().around(claim.id)) {
-    case sql::bells::company::none:
+std::int64_t postgresql_store::fast_path(const spi::claim& claim) const {
+  switch (notifications_->wakeup_registry().around(claim.id)) {
+    case sql::wakeup_registry::company::none:
       return sql::microseconds(claim.ttl);
-    case sql::bells::company::some:
+    case sql::wakeup_registry::company::some:
       return 0;
-    case sql::bells::company::crowd:
+    case sql::wakeup_registry::company::crowd:
       return -1;
   }
   return 0;
@@ -66,13 +66,16 @@ void postgresql_store::leave(spi::claim_ptr claim, const spi::op_context& contex
   with.bytes(key).text(sql::to_hex(sql::bytes_of(claim->id)));
   // A connection sends nothing twice: where its only attempt is unanswered, but the claim is there, it has
   // arrived, and cannot come late.
-  const int remember = !context.unanswered ? 0 : hearing_->bells().only_attempt(claim->id) ? 2 : 1;
-  with.number(remember).number(context.unanswered ? sql::microseconds(claim->ttl) : haste(*claim));
+  const int remember = !context.unanswered                                         ? 0
+                       : notifications_->wakeup_registry().only_attempt(claim->id) ? 2
+                                                                                   : 1;
+  with.number(remember).number(context.unanswered ? sql::microseconds(claim->ttl)
+                                                  : fast_path(*claim));
   ask<spi::departure>(
-      road(key), statement::leave, std::move(with), context,
-      [bells = hearing_->shared_bells(), id = claim->id,
+      command_connection(key), statement::leave, std::move(with), context,
+      [wakeup_registry = notifications_->shared_wakeups(), id = claim->id,
        done = std::move(done)](result<spi::departure> answer) mutable {
-        bells->remove(id);
+        wakeup_registry->remove(id);
         done(std::move(answer));
       },
       sql::to_departure);
@@ -85,7 +88,7 @@ result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
   if (!options) return tl::unexpected(std::move(options.error()));
   options->backoff = pauses;
   if (options->strategy != sql::strategy::lease) {
-    return make_tied(std::move(reactor), *std::move(options));
+    return make_bound(std::move(reactor), *std::move(options));
   }
   return postgresql_store::make(std::move(reactor), *std::move(options));
 }

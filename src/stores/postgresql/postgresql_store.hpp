@@ -29,7 +29,7 @@ class postgresql_store final : public sql::lease_store<engine> {
  private:
   postgresql_store(std::shared_ptr<spi::reactor> reactor, server_options options);
   // The last argument of a leave that need not be remembered.
-  [[nodiscard]] std::int64_t haste(const spi::claim& claim) const;
+  [[nodiscard]] std::int64_t fast_path(const spi::claim& claim) const;
 };
 
 // `pauses`: between two attempts to connect.

@@ -25,7 +25,7 @@ constexpr std::string_view overview =
 constexpr std::string_view transaction =
 #include "stores/postgresql/transaction.sql.inc"
     ;
-constexpr std::string_view tied =
+constexpr std::string_view bound =
 #include "stores/postgresql/tied.sql.inc"
     ;
 constexpr std::string_view session =
@@ -49,7 +49,7 @@ std::string of_leases(std::string_view schema) {
 }
 
 // Came later, and is added to tables that have only the former.
-std::string of_tied(std::string_view schema) { return joined(schema, {tied, session, row}); }
+std::string of_bound(std::string_view schema) { return joined(schema, {bound, session, row}); }
 
 // `text` as a literal that ends nowhere inside.
 std::string quoted(const std::string& text) { return "$holdfast$" + text + "$holdfast$"; }
@@ -65,7 +65,7 @@ std::string installation(std::string_view schema) {
          ".meta') IS NULL THEN\n    IF to_regnamespace('" + name +
          "') IS NULL THEN CREATE SCHEMA " + name + "; END IF;\n    EXECUTE " +
          quoted(of_leases(schema)) + ";\n  END IF;\n  IF to_regclass('" + name +
-         ".tied') IS NULL THEN\n    EXECUTE " + quoted(of_tied(schema)) +
+         ".tied') IS NULL THEN\n    EXECUTE " + quoted(of_bound(schema)) +
          ";\n  END IF;\nEND $do$;\nCOMMIT;";
 }
 
@@ -75,7 +75,7 @@ std::string installation_for(std::string_view schema, std::string_view user) {
   for (const char c : user) owner += c == '"' ? std::string("\"\"") : std::string(1, c);
   owner += '"';
   return "BEGIN;\n" + std::string(unchecked) + "CREATE SCHEMA IF NOT EXISTS " + name + ";\n" +
-         of_leases(schema) + of_tied(schema) + "GRANT USAGE ON SCHEMA " + name + " TO " + owner +
+         of_leases(schema) + of_bound(schema) + "GRANT USAGE ON SCHEMA " + name + " TO " + owner +
          ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + name + " TO " +
          owner + ";\nGRANT ALL ON ALL SEQUENCES IN SCHEMA " + name + " TO " + owner +
          ";\nGRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA " + name + " TO " + owner + ";\nCOMMIT;\n";

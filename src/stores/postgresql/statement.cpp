@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned of_lease = bit(duty::lease);
 constexpr unsigned of_session = bit(duty::session);
 constexpr unsigned of_row = bit(duty::row);
-constexpr unsigned of_desk = bit(duty::desk);
+constexpr unsigned of_control = bit(duty::control_connection);
 
 struct entry {
   const char* name;
@@ -32,11 +32,12 @@ constexpr std::array<entry, statement_count> entries{{
     {"change_latch", of_lease,
      "SELECT @.change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
     {"read_latch", of_lease, "SELECT @.read_latch_1($1::bytea)"},
-    {"wish", of_lease | of_desk, "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
-    {"ignore", of_lease | of_desk, "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
+    {"wish", of_lease | of_control,
+     "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
+    {"ignore", of_lease | of_control, "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
     {
         "examine",
-        of_lease | of_desk,
+        of_lease | of_control,
 #include "stores/postgresql/examine.sql.inc"
     },
     {"session_attempt", of_session,
@@ -45,26 +46,26 @@ constexpr std::array<entry, statement_count> entries{{
     {"session_leave", of_session,
      "SELECT @.session_leave_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
     {"session_renew", of_session, "SELECT @.session_renew_1($1::bytea[], $2::bytea[], $3::int4)"},
-    {"tied_inspect", of_desk, "SELECT @.tied_inspect_1($1::bytea, $2::int2)"},
-    {"tied_list", of_desk, "SELECT @.tied_list_1($1::bytea, $2::bytea, $3::int2)"},
-    {"tied_revoke", of_desk, "SELECT @.tied_revoke_1($1::bytea, $2::int2, $3::bool, $4::text)"},
-    {"tied_forced", of_desk, "SELECT @.tied_forced_1($1::bytea, $2::int2, $3::bool)"},
+    {"tied_inspect", of_control, "SELECT @.tied_inspect_1($1::bytea, $2::int2)"},
+    {"tied_list", of_control, "SELECT @.tied_list_1($1::bytea, $2::bytea, $3::int2)"},
+    {"tied_revoke", of_control, "SELECT @.tied_revoke_1($1::bytea, $2::int2, $3::bool, $4::text)"},
+    {"tied_forced", of_control, "SELECT @.tied_forced_1($1::bytea, $2::int2, $3::bool)"},
     {"begin", of_row, "BEGIN"},
     {"commit", of_row, "COMMIT"},
     {"rollback", of_row, "ROLLBACK"},
     {"row_take", of_row, "SELECT @.row_take_1($1::bytea, $2::bytea, $3::int2, $4::int4, $5::int4)"},
     {"row_end", of_row, "SELECT @.row_end_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
     {"row_beat", of_row, "SELECT @.row_beat_1($1::bytea, $2::int4)"},
-    {"row_make", of_desk, "SELECT @.row_make_1($1::bytea)"},
-    {"row_record", of_desk,
+    {"row_make", of_control, "SELECT @.row_make_1($1::bytea)"},
+    {"row_record", of_control,
      "SELECT @.row_record_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int8, "
      "$7::int8, "
      "$8::int4, $9::bytea, $10::int4, $11::int8)"},
-    {"row_queue", of_desk,
+    {"row_queue", of_control,
      "SELECT @.row_queue_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, $7::int8, "
      "$8::int8, $9::int4, $10::bytea)"},
-    {"row_leave", of_desk, "SELECT @.row_leave_1($1::bytea, $2::bytea)"},
-    {"row_renew", of_desk, "SELECT @.row_renew_1($1::bytea[], $2::bytea[])"},
+    {"row_leave", of_control, "SELECT @.row_leave_1($1::bytea, $2::bytea)"},
+    {"row_renew", of_control, "SELECT @.row_renew_1($1::bytea[], $2::bytea[])"},
 }};
 
 }  // namespace

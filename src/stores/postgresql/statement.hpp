@@ -27,10 +27,10 @@ enum class statement : std::uint8_t {
   session_attempt,
   session_leave,
   session_renew,
-  tied_inspect,
-  tied_list,
-  tied_revoke,
-  tied_forced,
+  bound_inspect,
+  bound_list,
+  bound_revoke,
+  bound_forced,
   begin,
   commit,
   rollback,
@@ -47,11 +47,11 @@ inline constexpr std::size_t statement_count = 30;
 
 // What a connection is for, and so which statements it has.
 enum class duty : std::uint8_t {
-  lease,    // the verbs of strategy=lease
-  session,  // carries the holds of strategy=session
-  row,      // carries one hold of strategy=row, in a transaction
-  desk,     // looks and wishes, for strategies whose holds are tied to other connections
-  ear,      // listens
+  lease,               // the verbs of strategy=lease
+  session,             // carries the holds of strategy=session
+  row,                 // carries one hold of strategy=row, in a transaction
+  control_connection,  // looks and wishes, for strategies whose holds are bound to other connections
+  notification_listener,  // listens
 };
 // For sets of them.
 constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }

@@ -11,7 +11,7 @@
 namespace holdfast::postgresql {
 
 // Not for strategy=lease.
-std::shared_ptr<spi::store> make_tied(std::shared_ptr<spi::reactor> reactor,
-                                      server_options options);
+std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
+                                       server_options options);
 
 }  // namespace holdfast::postgresql

@@ -21,41 +21,42 @@ bool counts(const spi::granted& grant) noexcept {
 
 }  // namespace
 
-ballot::ballot(std::size_t members) : seats_(members) {}
+ballot::ballot(std::size_t members) : vote_states_(members) {}
 
 template <class Condition>
 std::size_t ballot::count(Condition condition) const {
-  return static_cast<std::size_t>(std::count_if(seats_.begin(), seats_.end(), condition));
+  return static_cast<std::size_t>(
+      std::count_if(vote_states_.begin(), vote_states_.end(), condition));
 }
 
 // Q1
 std::size_t ballot::needed() const noexcept {
   if (mutated(mutant::quorum_majority_of_the_reachable)) {
-    return majority_of(count([](const vote& each) { return each.state != seat::silent; }));
+    return majority_of(count([](const vote& each) { return each.state != vote_state::silent; }));
   }
-  return majority_of(seats_.size());
+  return majority_of(vote_states_.size());
 }
 
 std::size_t ballot::margin() const noexcept {
-  return count([](const vote& each) { return each.state == seat::held && each.counts; });
+  return count([](const vote& each) { return each.state == vote_state::held && each.counts; });
 }
 
 bool ballot::ask(std::size_t member) {
-  if (phase_ == phase::failed || seats_[member].state != seat::unasked) return false;
-  seats_[member].state = seat::asked;
+  if (phase_ == phase::failed || vote_states_[member].state != vote_state::unasked) return false;
+  vote_states_[member].state = vote_state::asked;
   return true;
 }
 
 ballot::orders ballot::answered(std::size_t member, const result<spi::outcome>& answer) {
-  vote& from = seats_[member];
-  if (from.state != seat::asked) return {};
+  vote& from = vote_states_[member];
+  if (from.state != vote_state::asked) return {};
   if (!answer) {
     take_refusal(from, answer.error());
   } else if (const auto* grant = std::get_if<spi::granted>(&*answer)) {
     take_grant(from, *grant);
   } else {
     const auto& no = std::get<spi::blocked>(*answer);
-    from.state = seat::refused;
+    from.state = vote_state::refused;
     ++blocked_;
     recheck_after_ = std::min(recheck_after_.value_or(no.recheck_after), no.recheck_after);
     if (blocker_.empty()) blocker_ = no.blocker;
@@ -66,17 +67,17 @@ ballot::orders ballot::answered(std::size_t member, const result<spi::outcome>& 
 
 ballot::orders ballot::not_waiting_for(const std::vector<bool>& doubtful) {
   if (phase_ != phase::asking) return {};
-  const auto minority = seats_.size() - majority_of(seats_.size());
+  const auto minority = vote_states_.size() - majority_of(vote_states_.size());
   std::size_t open = 0;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    const bool waits = seats_[i].state == seat::asked;
-    if (seats_[i].state == seat::unasked || (waits && !doubtful[i])) return {};
+  for (std::size_t i = 0; i < vote_states_.size(); ++i) {
+    const bool waits = vote_states_[i].state == vote_state::asked;
+    if (vote_states_[i].state == vote_state::unasked || (waits && !doubtful[i])) return {};
     open += waits ? 1 : 0;
   }
   const auto many = static_cast<std::size_t>(std::count(doubtful.begin(), doubtful.end(), true));
   if (open == 0 || many > minority) return {};
-  for (vote& each : seats_) {
-    if (each.state == seat::asked) each.state = seat::silent;
+  for (vote& each : vote_states_) {
+    if (each.state == vote_state::asked) each.state = vote_state::silent;
   }
   if (!silence_) silence_ = error{errc::unavailable, "silent for some time"};
   return decide();
@@ -94,19 +95,19 @@ void ballot::take_grant(vote& from, const spi::granted& grant) {
   youngest_ = std::max(youngest_, grant.counts_after);
   // Until the fence is chosen nobody can be below it.
   const bool below = phase_ != phase::asking && from.fence < fence_.value();
-  from.state = below ? seat::low : seat::held;
+  from.state = below ? vote_state::low : vote_state::held;
   at_ = grant.at;
 }
 
 void ballot::take_refusal(vote& from, const error& why) {
   // "Lost": an earlier request of this id was withdrawn there, and this one came too late.
   if (why == errc::unavailable || why == errc::lost || why == errc::cancelled) {
-    from.state = seat::silent;
+    from.state = vote_state::silent;
     from.unsent = why.unsent;
     if (!silence_) silence_ = why;
     return;
   }
-  from.state = seat::refused;
+  from.state = vote_state::refused;
   ++errors_;
   if (!error_) error_ = why;
 }
@@ -121,14 +122,15 @@ ballot::orders ballot::decide() {
   if (duplicate_) {
     return fail(failure(errc::invalid, "two members of the quorum are one and the same server"));
   }
-  const std::size_t open = count(
-      [](const vote& each) { return each.state == seat::asked || each.state == seat::unasked; });
+  const std::size_t open = count([](const vote& each) {
+    return each.state == vote_state::asked || each.state == vote_state::unasked;
+  });
   const auto granted = [](const vote& each) {
-    return (each.state == seat::held || each.state == seat::low) && each.counts;
+    return (each.state == vote_state::held || each.state == vote_state::low) && each.counts;
   };
   // Where nobody could be asked so far, the rest decides whether anybody was: it answers soon.
   const std::size_t unsent = count([](const vote& each) { return each.unsent; });
-  const bool nobody_yet = open > 0 && unsent + open == seats_.size();
+  const bool nobody_yet = open > 0 && unsent + open == vote_states_.size();
   if (count(granted) + open < needed()) return nobody_yet ? orders{} : fail(verdict());
   if (phase_ == phase::asking && count(granted) >= needed() &&
       (open == 0 || !mutated(mutant::quorum_majority_of_the_reachable))) {
@@ -145,47 +147,48 @@ ballot::orders ballot::decide() {
   return todo;
 }
 
-// Q2. Where all members took the proposal, every seat has the fence already.
+// Q2. Where all members took the proposal, every vote state has the fence already.
 void ballot::choose_fence() {
   phase_ = phase::raising;
   std::uint64_t greatest = 0;
-  for (const vote& each : seats_) {
-    if (each.state == seat::held && each.counts) greatest = std::max(greatest, each.fence);
+  for (const vote& each : vote_states_) {
+    if (each.state == vote_state::held && each.counts) greatest = std::max(greatest, each.fence);
   }
   fence_ = fence_token(greatest);
-  for (vote& each : seats_) {
-    if (each.state == seat::held && each.fence < greatest) each.state = seat::low;
+  for (vote& each : vote_states_) {
+    if (each.state == vote_state::held && each.fence < greatest) each.state = vote_state::low;
   }
 }
 
 void ballot::raise_low(orders& todo) {
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
+  for (std::size_t i = 0; i < vote_states_.size(); ++i) {
     const bool anywhere = mutated(mutant::quorum_fence_written_back_anywhere) &&
-                          seats_[i].state != seat::held && phase_ == phase::raising &&
-                          !seats_[i].raised;
-    if ((seats_[i].state != seat::low && !anywhere) || seats_[i].raising) continue;
-    seats_[i].raising = true;
-    seats_[i].raised = true;
+                          vote_states_[i].state != vote_state::held && phase_ == phase::raising &&
+                          !vote_states_[i].raised;
+    if ((vote_states_[i].state != vote_state::low && !anywhere) || vote_states_[i].raising)
+      continue;
+    vote_states_[i].raising = true;
+    vote_states_[i].raised = true;
     todo.raise.push_back(i);
   }
 }
 
 ballot::orders ballot::raised(std::size_t member, const result<spi::granted>& answer) {
-  vote& from = seats_[member];
+  vote& from = vote_states_[member];
   const bool anywhere = mutated(mutant::quorum_fence_written_back_anywhere);
   from.raising = false;
-  if (from.state != seat::low && !anywhere) return {};
+  if (from.state != vote_state::low && !anywhere) return {};
   if (answer) {
-    if (anywhere && from.state != seat::low) from.ttl = answer->ttl;
+    if (anywhere && from.state != vote_state::low) from.ttl = answer->ttl;
     from.counts = counts(*answer);
     from.fence = fence_.value();
     from.ttl = std::min(from.ttl, answer->ttl);
-    from.state = seat::held;
+    from.state = vote_state::held;
   } else if (answer.error() == errc::lost) {
-    from.state = seat::lost;
+    from.state = vote_state::lost;
   } else {
     // Not known whether it was written, so no vote; while we hold it is topped up.
-    from.state = seat::silent;
+    from.state = vote_state::silent;
     if (!silence_) silence_ = answer.error();
   }
   return phase_ == phase::granted ? orders{} : decide();
@@ -196,10 +199,10 @@ ballot::orders ballot::report() {
   spi::granted grant;
   grant.fence = fence_;
   grant.ttl = forever;
-  for (const vote& each : seats_) {
+  for (const vote& each : vote_states_) {
     const bool counted =
-        each.state == seat::held ||
-        (mutated(mutant::quorum_fence_not_written_back) && each.state == seat::low);
+        each.state == vote_state::held ||
+        (mutated(mutant::quorum_fence_not_written_back) && each.state == vote_state::low);
     if (counted && each.counts) grant.ttl = std::min(grant.ttl, each.ttl);
   }
   grant.at = at_;
@@ -213,11 +216,12 @@ ballot::orders ballot::fail(result<spi::outcome> verdict) {
   phase_ = phase::failed;
   orders todo;
   todo.settle = std::move(verdict);
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    const seat state = seats_[i].state;
-    const bool certain = state == seat::held || state == seat::low;
-    const bool possible =
-        state == seat::asked || (state == seat::silent && !seats_[i].unsent) || state == seat::lost;
+  for (std::size_t i = 0; i < vote_states_.size(); ++i) {
+    const vote_state state = vote_states_[i].state;
+    const bool certain = state == vote_state::held || state == vote_state::low;
+    const bool possible = state == vote_state::asked ||
+                          (state == vote_state::silent && !vote_states_[i].unsent) ||
+                          state == vote_state::lost;
     if (certain || possible) todo.leave.push_back(i);
   }
   return todo;
@@ -234,10 +238,11 @@ ballot::orders ballot::end(error why) {
 // No majority can be had. Why? An outage is not contention: it is one where so many did not answer,
 // do not count yet or refuse that the rest could not be a majority whatever it said.
 result<spi::outcome> ballot::verdict() const {
-  const std::size_t most_refusals = seats_.size() - majority_of(seats_.size());
+  const std::size_t most_refusals = vote_states_.size() - majority_of(vote_states_.size());
   const std::size_t away = count([](const vote& each) {
-    const bool young = (each.state == seat::held || each.state == seat::low) && !each.counts;
-    return each.state == seat::silent || young;
+    const bool young =
+        (each.state == vote_state::held || each.state == vote_state::low) && !each.counts;
+    return each.state == vote_state::silent || young;
   });
   if (away > most_refusals) return tl::unexpected<error>(outage());
   if (away + errors_ > most_refusals) return tl::unexpected<error>(*error_);
@@ -250,11 +255,12 @@ result<spi::outcome> ballot::verdict() const {
 }
 
 error ballot::outage() const {
-  const std::size_t silent = count([](const vote& each) { return each.state == seat::silent; });
+  const std::size_t silent =
+      count([](const vote& each) { return each.state == vote_state::silent; });
   const std::size_t young = count([](const vote& each) {
-    return (each.state == seat::held || each.state == seat::low) && !each.counts;
+    return (each.state == vote_state::held || each.state == vote_state::low) && !each.counts;
   });
-  std::string text = "quorum of " + std::to_string(seats_.size());
+  std::string text = "quorum of " + std::to_string(vote_states_.size());
   if (silent > 0) text += ", " + std::to_string(silent) + " did not answer";
   if (young > 0 && youngest_ > duration{0}) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(youngest_).count();
@@ -263,15 +269,16 @@ error ballot::outage() const {
   }
   if (silence_ && !silence_->detail.empty()) text += " (" + silence_->detail + ")";
   const std::size_t unsent = count([](const vote& each) { return each.unsent; });
-  return {errc::unavailable, std::move(text), unsent == seats_.size()};
+  return {errc::unavailable, std::move(text), unsent == vote_states_.size()};
 }
 
 bool ballot::top_up(std::size_t member) {
   if (phase_ != phase::granted) return false;
-  vote& at = seats_[member];
-  if (at.state == seat::held || at.state == seat::low || at.state == seat::asked) return false;
+  vote& at = vote_states_[member];
+  if (at.state == vote_state::held || at.state == vote_state::low || at.state == vote_state::asked)
+    return false;
   at = {};
-  at.state = seat::asked;
+  at.state = vote_state::asked;
   return true;
 }
 

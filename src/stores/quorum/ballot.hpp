@@ -38,7 +38,7 @@ class ballot {
   enum class phase : std::uint8_t { asking, raising, granted, failed };
 
   // What is known of the claim at one member.
-  enum class seat : std::uint8_t {
+  enum class vote_state : std::uint8_t {
     unasked,
     asked,    // no answer yet
     silent,   // there will be none: perhaps it is there
@@ -71,11 +71,13 @@ class ballot {
   // is missing there. The answer comes to answered(); it counts from the next renewal on.
   bool top_up(std::size_t member);
   // A renewal said that it is not there any more.
-  void lose(std::size_t member) { seats_[member].state = seat::lost; }
+  void lose(std::size_t member) { vote_states_[member].state = vote_state::lost; }
 
   [[nodiscard]] phase where() const noexcept { return phase_; }
-  [[nodiscard]] seat at(std::size_t member) const noexcept { return seats_[member].state; }
-  [[nodiscard]] std::size_t members() const noexcept { return seats_.size(); }
+  [[nodiscard]] vote_state at(std::size_t member) const noexcept {
+    return vote_states_[member].state;
+  }
+  [[nodiscard]] std::size_t members() const noexcept { return vote_states_.size(); }
   [[nodiscard]] fence_token fence() const noexcept { return fence_; }
   // Two members turned out to be one server.
   [[nodiscard]] bool duplicate() const noexcept { return duplicate_; }
@@ -84,7 +86,7 @@ class ballot {
 
  private:
   struct vote {
-    seat state = seat::unasked;
+    vote_state state = vote_state::unasked;
     bool unsent = false;   // silent, and was never asked: it is not there
     bool raising = false;  // a raise is under way
     bool raised = false;   // there was one
@@ -108,7 +110,7 @@ class ballot {
   [[nodiscard]] std::size_t count(Condition condition) const;
 
   phase phase_ = phase::asking;
-  std::vector<vote> seats_;
+  std::vector<vote> vote_states_;
   fence_token fence_;
   // Of those who said no.
   std::size_t blocked_ = 0;

@@ -104,7 +104,7 @@ std::optional<duration> shut_for(const std::vector<result<spi::resource_state>>&
 
 void quorum_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                            spi::completion<spi::resource_state> done) {
-  const std::size_t members = council_->members.size();
+  const std::size_t members = context_->members.size();
   auto gathered = [members, done = std::move(done)](
                       const std::vector<result<spi::resource_state>>& answers) mutable {
     if (heard(answers) < majority_of(members)) return done(too_few(answers));
@@ -115,16 +115,16 @@ void quorum_store::inspect(const spi::resource_id& resource, const spi::op_conte
     done(spi::resource_state{likely(lists, members), {}, shut_for(answers)});
   };
   const auto asked = std::make_shared<survey<spi::resource_state>>(members, std::move(gathered));
-  const spi::op_context soon = council_->soon(context.deadline, forever);
+  const spi::op_context soon = context_->soon(context.deadline, forever);
   for (std::size_t i = 0; i < members; ++i) {
-    council_->members[i].store->inspect(resource, soon, asked->of(i));
+    context_->members[i].store->inspect(resource, soon, asked->of(i));
   }
 }
 
 void quorum_store::revoke(const spi::resource_id& resource, spi::revocation how,
                           const std::string& claim, const spi::op_context& context,
                           spi::completion<std::vector<spi::holder>> done) {
-  const std::size_t members = council_->members.size();
+  const std::size_t members = context_->members.size();
   auto gathered = [members, done = std::move(done)](
                       const std::vector<result<std::vector<spi::holder>>>& answers) mutable {
     if (heard(answers) < majority_of(members)) return done(too_few(answers));
@@ -136,18 +136,18 @@ void quorum_store::revoke(const spi::resource_id& resource, spi::revocation how,
   };
   const auto asked =
       std::make_shared<survey<std::vector<spi::holder>>>(members, std::move(gathered));
-  const spi::op_context soon = council_->soon(context.deadline, forever);
+  const spi::op_context soon = context_->soon(context.deadline, forever);
   for (std::size_t i = 0; i < members; ++i) {
-    council_->members[i].store->revoke(resource, how, claim, soon, asked->of(i));
+    context_->members[i].store->revoke(resource, how, claim, soon, asked->of(i));
   }
 }
 
 void quorum_store::probe(const spi::op_context& context,
                          spi::completion<std::vector<spi::check>> done) {
   using status = spi::check::status;
-  const auto council = council_;
-  const std::size_t members = council->members.size();
-  auto gathered = [council, members, done = std::move(done)](
+  const auto quorum_context = context_;
+  const std::size_t members = quorum_context->members.size();
+  auto gathered = [quorum_context, members, done = std::move(done)](
                       const std::vector<result<std::vector<spi::check>>>& answers) mutable {
     const std::size_t up = heard(answers);
     std::vector<spi::check> all;
@@ -162,12 +162,12 @@ void quorum_store::probe(const spi::op_context& context,
                                       : "one member fewer tolerates as many failures"),
                      "use 3 or 5 members"});
     }
-    if (council->duplicate.load(std::memory_order_acquire)) {
+    if (quorum_context->duplicate.load(std::memory_order_acquire)) {
       all.push_back({"members", status::fail, "two members are one and the same server",
                      "list every server once"});
     }
     for (std::size_t i = 0; i < members; ++i) {
-      const std::string& name = council->members[i].name;
+      const std::string& name = quorum_context->members[i].name;
       if (!answers[i]) {
         all.push_back({name, up < members ? status::warn : status::fail,
                        answers[i].error().message(), "start it, or look at the network"});
@@ -183,7 +183,7 @@ void quorum_store::probe(const spi::op_context& context,
   const auto asked =
       std::make_shared<survey<std::vector<spi::check>>>(members, std::move(gathered));
   for (std::size_t i = 0; i < members; ++i) {
-    council->members[i].store->probe(context, asked->of(i));
+    quorum_context->members[i].store->probe(context, asked->of(i));
   }
 }
 

@@ -39,28 +39,29 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
 tl::unexpected<error> closed() { return failure(errc::cancelled, "quorum: closed"); }
 
 // Whoever shares the vote with another must not meet it again and again.
-duration jittered(const council& council, duration recheck_after) {
+duration jittered(const quorum_context& quorum_context, duration recheck_after) {
   const duration most = recheck_after > duration{0}
-                            ? std::min(recheck_after * 2, council.limit.recheck)
-                            : council.limit.split_recheck;
+                            ? std::min(recheck_after * 2, quorum_context.limit.recheck)
+                            : quorum_context.limit.split_recheck;
   const auto range = static_cast<std::uint64_t>(std::max<duration::rep>(1, most.count()));
-  return duration(static_cast<duration::rep>(council.runtime->random() % range));
+  return duration(static_cast<duration::rep>(quorum_context.runtime->random() % range));
 }
 
 }  // namespace
 
 quorum_store::quorum_store(std::shared_ptr<spi::runtime> runtime, std::vector<member> members,
                            const settings& settings)
-    : council_(std::make_shared<council>(std::move(runtime), std::move(members), settings.limit)),
+    : context_(
+          std::make_shared<quorum_context>(std::move(runtime), std::move(members), settings.limit)),
       settings_(settings),
-      caps_(capabilities(settings.engine, council_->members)),
-      docket_(std::make_shared<docket>()) {}
+      caps_(capabilities(settings.engine, context_->members)),
+      active_rounds_(std::make_shared<active_rounds>()) {}
 
 quorum_store::~quorum_store() { close(); }
 
 result<void> quorum_store::accepts(const spi::claim& claim) const {
-  if (council_->closed.load(std::memory_order_acquire)) return closed();
-  if (council_->duplicate.load(std::memory_order_acquire)) {
+  if (context_->closed.load(std::memory_order_acquire)) return closed();
+  if (context_->duplicate.load(std::memory_order_acquire)) {
     return failure(errc::invalid, "quorum: two members are one and the same server");
   }
   if (claim.mode == spi::mode::permit) {
@@ -76,9 +77,9 @@ result<void> quorum_store::accepts(const spi::claim& claim) const {
 
 namespace {
 
-// A member pushed that it took the claim away. The round stays on the docket: whoever asks for the same
+// A member pushed that it took the claim away. The round stays on the active rounds: whoever asks for the same
 // claim again has to do so under another id.
-void heed(const std::shared_ptr<council>& council, const std::shared_ptr<round>& held,
+void heed(const std::shared_ptr<quorum_context>& quorum_context, const std::shared_ptr<round>& held,
           const std::shared_ptr<spi::wakeup>& holder, round::alarm what, const error& why) {
   if (what == round::alarm::gone) {
     held->forsake();
@@ -89,15 +90,15 @@ void heed(const std::shared_ptr<council>& council, const std::shared_ptr<round>&
     held->abandon();
     holder->gone(why);
   };
-  std::make_shared<renewal_round>(council, std::vector{held}, std::move(counted))
-      ->start(council->soon(time_point::max(), held->at_members()->ttl));
+  std::make_shared<renewal_round>(quorum_context, std::vector{held}, std::move(counted))
+      ->start(quorum_context->soon(time_point::max(), held->at_members()->ttl));
 }
 
 }  // namespace
 
 void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
-  const auto before = docket_->find(claim->id);
+  const auto before = active_rounds_->find(claim->id);
   if (before && before->granted()) return reaffirm(before, context, std::move(done));
   if (auto fine = accepts(*claim); !fine) {
     return done(tl::unexpected<error>(std::move(fine.error())));
@@ -106,21 +107,22 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   // An id that something late may still carry is never used again.
   const bool same_id = before && (before->clean() || counts_earlier);
   const spi::claim_id id = !before ? claim->id : same_id ? before->at_members()->id : new_id();
-  auto made = std::make_shared<round>(council_, *claim, id);
-  made->on_alarm([council = council_, made = std::weak_ptr(made), wakeup = std::move(wakeup)](
-                     round::alarm what, const error& why) {
+  auto made = std::make_shared<round>(context_, *claim, id);
+  made->on_alarm([quorum_context = context_, made = std::weak_ptr(made),
+                  wakeup = std::move(wakeup)](round::alarm what, const error& why) {
     const auto held = made.lock();
-    if (!held || !wakeup || council->closed.load(std::memory_order_acquire)) return;
-    heed(council, held, wakeup, what, why);
+    if (!held || !wakeup || quorum_context->closed.load(std::memory_order_acquire)) return;
+    heed(quorum_context, held, wakeup, what, why);
   });
-  docket_->put(claim->id, made, council_->runtime->now());
-  auto settle = [council = council_, docket = docket_, made = std::weak_ptr(made), claim,
+  active_rounds_->put(claim->id, made, context_->runtime->now());
+  auto settle = [quorum_context = context_, active_rounds = active_rounds_,
+                 made = std::weak_ptr(made), claim,
                  done = std::move(done)](result<spi::outcome> answer) mutable {
     auto* no = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
-    if (no != nullptr) no->recheck_after = jittered(*council, no->recheck_after);
+    if (no != nullptr) no->recheck_after = jittered(*quorum_context, no->recheck_after);
     // Nobody leaves a try that was turned away.
     const auto over = made.lock();
-    if (over && !claim->queued && !over->granted()) docket->forget(claim->id, over);
+    if (over && !claim->queued && !over->granted()) active_rounds->forget(claim->id, over);
     done(std::move(answer));
   };
   if (counts_earlier && before) made->inherit(*before);
@@ -141,7 +143,7 @@ void quorum_store::reaffirm(const std::shared_ptr<round>& held, const spi::op_co
     held->abandon();
     done(failure(errc::unavailable, "quorum: granted before, and no majority has it now"));
   };
-  std::make_shared<renewal_round>(council_, std::vector{held}, std::move(counted))->start(context);
+  std::make_shared<renewal_round>(context_, std::vector{held}, std::move(counted))->start(context);
 }
 
 // Only called where a store pushes; this one does not.
@@ -152,32 +154,32 @@ void quorum_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_cont
 
 void quorum_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                          spi::completion<spi::departure> done) {
-  if (council_->closed.load(std::memory_order_acquire)) return done(closed());
-  const auto found = docket_->find(claim->id);
+  if (context_->closed.load(std::memory_order_acquire)) return done(closed());
+  const auto found = active_rounds_->find(claim->id);
   if (!found) return done(spi::departure::gone);
-  found->leave(context, [docket = docket_, claim, found,
+  found->leave(context, [active_rounds = active_rounds_, claim, found,
                          done = std::move(done)](result<spi::departure> answer) mutable {
-    if (answer) docket->forget(claim->id, found);
+    if (answer) active_rounds->forget(claim->id, found);
     done(std::move(answer));
   });
 }
 
 void quorum_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                          spi::completion<std::vector<spi::renewal>> done) {
-  if (council_->closed.load(std::memory_order_acquire)) return done(closed());
+  if (context_->closed.load(std::memory_order_acquire)) return done(closed());
   std::vector<std::shared_ptr<round>> rounds;
   rounds.reserve(claims.size());
-  for (const spi::claim_ptr& claim : claims) rounds.push_back(docket_->find(claim->id));
-  auto counted = [docket = docket_, claims = std::move(claims), rounds,
+  for (const spi::claim_ptr& claim : claims) rounds.push_back(active_rounds_->find(claim->id));
+  auto counted = [active_rounds = active_rounds_, claims = std::move(claims), rounds,
                   done = std::move(done)](renewal_round::answers answers) mutable {
     for (std::size_t i = 0; i < claims.size(); ++i) {
       if (answers[i].state != spi::hold_state::lost || !rounds[i]) continue;
       rounds[i]->abandon();
-      docket->forget(claims[i]->id, rounds[i]);
+      active_rounds->forget(claims[i]->id, rounds[i]);
     }
     done(std::move(answers));
   };
-  std::make_shared<renewal_round>(council_, rounds, std::move(counted))->start(context);
+  std::make_shared<renewal_round>(context_, rounds, std::move(counted))->start(context);
   for (const auto& each : rounds) {
     if (each) each->top_up(context);
   }
@@ -191,7 +193,7 @@ void quorum_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 spi::claim_id quorum_store::new_id() const {
   spi::claim_id id;
   for (std::size_t half = 0; half < 2; ++half) {
-    const std::uint64_t bits = council_->runtime->random();
+    const std::uint64_t bits = context_->runtime->random();
     for (std::size_t byte = 0; byte < 8; ++byte) {
       id.bytes[half * 8 + byte] = static_cast<std::uint8_t>(bits >> (byte * 8));
     }
@@ -200,9 +202,9 @@ spi::claim_id quorum_store::new_id() const {
 }
 
 void quorum_store::close() noexcept {
-  if (council_->closed.exchange(true, std::memory_order_acq_rel)) return;
-  for (const member& each : council_->members) each.store->close();
-  docket_->clear();
+  if (context_->closed.exchange(true, std::memory_order_acq_rel)) return;
+  for (const member& each : context_->members) each.store->close();
+  active_rounds_->clear();
 }
 
 }  // namespace holdfast::quorum

@@ -8,8 +8,8 @@
 //   latches, list, watch: each member tells a part, and no part is the whole
 #pragma once
 
-#include "stores/quorum/council.hpp"
-#include "stores/quorum/docket.hpp"
+#include "stores/quorum/active_rounds.hpp"
+#include "stores/quorum/quorum_context.hpp"
 #include "stores/quorum/round.hpp"
 
 #include <holdfast/result.hpp>
@@ -80,11 +80,11 @@ class quorum_store final : public spi::store {
                 spi::completion<spi::outcome> done);
   [[nodiscard]] spi::claim_id new_id() const;
 
-  const std::shared_ptr<council> council_;
+  const std::shared_ptr<quorum_context> context_;
   const settings settings_;
   const spi::caps caps_;
   // Shared with completions, which may come when this store is gone.
-  const std::shared_ptr<docket> docket_;
+  const std::shared_ptr<active_rounds> active_rounds_;
 };
 
 }  // namespace holdfast::quorum

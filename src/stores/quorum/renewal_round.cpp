@@ -10,17 +10,17 @@ namespace holdfast::quorum {
 using core::mutant;
 using core::mutated;
 
-renewal_round::renewal_round(std::shared_ptr<council> council,
+renewal_round::renewal_round(std::shared_ptr<quorum_context> quorum_context,
                              std::vector<std::shared_ptr<round>> claims,
                              spi::function<void(answers)> done)
-    : council_(std::move(council)),
+    : context_(std::move(quorum_context)),
       claims_(std::move(claims)),
       tallies_(claims_.size()),
       undecided_(claims_.size()),
       done_(std::move(done)) {}
 
 void renewal_round::start(const spi::op_context& context) {
-  sent_at_ = council_->runtime->now();
+  sent_at_ = context_->runtime->now();
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < claims_.size(); ++i) {
@@ -33,7 +33,7 @@ void renewal_round::start(const spi::op_context& context) {
       --undecided_;
     }
   }
-  for (std::size_t i = 0; i < council_->members.size(); ++i) ask(i, context);
+  for (std::size_t i = 0; i < context_->members.size(); ++i) ask(i, context);
   one_less();
 }
 
@@ -53,14 +53,14 @@ void renewal_round::ask(std::size_t member, const spi::op_context& context) {
     pending_ += low.size() + (batch.empty() ? 0 : 1);
   }
   for (const std::size_t i : low) {
-    council_->members[member].store->raise(
+    context_->members[member].store->raise(
         claims_[i]->at_members(), claims_[i]->fence(), context,
         [self = shared_from_this(), member, i](const result<spi::granted>& answer) {
           self->raised(member, i, answer);
         });
   }
   if (batch.empty()) return;
-  council_->members[member].store->renew(
+  context_->members[member].store->renew(
       std::move(batch), context,
       [self = shared_from_this(), member, which = std::move(which)](const result<answers>& answer) {
         self->answered(member, which, answer);
@@ -69,10 +69,10 @@ void renewal_round::ask(std::size_t member, const spi::op_context& context) {
 
 void renewal_round::answered(std::size_t member, const std::vector<std::size_t>& which,
                              const result<answers>& answer) {
-  const time_point now = council_->runtime->now();
+  const time_point now = context_->runtime->now();
   for (std::size_t i = 0; answer && i < which.size() && i < answer->size(); ++i) {
     const spi::renewal& each = (*answer)[i];
-    council_->clocks.heard(member, now, each.at);
+    context_->clocks.heard(member, now, each.at);
     claims_[which[i]]->renewed(member, sent_at_, each);
     const std::lock_guard lock(mutex_);
     count(which[i], each);
@@ -111,7 +111,7 @@ void renewal_round::count(std::size_t which, const spi::renewal& answer) {
   } else if (answer.state == spi::hold_state::lost) {
     ++at.no;
   }
-  const std::size_t members = council_->members.size();
+  const std::size_t members = context_->members.size();
   if (at.yes >= majority_of(members)) {
     // One member that prolongs no more proves nothing: the core would take it for a revocation.
     const bool anew = at.prolonged || claims_[which]->at_members()->renewed;

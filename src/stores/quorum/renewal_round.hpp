@@ -4,7 +4,7 @@
 // Thread-safe; lives until the last member has answered.
 #pragma once
 
-#include "stores/quorum/council.hpp"
+#include "stores/quorum/quorum_context.hpp"
 #include "stores/quorum/round.hpp"
 
 #include <holdfast/spi/store.hpp>
@@ -21,8 +21,8 @@ class renewal_round : public std::enable_shared_from_this<renewal_round> {
   using answers = std::vector<spi::renewal>;
 
   // `claims`: null where the quorum does not know the claim, which is then lost.
-  renewal_round(std::shared_ptr<council> council, std::vector<std::shared_ptr<round>> claims,
-                spi::function<void(answers)> done);
+  renewal_round(std::shared_ptr<quorum_context> quorum_context,
+                std::vector<std::shared_ptr<round>> claims, spi::function<void(answers)> done);
 
   void start(const spi::op_context& context);
 
@@ -43,7 +43,7 @@ class renewal_round : public std::enable_shared_from_this<renewal_round> {
   void count(std::size_t which, const spi::renewal& answer);  // under mutex_
   void one_less();
 
-  const std::shared_ptr<council> council_;
+  const std::shared_ptr<quorum_context> context_;
   const std::vector<std::shared_ptr<round>> claims_;
   time_point sent_at_{};
 

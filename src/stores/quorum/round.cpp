@@ -12,9 +12,10 @@ using core::mutant;
 using core::mutated;
 
 // Of what one member pushes. That something is free, or wanted, means nothing here: nobody queues.
-class round::ear final : public spi::wakeup {
+class round::vote_listener final : public spi::wakeup {
  public:
-  ear(std::weak_ptr<round> of, std::size_t member) : of_(std::move(of)), member_(member) {}
+  vote_listener(std::weak_ptr<round> of, std::size_t member)
+      : of_(std::move(of)), member_(member) {}
   void notify(std::optional<spi::granted>) noexcept override {}
   void wanted() noexcept override {}
   void gone(const error& why) noexcept override {
@@ -28,33 +29,34 @@ class round::ear final : public spi::wakeup {
 
 namespace {
 
-spi::claim_ptr copy_for_members(const council& council, const spi::claim& wish,
+spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi::claim& wish,
                                 const spi::claim_id& id) {
   auto copy = std::make_shared<spi::claim>(wish);
   copy->id = id;
   copy->queued = false;  // lines at the members would split the vote for ever
   copy->fair = false;
-  copy->proposed_fence = council.clocks.proposal(council.runtime->now());
+  copy->proposed_fence = quorum_context.clocks.proposal(quorum_context.runtime->now());
   return copy;
 }
 
 }  // namespace
 
-round::round(std::shared_ptr<council> council, const spi::claim& wish, const spi::claim_id& id)
-    : council_(std::move(council)),
-      copy_(copy_for_members(*council_, wish, id)),
-      ballot_(council_->members.size()),
-      objections_(council_->members.size()) {}
+round::round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& wish,
+             const spi::claim_id& id)
+    : context_(std::move(quorum_context)),
+      copy_(copy_for_members(*context_, wish, id)),
+      ballot_(context_->members.size()),
+      revocation_votes_(context_->members.size()) {}
 
 void round::start(const spi::op_context& context, spi::completion<spi::outcome> done) {
-  const time_point now = council_->runtime->now();
+  const time_point now = context_->runtime->now();
   deadline_ = context.deadline;
   {
     const std::lock_guard lock(mutex_);
     done_ = std::move(done);
     last_sent_ = now;
   }
-  for (std::size_t i = 0; i < council_->members.size(); ++i) {
+  for (std::size_t i = 0; i < context_->members.size(); ++i) {
     {
       const std::lock_guard lock(mutex_);
       if (!ballot_.ask(i)) continue;
@@ -71,10 +73,10 @@ void round::start(const spi::op_context& context, spi::completion<spi::outcome> 
 }
 
 void round::ask(std::size_t member, const spi::claim_ptr& claim, time_point deadline) {
-  const time_point sent_at = council_->runtime->now();
-  council_->members[member].store->attempt(
-      claim, std::make_shared<ear>(weak_from_this(), member),
-      council_->reaching(deadline, claim->ttl),
+  const time_point sent_at = context_->runtime->now();
+  context_->members[member].store->attempt(
+      claim, std::make_shared<vote_listener>(weak_from_this(), member),
+      context_->reaching(deadline, claim->ttl),
       [self = shared_from_this(), member, sent_at](const result<spi::outcome>& answer) {
         self->answered(member, sent_at, answer);
       });
@@ -84,26 +86,26 @@ void round::hurry(ballot::orders& todo) {
   std::vector<bool> doubtful(ballot_.members());
   bool any = false;
   for (std::size_t i = 0; i < doubtful.size(); ++i) {
-    doubtful[i] = council_->doubts(i);
+    doubtful[i] = context_->doubts(i);
     any = any || doubtful[i];
   }
   if (any && !todo.settle) todo = ballot_.not_waiting_for(doubtful);
 }
 
 void round::answered(std::size_t member, time_point sent_at, const result<spi::outcome>& answer) {
-  const time_point now = council_->runtime->now();
+  const time_point now = context_->runtime->now();
   if (answer) {
-    std::visit([&](const auto& each) { council_->clocks.heard(member, now, each.at); }, *answer);
+    std::visit([&](const auto& each) { context_->clocks.heard(member, now, each.at); }, *answer);
   }
-  council_->heard(member, answer || answer.error() != errc::unavailable);
+  context_->heard(member, answer || answer.error() != errc::unavailable);
   ballot::orders todo;
   {
     const std::lock_guard lock(mutex_);
     if (ballot_.where() == ballot::phase::failed && answer) late_.emplace_back(member, *answer);
     todo = ballot_.answered(member, answer);
     if (answer && std::holds_alternative<spi::granted>(*answer))
-      objections_.refute(member, sent_at);
-    if (ballot_.duplicate()) council_->duplicate.store(true, std::memory_order_release);
+      revocation_votes_.refute(member, sent_at);
+    if (ballot_.duplicate()) context_->duplicate.store(true, std::memory_order_release);
     if (!answer && !answer.error().unsent)
       clean_ = false;  // it may arrive yet, or the member keeps a tombstone
     if (todo.raise.empty()) hurry(todo);
@@ -163,7 +165,7 @@ void round::objected(std::size_t member, const error& why) {
   std::optional<alarm> due;
   {
     const std::lock_guard lock(mutex_);
-    if (!objections_.raise(member, council_->runtime->now())) return;
+    if (!revocation_votes_.raise(member, context_->runtime->now())) return;
     objection_ = why;
     look_again_ = true;
     due = next_alarm();
@@ -172,8 +174,8 @@ void round::objected(std::size_t member, const error& why) {
 }
 
 std::optional<round::alarm> round::next_alarm() {
-  if (ballot_.where() != ballot::phase::granted || !objections_.any()) return std::nullopt;
-  if (objections_.decide() || mutated(mutant::quorum_push_believed)) return alarm::gone;
+  if (ballot_.where() != ballot::phase::granted || !revocation_votes_.any()) return std::nullopt;
+  if (revocation_votes_.decide() || mutated(mutant::quorum_push_believed)) return alarm::gone;
   if (looking_ || !std::exchange(look_again_, false)) return std::nullopt;
   looking_ = true;
   return alarm::look;
@@ -200,7 +202,8 @@ void round::alarmed(const std::optional<alarm>& what) {
 }
 
 bool round::sits_at(std::size_t member) const {
-  return ballot_.at(member) == ballot::seat::held || ballot_.at(member) == ballot::seat::low;
+  return ballot_.at(member) == ballot::vote_state::held ||
+         ballot_.at(member) == ballot::vote_state::low;
 }
 
 void round::send_raise(std::size_t member) {
@@ -211,8 +214,8 @@ void round::send_raise(std::size_t member) {
     fence = ballot_.fence();
     if (done_) deadline = deadline_;
   }
-  council_->members[member].store->raise(
-      copy_, fence, council_->soon(deadline, copy_->ttl),
+  context_->members[member].store->raise(
+      copy_, fence, context_->soon(deadline, copy_->ttl),
       [self = shared_from_this(), member](const result<spi::granted>& answer) {
         self->raised(member, answer);
       });
@@ -231,9 +234,9 @@ round::duty round::duty_at(std::size_t member) const {
   const std::lock_guard lock(mutex_);
   if (ballot_.where() != ballot::phase::granted) return duty::nothing;
   switch (ballot_.at(member)) {
-    case ballot::seat::held:
+    case ballot::vote_state::held:
       return duty::renew;
-    case ballot::seat::low:
+    case ballot::vote_state::low:
       return duty::raise;
     default:
       return duty::nothing;
@@ -241,7 +244,7 @@ round::duty round::duty_at(std::size_t member) const {
 }
 
 void round::top_up(const spi::op_context& context) {
-  const time_point now = council_->runtime->now();
+  const time_point now = context_->runtime->now();
   std::vector<std::size_t> missing;
   {
     const std::lock_guard lock(mutex_);
@@ -260,7 +263,7 @@ void round::top_up(const spi::op_context& context) {
 
 void round::renewed(std::size_t member, time_point sent_at, const spi::renewal& answer) {
   const std::lock_guard lock(mutex_);
-  if (answer.state == spi::hold_state::renewed) objections_.refute(member, sent_at);
+  if (answer.state == spi::hold_state::renewed) revocation_votes_.refute(member, sent_at);
   // An answer that comes late says nothing about a member that was topped up since.
   if (answer.state == spi::hold_state::lost && sits_at(member)) ballot_.lose(member);
 }

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "stores/quorum/ballot.hpp"
-#include "stores/quorum/council.hpp"
-#include "stores/quorum/objections.hpp"
+#include "stores/quorum/quorum_context.hpp"
+#include "stores/quorum/revocation_votes.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
@@ -23,7 +23,8 @@ namespace holdfast::quorum {
 class round : public std::enable_shared_from_this<round> {
  public:
   // `wish`: the core's claim; `id`: under which the members know it.
-  round(std::shared_ptr<council> council, const spi::claim& wish, const spi::claim_id& id);
+  round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& wish,
+        const spi::claim_id& id);
 
   // What follows from members' pushes that they took the claim away: `look` at all of them, or, where
   // so many said it that no majority can be left, it is `gone`. Called under no lock, once granted.
@@ -79,7 +80,7 @@ class round : public std::enable_shared_from_this<round> {
     spi::completion<spi::departure> done;
   };
 
-  class ear;
+  class vote_listener;
 
   void answered(std::size_t member, time_point sent_at, const result<spi::outcome>& answer);
   void alarmed(const std::optional<alarm>& what);
@@ -97,14 +98,14 @@ class round : public std::enable_shared_from_this<round> {
   [[nodiscard]] time_point end_of_all() const;                       // under mutex_
   [[nodiscard]] bool sits_at(std::size_t member) const;              // under mutex_
 
-  const std::shared_ptr<council> council_;
+  const std::shared_ptr<quorum_context> context_;
   const spi::claim_ptr copy_;
   time_point deadline_{};
   alarm_sink sink_;
 
   mutable std::mutex mutex_;
   ballot ballot_;                                // guarded by mutex_
-  quorum::objections objections_;                // guarded by mutex_
+  quorum::revocation_votes revocation_votes_;    // guarded by mutex_
   error objection_;                              // guarded by mutex_: the last one
   bool looking_ = false;                         // guarded by mutex_
   bool look_again_ = false;                      // guarded by mutex_

@@ -19,13 +19,13 @@ time_point round::over_at() const {
 // Where the claim certainly is, the answer is waited for before the round's own is given: a try
 // whose process ends right after it leaves nothing behind.
 void round::withdraw(std::size_t member, bool certain) {
-  spi::op_context context = council_->soon(time_point::max(), copy_->ttl);
+  spi::op_context context = context_->soon(time_point::max(), copy_->ttl);
   context.unanswered = !certain;
   if (!certain) {
     const std::lock_guard lock(mutex_);
     clean_ = false;
   }
-  council_->members[member].store->leave(
+  context_->members[member].store->leave(
       copy_, context,
       [self = shared_from_this(), member, certain](const result<spi::departure>& answer) {
         self->withdrawn(member, certain, answer);
@@ -46,7 +46,7 @@ void round::withdrawn(std::size_t member, bool certain, const result<spi::depart
     }
   }
   if (!answer && answer.error() == errc::unavailable) {
-    withdraw_later(council_, member, copy_, until);
+    withdraw_later(context_, member, copy_, until);
   }
   if (done) done(*std::move(verdict));
 }
@@ -78,9 +78,9 @@ void round::leave(const spi::op_context& context, spi::completion<spi::departure
 }
 
 void round::send_leave(std::size_t member, bool unanswered, time_point deadline) {
-  spi::op_context context = council_->soon(deadline, copy_->ttl);
+  spi::op_context context = context_->soon(deadline, copy_->ttl);
   context.unanswered = unanswered;
-  council_->members[member].store->leave(
+  context_->members[member].store->leave(
       copy_, context, [self = shared_from_this(), member](const result<spi::departure>& answer) {
         self->left(member, answer);
       });
@@ -165,7 +165,7 @@ void round::background(const std::vector<std::size_t>& members) {
     const std::lock_guard lock(mutex_);
     until = end_of_all();
   }
-  for (const std::size_t i : members) withdraw_later(council_, i, copy_, until);
+  for (const std::size_t i : members) withdraw_later(context_, i, copy_, until);
 }
 
 }  // namespace holdfast::quorum

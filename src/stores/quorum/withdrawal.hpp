@@ -2,7 +2,7 @@
 // of it can be left there. Late grants of a round that failed end this way.
 #pragma once
 
-#include "stores/quorum/council.hpp"
+#include "stores/quorum/quorum_context.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
@@ -14,7 +14,7 @@ namespace holdfast::quorum {
 
 // Begins after a pause: whoever begins it has just asked once in vain. Ends when answered, at
 // `until`, when the store is closed, or at once where too many are under way.
-void withdraw_later(const std::shared_ptr<council>& council, std::size_t member,
+void withdraw_later(const std::shared_ptr<quorum_context>& quorum_context, std::size_t member,
                     spi::claim_ptr claim, time_point until);
 
 }  // namespace holdfast::quorum

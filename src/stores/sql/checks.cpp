@@ -50,7 +50,7 @@ spi::check room(const facts& known, std::size_t wanted) {
   return check;
 }
 
-spi::check tied_check(strategy which) {
+spi::check bound_check(strategy which) {
   return {"strategy", status::ok,
           std::string(name_of(which)) +
               ": a hold ends with its connection, and is believed for 30 s at most after the last "

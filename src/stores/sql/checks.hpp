@@ -31,7 +31,7 @@ class facts {
 // Of connections; `wanted`: by one client, at most.
 spi::check room(const facts& known, std::size_t wanted);
 // What the strategies mean whose holds end with connections.
-spi::check tied_check(strategy which);
+spi::check bound_check(strategy which);
 spi::check tls_check(bool encrypted);
 // `hears`: wake-ups arrive, by `means`.
 spi::check wakeup_check(bool hears, std::string means);

@@ -33,8 +33,8 @@ class lease_store : public server_store<Engine> {
   using base = server_store<Engine>;
   using base::ask;
   using base::guard_;
-  using base::hearing_;
   using base::net_;
+  using base::notifications_;
   using base::options_;
   using base::reactor_;
   using base::refusal;
@@ -74,10 +74,11 @@ class lease_store : public server_store<Engine> {
  protected:
   lease_store(std::shared_ptr<spi::reactor> reactor, server_options options);
   // Once, when the store is shared. `process`: by which the others know this client. The first of the
-  // roads is the desk, too.
-  void set_up(const std::string& process, std::vector<std::shared_ptr<connection>> roads);
+  // command connections is the control connection, too.
+  void set_up(const std::string& process,
+              std::vector<std::shared_ptr<connection>> command_connections);
 
-  [[nodiscard]] connection& road(const std::string& key) const;
+  [[nodiscard]] connection& command_connection(const std::string& key) const;
 
  private:
   static constexpr duration default_latch_life = std::chrono::hours(24);
@@ -88,7 +89,7 @@ class lease_store : public server_store<Engine> {
                   connection& over, const spi::op_context& context);
 
   // Set by set_up(), then constant.
-  std::vector<std::shared_ptr<connection>> roads_;
+  std::vector<std::shared_ptr<connection>> command_connections_;
   const std::shared_ptr<renewal_pace> pace_ = std::make_shared<renewal_pace>();
 };
 
@@ -105,14 +106,15 @@ lease_store<Engine>::lease_store(std::shared_ptr<spi::reactor> reactor, server_o
 
 template <class Engine>
 void lease_store<Engine>::set_up(const std::string& process,
-                                 std::vector<std::shared_ptr<connection>> roads) {
-  roads_ = std::move(roads);
-  this->desk_ = roads_.front();
-  hearing_ = hearing<Engine>::make(net_, options_, process, this->desk_);
-  for (std::size_t i = 1; i < roads_.size(); ++i) hearing_->follow(*roads_[i]);
+                                 std::vector<std::shared_ptr<connection>> command_connections) {
+  command_connections_ = std::move(command_connections);
+  this->control_ = command_connections_.front();
+  notifications_ = notifications<Engine>::make(net_, options_, process, this->control_);
+  for (std::size_t i = 1; i < command_connections_.size(); ++i)
+    notifications_->follow(*command_connections_[i]);
   // The first lock must not wait for a handshake that could have been made before.
-  this->desk_->start();
-  hearing_->start();
+  this->control_->start();
+  notifications_->start();
 }
 
 template <class Engine>
@@ -123,13 +125,14 @@ lease_store<Engine>::~lease_store() {
 template <class Engine>
 void lease_store<Engine>::close() noexcept {
   if (!this->begin_close()) return;
-  for (const auto& each : roads_) each->close();
-  hearing_->close();
+  for (const auto& each : command_connections_) each->close();
+  notifications_->close();
 }
 
 template <class Engine>
-typename lease_store<Engine>::connection& lease_store<Engine>::road(const std::string& key) const {
-  return *roads_[std::hash<std::string>{}(key) % roads_.size()];
+typename lease_store<Engine>::connection& lease_store<Engine>::command_connection(
+    const std::string& key) const {
+  return *command_connections_[std::hash<std::string>{}(key) % command_connections_.size()];
 }
 
 template <class Engine>
@@ -141,7 +144,7 @@ void lease_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::o
   std::map<connection*, std::map<std::pair<std::string, std::size_t>, std::size_t>> sorted;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     std::string key = key_of(claims[i]->resource);
-    connection* over = &road(key);
+    connection* over = &command_connection(key);
     sorted[over].emplace(std::pair(std::move(key), i), i);
   }
   const std::size_t most = std::min(pace_->per_call(), Engine::renewals_per_call);
@@ -165,7 +168,7 @@ void lease_store<Engine>::renew_part(const std::shared_ptr<renewal_batch>& whole
   std::vector<spi::claim_ptr> those;
   those.reserve(part.size());
   for (const std::size_t index : part) those.push_back(claims[index]);
-  arguments with = Engine::renewal_arguments(those, hearing_->process());
+  arguments with = Engine::renewal_arguments(those, notifications_->process());
   terms on = terms::ahead_of_others(context);
   on.pace = pace_;
   on.claims = those.size();
@@ -182,9 +185,9 @@ void lease_store<Engine>::change(spi::claim_ptr claim, spi::mode to, const spi::
                                  spi::completion<spi::granted> done) {
   const std::string key = key_of(claim->resource);
   arguments with;
-  with.bytes(key).bytes(bytes_of(claim->id)).text(hearing_->process());
+  with.bytes(key).bytes(bytes_of(claim->id)).text(notifications_->process());
   with.number(static_cast<std::int64_t>(to));
-  ask(road(key), statement::change, std::move(with), terms::ahead_of_others(context),
+  ask(command_connection(key), statement::change, std::move(with), terms::ahead_of_others(context),
       std::move(done), to_granted);
 }
 
@@ -194,7 +197,8 @@ void lease_store<Engine>::inspect(const spi::resource_id& resource, const spi::o
   const std::string key = key_of(resource);
   arguments with;
   with.bytes(key);
-  ask(road(key), statement::inspect, std::move(with), context, std::move(done), to_state);
+  ask(command_connection(key), statement::inspect, std::move(with), context, std::move(done),
+      to_state);
 }
 
 template <class Engine>
@@ -205,7 +209,8 @@ void lease_store<Engine>::list(const std::string& space, const std::string& pref
   arguments with;
   // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
   with.bytes(first).bytes(first + '\xff');
-  ask(road(first), statement::list, std::move(with), context, std::move(done), to_summaries);
+  ask(command_connection(first), statement::list, std::move(with), context, std::move(done),
+      to_summaries);
 }
 
 template <class Engine>
@@ -215,7 +220,8 @@ void lease_store<Engine>::revoke(const spi::resource_id& resource, spi::revocati
   const std::string key = key_of(resource);
   arguments with;
   with.bytes(key).flag(how == spi::revocation::force).text(claim);
-  ask(road(key), statement::revoke, std::move(with), context, std::move(done), to_holders);
+  ask(command_connection(key), statement::revoke, std::move(with), context, std::move(done),
+      to_holders);
 }
 
 template <class Engine>
@@ -229,7 +235,8 @@ void lease_store<Engine>::change_latch(const spi::resource_id& resource,
   with.bytes(key).flag(change.what == spi::latch_change::kind::set);
   with.number(static_cast<std::int32_t>(std::min<std::uint32_t>(change.count, INT32_MAX)));
   with.bytes(bytes_of(change.id)).number(microseconds(life));
-  ask(road(key), statement::change_latch, std::move(with), context, std::move(done), to_latch);
+  ask(command_connection(key), statement::change_latch, std::move(with), context, std::move(done),
+      to_latch);
 }
 
 template <class Engine>
@@ -239,14 +246,15 @@ void lease_store<Engine>::read_latch(const spi::resource_id& resource,
   const std::string key = key_of(resource);
   arguments with;
   with.bytes(key);
-  ask(road(key), statement::read_latch, std::move(with), context, std::move(done), to_latch);
+  ask(command_connection(key), statement::read_latch, std::move(with), context, std::move(done),
+      to_latch);
 }
 
 template <class Engine>
 result<std::unique_ptr<spi::subscription>> lease_store<Engine>::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   if (!usable()) return refusal();
-  return hearing_->watch_latch(resource, std::move(on_change));
+  return notifications_->watch_latch(resource, std::move(on_change));
 }
 
 }  // namespace holdfast::sql

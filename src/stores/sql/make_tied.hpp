@@ -13,8 +13,8 @@ namespace holdfast::sql {
 
 // Not for strategy=lease.
 template <class Engine>
-std::shared_ptr<spi::store> make_tied(std::shared_ptr<spi::reactor> reactor,
-                                      typename Engine::server_options options) {
+std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
+                                       typename Engine::server_options options) {
   if (options.strategy == strategy::session) {
     return session_store<Engine>::make(std::move(reactor), std::move(options));
   }

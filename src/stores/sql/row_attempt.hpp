@@ -10,7 +10,7 @@
 
 namespace holdfast::sql {
 
-// What the desk writes down of a claim.
+// What the control connection writes down of a claim.
 template <class Engine>
 typename row_store<Engine>::arguments row_store<Engine>::description(const spi::claim& claim,
                                                                      const std::string& process) {
@@ -33,7 +33,7 @@ void row_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeu
                                 spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
-  hearing_->bells().hang(claim->id, wakeup);
+  notifications_->wakeup_registry().hang(claim->id, wakeup);
   auto what = std::make_shared<wish>();
   what->claim = std::move(claim);
   what->wakeup = std::move(wakeup);
@@ -51,7 +51,7 @@ void row_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeu
 // Asked again: the answer was lost on its way to the core.
 template <class Engine>
 void row_store<Engine>::confirm(const std::shared_ptr<wish>& what,
-                                const std::shared_ptr<seat>& holder) {
+                                const std::shared_ptr<pooled_connection>& holder) {
   arguments with;
   with.bytes(sql::bytes_of(what->claim->id)).home();
   holder->over->send(
@@ -79,9 +79,9 @@ void row_store<Engine>::take(const std::shared_ptr<wish>& what) {
     }
   }
   ++what->tries;
-  pool_->lend([self = own(), what](result<std::shared_ptr<seat>> given) {
+  pool_->lend([self = own(), what](result<std::shared_ptr<pooled_connection>> given) {
     if (!given) return self->finish(what, tl::unexpected(given.error()));
-    const std::shared_ptr<seat> in = *std::move(given);
+    const std::shared_ptr<pooled_connection> in = *std::move(given);
     arguments with;
     with.bytes(sql::key_of(what->claim->resource)).bytes(sql::bytes_of(what->claim->id));
     with.number(static_cast<std::int64_t>(what->claim->mode));
@@ -96,8 +96,8 @@ void row_store<Engine>::take(const std::shared_ptr<wish>& what) {
 }
 
 template <class Engine>
-void row_store<Engine>::took(const std::shared_ptr<wish>& what, const std::shared_ptr<seat>& in,
-                             result<sql::rows> said) {
+void row_store<Engine>::took(const std::shared_ptr<wish>& what,
+                             const std::shared_ptr<pooled_connection>& in, result<sql::rows> said) {
   if (!said || said->size() != 1) {
     // It may be carried out yet: not on a connection that lives on.
     in->over->reset();
@@ -118,12 +118,13 @@ void row_store<Engine>::took(const std::shared_ptr<wish>& what, const std::share
 }
 
 template <class Engine>
-void row_store<Engine>::record(const std::shared_ptr<wish>& what, const std::shared_ptr<seat>& in,
-                               std::int64_t at_least, ties::life life) {
-  arguments with = description(*what->claim, hearing_->process());
+void row_store<Engine>::record(const std::shared_ptr<wish>& what,
+                               const std::shared_ptr<pooled_connection>& in, std::int64_t at_least,
+                               bound_claims::life life) {
+  arguments with = description(*what->claim, notifications_->process());
   add_rest(with, *what->claim);
   with.number(life).number(at_least);
-  desk_->send(
+  control_->send(
       statement::row_record, std::move(with), what->until,
       [self = own(), what, in, life](result<sql::rows> said) {
         auto answer = said && said->size() == 1 && said->front() != "b"
@@ -143,8 +144,8 @@ void row_store<Engine>::record(const std::shared_ptr<wish>& what, const std::sha
         }
         self->run_out_->prove(what->claim, what->sent);
         self->pool_->keep(in, what->claim->id);
-        if (!in->ties->tie(life, what->claim, what->wakeup,
-                           [&] { self->finish(what, std::move(answer)); })) {
+        if (!in->bound_claims->tie(life, what->claim, what->wakeup,
+                                   [&] { self->finish(what, std::move(answer)); })) {
           if (const auto kept = self->pool_->claim(what->claim->id)) self->pool_->give(kept);
           self->finish(what, failure(errc::unavailable,
                                      std::string(Engine::name) + ": its connection has ended"));
@@ -156,34 +157,34 @@ template <class Engine>
 void row_store<Engine>::make_row(const std::shared_ptr<wish>& what) {
   arguments with;
   with.bytes(sql::key_of(what->claim->resource));
-  desk_->send(statement::row_make, std::move(with), what->until,
-              [self = own(), what](const result<sql::rows>& said) {
-                if (!said) return self->finish(what, tl::unexpected(said.error()));
-                const bool made = said->size() == 1 && said->front() == "m";
-                made ? self->take(what) : self->stand_in_line(what);
-              });
+  control_->send(statement::row_make, std::move(with), what->until,
+                 [self = own(), what](const result<sql::rows>& said) {
+                   if (!said) return self->finish(what, tl::unexpected(said.error()));
+                   const bool made = said->size() == 1 && said->front() == "m";
+                   made ? self->take(what) : self->stand_in_line(what);
+                 });
 }
 
 // It is not free. Who wants to wait stands in line first and then tries once more: what became free
 // before was told to nobody.
 template <class Engine>
 void row_store<Engine>::stand_in_line(const std::shared_ptr<wish>& what) {
-  arguments with = description(*what->claim, hearing_->process());
+  arguments with = description(*what->claim, notifications_->process());
   with.flag(what->claim->queued);
   add_rest(with, *what->claim);
-  desk_->send(statement::row_queue, std::move(with), what->until,
-              [self = own(), what](const result<sql::rows>& said) {
-                if (!said) return self->finish(what, tl::unexpected(said.error()));
-                const bool fresh = said->size() == 1 && said->front().ends_with(" new");
-                if (fresh && what->tries < try_limit) return self->take(what);
-                self->finish(what, sql::to_outcome(*said));
-              });
+  control_->send(statement::row_queue, std::move(with), what->until,
+                 [self = own(), what](const result<sql::rows>& said) {
+                   if (!said) return self->finish(what, tl::unexpected(said.error()));
+                   const bool fresh = said->size() == 1 && said->front().ends_with(" new");
+                   if (fresh && what->tries < try_limit) return self->take(what);
+                   self->finish(what, sql::to_outcome(*said));
+                 });
 }
 
 template <class Engine>
 void row_store<Engine>::finish(const std::shared_ptr<wish>& what, result<spi::outcome> answer) {
   if (!answer && what->heard) answer.error().unsent = false;
-  if (is_turned_away(answer)) hearing_->bells().remove(what->claim->id);
+  if (is_turned_away(answer)) notifications_->wakeup_registry().remove(what->claim->id);
   std::vector<spi::task> after;
   {
     const std::lock_guard lock(mutex_);
@@ -197,7 +198,7 @@ void row_store<Engine>::finish(const std::shared_ptr<wish>& what, result<spi::ou
 
 // What follows on the same connection comes after it: no need to wait for the answer.
 template <class Engine>
-void row_store<Engine>::roll_back(const std::shared_ptr<seat>& in) {
+void row_store<Engine>::roll_back(const std::shared_ptr<pooled_connection>& in) {
   in->over->send(statement::rollback, {}, reactor_->now() + roll_back_limit,
                  [in](const result<sql::rows>& said) {
                    if (!said) in->over->reset();

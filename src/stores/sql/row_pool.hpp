@@ -3,7 +3,7 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "stores/sql/ties.hpp"
+#include "stores/sql/bound_claims.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -22,16 +22,16 @@
 
 namespace holdfast::sql {
 
-// One connection. Its hold, if it has one, is tied to its life.
+// One connection. Its hold, if it has one, is bound to its life.
 template <class Engine>
-struct seat {
+struct pooled_connection {
   std::shared_ptr<typename Engine::connection> over;
-  std::shared_ptr<sql::ties> ties = std::make_shared<sql::ties>();
+  std::shared_ptr<sql::bound_claims> bound_claims = std::make_shared<sql::bound_claims>();
 };
 
 // Thread-safe. Completions are called exactly once, under no lock.
 //
-//   a seat is  means                          changes to
+//   a pooled connection is  means                          changes to
 //   free       no transaction, or ended       busy: lend()
 //   busy       somebody tries, or gives back  free: give(); holding: keep()
 //   holding    its transaction has a lock     busy: claim(); free: its connection ended
@@ -40,32 +40,32 @@ class row_pool : public std::enable_shared_from_this<row_pool<Engine>> {
  public:
   using connection = typename Engine::connection;
   using server_options = typename Engine::server_options;
-  using seat = sql::seat<Engine>;
+  using pooled_connection = sql::pooled_connection<Engine>;
 
-  // How many may wait for a seat that is busy; then overloaded.
+  // How many may wait for a pooled connection that is busy; then overloaded.
   static constexpr std::size_t wait_limit = 100'000;
 
   // `process`: by which the server knows this client.
   row_pool(net::network net, std::shared_ptr<const server_options> options, std::string process);
 
-  // A free seat, as soon as there is one; overloaded: all hold locks, and waiting might be for ever.
-  void lend(spi::completion<std::shared_ptr<seat>> done);
+  // A free pooled connection, as soon as there is one; overloaded: all hold locks, and waiting might be for ever.
+  void lend(spi::completion<std::shared_ptr<pooled_connection>> done);
   // The transaction has ended, or its connection.
-  void give(const std::shared_ptr<seat>& back);
+  void give(const std::shared_ptr<pooled_connection>& back);
   // It holds this claim from now on.
-  void keep(const std::shared_ptr<seat>& held, const spi::claim_id& claim);
-  // Takes the seat that holds this claim, to end it; null: none does.
-  std::shared_ptr<seat> claim(const spi::claim_id& claim);
+  void keep(const std::shared_ptr<pooled_connection>& held, const spi::claim_id& claim);
+  // Takes the pooled connection that holds this claim, to end it; null: none does.
+  std::shared_ptr<pooled_connection> claim(const spi::claim_id& claim);
   // The same, and it stays.
-  [[nodiscard]] std::shared_ptr<seat> find(const spi::claim_id& claim) const;
+  [[nodiscard]] std::shared_ptr<pooled_connection> find(const spi::claim_id& claim) const;
 
   void close() noexcept;
 
  private:
   enum class state : std::uint8_t { free, busy, holding };
 
-  std::shared_ptr<seat> make(std::size_t number);
-  void ended(const std::weak_ptr<seat>& whose);
+  std::shared_ptr<pooled_connection> make(std::size_t number);
+  void ended(const std::weak_ptr<pooled_connection>& whose);
   void serve();
 
   const net::network net_;
@@ -75,9 +75,9 @@ class row_pool : public std::enable_shared_from_this<row_pool<Engine>> {
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
   bool closed_ = false;
-  std::map<std::shared_ptr<seat>, state> seats_;
-  std::map<spi::claim_id, std::shared_ptr<seat>> held_;
-  std::deque<spi::completion<std::shared_ptr<seat>>> waiting_;
+  std::map<std::shared_ptr<pooled_connection>, state> pooled_;
+  std::map<spi::claim_id, std::shared_ptr<pooled_connection>> held_;
+  std::deque<spi::completion<std::shared_ptr<pooled_connection>>> waiting_;
 };
 
 template <class Engine>
@@ -87,19 +87,19 @@ row_pool<Engine>::row_pool(net::network net, std::shared_ptr<const server_option
 
 // Under the mutex.
 template <class Engine>
-std::shared_ptr<sql::seat<Engine>> row_pool<Engine>::make(std::size_t number) {
-  auto made = std::make_shared<seat>();
+std::shared_ptr<sql::pooled_connection<Engine>> row_pool<Engine>::make(std::size_t number) {
+  auto made = std::make_shared<pooled_connection>();
   typename connection::events tell;
   tell.opened = [weak = std::weak_ptr(made)] {
-    if (const auto self = weak.lock()) self->ties->begin(self->over->home());
+    if (const auto self = weak.lock()) self->bound_claims->begin(self->over->home());
   };
   tell.ended = [weak = std::weak_ptr(made), pool = this->weak_from_this()](const error& why) {
-    if (const auto self = weak.lock()) self->ties->end(why);
+    if (const auto self = weak.lock()) self->bound_claims->end(why);
     if (const auto all = pool.lock()) all->ended(weak);
   };
   // Nothing is lost with a connection that holds nothing.
-  tell.silence = [ties = made->ties] {
-    return ties->count() == 0 ? connection::silence_limit : sql::longest_belief;
+  tell.silence = [bound_claims = made->bound_claims] {
+    return bound_claims->count() == 0 ? connection::silence_limit : sql::longest_belief;
   };
   made->over = Engine::make_carrier(net_, options_, process_ + "/" + std::to_string(number),
                                     std::move(tell));
@@ -107,14 +107,14 @@ std::shared_ptr<sql::seat<Engine>> row_pool<Engine>::make(std::size_t number) {
 }
 
 template <class Engine>
-void row_pool<Engine>::lend(spi::completion<std::shared_ptr<seat>> done) {
+void row_pool<Engine>::lend(spi::completion<std::shared_ptr<pooled_connection>> done) {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_ && waiting_.size() < wait_limit) {
-      const auto free = std::find_if(seats_.begin(), seats_.end(),
+      const auto free = std::find_if(pooled_.begin(), pooled_.end(),
                                      [](const auto& each) { return each.second == state::free; });
-      if (free == seats_.end() && seats_.size() < options_->connections) {
-        seats_.emplace(make(seats_.size()), state::free);
+      if (free == pooled_.end() && pooled_.size() < options_->connections) {
+        pooled_.emplace(make(pooled_.size()), state::free);
       }
       waiting_.push_back(std::move(done));
       done = nullptr;
@@ -131,19 +131,19 @@ void row_pool<Engine>::lend(spi::completion<std::shared_ptr<seat>> done) {
 template <class Engine>
 void row_pool<Engine>::serve() {
   for (;;) {
-    spi::completion<std::shared_ptr<seat>> next;
-    std::shared_ptr<seat> given;
+    spi::completion<std::shared_ptr<pooled_connection>> next;
+    std::shared_ptr<pooled_connection> given;
     {
       const std::lock_guard lock(mutex_);
       if (waiting_.empty()) return;
       const auto in = [&](state wanted) {
-        return std::find_if(seats_.begin(), seats_.end(),
+        return std::find_if(pooled_.begin(), pooled_.end(),
                             [&](const auto& each) { return each.second == wanted; });
       };
-      if (const auto free = in(state::free); free != seats_.end()) {
+      if (const auto free = in(state::free); free != pooled_.end()) {
         free->second = state::busy;
         given = free->first;
-      } else if (!closed_ && in(state::busy) != seats_.end()) {
+      } else if (!closed_ && in(state::busy) != pooled_.end()) {
         return;
       }
       next = std::move(waiting_.front());
@@ -161,11 +161,11 @@ void row_pool<Engine>::serve() {
 }
 
 template <class Engine>
-void row_pool<Engine>::give(const std::shared_ptr<seat>& back) {
+void row_pool<Engine>::give(const std::shared_ptr<pooled_connection>& back) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = seats_.find(back);
-    if (found != seats_.end()) found->second = state::free;
+    const auto found = pooled_.find(back);
+    if (found != pooled_.end()) found->second = state::free;
     if (waiting_.empty()) return;
   }
   // Not from within: where calls are refused at once, each would serve the next, one inside the other.
@@ -173,11 +173,12 @@ void row_pool<Engine>::give(const std::shared_ptr<seat>& back) {
 }
 
 template <class Engine>
-void row_pool<Engine>::keep(const std::shared_ptr<seat>& held, const spi::claim_id& claim) {
+void row_pool<Engine>::keep(const std::shared_ptr<pooled_connection>& held,
+                            const spi::claim_id& claim) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = seats_.find(held);
-    if (found == seats_.end()) return;
+    const auto found = pooled_.find(held);
+    if (found == pooled_.end()) return;
     found->second = state::holding;
     held_[claim] = held;
   }
@@ -185,18 +186,20 @@ void row_pool<Engine>::keep(const std::shared_ptr<seat>& held, const spi::claim_
 }
 
 template <class Engine>
-std::shared_ptr<sql::seat<Engine>> row_pool<Engine>::claim(const spi::claim_id& claim) {
+std::shared_ptr<sql::pooled_connection<Engine>> row_pool<Engine>::claim(
+    const spi::claim_id& claim) {
   const std::lock_guard lock(mutex_);
   const auto found = held_.find(claim);
   if (found == held_.end()) return nullptr;
-  std::shared_ptr<seat> taken = std::move(found->second);
+  std::shared_ptr<pooled_connection> taken = std::move(found->second);
   held_.erase(found);
-  seats_[taken] = state::busy;
+  pooled_[taken] = state::busy;
   return taken;
 }
 
 template <class Engine>
-std::shared_ptr<sql::seat<Engine>> row_pool<Engine>::find(const spi::claim_id& claim) const {
+std::shared_ptr<sql::pooled_connection<Engine>> row_pool<Engine>::find(
+    const spi::claim_id& claim) const {
   const std::lock_guard lock(mutex_);
   const auto found = held_.find(claim);
   return found == held_.end() ? nullptr : found->second;
@@ -205,12 +208,12 @@ std::shared_ptr<sql::seat<Engine>> row_pool<Engine>::find(const spi::claim_id& c
 // What it held is lost, and has been told; who uses it for a moment hears of it by the answer. It
 // connects anew, since that ends what the server may still believe to be there.
 template <class Engine>
-void row_pool<Engine>::ended(const std::weak_ptr<seat>& whose) {
-  const std::shared_ptr<seat> over = whose.lock();
+void row_pool<Engine>::ended(const std::weak_ptr<pooled_connection>& whose) {
+  const std::shared_ptr<pooled_connection> over = whose.lock();
   {
     const std::lock_guard lock(mutex_);
-    const auto found = seats_.find(over);
-    if (found == seats_.end() || closed_) return;
+    const auto found = pooled_.find(over);
+    if (found == pooled_.end() || closed_) return;
     if (found->second == state::holding) {
       found->second = state::free;
       std::erase_if(held_, [&](const auto& each) { return each.second == over; });
@@ -222,12 +225,12 @@ void row_pool<Engine>::ended(const std::weak_ptr<seat>& whose) {
 
 template <class Engine>
 void row_pool<Engine>::close() noexcept {
-  std::vector<std::shared_ptr<seat>> all;
-  std::deque<spi::completion<std::shared_ptr<seat>>> waiting;
+  std::vector<std::shared_ptr<pooled_connection>> all;
+  std::deque<spi::completion<std::shared_ptr<pooled_connection>>> waiting;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    for (const auto& [each, is] : seats_) all.push_back(each);
+    for (const auto& [each, is] : pooled_) all.push_back(each);
     waiting.swap(waiting_);
   }
   for (const auto& each : all) each->over->close();

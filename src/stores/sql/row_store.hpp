@@ -3,8 +3,8 @@
 // row_attempt.hpp.
 #pragma once
 
+#include "stores/sql/bound_store.hpp"
 #include "stores/sql/row_pool.hpp"
-#include "stores/sql/tied_store.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -24,17 +24,17 @@ namespace holdfast::sql {
 // Thread-safe.
 //
 // A claim is tried on a free connection: transaction, lock without waiting; if it is not free the
-// transaction ends, and the claim stands in a table until it is told to try again. If it is, the desk
+// transaction ends, and the claim stands in a table until it is told to try again. If it is, the control connection
 // writes down who holds, and gives the fence, before the grant is answered. Any error in a transaction
 // ends its connection: what the server has rolled back must not be believed.
 template <class Engine>
-class row_store final : public tied_store<Engine> {
-  using base = tied_store<Engine>;
-  using base::desk_;
+class row_store final : public bound_store<Engine> {
+  using base = bound_store<Engine>;
+  using base::control_;
   using base::fits;
   using base::guard_;
-  using base::hearing_;
   using base::net_;
+  using base::notifications_;
   using base::options_;
   using base::reactor_;
   using base::refusal;
@@ -43,7 +43,7 @@ class row_store final : public tied_store<Engine> {
   using typename base::arguments;
   using typename base::server_options;
   using typename base::statement;
-  using seat = sql::seat<Engine>;
+  using pooled_connection = sql::pooled_connection<Engine>;
 
  public:
   static std::shared_ptr<row_store> make(std::shared_ptr<spi::reactor> reactor,
@@ -75,7 +75,7 @@ class row_store final : public tied_store<Engine> {
     std::size_t count = 0;
     std::vector<spi::task> then;
   };
-  struct roll;
+  struct local_rows;
   static constexpr int try_limit = 4;                                   // of one attempt
   static constexpr duration give_back_limit = std::chrono::seconds(5);  // for one call
   static constexpr duration roll_back_limit = std::chrono::seconds(5);  // for one call
@@ -93,25 +93,25 @@ class row_store final : public tied_store<Engine> {
   void close_carriers() noexcept override;
 
   // The steps of an attempt.
-  void confirm(const std::shared_ptr<wish>& what, const std::shared_ptr<seat>& holder);
+  void confirm(const std::shared_ptr<wish>& what, const std::shared_ptr<pooled_connection>& holder);
   void take(const std::shared_ptr<wish>& what);
-  void took(const std::shared_ptr<wish>& what, const std::shared_ptr<seat>& in,
+  void took(const std::shared_ptr<wish>& what, const std::shared_ptr<pooled_connection>& in,
             result<sql::rows> said);
-  void record(const std::shared_ptr<wish>& what, const std::shared_ptr<seat>& in,
-              std::int64_t at_least, ties::life life);
+  void record(const std::shared_ptr<wish>& what, const std::shared_ptr<pooled_connection>& in,
+              std::int64_t at_least, bound_claims::life life);
   void make_row(const std::shared_ptr<wish>& what);
   void stand_in_line(const std::shared_ptr<wish>& what);
   void finish(const std::shared_ptr<wish>& what, result<spi::outcome> answer);
 
   static result<spi::departure> departure_of(const result<sql::rows>& said);
   void given(const std::string& key);
-  void roll_back(const std::shared_ptr<seat>& in);
-  void end(const std::shared_ptr<seat>& in, const spi::claim& claim, duration delay,
+  void roll_back(const std::shared_ptr<pooled_connection>& in);
+  void end(const std::shared_ptr<pooled_connection>& in, const spi::claim& claim, duration delay,
            time_point deadline, spi::completion<spi::departure> done);
-  void beat(const std::shared_ptr<roll>& all, std::size_t index, const std::shared_ptr<seat>& in,
-            time_point deadline);
-  void arrived(roll& all);
-  void refresh(const std::shared_ptr<roll>& all, std::vector<std::size_t> part,
+  void beat(const std::shared_ptr<local_rows>& all, std::size_t index,
+            const std::shared_ptr<pooled_connection>& in, time_point deadline);
+  void arrived(local_rows& all);
+  void refresh(const std::shared_ptr<local_rows>& all, std::vector<std::size_t> part,
                time_point deadline);
 
   std::shared_ptr<row_pool<Engine>> pool_;  // set by make(), then constant
@@ -131,9 +131,9 @@ std::shared_ptr<row_store<Engine>> row_store<Engine>::make(std::shared_ptr<spi::
                                                            server_options options) {
   std::shared_ptr<row_store> made(new row_store(std::move(reactor), std::move(options)));
   made->set_up();
-  made->pool_ =
-      std::make_shared<row_pool<Engine>>(made->net_, made->options_, made->hearing_->process());
-  made->desk_->start();
+  made->pool_ = std::make_shared<row_pool<Engine>>(made->net_, made->options_,
+                                                   made->notifications_->process());
+  made->control_->start();
   return made;
 }
 
@@ -165,7 +165,7 @@ void row_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& conte
   run_out_->forget(claim->id);
   auto finish = [self = own(), id = claim->id,
                  done = std::move(done)](result<spi::departure> answer) mutable {
-    self->hearing_->bells().remove(id);
+    self->notifications_->wakeup_registry().remove(id);
     done(std::move(answer));
   };
   if (const auto in = pool_->claim(claim->id)) {
@@ -173,18 +173,18 @@ void row_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& conte
   }
   arguments with;
   with.bytes(sql::key_of(claim->resource)).bytes(sql::bytes_of(claim->id));
-  desk_->send(statement::row_leave, std::move(with), context,
-              [finish = std::move(finish)](const result<sql::rows>& said) mutable {
-                finish(departure_of(said));
-              });
+  control_->send(statement::row_leave, std::move(with), context,
+                 [finish = std::move(finish)](const result<sql::rows>& said) mutable {
+                   finish(departure_of(said));
+                 });
 }
 
-// The seat is busy: its transaction ends with the claim, in one round trip.
+// The pooled connection is busy: its transaction ends with the claim, in one round trip.
 template <class Engine>
-void row_store<Engine>::end(const std::shared_ptr<seat>& in, const spi::claim& claim,
+void row_store<Engine>::end(const std::shared_ptr<pooled_connection>& in, const spi::claim& claim,
                             duration delay, time_point deadline,
                             spi::completion<spi::departure> done) {
-  in->ties->untie(claim.id);
+  in->bound_claims->untie(claim.id);
   const std::string key = sql::key_of(claim.resource);
   {
     const std::lock_guard lock(mutex_);
@@ -240,7 +240,7 @@ void row_store<Engine>::given(const std::string& key) {
 template <class Engine>
 void row_store<Engine>::let_go(const spi::claim_id& claim) {
   const auto in = pool_->find(claim);
-  const spi::claim_ptr held = in == nullptr ? nullptr : in->ties->find(claim);
+  const spi::claim_ptr held = in == nullptr ? nullptr : in->bound_claims->find(claim);
   if (held != nullptr) give_back(*held, duration{0});
 }
 
@@ -253,7 +253,7 @@ void row_store<Engine>::give_back(const spi::claim& claim, duration delay) {
 
 // Several calls, one answer: of claims whose call failed nothing is known.
 template <class Engine>
-struct row_store<Engine>::roll {
+struct row_store<Engine>::local_rows {
   std::vector<spi::claim_ptr> claims;
   std::vector<spi::renewal> answers;  // each written by one call
   std::vector<spi::claim_id> may_be_free;
@@ -266,7 +266,7 @@ template <class Engine>
 void row_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                               spi::completion<std::vector<spi::renewal>> done) {
   if (!usable()) return done(refusal());
-  auto all = std::make_shared<roll>();
+  auto all = std::make_shared<local_rows>();
   all->answers.resize(claims.size());
   all->claims = std::move(claims);
   all->sent = reactor_->now();
@@ -284,20 +284,20 @@ void row_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::op_
 }
 
 template <class Engine>
-void row_store<Engine>::arrived(roll& all) {
+void row_store<Engine>::arrived(local_rows& all) {
   if (all.missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const auto may_be_free = std::move(all.may_be_free);
   all.done(std::move(all.answers));
   for (const spi::claim_id& each : may_be_free) {
     sql::push freed;
     freed.claim = each;
-    hearing_->bells().ring(freed);
+    notifications_->wakeup_registry().ring(freed);
   }
 }
 
 template <class Engine>
-void row_store<Engine>::beat(const std::shared_ptr<roll>& all, std::size_t index,
-                             const std::shared_ptr<seat>& in, time_point deadline) {
+void row_store<Engine>::beat(const std::shared_ptr<local_rows>& all, std::size_t index,
+                             const std::shared_ptr<pooled_connection>& in, time_point deadline) {
   all->missing.fetch_add(1, std::memory_order_relaxed);
   arguments with;
   with.bytes(sql::bytes_of(all->claims[index]->id)).home();
@@ -321,8 +321,8 @@ void row_store<Engine>::beat(const std::shared_ptr<roll>& all, std::size_t index
 }
 
 template <class Engine>
-void row_store<Engine>::refresh(const std::shared_ptr<roll>& all, std::vector<std::size_t> part,
-                                time_point deadline) {
+void row_store<Engine>::refresh(const std::shared_ptr<local_rows>& all,
+                                std::vector<std::size_t> part, time_point deadline) {
   all->missing.fetch_add(1, std::memory_order_relaxed);
   std::vector<std::string> keys;
   std::vector<std::string> ids;
@@ -332,22 +332,22 @@ void row_store<Engine>::refresh(const std::shared_ptr<roll>& all, std::vector<st
   }
   arguments with;
   with.list(keys).list(ids);
-  desk_->send(statement::row_renew, std::move(with), deadline,
-              [self = own(), all, part = std::move(part)](const result<sql::rows>& said) {
-                const auto answers =
-                    said ? sql::to_renewals(*said, part.size())
-                         : result<std::vector<spi::renewal>>(tl::unexpected(said.error()));
-                for (std::size_t i = 0; !answers && i < part.size(); ++i) {
-                  all->answers[part[i]].why = answers.error().detail;
-                }
-                for (std::size_t i = 0; answers && i < part.size(); ++i) {
-                  all->answers[part[i]] = (*answers)[i];
-                  if ((*said)[i].starts_with("w ") && (*said)[i].ends_with(" 1")) {
-                    all->may_be_free.push_back(all->claims[part[i]]->id);
-                  }
-                }
-                self->arrived(*all);
-              });
+  control_->send(statement::row_renew, std::move(with), deadline,
+                 [self = own(), all, part = std::move(part)](const result<sql::rows>& said) {
+                   const auto answers =
+                       said ? sql::to_renewals(*said, part.size())
+                            : result<std::vector<spi::renewal>>(tl::unexpected(said.error()));
+                   for (std::size_t i = 0; !answers && i < part.size(); ++i) {
+                     all->answers[part[i]].why = answers.error().detail;
+                   }
+                   for (std::size_t i = 0; answers && i < part.size(); ++i) {
+                     all->answers[part[i]] = (*answers)[i];
+                     if ((*said)[i].starts_with("w ") && (*said)[i].ends_with(" 1")) {
+                       all->may_be_free.push_back(all->claims[part[i]]->id);
+                     }
+                   }
+                   self->arrived(*all);
+                 });
 }
 
 }  // namespace holdfast::sql

@@ -1,7 +1,7 @@
 // See the header.
 #include "stores/sql/run_out.hpp"
 
-#include "stores/sql/ties.hpp"
+#include "stores/sql/bound_claims.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-// What all strategies of all SQL servers have in common: a desk, over which people look and the server is
-// told who wants to hear of what, and the ear that hears it.
+// What all strategies of all SQL servers have in common: a control connection, over which people look and the server is
+// told who wants to hear of what, and the notification listener that hears it.
 #pragma once
 
 #include "net/connector.hpp"
 #include "runtime/fork_guard.hpp"
-#include "stores/sql/hearing.hpp"
+#include "stores/sql/notifications.hpp"
 #include "stores/sql/terms.hpp"
 
 #include <holdfast/spi/reactor.hpp>
@@ -59,8 +59,8 @@ class server_store : public spi::store, public std::enable_shared_from_this<serv
   const spi::caps caps_;
   const net::network net_;
   // Set once, when the store is made, then constant.
-  std::shared_ptr<connection> desk_;
-  std::shared_ptr<sql::hearing<Engine>> hearing_;
+  std::shared_ptr<connection> control_;
+  std::shared_ptr<sql::notifications<Engine>> notifications_;
 
  private:
   std::atomic<bool> closed_{false};
@@ -112,7 +112,7 @@ template <class Engine>
 result<std::unique_ptr<spi::subscription>> server_store<Engine>::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
   if (!usable()) return refusal();
-  return hearing_->observe(resource, std::move(sink));
+  return notifications_->observe(resource, std::move(sink));
 }
 
 template <class Engine>
@@ -121,9 +121,9 @@ void server_store<Engine>::probe(const spi::op_context& context,
   if (!usable()) return done(refusal());
   // The deadline is the caller's; what is left after the wait for wake-ups is for the questions.
   const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
-  hearing_->when_open(half, [self = this->shared_from_this(), until = net::patience(context),
-                             done = std::move(done)](const result<void>& open) mutable {
-    self->desk_->send(
+  notifications_->when_open(half, [self = this->shared_from_this(), until = net::patience(context),
+                                   done = std::move(done)](const result<void>& open) mutable {
+    self->control_->send(
         statement::examine, {}, until,
         [self, hears = open.has_value(), done = std::move(done)](result<sql::rows> said) mutable {
           if (!said) return done(refused(said.error(), *self->options_));

@@ -3,8 +3,8 @@
 // to, so that no waiter occupies a connection.
 #pragma once
 
-#include "stores/sql/tied_store.hpp"
-#include "stores/sql/ties.hpp"
+#include "stores/sql/bound_claims.hpp"
+#include "stores/sql/bound_store.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -26,12 +26,12 @@ namespace holdfast::sql {
 // life is an answered call of renew; the server keeps a connection that it hears nothing of for longer
 // than anybody believes in it.
 template <class Engine>
-class session_store final : public tied_store<Engine> {
-  using base = tied_store<Engine>;
+class session_store final : public bound_store<Engine> {
+  using base = bound_store<Engine>;
   using base::fits;
   using base::guard_;
-  using base::hearing_;
   using base::net_;
+  using base::notifications_;
   using base::options_;
   using base::reactor_;
   using base::refusal;
@@ -69,7 +69,7 @@ class session_store final : public tied_store<Engine> {
   }
   static arguments attempt_of(const std::string& key, const spi::claim& claim,
                               const std::string& process);
-  static ties::life life_of(const std::string& grant);
+  static bound_claims::life life_of(const std::string& grant);
 
   void let_go(const spi::claim_id& claim) override;
   void close_carriers() noexcept override;
@@ -80,7 +80,7 @@ class session_store final : public tied_store<Engine> {
   void give_back(const spi::claim& claim, duration delay) override;
 
   // Set by make(), then constant.
-  std::shared_ptr<sql::ties> ties_ = std::make_shared<sql::ties>();
+  std::shared_ptr<sql::bound_claims> bound_claims_ = std::make_shared<sql::bound_claims>();
   std::shared_ptr<connection> carrier_;
 };
 
@@ -97,9 +97,9 @@ typename session_store<Engine>::arguments session_store<Engine>::attempt_of(
 
 // The last word of a grant: the backend that has the lock.
 template <class Engine>
-ties::life session_store<Engine>::life_of(const std::string& grant) {
+bound_claims::life session_store<Engine>::life_of(const std::string& grant) {
   const std::size_t space = grant.rfind(' ');
-  ties::life life = 0;
+  bound_claims::life life = 0;
   if (space != std::string::npos) {
     std::from_chars(grant.data() + space + 1, grant.data() + grant.size(), life);
   }
@@ -120,17 +120,17 @@ std::shared_ptr<session_store<Engine>> session_store<Engine>::make(
   tell.opened = [weak] {
     const auto self = weak.lock();
     if (self == nullptr) return;
-    self->ties_->begin(self->carrier_->home());
-    self->hearing_->bells().ring_all();  // who waited in the former session
+    self->bound_claims_->begin(self->carrier_->home());
+    self->notifications_->wakeup_registry().ring_all();  // who waited in the former session
   };
-  tell.ended = [ties = made->ties_](const error& why) { ties->end(why); };
+  tell.ended = [bound_claims = made->bound_claims_](const error& why) { bound_claims->end(why); };
   // Nothing is lost with a connection that carries nothing.
-  tell.silence = [ties = made->ties_] {
-    return ties->count() == 0 ? connection::silence_limit : sql::longest_belief;
+  tell.silence = [bound_claims = made->bound_claims_] {
+    return bound_claims->count() == 0 ? connection::silence_limit : sql::longest_belief;
   };
-  made->carrier_ =
-      Engine::make_carrier(made->net_, made->options_, made->hearing_->process(), std::move(tell));
-  made->hearing_->follow(*made->carrier_);
+  made->carrier_ = Engine::make_carrier(made->net_, made->options_, made->notifications_->process(),
+                                        std::move(tell));
+  made->notifications_->follow(*made->carrier_);
   made->carrier_->start();
   return made;
 }
@@ -151,18 +151,19 @@ void session_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::w
                                     spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
-  if (ties_->count() >= hold_limit) {
+  if (bound_claims_->count() >= hold_limit) {
     return done(failure(errc::overloaded, std::string(Engine::name) + ": this client holds " +
                                               std::to_string(hold_limit) + " locks already"));
   }
-  hearing_->bells().hang(claim->id, wakeup);
-  arguments with = attempt_of(sql::key_of(claim->resource), *claim, hearing_->process());
+  notifications_->wakeup_registry().hang(claim->id, wakeup);
+  arguments with = attempt_of(sql::key_of(claim->resource), *claim, notifications_->process());
   const time_point sent = reactor_->now();
   carrier_->send(statement::session_attempt, std::move(with), context,
                  [self = own(), claim, wakeup = std::move(wakeup), sent,
                   done = std::move(done)](result<sql::rows> said) mutable {
                    if (said) return self->granted(claim, wakeup, sent, *said, std::move(done));
-                   if (said.error() != errc::unavailable) self->hearing_->bells().remove(claim->id);
+                   if (said.error() != errc::unavailable)
+                     self->notifications_->wakeup_registry().remove(claim->id);
                    done(tl::unexpected(std::move(said.error())));
                  });
 }
@@ -174,13 +175,14 @@ void session_store<Engine>::granted(const spi::claim_ptr& claim,
   auto answer = sql::to_outcome(said);
   if (answer && std::holds_alternative<spi::granted>(*answer)) {
     run_out_->prove(claim, sent);
-    if (!ties_->tie(life_of(said.front()), claim, holder, [&] { done(std::move(answer)); })) {
+    if (!bound_claims_->tie(life_of(said.front()), claim, holder,
+                            [&] { done(std::move(answer)); })) {
       done(failure(errc::unavailable,
                    std::string(Engine::name) + ": the connection has ended meanwhile"));
     }
     return;
   }
-  if (is_turned_away(answer)) hearing_->bells().remove(claim->id);
+  if (is_turned_away(answer)) notifications_->wakeup_registry().remove(claim->id);
   done(std::move(answer));
 }
 
@@ -194,8 +196,8 @@ void session_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& c
   carrier_->send(
       statement::session_leave, std::move(with), context,
       [self = own(), id = claim->id, done = std::move(done)](result<sql::rows> said) mutable {
-        self->ties_->untie(id);
-        self->hearing_->bells().remove(id);
+        self->bound_claims_->untie(id);
+        self->notifications_->wakeup_registry().remove(id);
         if (!said) return done(tl::unexpected(std::move(said.error())));
         done(sql::to_departure(*said));
       });
@@ -250,13 +252,13 @@ void session_store<Engine>::renewed(const std::vector<spi::claim_ptr>& claims, t
   for (const spi::claim_id& each : may_be_free) {
     sql::push freed;
     freed.claim = each;
-    hearing_->bells().ring(freed);
+    notifications_->wakeup_registry().ring(freed);
   }
 }
 
 template <class Engine>
 void session_store<Engine>::let_go(const spi::claim_id& claim) {
-  const spi::claim_ptr held = ties_->find(claim);
+  const spi::claim_ptr held = bound_claims_->find(claim);
   if (held == nullptr) return;
   give_back(*held, duration{0});
 }
@@ -264,7 +266,7 @@ void session_store<Engine>::let_go(const spi::claim_id& claim) {
 // Nobody waits for the answer: where it fails the connection ends, and the lock with it.
 template <class Engine>
 void session_store<Engine>::give_back(const spi::claim& claim, duration delay) {
-  ties_->untie(claim.id);
+  bound_claims_->untie(claim.id);
   arguments with;
   with.bytes(sql::key_of(claim.resource)).bytes(sql::bytes_of(claim.id));
   with.number(sql::microseconds(delay)).home();

@@ -12,19 +12,19 @@ void switchboard::hear(std::string_view message) {
   if (!what) return;
   switch (what->what) {
     case push::kind::event:
-      return audience_->tell(what->key, what->event);
+      return subscribers_->tell(what->key, what->event);
     case push::kind::latch:
-      return audience_->tell_latch(what->key);
+      return subscribers_->tell_latch(what->key);
     default:
-      bells_->ring(*what);
+      wakeups_->ring(*what);
       if (what->what == push::kind::gone && taken_) taken_(what->claim);
   }
 }
 
 void switchboard::opened() {
   answer({});
-  bells_->ring_all();
-  audience_->tell_all_latches();
+  wakeups_->ring_all();
+  subscribers_->tell_all_latches();
 }
 
 void switchboard::await(spi::completion<void> done) {

@@ -1,8 +1,8 @@
 // To whom each message of a server goes, and who waits until messages are heard at all.
 #pragma once
 
-#include "stores/sql/audience.hpp"
-#include "stores/sql/bells.hpp"
+#include "stores/sql/subscribers.hpp"
+#include "stores/sql/wakeup_registry.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -18,9 +18,12 @@ namespace holdfast::sql {
 class switchboard {
  public:
   // `taken`: a hold was taken away, and its holder has been told; may be empty.
-  switchboard(std::shared_ptr<bells> bells, std::shared_ptr<audience> audience,
+  switchboard(std::shared_ptr<wakeup_registry> wakeup_registry,
+              std::shared_ptr<subscribers> subscribers,
               std::function<void(const spi::claim_id&)> taken)
-      : bells_(std::move(bells)), audience_(std::move(audience)), taken_(std::move(taken)) {}
+      : wakeups_(std::move(wakeup_registry)),
+        subscribers_(std::move(subscribers)),
+        taken_(std::move(taken)) {}
 
   // Words that are none of ours are for nobody.
   void hear(std::string_view message);
@@ -33,8 +36,8 @@ class switchboard {
   void answer(const result<void>& outcome);
 
  private:
-  const std::shared_ptr<bells> bells_;
-  const std::shared_ptr<audience> audience_;
+  const std::shared_ptr<wakeup_registry> wakeups_;
+  const std::shared_ptr<subscribers> subscribers_;
   const std::function<void(const spi::claim_id&)> taken_;
   std::mutex mutex_;
   std::vector<spi::completion<void>> awaited_;  // guarded by mutex_

@@ -24,21 +24,21 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
   answer.queued = queued;
   answer.at = spi::server_time(duration(step.now));
   answer.recheck_after = ledger_limits::recheck;
-  auto before = queued ? roster_.before(at, row.place) : std::nullopt;
+  auto before = queued ? resource_rows_.before(at, row.place) : std::nullopt;
   while (before && (step.dead.contains(before->client) || absent(step, *before))) {
     const std::int64_t place = before->place;
     if (step.dead.contains(before->client)) {
-      roster_.remove_waiter(at, *before);
+      resource_rows_.remove_waiter(at, *before);
       note(step, at, spi::event_kind::withdrawn, *before, false);
     }
-    before = roster_.before(at, place);
+    before = resource_rows_.before(at, place);
   }
   if (before) {
     step.out.blockers = {before->client};
     answer.blocker = before->payload;
   } else {
     const std::size_t limit = queued ? ledger_limits::told_limit : ledger_limits::holder_limit;
-    step.out.blockers = roster_.holding_clients(at, limit);
+    step.out.blockers = resource_rows_.holding_clients(at, limit);
     const instant end = at.shut_until > step.now ? at.shut_until : at.next_end;
     if (end != never) {
       answer.recheck_after = std::min(answer.recheck_after, duration(end - step.now));
@@ -47,14 +47,14 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
   if (at.seat) answer.blocker = at.seat->payload;
   if (at.shut_until > step.now) answer.blocker = "the lock delay of a holder that ended abnormally";
   if (answer.blocker.empty() && at.holders > 0) {
-    const auto holders = roster_.all_holders(at, 1);
+    const auto holders = resource_rows_.all_holders(at, 1);
     if (!holders.empty()) answer.blocker = holders.front().payload;
   }
   return answer;
 }
 
 void ledger::tell_wanted(const moment& step, resource_row& at) {
-  for (const claim_row& row : roster_.all_holders(at, ledger_limits::told_limit)) {
+  for (const claim_row& row : resource_rows_.all_holders(at, ledger_limits::told_limit)) {
     step.out.pushes.push_back({push::kind::wanted, row.client, row.id, {}, {}});
   }
 }

@@ -17,7 +17,7 @@ using status = spi::check::status;
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
 constexpr std::uint64_t little_space = 64 * mebibyte;
 constexpr std::uint64_t no_space = mebibyte;
-constexpr duration slow_gate = std::chrono::milliseconds(100);
+constexpr duration slow_writer_lock = std::chrono::milliseconds(100);
 
 spi::check verdict(std::string name, status state, std::string detail, std::string remedy = {}) {
   return {std::move(name), state, std::move(detail), std::move(remedy)};
@@ -121,14 +121,14 @@ spi::check check_integrity(const std::string& answer) {
                  "stop all programs that use the file, then delete it and the folder beside it");
 }
 
-spi::check check_gate(const result<duration>& took) {
+spi::check check_writer_lock(const result<duration>& took) {
   if (!took) {
     return verdict("gate", status::fail, took.error().detail,
                    "look for a stopped process, or another program that has the file locked");
   }
   const std::string detail =
       "a transaction took " + std::to_string(*took / std::chrono::microseconds(1)) + " us";
-  if (*took > slow_gate) {
+  if (*took > slow_writer_lock) {
     return verdict("gate", status::warn, detail,
                    "the disk, or another program that uses the file, is slow");
   }

@@ -151,7 +151,7 @@ int database::wait_for_foreigner(void* self, int) noexcept {
   const auto& owner = *static_cast<const database*>(self);
   const duration left = owner.deadline_ - clock::now();
   if (left <= duration{0}) return 0;
-  // SQLite tells nobody when a lock is given back; our own processes meet at the gate instead.
+  // SQLite tells nobody when a lock is given back; our own processes meet at the writer lock instead.
   std::this_thread::sleep_for(std::min(left, foreigner_pause));
   return 1;
 }

@@ -51,20 +51,20 @@ result<std::vector<spi::check>> sqlite_store::do_probe(time_point deadline) {
   }
 
   effects out;
-  burial cleared;
+  purge cleared;
   const time_point begun = clock::now();
   auto done = session_->write(deadline, [&](ledger& book) {
-    cleared = bury_dead(book, session_->prepared(), *folder_, self_.number, out);
+    cleared = purge_dead(book, session_->prepared(), *folder_, self_.number, out);
   });
   const duration took = clock::now() - begun;
-  checks.push_back(check_gate(done ? result<duration>(took) : tl::unexpected(done.error())));
+  checks.push_back(check_writer_lock(done ? result<duration>(took) : tl::unexpected(done.error())));
   if (done) {
-    courier_->deliver(out, deadline);
-    remove_files(*folder_, cleared.buried);
-    checks.push_back(check_clients(cleared.alive, cleared_.exchange(0) + cleared.buried.size()));
+    peer_notifier_->deliver(out, deadline);
+    remove_files(*folder_, cleared.purged);
+    checks.push_back(check_clients(cleared.alive, cleared_.exchange(0) + cleared.purged.size()));
   }
   checks.push_back(check_life(alive(*folder_, self_), life_->deleted()));
-  checks.push_back(check_wake_ups(courier_->reachable()));
+  checks.push_back(check_wake_ups(peer_notifier_->reachable()));
   return checks;
 }
 

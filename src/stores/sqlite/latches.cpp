@@ -37,11 +37,11 @@ result<spi::latch_state> ledger::change_latch(const moment& step, const spi::res
     return failure(errc::invalid, "a latch counts from 1 to " + std::to_string(max_latch_count));
   }
   const std::string key = key_of(resource);
-  auto found = roster_.find(key);
+  auto found = resource_rows_.find(key);
   if (!found && change.what == spi::latch_change::kind::down) {
     return failure(errc::not_held, "the latch is unset");
   }
-  resource_row at = found ? std::move(*found) : roster_.make(key, step.now);
+  resource_row at = found ? std::move(*found) : resource_rows_.make(key, step.now);
   end_latch(step, at);
   promote(step, at);
   auto answer = count_latch(step, at, change);
@@ -83,7 +83,7 @@ result<spi::latch_state> ledger::count_latch(const moment& step, resource_row& a
 }
 
 result<spi::latch_state> ledger::read_latch(const moment& step, const spi::resource_id& resource) {
-  const auto at = roster_.find(key_of(resource));
+  const auto at = resource_rows_.find(key_of(resource));
   if (!at) return spi::latch_state{};
   if (!at->unused()) {
     return failure(errc::name_conflict, "the name is in use as a lock or semaphore");
@@ -102,13 +102,13 @@ void ledger::observe(const moment& step, std::string_view key) {
     const spi::resource_id space = resource_of(key);
     touched = named(space.space, {});
   } else {
-    auto found = roster_.find(key);
-    touched.push_back(found ? std::move(*found) : roster_.make(key, step.now));
+    auto found = resource_rows_.find(key);
+    touched.push_back(found ? std::move(*found) : resource_rows_.make(key, step.now));
   }
   for (resource_row& at : touched) {
     at.dirty = at.dirty || !at.observed;
     at.observed = true;
-    roster_.save(at);
+    resource_rows_.save(at);
   }
 }
 
@@ -117,19 +117,19 @@ void ledger::ignore(const moment& step, std::string_view key) {
 }
 
 std::vector<claim_row> ledger::holders_of(const spi::resource_id& resource) {
-  const auto at = roster_.find(key_of(resource));
+  const auto at = resource_rows_.find(key_of(resource));
   if (!at || at->kind == kind::latch) return {};
-  return roster_.all_holders(*at, ledger_limits::claim_limit);
+  return resource_rows_.all_holders(*at, ledger_limits::claim_limit);
 }
 
 std::vector<claim_row> ledger::line_of(const spi::resource_id& resource) {
-  const auto at = roster_.find(key_of(resource));
+  const auto at = resource_rows_.find(key_of(resource));
   if (!at || at->kind == kind::latch) return {};
-  return roster_.line(*at, ledger_limits::claim_limit);
+  return resource_rows_.line(*at, ledger_limits::claim_limit);
 }
 
 instant ledger::shut_until(const spi::resource_id& resource) {
-  const auto at = roster_.find(key_of(resource));
+  const auto at = resource_rows_.find(key_of(resource));
   return at ? at->shut_until : 0;
 }
 

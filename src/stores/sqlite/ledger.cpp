@@ -81,16 +81,16 @@ result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim
     return failure(errc::invalid,
                    std::to_string(claim.permits) + " permits of " + std::to_string(claim.max));
   }
-  auto found = roster_.find(key);
-  resource_row at = found ? std::move(*found) : roster_.make(key, step.now);
+  auto found = resource_rows_.find(key);
+  resource_row at = found ? std::move(*found) : resource_rows_.make(key, step.now);
   end_latch(step, at);
   if (place != 0) {
     promote(step, at);
-    if (auto row = roster_.holder(at, place, claim.id)) {
+    if (auto row = resource_rows_.holder(at, place, claim.id)) {
       complete(step, at, *row);
       return stand(step, at, *row, standing::holds);
     }
-    if (const auto row = roster_.waiter(at, place, claim.id)) {
+    if (const auto row = resource_rows_.waiter(at, place, claim.id)) {
       return stand(step, at, *row, standing::waits);
     }
     place = 0;  // it was taken away: it queues anew
@@ -120,12 +120,12 @@ spi::outcome ledger::place_claim(const moment& step, resource_row& at, const spi
   }
   at.last += 1;
   place = row.place;
-  roster_.add_waiter(at, row);
+  resource_rows_.add_waiter(at, row);
   note(step, at, spi::event_kind::queued, row, false);
   if (at.waiting == 1) tell_wanted(step, at);
   // With one more in line, one who was only told that it is free may now be handed it.
   promote(step, at);
-  if (const auto held = roster_.holder(at, place, row.id)) {
+  if (const auto held = resource_rows_.holder(at, place, row.id)) {
     return stand(step, at, *held, standing::holds);
   }
   return stand(step, at, row, standing::waits);
@@ -147,14 +147,14 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
                                                  std::int64_t& place) {
   if (place != 0 || impossible(claim)) return std::nullopt;
   const std::string key = key_of(claim.resource);
-  const resource_row* known = roster_.look(key);
+  const resource_row* known = resource_rows_.look(key);
   if (known == nullptr || !known->unused() || known->shut_until > step.now) return std::nullopt;
-  resource_row at = roster_.recall(key);
+  resource_row at = resource_rows_.recall(key);
   begin_use(at, claim);
   const claim_row row =
       grant(step, at, row_of(step, claim, static_cast<std::int64_t>(at.last + 1)));
   const spi::granted answer = granted_to(step, at, row);
-  if (!roster_.exchange(std::move(at))) return std::nullopt;
+  if (!resource_rows_.exchange(std::move(at))) return std::nullopt;
   place = row.place;
   return answer;
 }
@@ -162,33 +162,33 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
 std::optional<spi::departure> ledger::give_at_once(const moment& step, const spi::claim& claim,
                                                    std::int64_t place) {
   const std::string key = key_of(claim.resource);
-  const resource_row* known = roster_.look(key);
+  const resource_row* known = resource_rows_.look(key);
   if (known == nullptr || known->next_end <= step.now) return std::nullopt;
   if (!known->seat || known->seat->place != place || known->seat->id != claim.id) {
     return std::nullopt;
   }
-  resource_row at = roster_.recall(key);
+  resource_row at = resource_rows_.recall(key);
   const claim_row held = std::move(*at.seat);
-  roster_.remove_holder(at, held);
-  if (!roster_.exchange(std::move(at))) return std::nullopt;
+  resource_rows_.remove_holder(at, held);
+  if (!resource_rows_.exchange(std::move(at))) return std::nullopt;
   return spi::departure::was_holder;
 }
 
 spi::departure ledger::leave(const moment& step, const spi::claim& claim, std::int64_t place) {
   if (place == 0) return spi::departure::gone;
-  auto found = roster_.find(key_of(claim.resource));
+  auto found = resource_rows_.find(key_of(claim.resource));
   if (!found) return spi::departure::gone;
   resource_row& at = *found;
   drop_ended(step, at);
   spi::departure left = spi::departure::gone;
   bool was_head = false;
-  if (const auto held = roster_.holder(at, place, claim.id)) {
-    roster_.remove_holder(at, *held);
+  if (const auto held = resource_rows_.holder(at, place, claim.id)) {
+    resource_rows_.remove_holder(at, *held);
     note(step, at, spi::event_kind::released, *held, true);
     left = spi::departure::was_holder;
-  } else if (const auto waited = roster_.waiter(at, place, claim.id)) {
-    was_head = !roster_.before(at, place);
-    roster_.remove_waiter(at, *waited);
+  } else if (const auto waited = resource_rows_.waiter(at, place, claim.id)) {
+    was_head = !resource_rows_.before(at, place);
+    resource_rows_.remove_waiter(at, *waited);
     note(step, at, spi::event_kind::withdrawn, *waited, false);
     left = spi::departure::was_waiting;
   }
@@ -205,9 +205,9 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
   spi::renewal answer;
   answer.at = spi::server_time(duration(step.now));
   answer.state = spi::hold_state::lost;
-  auto at = place == 0 ? std::nullopt : roster_.find(key_of(claim.resource));
+  auto at = place == 0 ? std::nullopt : resource_rows_.find(key_of(claim.resource));
   if (!at) return answer;
-  if (const auto held = roster_.holder(*at, place, claim.id)) {
+  if (const auto held = resource_rows_.holder(*at, place, claim.id)) {
     if (held->ends <= step.now) return answer;
     const bool counts_anew = held->renewed && !held->revoked;
     answer.state = counts_anew ? spi::hold_state::renewed : spi::hold_state::held;
@@ -216,11 +216,11 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
     if (held->revoked) tell_gone(step, *held, revoked_text, duration(held->ends - step.now));
     note(step, *at, spi::event_kind::renewed, *held, true);
     address_news(step, *at);
-  } else if (roster_.waiter(*at, place, claim.id)) {
+  } else if (resource_rows_.waiter(*at, place, claim.id)) {
     answer.state = spi::hold_state::waiting;
     answer.recheck_after = ledger_limits::recheck;
     if (at->exclusive > 0 && at->next_end > step.now) {
-      const auto before = roster_.before(*at, place);
+      const auto before = resource_rows_.before(*at, place);
       if (before && !absent(step, *before)) behind = before->client;
     }
   }
@@ -229,9 +229,9 @@ spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int6
 
 std::optional<spi::granted> ledger::take_up(const moment& step, const spi::claim& claim,
                                             std::int64_t place) {
-  auto at = place == 0 ? std::nullopt : roster_.find(key_of(claim.resource));
+  auto at = place == 0 ? std::nullopt : resource_rows_.find(key_of(claim.resource));
   if (!at) return std::nullopt;
-  auto held = roster_.holder(*at, place, claim.id);
+  auto held = resource_rows_.holder(*at, place, claim.id);
   if (!held || held->ends <= step.now) return std::nullopt;
   complete(step, *at, *held);
   save(step, *at);
@@ -240,10 +240,10 @@ std::optional<spi::granted> ledger::take_up(const moment& step, const spi::claim
 
 result<spi::granted> ledger::change(const moment& step, const spi::claim& claim, std::int64_t place,
                                     spi::mode to) {
-  auto found = roster_.find(key_of(claim.resource));
+  auto found = resource_rows_.find(key_of(claim.resource));
   // Who may come in comes in first: an upgrade does not pass a reader that could be granted.
   if (found) promote(step, *found);
-  auto held = found ? roster_.holder(*found, place, claim.id) : std::nullopt;
+  auto held = found ? resource_rows_.holder(*found, place, claim.id) : std::nullopt;
   if (held) complete(step, *found, *held);
   if (found) save(step, *found);
   if (!held) return failure(errc::lost, "not held any more");
@@ -256,14 +256,14 @@ result<spi::granted> ledger::change(const moment& step, const spi::claim& claim,
   if (to == spi::mode::exclusive && at.holders > 1) drop_dead_holders(step, at);
   if (to == spi::mode::exclusive && (at.holders > 1 || at.shut_until > step.now)) {
     save(step, at);
-    step.out.blockers = roster_.holding_clients(at, ledger_limits::told_limit);
+    step.out.blockers = resource_rows_.holding_clients(at, ledger_limits::told_limit);
     return failure(errc::would_deadlock, at.holders > 1 ? "other readers hold it"
                                                         : "another reader's hold ended abnormally");
   }
   claim_row row = *held;
   row.mode = to;
   row.fence = next_fence(at, row.fence_block);
-  roster_.change_holder(at, *held, row);
+  resource_rows_.change_holder(at, *held, row);
   note(step, at, spi::event_kind::granted, row, true);
   promote(step, at);
   const spi::granted answer = granted_to(step, at, row);
@@ -273,18 +273,18 @@ result<spi::granted> ledger::change(const moment& step, const spi::claim& claim,
 
 std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_id& resource,
                                         spi::revocation how, const std::string& claim) {
-  auto found = roster_.find(key_of(resource));
+  auto found = resource_rows_.find(key_of(resource));
   if (!found || found->kind == kind::latch) return {};
   resource_row& at = *found;
   promote(step, at);
   drop_dead_holders(step, at);
   std::vector<spi::holder> taken;
-  for (const claim_row& row : roster_.all_holders(at, ledger_limits::holder_limit)) {
+  for (const claim_row& row : resource_rows_.all_holders(at, ledger_limits::holder_limit)) {
     spi::holder holder = described(step, row);
     if (!claim.empty() && claim != holder.claim) continue;
     taken.push_back(std::move(holder));
     if (how == spi::revocation::force) {
-      roster_.remove_holder(at, row);
+      resource_rows_.remove_holder(at, row);
       tell_gone(step, row, "released by force", {});
       note(step, at, spi::event_kind::forced, row, true);
     } else {
@@ -292,7 +292,7 @@ std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_
       claim_row ending = row;
       ending.ends = std::min(row.ends, after(step.now, duration(row.ttl)));
       ending.revoked = true;
-      roster_.change_holder(at, row, ending);
+      resource_rows_.change_holder(at, row, ending);
       tell_gone(step, row, revoked_text, duration(ending.ends - step.now));
     }
   }
@@ -305,7 +305,7 @@ std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_
 }
 
 void ledger::settle(const moment& step, std::string_view key) {
-  auto found = roster_.find(key);
+  auto found = resource_rows_.find(key);
   if (!found) return;
   promote(step, *found);
   save(step, *found);
@@ -313,7 +313,7 @@ void ledger::settle(const moment& step, std::string_view key) {
 
 void ledger::save(const moment& step, resource_row& at) {
   address_news(step, at);
-  roster_.save(at);
+  resource_rows_.save(at);
 }
 
 }  // namespace holdfast::sqlite

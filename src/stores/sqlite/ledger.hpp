@@ -19,7 +19,7 @@
 #pragma once
 
 #include "stores/sqlite/effects.hpp"
-#include "stores/sqlite/roster.hpp"
+#include "stores/sqlite/resource_rows.hpp"
 #include "stores/sqlite/rows.hpp"
 #include "stores/sqlite/statements.hpp"
 
@@ -54,7 +54,7 @@ struct ledger_limits {
 
 class ledger {
  public:
-  explicit ledger(statements& of) : statements_(of), roster_(of) {}
+  explicit ledger(statements& of) : statements_(of), resource_rows_(of) {}
 
   // Granted, or blocked and queued (not queued where claim.queued is false). `place`: where this
   // client knows the claim to be, 0 if nowhere; updated.
@@ -84,7 +84,7 @@ class ledger {
 
   // Everything of a dead client, on all resources. Reads every claim: for who opens, not for the
   // way of a lock.
-  void bury(const moment& step, std::int64_t client);
+  void purge(const moment& step, std::int64_t client);
 
   result<spi::latch_state> change_latch(const moment& step, const spi::resource_id& resource,
                                         const spi::latch_change& change);
@@ -138,7 +138,7 @@ class ledger {
   bool repeated(const moment& step, const resource_row& at, const spi::claim_id& id);
 
   statements& statements_;
-  roster roster_;
+  resource_rows resource_rows_;
 };
 
 }  // namespace holdfast::sqlite

@@ -130,7 +130,7 @@ bool is_mount_point(const std::string& path) {
   return false;
 }
 
-// Its log, the gate and the signs of life stand beside a path. Under another path, the one that was
+// Its log, the writer lock and the signs of life stand beside a path. Under another path, the one that was
 // mounted here, others would have their own, and both would hold the same lock.
 result<void> check_mount(const std::string& database) {
   if (!is_mount_point(database)) return {};

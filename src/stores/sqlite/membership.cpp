@@ -89,7 +89,7 @@ void start_boot(session& at, statements& of, const folder& beside, const host& h
     }
   }
   const std::uint64_t floor = next_floor(of);
-  roster rows(of);
+  resource_rows rows(of);
   std::vector<resource_row> resources;
   {
     query all(of.resources_from, std::int64_t{0}, never);
@@ -141,12 +141,12 @@ void adopt_format(const session& at, statements& of, const folder& beside) {
 }
 
 // Files of clients that are not in the database: they were killed on their way in or out. Nobody
-// else is on its way, since that happens inside the gate, where we are. Those who were buried in this
+// else is on its way, since that happens inside the writer lock, where we are. Those who were purged in this
 // transaction keep theirs until it is committed: if it is not, they are in the database still, and
 // without a name only an inode would be left of them, which another may have by then.
-void remove_orphans(statements& of, const folder& beside, const std::vector<peer>& buried) {
+void remove_orphans(statements& of, const folder& beside, const std::vector<peer>& purged) {
   std::set<std::string> known;
-  for (const peer& each : buried) known.insert(each.token);
+  for (const peer& each : purged) known.insert(each.token);
   for (const listed_client& client : all_clients(of)) known.insert(client.who.token);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(beside.path().c_str()), &::closedir);
   if (!listing) return;
@@ -174,26 +174,26 @@ std::vector<peer> find_peers(statements& of, const std::vector<std::int64_t>& nu
   return found;
 }
 
-burial bury_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
+purge purge_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
                  effects& out) {
-  burial done;
+  purge done;
   std::set<std::int64_t> dead;
   for (const listed_client& client : all_clients(of)) {
     if (client.who.number == self) continue;
-    if (done.buried.size() < membership::burial_limit && !alive(beside, client.who)) {
+    if (done.purged.size() < membership::purge_limit && !alive(beside, client.who)) {
       dead.insert(client.who.number);
-      done.buried.push_back(client.who);
+      done.purged.push_back(client.who);
     } else {
       ++done.alive;
     }
   }
   const moment step{now(), self, dead, out, nullptr, &beside};
-  for (const peer& each : done.buried) book.bury(step, each.number);
+  for (const peer& each : done.purged) book.purge(step, each.number);
   return done;
 }
 
-void remove_files(const folder& beside, const std::vector<peer>& buried) noexcept {
-  for (const peer& each : buried) {
+void remove_files(const folder& beside, const std::vector<peer>& purged) noexcept {
+  for (const peer& each : purged) {
     beside.remove(each.socket());
     beside.remove(each.token);
   }
@@ -220,7 +220,7 @@ result<membership> join(session& at, const folder& beside, const host& here,
   std::optional<life> sign;
   peer self{0, token, 0};
   effects caused;
-  burial cleared;
+  purge cleared;
   done = at.write(deadline, [&](ledger& book) {
     check_time_namespace(at, of, beside, here);
     adopt_format(at, of, beside);
@@ -231,15 +231,15 @@ result<membership> join(session& at, const folder& beside, const host& here,
     run(of.insert_client, bytes(token), static_cast<std::int64_t>(self.inode),
         static_cast<std::int64_t>(here.time_namespace));
     self.number = of.owner.last_row();
-    cleared = bury_dead(book, of, beside, self.number, caused);
-    remove_orphans(of, beside, cleared.buried);
+    cleared = purge_dead(book, of, beside, self.number, caused);
+    remove_orphans(of, beside, cleared.purged);
   });
   if (!done) {
     if (sign) beside.remove(token);
     return tl::unexpected(std::move(done.error()));
   }
-  remove_files(beside, cleared.buried);
-  return membership{std::move(self), std::move(*sign), std::move(caused), cleared.buried.size()};
+  remove_files(beside, cleared.purged);
+  return membership{std::move(self), std::move(*sign), std::move(caused), cleared.purged.size()};
 }
 
 }  // namespace holdfast::sqlite

@@ -17,7 +17,7 @@ namespace holdfast::sqlite {
 
 struct membership {
   // Dead clients that one open clears away.
-  static constexpr std::size_t burial_limit = 64;
+  static constexpr std::size_t purge_limit = 64;
 
   peer self;
   sqlite::life life;
@@ -33,14 +33,14 @@ result<membership> join(session& at, const folder& beside, const host& here,
 // The addresses of clients by their numbers; those that are unknown are left out. In a transaction.
 std::vector<peer> find_peers(statements& of, const std::vector<std::int64_t>& numbers);
 
-struct burial {
+struct purge {
   std::size_t alive = 0;  // others than this client
-  std::vector<peer> buried;
+  std::vector<peer> purged;
 };
-// Takes everything of dead clients out of the database, at most burial_limit of them. In a write
+// Takes everything of dead clients out of the database, at most purge_limit of them. In a write
 // transaction; their files are to be removed after it.
-burial bury_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
+purge purge_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
                  effects& out);
-void remove_files(const folder& beside, const std::vector<peer>& buried) noexcept;
+void remove_files(const folder& beside, const std::vector<peer>& purged) noexcept;
 
 }  // namespace holdfast::sqlite

@@ -47,9 +47,9 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
     written = book.shut_until(resource);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
-  courier_->any_dead(clients_of(holders), deadline);
-  courier_->any_dead(clients_of(line), deadline);
-  const auto dead = courier_->dead();
+  peer_notifier_->any_dead(clients_of(holders), deadline);
+  peer_notifier_->any_dead(clients_of(line), deadline);
+  const auto dead = peer_notifier_->dead();
   std::sort(holders.begin(), holders.end(),
             [](const claim_row& left, const claim_row& right) { return left.fence < right.fence; });
   spi::resource_state state;
@@ -65,7 +65,7 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
     if (row.ends != never) holder.remaining = duration(row.ends - at);
     holder.held_for = duration(at - row.since);
     holder.payload = row.payload;
-    if (const auto who = courier_->address(row.client)) {
+    if (const auto who = peer_notifier_->address(row.client)) {
       holder.kept_by = heir_of(*folder_, who->token).value_or("");
     }
     state.holders.push_back(std::move(holder));
@@ -104,10 +104,10 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
   });
   if (!done) return tl::unexpected(std::move(done.error()));
   for (const found& each : all) {
-    courier_->any_dead(clients_of(each.holders), deadline);
-    courier_->any_dead(clients_of(each.line), deadline);
+    peer_notifier_->any_dead(clients_of(each.holders), deadline);
+    peer_notifier_->any_dead(clients_of(each.line), deadline);
   }
-  const auto dead = courier_->dead();
+  const auto dead = peer_notifier_->dead();
   const instant at = now();
   const auto counts = [&](const claim_row& row) {
     return row.ends > at && !dead->contains(row.client);
@@ -129,12 +129,12 @@ result<spi::latch_state> sqlite_store::do_change_latch(const spi::resource_id& r
                                                        time_point deadline) {
   result<spi::latch_state> answer;
   effects out;
-  const auto dead = courier_->dead();
+  const auto dead = peer_notifier_->dead();
   auto done = session_->write(deadline, [&](ledger& book) {
     answer = book.change_latch(moment{now(), self_.number, *dead, out}, resource, change);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
-  courier_->deliver(out, deadline);
+  peer_notifier_->deliver(out, deadline);
   return answer;
 }
 
@@ -142,7 +142,7 @@ result<spi::latch_state> sqlite_store::do_read_latch(const spi::resource_id& res
                                                      time_point deadline) {
   result<spi::latch_state> answer;
   effects out;
-  const auto dead = courier_->dead();
+  const auto dead = peer_notifier_->dead();
   auto done = session_->read(deadline, [&](ledger& book) {
     answer = book.read_latch(moment{now(), self_.number, *dead, out}, resource);
   });
@@ -153,7 +153,7 @@ result<spi::latch_state> sqlite_store::do_read_latch(const spi::resource_id& res
 result<void> sqlite_store::register_observer(const std::string& key) {
   if (auto begun = begin_verb(); !begun) return begun;
   effects out;
-  const auto dead = courier_->dead();
+  const auto dead = peer_notifier_->dead();
   auto done = session_->write(clock::now() + registering_limit, [&](ledger& book) {
     book.observe(moment{now(), self_.number, *dead, out}, key);
   });
@@ -168,10 +168,10 @@ void sqlite_store::forget_observer(const std::string& key) {
     const auto self = weak.lock();
     if (!self || !self->begin_verb()) return;
     effects out;
-    const auto dead = self->courier_->dead();
+    const auto dead = self->peer_notifier_->dead();
     const auto done = self->session_->write(clock::now() + registering_limit, [&](ledger& book) {
       // Asked inside: whoever listens anew registers either before this, or after it.
-      if (self->audience_->listens(key)) return;
+      if (self->subscribers_->listens(key)) return;
       book.ignore(moment{now(), self->self_.number, *dead, out}, key);
     });
     static_cast<void>(done);
@@ -184,7 +184,7 @@ result<std::unique_ptr<spi::subscription>> sqlite_store::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
   const std::string key = key_of(resource);
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
-  auto seat = audience_->observe(key, std::move(sink));
+  auto seat = subscribers_->observe(key, std::move(sink));
   if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
   return seat;
 }
@@ -193,7 +193,7 @@ result<std::unique_ptr<spi::subscription>> sqlite_store::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   const std::string key = key_of(resource);
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
-  auto seat = audience_->watch_latch(key, std::move(on_change));
+  auto seat = subscribers_->watch_latch(key, std::move(on_change));
   if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
   return seat;
 }

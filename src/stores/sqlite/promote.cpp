@@ -52,9 +52,9 @@ void set_end(claim_row& row, instant now) {
 
 // The dead are not left out: whoever meets them here takes them off.
 std::optional<claim_row> ledger::next_in_line(const moment& step, resource_row& at) {
-  auto next = roster_.head(at);
+  auto next = resource_rows_.head(at);
   while (next && !step.dead.contains(next->client) && silent(step, at, *next)) {
-    next = roster_.after(at, next->place);
+    next = resource_rows_.after(at, next->place);
   }
   return next;
 }
@@ -66,7 +66,7 @@ bool ledger::may_pass(const moment& step, const resource_row& at, const spi::cla
   // Readers that come one after the other would keep a writer out for ever.
   if (!newcomer.fair && at.waiting_fair == 0 && (!reads || at.waiting_exclusive == 0)) return true;
   if (at.silent_since == 0) return false;
-  for (auto each = roster_.head(at); each; each = roster_.after(at, each->place)) {
+  for (auto each = resource_rows_.head(at); each; each = resource_rows_.after(at, each->place)) {
     if (step.dead.contains(each->client) || silent(step, at, *each)) continue;
     if (newcomer.fair || each->fair) return false;
     if (reads && each->mode == spi::mode::exclusive) return false;
@@ -107,7 +107,7 @@ void ledger::promote(const moment& step, resource_row& at) {
     const auto next = next_in_line(step, at);
     if (!next) break;
     if (step.dead.contains(next->client)) {
-      roster_.remove_waiter(at, *next);
+      resource_rows_.remove_waiter(at, *next);
       note(step, at, spi::event_kind::withdrawn, *next, false);
       continue;
     }
@@ -121,7 +121,7 @@ void ledger::promote(const moment& step, resource_row& at) {
       }
       break;
     }
-    roster_.remove_waiter(at, *next);
+    resource_rows_.remove_waiter(at, *next);
     granted.push_back(grant(step, at, *next));
   }
   // After the last grant, so that `wanted` does not count those who got in together.
@@ -138,7 +138,7 @@ void ledger::promote(const moment& step, resource_row& at) {
 void ledger::drop_ended(const moment& step, resource_row& at) {
   if (at.kind == kind::latch || at.next_end > step.now) return;
   instant next_end = never;
-  for (const claim_row& row : roster_.all_holders(at, ledger_limits::holder_limit)) {
+  for (const claim_row& row : resource_rows_.all_holders(at, ledger_limits::holder_limit)) {
     if (row.ends <= step.now) {
       if (row.offer && !row.revoked && at.waiting > 0) {
         at.silent_since = std::max(at.silent_since, row.since);
@@ -155,7 +155,7 @@ void ledger::drop_ended(const moment& step, resource_row& at) {
 bool ledger::drop_dead_holders(const moment& step, resource_row& at) {
   if (step.dead.empty() || at.holders == 0) return false;
   bool dropped = false;
-  for (const claim_row& row : roster_.all_holders(at, ledger_limits::holder_limit)) {
+  for (const claim_row& row : resource_rows_.all_holders(at, ledger_limits::holder_limit)) {
     if (!step.dead.contains(row.client)) continue;
     end_abnormally(step, at, row, step.now);
     dropped = true;
@@ -166,7 +166,7 @@ bool ledger::drop_dead_holders(const moment& step, resource_row& at) {
 // Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
 void ledger::end_abnormally(const moment& step, resource_row& at, const claim_row& row,
                             instant since) {
-  roster_.remove_holder(at, row);
+  resource_rows_.remove_holder(at, row);
   shut(at, duration(row.lock_delay), since);
   note(step, at, spi::event_kind::expired, row, true);
 }
@@ -179,7 +179,7 @@ claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
   at.head_told = false;
   at.shut_until = 0;  // it is over, and nothing that a reboot should find
   at.shut_for = duration{0};
-  roster_.add_holder(at, row);
+  resource_rows_.add_holder(at, row);
   note(step, at, spi::event_kind::granted, row, true);
   return row;
 }
@@ -189,7 +189,7 @@ void ledger::complete(const moment& step, resource_row& at, claim_row& row) {
   const claim_row before = row;
   row.offer = false;
   set_end(row, step.now);
-  roster_.change_holder(at, before, row);
+  resource_rows_.change_holder(at, before, row);
 }
 
 void ledger::wake_head(const moment& step, resource_row& at) {
@@ -198,7 +198,7 @@ void ledger::wake_head(const moment& step, resource_row& at) {
   }
 }
 
-void ledger::bury(const moment& step, std::int64_t client) {
+void ledger::purge(const moment& step, std::int64_t client) {
   // Read before anything is changed: a query must not run over rows that are being deleted.
   std::vector<std::string> touched;
   {
@@ -217,12 +217,12 @@ void ledger::bury(const moment& step, std::int64_t client) {
     }
   }
   for (const std::string& key : touched) {
-    auto found = roster_.find(key);
+    auto found = resource_rows_.find(key);
     if (!found) continue;
     resource_row& at = *found;
     drop_dead_holders(step, at);
-    for (const claim_row& row : roster_.waits_of(at, client)) {
-      roster_.remove_waiter(at, row);
+    for (const claim_row& row : resource_rows_.waits_of(at, client)) {
+      resource_rows_.remove_waiter(at, row);
       note(step, at, spi::event_kind::withdrawn, row, false);
     }
     promote(step, at);

@@ -30,16 +30,16 @@ constexpr std::int64_t log_slack_pages = 256;
 
 }  // namespace
 
-session::session(const location& at, gate_file gate, std::unique_ptr<database> connection,
+session::session(const location& at, writer_lock writer_lock, std::unique_ptr<database> connection,
                  opened_file file)
     : location_(at),
       file_(std::move(file)),
-      gate_(std::move(gate)),
+      writer_lock_(std::move(writer_lock)),
       database_(std::move(connection)),
       statements_(*database_),
       ledger_(statements_) {}
 
-result<std::unique_ptr<session>> session::open(const location& at, gate_file gate,
+result<std::unique_ptr<session>> session::open(const location& at, writer_lock writer_lock,
                                                time_point deadline) {
   struct stat status {};
   descriptor handle = descriptor::made_by(
@@ -49,15 +49,15 @@ result<std::unique_ptr<session>> session::open(const location& at, gate_file gat
   }
   auto connection = database::open(at.database);
   if (!connection) return tl::unexpected(std::move(connection.error()));
-  std::unique_ptr<session> made(new session(at, std::move(gate), std::move(*connection),
+  std::unique_ptr<session> made(new session(at, std::move(writer_lock), std::move(*connection),
                                             {std::move(handle), status.st_dev, status.st_ino}));
   made->database_->set_deadline(deadline);
   result<void> done;
-  const bool entered = made->gate_.inside(deadline, [&]() noexcept {
+  const bool entered = made->writer_lock_.inside(deadline, [&]() noexcept {
     done = made->attempt([&] { made->set_up(); });
     made->share_files();
   });
-  if (!entered) return gate_closed();
+  if (!entered) return not_entered();
   if (!done) return tl::unexpected(std::move(done.error()));
   return made;
 }
@@ -111,7 +111,7 @@ result<void> session::begin_write(time_point deadline) {
   return {};
 }
 
-tl::unexpected<error> session::gate_closed() {
+tl::unexpected<error> session::not_entered() {
   return failure(errc::unavailable,
                  "sqlite, gate, another process is inside for too long (is one stopped?)");
 }

@@ -1,18 +1,18 @@
 // The store's one connection to the database, and the way to a transaction: the turn among the
-// threads of this store, then the gate among processes, then SQLite's own lock, which is then only
+// threads of this store, then the writer lock among processes, then SQLite's own lock, which is then only
 // ever held by a foreign program.
 //
 // Thread-safe. Every wait ends at the deadline. One connection is enough: writers wait for each
-// other at the gate anyway.
+// other at the writer lock anyway.
 #pragma once
 
 #include "stores/sqlite/database.hpp"
-#include "stores/sqlite/gate_file.hpp"
 #include "stores/sqlite/inheritance.hpp"
 #include "stores/sqlite/ledger.hpp"
 #include "stores/sqlite/location.hpp"
 #include "stores/sqlite/statements.hpp"
 #include "stores/sqlite/turn.hpp"
+#include "stores/sqlite/writer_lock.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -32,7 +32,7 @@ class session {
  public:
   // Opens the database, and makes its tables where it is new. name_conflict: not a database, or
   // another program's. unsupported: written by a newer version. denied, unavailable.
-  static result<std::unique_ptr<session>> open(const location& at, gate_file gate,
+  static result<std::unique_ptr<session>> open(const location& at, writer_lock writer_lock,
                                                time_point deadline);
 
   // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws. An error
@@ -49,7 +49,7 @@ class session {
   result<void> write(time_point deadline, AtOnce&& at_once, Work&& work) {
     if (auto begun = begin_write(deadline); !begun) return begun;
     result<void> done;
-    const bool entered = gate_.inside(deadline, [&]() noexcept {
+    const bool entered = writer_lock_.inside(deadline, [&]() noexcept {
       done = attempt([&] {
         if (at_once(ledger_)) return;
         run(statements_.begin);
@@ -58,11 +58,11 @@ class session {
       });
     });
     turn_.give();
-    if (!entered) return gate_closed();
+    if (!entered) return not_entered();
     return done;
   }
 
-  // In a read transaction: one snapshot, behind no gate.
+  // In a read transaction: one snapshot, behind no writer lock.
   template <class Work>
   result<void> read(time_point deadline, Work&& work) {
     if (auto begun = begin_read(deadline); !begun) return begun;
@@ -103,7 +103,7 @@ class session {
     ino_t inode = 0;
   };
 
-  session(const location& at, gate_file gate, std::unique_ptr<database> connection,
+  session(const location& at, writer_lock writer_lock, std::unique_ptr<database> connection,
           opened_file file);
 
   template <class Work>
@@ -124,7 +124,7 @@ class session {
   result<void> begin_read(time_point deadline);
   void end_read() noexcept;
   result<void> begin_write(time_point deadline);
-  static tl::unexpected<error> gate_closed();
+  static tl::unexpected<error> not_entered();
   void set_up();
   void share_files() const noexcept;
 
@@ -132,7 +132,7 @@ class session {
   const opened_file file_;
   mutable std::atomic<time_point> path_seen_{};  // to lead to the file
   turn turn_;
-  gate_file gate_;                      // for who has the turn
+  writer_lock writer_lock_;             // for who has the turn
   std::unique_ptr<database> database_;  // for who has the turn
   statements statements_;               // for who has the turn
   ledger ledger_;                       // for who has the turn

@@ -59,9 +59,9 @@ result<void> sqlite_store::start(const open_options& options) {
   auto beside = folder::open(*at);
   if (!beside) return tl::unexpected(std::move(beside.error()));
   folder_ = std::make_shared<const folder>(std::move(*beside));
-  auto gate = gate_file::open(folder_->get(), folder_->path(), folder_->file_mode());
-  if (!gate) return tl::unexpected(std::move(gate.error()));
-  auto opened = session::open(*at, std::move(*gate), deadline);
+  auto writer_lock = writer_lock::open(folder_->get(), folder_->path(), folder_->file_mode());
+  if (!writer_lock) return tl::unexpected(std::move(writer_lock.error()));
+  auto opened = session::open(*at, std::move(*writer_lock), deadline);
   if (!opened) {
     const error& why = opened.error();
     if (why == errc::name_conflict || why == errc::unsupported) forsake(*at);
@@ -74,7 +74,7 @@ result<void> sqlite_store::start(const open_options& options) {
   life_.emplace(std::move(joined->life));
   cleared_ = joined->cleared;
   session_->reserve_log();
-  audience_ = std::make_shared<sql::audience>([weak = weak_from_this()](const auto& over) {
+  subscribers_ = std::make_shared<sql::subscribers>([weak = weak_from_this()](const auto& over) {
     const auto self = weak.lock();
     if (!self) return;
     for (const auto* keys : {&over.events, &over.latches}) {
@@ -82,9 +82,10 @@ result<void> sqlite_store::start(const open_options& options) {
     }
   });
   worker_ = std::make_unique<worker>(reactor_);
-  courier_ = std::make_shared<courier>(reactor_, session_, folder_, roll_, audience_, self_);
-  if (auto listening = courier_->open(); !listening) return listening;
-  courier_->deliver(joined->caused, deadline);
+  peer_notifier_ = std::make_shared<peer_notifier>(reactor_, session_, folder_, local_claims_,
+                                                   subscribers_, self_);
+  if (auto listening = peer_notifier_->open(); !listening) return listening;
+  peer_notifier_->deliver(joined->caused, deadline);
   return {};
 }
 
@@ -99,7 +100,7 @@ sqlite_store::~sqlite_store() {
   [[maybe_unused]] const auto* database =
       new (std::nothrow) std::shared_ptr<session>(std::move(session_));
   [[maybe_unused]] const auto* post =
-      new (std::nothrow) std::shared_ptr<courier>(std::move(courier_));
+      new (std::nothrow) std::shared_ptr<peer_notifier>(std::move(peer_notifier_));
   [[maybe_unused]] const auto* thread = worker_.release();
 }
 
@@ -123,7 +124,7 @@ void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
                            spi::completion<T> done, Verb verb) {
   if (auto begun = begin_verb(); !begun) return done(tl::unexpected(std::move(begun.error())));
   if (context.in_passing || reactor_->on_own_thread() ||
-      (of != nullptr && roll_->pending(of->resource))) {
+      (of != nullptr && local_claims_->pending(of->resource))) {
     return hop<T>(of, context, std::move(done), std::move(verb));
   }
   result<T> answer = verb(*this, context.deadline);
@@ -142,7 +143,7 @@ void sqlite_store::hop(const spi::claim* of, const spi::op_context& context,
     Verb verb;
 
     void finish(result<T> answer) {
-      if (on) store->roll_->end_pending(*on);
+      if (on) store->local_claims_->end_pending(*on);
       store->end_verb();
       done(std::move(answer));
     }
@@ -150,7 +151,7 @@ void sqlite_store::hop(const spi::claim* of, const spi::op_context& context,
   const auto work = std::make_shared<errand>(
       errand{shared_from_this(), of != nullptr ? std::optional(of->resource) : std::nullopt,
              context.deadline, std::move(done), std::move(verb)});
-  if (of != nullptr) roll_->add_pending(of->resource);
+  if (of != nullptr) local_claims_->add_pending(of->resource);
   const bool posted = worker_->post(
       context.deadline, [work] { work->finish(work->verb(*work->store, work->deadline)); },
       [work] { work->finish(failure(errc::unavailable, "sqlite, not begun in time")); });
@@ -162,7 +163,7 @@ void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   const spi::claim& of = *claim;
   perform(&of, context, std::move(done),
           [claim, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
-            const std::int64_t place = self.roll_->enlist(claim, wakeup);
+            const std::int64_t place = self.local_claims_->enlist(claim, wakeup);
             return self.do_attempt(*claim, place, deadline);
           });
 }
@@ -259,14 +260,14 @@ int sqlite_store::life_descriptor() const noexcept {
 void sqlite_store::take_up_all() const noexcept {
   try {
     effects out;
-    const auto dead = courier_->dead();
+    const auto dead = peer_notifier_->dead();
     const auto done = session_->write(clock::now() + closing_limit, [&](ledger& book) {
       const moment step{now(), self_.number, *dead, out, nullptr, folder_.get()};
-      for (const spi::claim_ptr& claim : roll_->claims()) {
-        book.take_up(step, *claim, roll_->place(claim->id));
+      for (const spi::claim_ptr& claim : local_claims_->claims()) {
+        book.take_up(step, *claim, local_claims_->place(claim->id));
       }
     });
-    if (done) courier_->deliver(out, clock::now() + closing_limit);
+    if (done) peer_notifier_->deliver(out, clock::now() + closing_limit);
   } catch (const std::bad_alloc&) {
     return;
   }
@@ -274,7 +275,7 @@ void sqlite_store::take_up_all() const noexcept {
 
 int sqlite_store::parcel_of_life() const noexcept {
   std::array<int, 2> ends{-1, -1};
-  const std::array<int, 2> files{life_->share(), courier_->share()};
+  const std::array<int, 2> files{life_->share(), peer_notifier_->share()};
   bool packed = files[0] >= 0 && files[1] >= 0 &&
                 ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0;
   if (packed) {
@@ -318,11 +319,11 @@ void sqlite_store::close() noexcept {
     std::unique_lock lock(mutex_);
     idle_.wait_for(lock, closing_limit, [this] { return verbs_ == 0; });
   }
-  if (audience_) audience_->close();
+  if (subscribers_) subscribers_->close();
   bool left = true;
-  if (courier_) {
+  if (peer_notifier_) {
     left = leave_database();
-    courier_->close();
+    peer_notifier_->close();
   }
   if (life_) {
     // Where the database still names this client, its file stays: unlocked, it shows that the client
@@ -337,8 +338,8 @@ bool sqlite_store::leave_database() noexcept {
   bool left = true;
   if (!broken()) {
     effects out;
-    const auto dead = courier_->dead();
-    const auto claims = roll_->claims();
+    const auto dead = peer_notifier_->dead();
+    const auto claims = local_claims_->claims();
     const auto done = session_->write(deadline, [&](ledger& book) {
       const moment step{clock::now().time_since_epoch().count(),
                         self_.number,
@@ -346,12 +347,13 @@ bool sqlite_store::leave_database() noexcept {
                         out,
                         nullptr,
                         folder_.get()};
-      for (const spi::claim_ptr& claim : claims) book.leave(step, *claim, roll_->place(claim->id));
+      for (const spi::claim_ptr& claim : claims)
+        book.leave(step, *claim, local_claims_->place(claim->id));
       run(session_->prepared().delete_observers_of, self_.number);
       run(session_->prepared().delete_client, self_.number);
     });
-    for (const spi::claim_ptr& claim : claims) roll_->strike(claim->id);
-    if (done) courier_->deliver(out, deadline);
+    for (const spi::claim_ptr& claim : claims) local_claims_->strike(claim->id);
+    if (done) peer_notifier_->deliver(out, deadline);
     left = done.has_value();
   }
   return left;

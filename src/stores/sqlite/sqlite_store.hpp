@@ -3,14 +3,14 @@
 // other through sockets beside the file; the operating system says who lives.
 #pragma once
 
-#include "stores/sql/audience.hpp"
-#include "stores/sqlite/courier.hpp"
+#include "stores/sql/subscribers.hpp"
 #include "stores/sqlite/folder.hpp"
 #include "stores/sqlite/host.hpp"
 #include "stores/sqlite/life.hpp"
+#include "stores/sqlite/local_claims.hpp"
 #include "stores/sqlite/location.hpp"
 #include "stores/sqlite/membership.hpp"
-#include "stores/sqlite/roll.hpp"
+#include "stores/sqlite/peer_notifier.hpp"
 #include "stores/sqlite/session.hpp"
 #include "stores/sqlite/worker.hpp"
 
@@ -147,7 +147,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   const std::shared_ptr<spi::reactor> reactor_;
   const spi::caps caps_;
   const std::uint64_t born_ = fork_generation();
-  const std::shared_ptr<roll> roll_ = std::make_shared<roll>();
+  const std::shared_ptr<local_claims> local_claims_ = std::make_shared<local_claims>();
 
   // Set by start(), then constant until the end.
   std::shared_ptr<const folder> folder_;
@@ -156,8 +156,8 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   std::optional<life> life_;
   // Dead clients that were found at the opening and that no probe has reported yet.
   std::atomic<std::size_t> cleared_{0};
-  std::shared_ptr<sql::audience> audience_;
-  std::shared_ptr<courier> courier_;
+  std::shared_ptr<sql::subscribers> subscribers_;
+  std::shared_ptr<peer_notifier> peer_notifier_;
   std::unique_ptr<worker> worker_;
 
   mutable std::mutex mutex_;

@@ -31,7 +31,7 @@ void sqlite_store::keep_up() {
     const std::lock_guard lock(mutex_);
     upkeep_scheduled_ = false;
   }
-  if (!broken() && (!roll_->empty() || !audience_->empty())) {
+  if (!broken() && (!local_claims_->empty() || !subscribers_->empty())) {
     look_after();
     schedule_upkeep();
   }
@@ -45,8 +45,8 @@ void sqlite_store::look_after() {
                    "sqlite, " + folder_->path() + " was deleted while in use: its locks are lost");
   }
   if (!fine) return mark_broken(fine.error());
-  audience_->tell_all_latches();
-  if (!roll_->owed().empty()) {
+  subscribers_->tell_all_latches();
+  if (!local_claims_->owed().empty()) {
     worker_->post(
         clock::now() + repay_limit,
         [weak = weak_from_this()] {
@@ -68,16 +68,16 @@ void sqlite_store::mark_broken(const error& why) {
     if (std::exchange(broken_, true)) return;
   }
   const error lost{errc::lost, why.detail};
-  for (const spi::claim_ptr& claim : roll_->claims()) {
-    const auto wakeup = roll_->wakeup(claim->id);
-    roll_->strike(claim->id);
+  for (const spi::claim_ptr& claim : local_claims_->claims()) {
+    const auto wakeup = local_claims_->wakeup(claim->id);
+    local_claims_->strike(claim->id);
     if (wakeup) wakeup->gone(lost);
   }
 }
 
 void sqlite_store::repay() {
   if (!begin_verb()) return;
-  for (const spi::claim_ptr& claim : roll_->owed()) {
+  for (const spi::claim_ptr& claim : local_claims_->owed()) {
     if (!do_leave(*claim, clock::now() + repay_limit)) break;
   }
   end_verb();

@@ -10,7 +10,7 @@ namespace holdfast::sqlite {
 namespace {
 
 // How often one call may find further dead ones.
-constexpr int burial_rounds = 64;
+constexpr int purge_rounds = 64;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ result<void> sqlite_store::write(time_point deadline, effects& out, const spi::c
 template <class AtOnce, class Work>
 result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
                                  AtOnce&& at_once, Work&& work) {
-  const auto dead = courier_->dead();
+  const auto dead = peer_notifier_->dead();
   const auto now_or_later = [&](auto& step_by) {
     return [&](ledger& book) {
       const instant now = clock::now().time_since_epoch().count();
@@ -41,12 +41,12 @@ result<void> sqlite_store::write(time_point deadline, effects& out, const spi::c
 
 // Until nobody dead is in the way of the next.
 void sqlite_store::settle(const std::string& key, time_point deadline) {
-  for (int round = 0; round < burial_rounds; ++round) {
+  for (int round = 0; round < purge_rounds; ++round) {
     effects out;
     const auto done = write(deadline, out, nullptr,
                             [&](ledger& book, const moment& step) { book.settle(step, key); });
     // Not fatal: the next who looks goes on.
-    if (!done || !courier_->deliver(out, deadline)) return;
+    if (!done || !peer_notifier_->deliver(out, deadline)) return;
   }
 }
 
@@ -54,7 +54,7 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
                                               time_point deadline) {
   schedule_upkeep();
   result<spi::outcome> answer;
-  for (int round = 0; round < burial_rounds; ++round) {
+  for (int round = 0; round < purge_rounds; ++round) {
     effects out;
     auto done = write(
         deadline, out, &claim.id,
@@ -67,35 +67,36 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
     if (!done) return tl::unexpected(std::move(done.error()));
     const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
     if (answer && blocked == nullptr) {
-      roll_->set_seat(claim.id, place);
+      local_claims_->set_seat(claim.id, place);
     } else {
-      roll_->set_place(claim.id, place);
+      local_claims_->set_place(claim.id, place);
     }
-    const bool found_dead = courier_->deliver(out, deadline);
+    const bool found_dead = peer_notifier_->deliver(out, deadline);
     if (!answer) {
-      roll_->strike(claim.id);
+      local_claims_->strike(claim.id);
       return answer;
     }
     if (blocked == nullptr) {
       if (found_dead) settle(key_of(claim.resource), deadline);
       return answer;
     }
-    const bool blocker_dead = blocked->queued ? courier_->watch(claim.id, out.blockers, deadline)
-                                              : courier_->any_dead(out.blockers, deadline);
+    const bool blocker_dead = blocked->queued
+                                  ? peer_notifier_->watch(claim.id, out.blockers, deadline)
+                                  : peer_notifier_->any_dead(out.blockers, deadline);
     if (!found_dead && !blocker_dead) break;
   }
-  if (!std::get<spi::blocked>(*answer).queued) roll_->strike(claim.id);
+  if (!std::get<spi::blocked>(*answer).queued) local_claims_->strike(claim.id);
   return answer;
 }
 
 result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
-  const std::int64_t place = roll_->place(claim.id);
+  const std::int64_t place = local_claims_->place(claim.id);
   if (place == 0 || broken()) {
-    roll_->strike(claim.id);
+    local_claims_->strike(claim.id);
     return spi::departure::gone;
   }
-  if (deadline <= clock::now() && roll_->ends_by_time(claim.id)) {
-    roll_->strike(claim.id);
+  if (deadline <= clock::now() && local_claims_->ends_by_time(claim.id)) {
+    local_claims_->strike(claim.id);
     return failure(errc::unavailable, "sqlite, no time left");
   }
   effects out;
@@ -109,11 +110,11 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
       },
       [&](ledger& book, const moment& step) { answer = book.leave(step, claim, place); });
   if (!done) {
-    roll_->owe(claim.id);
+    local_claims_->owe(claim.id);
     return tl::unexpected(std::move(done.error()));
   }
-  roll_->strike(claim.id);
-  if (courier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
+  local_claims_->strike(claim.id);
+  if (peer_notifier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
   return answer;
 }
 
@@ -126,7 +127,7 @@ result<void> sqlite_store::take_up(const std::vector<spi::claim_ptr>& claims,
   auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
     for (std::size_t i = 0; i < claims.size(); ++i) {
       if (!answers[i].grant.offer) continue;
-      const auto grant = book.take_up(step, *claims[i], roll_->place(claims[i]->id));
+      const auto grant = book.take_up(step, *claims[i], local_claims_->place(claims[i]->id));
       if (grant) {
         answers[i].grant = *grant;
       } else {
@@ -134,7 +135,7 @@ result<void> sqlite_store::take_up(const std::vector<spi::claim_ptr>& claims,
       }
     }
   });
-  if (done) courier_->deliver(out, deadline);
+  if (done) peer_notifier_->deliver(out, deadline);
   return done;
 }
 
@@ -146,14 +147,14 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   std::vector<spi::renewal> answers(claims.size());
   std::vector<std::optional<std::int64_t>> behind(claims.size());
   effects out;
-  const auto dead = courier_->dead();
+  const auto dead = peer_notifier_->dead();
   auto done = session_->in_place();
   if (done) {
     done = session_->read(deadline, [&](ledger& book) {
       const instant now = clock::now().time_since_epoch().count();
       const moment step{now, self_.number, *dead, out, nullptr, folder_.get()};
       for (std::size_t i = 0; i < claims.size(); ++i) {
-        answers[i] = book.look(step, *claims[i], roll_->place(claims[i]->id), behind[i]);
+        answers[i] = book.look(step, *claims[i], local_claims_->place(claims[i]->id), behind[i]);
       }
     });
   }
@@ -161,7 +162,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
     if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
     return tl::unexpected(std::move(done.error()));
   }
-  courier_->deliver(out, deadline);
+  peer_notifier_->deliver(out, deadline);
   if (auto taken = take_up(claims, answers, deadline); !taken) {
     return tl::unexpected(std::move(taken.error()));
   }
@@ -171,10 +172,10 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   if (std::ranges::any_of(answers, waits)) life_->speak(now());
   for (std::size_t i = 0; i < claims.size(); ++i) {
     spi::renewal& each = answers[i];
-    if (each.state == spi::hold_state::lost) roll_->strike(claims[i]->id);
+    if (each.state == spi::hold_state::lost) local_claims_->strike(claims[i]->id);
     if (each.state != spi::hold_state::waiting) continue;
-    if (behind[i] && !courier_->watch(claims[i]->id, {*behind[i]}, deadline)) continue;
-    const auto asked = do_attempt(*claims[i], roll_->place(claims[i]->id), deadline);
+    if (behind[i] && !peer_notifier_->watch(claims[i]->id, {*behind[i]}, deadline)) continue;
+    const auto asked = do_attempt(*claims[i], local_claims_->place(claims[i]->id), deadline);
     if (!asked) {
       each.state = spi::hold_state::unknown;
     } else if (const auto* grant = std::get_if<spi::granted>(&*asked)) {
@@ -192,19 +193,19 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
 result<spi::granted> sqlite_store::do_change(const spi::claim& claim, spi::mode to,
                                              time_point deadline) {
   result<spi::granted> answer;
-  for (int round = 0; round < burial_rounds; ++round) {
+  for (int round = 0; round < purge_rounds; ++round) {
     effects out;
     auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-      answer = book.change(step, claim, roll_->place(claim.id), to);
+      answer = book.change(step, claim, local_claims_->place(claim.id), to);
     });
     if (!done) return tl::unexpected(std::move(done.error()));
-    const bool found_dead = courier_->deliver(out, deadline);
+    const bool found_dead = peer_notifier_->deliver(out, deadline);
     if (answer) {
       if (found_dead) settle(key_of(claim.resource), deadline);
       return answer;
     }
     // Refused because others hold: unless they are dead.
-    if (!courier_->any_dead(out.blockers, deadline)) return answer;
+    if (!peer_notifier_->any_dead(out.blockers, deadline)) return answer;
   }
   return answer;
 }
@@ -219,7 +220,7 @@ result<std::vector<spi::holder>> sqlite_store::do_revoke(const spi::resource_id&
     taken = book.revoke(step, resource, how, claim);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
-  if (courier_->deliver(out, deadline)) settle(key_of(resource), deadline);
+  if (peer_notifier_->deliver(out, deadline)) settle(key_of(resource), deadline);
   return taken;
 }
 

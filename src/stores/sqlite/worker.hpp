@@ -1,5 +1,5 @@
 // One thread for verbs that are called where nothing may block: on the thread that owns the timers.
-// A transaction may wait for the gate, a foreign program or the disk.
+// A transaction may wait for the writer lock, a foreign program or the disk.
 //
 // A job that has not begun by its deadline is not begun any more: its answer "unavailable" is then
 // definite, and nothing happens later behind the back of who asked.

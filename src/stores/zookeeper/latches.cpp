@@ -1,6 +1,6 @@
 // The latch: a node with the count, changed by compare-and-set, and below it a mark for every
 // count-down that was made, so that each counts once. Its age is judged by the server's clock.
-#include "stores/call_gate.hpp"
+#include "stores/callback_guard.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class latch_watching final : public std::enable_shared_from_this<latch_watching>
     });
     send(life_, node_, std::move(fire));
   }
-  void end() { gate_.end(); }
+  void end() { callbacks_.end(); }
 
  private:
   static flow send(std::shared_ptr<session> life, std::string node, std::shared_ptr<watcher> fire) {
@@ -61,15 +61,15 @@ class latch_watching final : public std::enable_shared_from_this<latch_watching>
     co_await asking(std::move(life), std::move(batch), clock::now() + arm_limit);
   }
   void changed() {
-    if (gate_.ended()) return;
+    if (callbacks_.ended()) return;
     arm();  // before it is told: nothing is missed
-    gate_.run([this] { on_change_(); });
+    callbacks_.run([this] { on_change_(); });
   }
 
   const std::shared_ptr<session> life_;
   const std::string node_;
-  spi::latch_watch on_change_;  // only by gate_
-  stores::call_gate gate_;
+  spi::latch_watch on_change_;  // only by callbacks_
+  stores::callback_guard callbacks_;
 };
 
 class latch_subscription final : public spi::subscription {

@@ -44,12 +44,12 @@ void observation::start() {
 
 void observation::end() {
   if (reactor_->forked()) return;
-  gate_.end();
+  callbacks_.end();
   life_->unhold();
 }
 
 void observation::wake() {
-  if (gate_.ended()) return;
+  if (callbacks_.ended()) return;
   {
     const std::scoped_lock lock(mutex_);
     dirty_ = true;
@@ -62,7 +62,7 @@ flow observation::run(std::shared_ptr<observation> self) {
   for (;;) {
     {
       const std::scoped_lock lock(self->mutex_);
-      if (!std::exchange(self->dirty_, false) || self->gate_.ended()) {
+      if (!std::exchange(self->dirty_, false) || self->callbacks_.ended()) {
         self->running_ = false;
         co_return;
       }
@@ -247,7 +247,7 @@ void observation::tell(spi::event_kind kind, const std::string& name, const std:
   if (kind != spi::event_kind::queued && kind != spi::event_kind::withdrawn) {
     event.fence = who.fence;
   }
-  gate_.run([&] { sink_(event); });
+  callbacks_.run([&] { sink_(event); });
 }
 
 result<std::unique_ptr<spi::subscription>> zookeeper_store::observe(

@@ -2,7 +2,7 @@
 // looks. Watches bring about each look; what came and went between two of them is not seen.
 #pragma once
 
-#include "stores/call_gate.hpp"
+#include "stores/callback_guard.hpp"
 #include "stores/zookeeper/ask.hpp"
 #include "stores/zookeeper/options.hpp"
 
@@ -57,8 +57,8 @@ class observation final : public std::enable_shared_from_this<observation> {
   const std::shared_ptr<session> life_;
   const std::shared_ptr<const server_options> options_;
   const spi::resource_id resource_;
-  spi::function<void(const spi::store_event&)> sink_;  // only by gate_
-  stores::call_gate gate_;
+  spi::function<void(const spi::store_event&)> sink_;  // only by callbacks_
+  stores::callback_guard callbacks_;
 
   std::map<std::string, people> known_;  // by name; only within run()
 

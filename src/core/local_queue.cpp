@@ -1,0 +1,172 @@
+#include "core/local_queue.hpp"
+
+#include "core/acquisition.hpp"
+#include "core/claim_runner.hpp"
+#include "core/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::core {
+
+namespace {
+
+bool same_terms(const spi::claim& held, const request& wish) {
+  // One that is not renewed has less than the ttl left that the next one asked for.
+  return held.mode == wish.mode && held.ttl == wish.lock.ttl && held.renewed &&
+         wish.lock.renew == renew::automatic && held.lock_delay == wish.lock.lock_delay &&
+         wish.lock.notice == duration{0} && wish.payload.empty();
+}
+
+}  // namespace
+
+local_queue::local_queue(std::weak_ptr<engine> engine, spi::resource_id resource,
+                         const limits& limit, unseen_waiters others)
+    : engine_(std::move(engine)), resource_(std::move(resource)), limit_(limit), others_(others) {}
+
+local_queue::~local_queue() {
+  if (const auto alive = engine_.lock()) alive->forget_local_queue(resource_);
+}
+
+local_queue::entry local_queue::enter(const std::shared_ptr<acquisition>& who, bool may_wait) {
+  const std::lock_guard lock(mutex_);
+  if (!occupied_ && (line_.empty() || (resting_ && !may_wait))) {
+    occupied_ = true;
+    thread_ = 0;
+    return entry::entered;
+  }
+  if (!may_wait) return entry::refused;
+  who->ticket = next_ticket_++;
+  line_.emplace(who->ticket, who);
+  return entry::queued;
+}
+
+bool local_queue::withdraw(acquisition& who) noexcept {
+  std::shared_ptr<acquisition> dropped;  // destroyed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  const auto found = line_.find(who.ticket);
+  if (found == line_.end()) return false;
+  dropped = std::move(found->second);
+  line_.erase(found);
+  return true;
+}
+
+void local_queue::granted(time_point now, fence_token last, std::uint64_t thread) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (used_since_ == time_point::max() || now - left_at_ >= limit_.least_rest) used_since_ = now;
+  granted_at_ = now;
+  passed_on_ = 0;
+  last_fence_ = last;
+  thread_ = thread;
+}
+
+std::uint64_t local_queue::holding_thread() const {
+  const std::lock_guard lock(mutex_);
+  return thread_;
+}
+
+bool local_queue::may_pass_on(const claim_runner& runner, fence_token fence, time_point now) const {
+  return !line_.empty() && passed_on_ < limit_.local_hand_overs &&
+         now - granted_at_ < limit_.local_hand_over && fence < last_fence_ &&
+         !runner.wanted_by_others() && runner.valid_until() > now + runner.claim().ttl / 2;
+}
+
+bool local_queue::pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence,
+                          time_point now) {
+  for (;;) {
+    std::shared_ptr<acquisition> next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!may_pass_on(*runner, fence, now)) return false;
+      if (!same_terms(runner->claim(), line_.begin()->second->wish())) return false;
+      next = pop();
+      ++passed_on_;
+      thread_ = next->wish().thread;
+    }
+    if (next->take_over(runner, fence_token(fence.value() + 1))) return true;
+  }
+}
+
+std::shared_ptr<acquisition> local_queue::pop() noexcept {
+  auto next = std::move(line_.begin()->second);
+  line_.erase(line_.begin());
+  return next;
+}
+
+void local_queue::leave() {
+  const auto alive = others_ == unseen_waiters::none ? nullptr : engine_.lock();
+  std::unique_lock lock(mutex_);
+  occupied_ = false;
+  thread_ = 0;
+  if (alive && begin_rest(alive->runtime().now(), alive->runtime().random())) {
+    const time_point until = rest_until_;
+    lock.unlock();
+    return alive->schedule().schedule(shared_from_this(), until);
+  }
+  admit(lock);
+}
+
+// Those who poll find it free as likely as not, whatever their interval; hence the random part. Those who
+// are woken need a moment only.
+bool local_queue::begin_rest(time_point now, std::uint64_t random) noexcept {
+  left_at_ = now;
+  if (line_.empty() || used_since_ == time_point::max()) return false;
+  const duration used = now - used_since_;
+  if (used < limit_.local_hand_over) return false;
+  const bool woken = others_ == unseen_waiters::woken_by_release;
+  const duration rest =
+      std::clamp(used, limit_.least_rest, woken ? limit_.least_rest : limit_.most_rest);
+  const auto half = static_cast<std::uint64_t>((rest / 2).count()) + 1;
+  rest_until_ = now + rest + duration(static_cast<duration::rep>(random % half));
+  used_since_ = time_point::max();
+  resting_ = true;
+  return true;
+}
+
+void local_queue::due(time_point now) {
+  std::unique_lock lock(mutex_);
+  if (!resting_) return;
+  if (const time_point until = rest_until_; now < until) {
+    lock.unlock();
+    if (const auto alive = engine_.lock()) alive->schedule().schedule(shared_from_this(), until);
+    return;
+  }
+  resting_ = false;
+  admit(lock);
+}
+
+void local_queue::vacate() noexcept {
+  const std::lock_guard lock(mutex_);
+  occupied_ = false;
+  thread_ = 0;
+}
+
+void local_queue::admit_next() {
+  std::unique_lock lock(mutex_);
+  admit(lock);
+}
+
+// One at a time, in a loop instead of by recursion: each that is admitted may fail at once and
+// leave again, ten thousand in a row when the engine is gone.
+void local_queue::admit(std::unique_lock<std::mutex>& lock) {
+  if (std::exchange(admitting_, true)) return;
+  while (!occupied_ && !resting_ && !line_.empty()) {
+    occupied_ = true;
+    const auto next = pop();
+    lock.unlock();
+    next->pursue();
+    lock.lock();
+  }
+  admitting_ = false;
+}
+
+void local_queue::give_up_all(const error& why) {
+  std::map<std::uint64_t, std::shared_ptr<acquisition>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(line_);
+  }
+  for (const auto& [ticket, who] : all) who->give_up(why);
+}
+
+}  // namespace holdfast::core

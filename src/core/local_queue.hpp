@@ -1,0 +1,108 @@
+// The local queue of one name in one client: threads of a process queue here, not at the engine. One
+// unfair exclusive claim per process goes to the engine; when it is released while others wait
+// here, it is passed on inside the process, with the next fence of a block the grant reserved,
+// within a budget (32 times or 10 ms) and never once the engine said that others want it.
+// Where the engine does not say that, the name rests between two claims of ours once it was in use here for
+// 10 ms: others, who are woken or ask now and then, would never find it free.
+// Fair, shared and permit claims pass the local queue: each queues at the engine in its own turn.
+//
+// Thread-safe; calls acquisitions and runners under no lock.
+#pragma once
+
+#include "core/agenda.hpp"
+#include "core/limits.hpp"
+#include "core/owners.hpp"
+#include "core/reentry.hpp"
+
+#include <holdfast/clock.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/claim.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace holdfast::core {
+
+class acquisition;
+class claim_runner;
+class engine;
+
+// Waiters of other processes that the engine does not report.
+enum class unseen_waiters : std::uint8_t { none, woken_by_release, polling };
+
+class local_queue final : public agenda_item, public std::enable_shared_from_this<local_queue> {
+ public:
+  local_queue(std::weak_ptr<engine> engine, spi::resource_id resource, const limits& limit,
+              unseen_waiters others);
+  local_queue(const local_queue&) = delete;
+  local_queue& operator=(const local_queue&) = delete;
+  ~local_queue() override;
+
+  enum class entry : std::uint8_t { entered, queued, refused };
+  // refused: somebody is inside and `may_wait` is false. A try is not kept out by a rest.
+  entry enter(const std::shared_ptr<acquisition>& who, bool may_wait);
+  // False: no longer in line.
+  bool withdraw(acquisition& who) noexcept;
+
+  // The one inside was granted by the engine: fences first to last are ours to give.
+  void granted(time_point now, fence_token last, std::uint64_t thread) noexcept;
+  // The one inside is done. True: its claim was passed on, and must not be released.
+  bool pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now);
+  // The one inside is out: the next may pursue a claim of its own.
+  void leave();
+  // The same in two steps, for one that is told in between: it may come again at once, and must not
+  // find itself still inside.
+  void vacate() noexcept;
+  void admit_next();
+
+  // The thread that holds through this local queue, 0 if unknown.
+  [[nodiscard]] std::uint64_t holding_thread() const;
+
+  void give_up_all(const error& why);
+
+  // The end of a rest.
+  void due(time_point now) override;
+
+  // Who holds this name through the std face, and the counted entries of a recursive mutex.
+  [[nodiscard]] owners& threads() noexcept { return owners_; }
+  [[nodiscard]] core::reentry& reentry() noexcept { return reentry_; }
+  // In either way.
+  [[nodiscard]] bool held_by(std::uint64_t thread) const {
+    return owners_.has(thread) || reentry_.inside(thread);
+  }
+
+ private:
+  std::shared_ptr<acquisition> pop() noexcept;
+  void admit(std::unique_lock<std::mutex>& lock);
+  // True: nobody is admitted before rest_until_.
+  bool begin_rest(time_point now, std::uint64_t random) noexcept;
+  [[nodiscard]] bool may_pass_on(const claim_runner& runner, fence_token fence,
+                                 time_point now) const;
+
+  const std::weak_ptr<engine> engine_;
+  const spi::resource_id resource_;
+  const limits limit_;
+  const unseen_waiters others_;
+  owners owners_;
+  core::reentry reentry_;
+
+  mutable std::mutex mutex_;
+  bool occupied_ = false;                                       // guarded by mutex_
+  bool admitting_ = false;                                      // guarded by mutex_
+  std::uint64_t next_ticket_ = 1;                               // guarded by mutex_
+  std::map<std::uint64_t, std::shared_ptr<acquisition>> line_;  // guarded by mutex_
+  std::uint32_t passed_on_ = 0;  // guarded by mutex_, since granted_at_
+  time_point granted_at_{};      // guarded by mutex_
+  fence_token last_fence_;       // guarded by mutex_
+  std::uint64_t thread_ = 0;     // guarded by mutex_
+  // Of the time that the name was in use here, with gaps too short for others; max: it is not.
+  time_point used_since_ = time_point::max();  // guarded by mutex_
+  time_point left_at_{};                       // guarded by mutex_
+  time_point rest_until_{};                    // guarded by mutex_
+  bool resting_ = false;                       // guarded by mutex_
+};
+
+}  // namespace holdfast::core

@@ -1,0 +1,91 @@
+#include "core/acquisition.hpp"
+#include "core/hold.hpp"
+#include "core/names.hpp"
+#include "core/thread_token.hpp"
+#include "primitives/acquire_operation.hpp"
+#include "primitives/lock_handle_inside.hpp"
+#include "primitives/wait_for.hpp"
+
+#include <holdfast/detail/lock_handle.hpp>
+
+#include <utility>
+
+namespace holdfast::detail {
+
+core::request lock_handle::inside::wish(const acquire_options& how) const {
+  return {.resource = resource,
+          .mode = terms.mode,
+          .role = terms.role,
+          .permits = terms.permits,
+          .max = terms.max,
+          .lock = options,
+          .wait = how.wait,
+          .payload = terms.payload,
+          .thread = 0,
+          .local_queue = local_queue};
+}
+
+lock_handle::lock_handle(const client& client, std::string name, const lock_options& options,
+                         lock_handle_terms terms) {
+  if (auto fine = core::check_name(name); !fine) throw lock_error(fine.error());
+  if (terms.payload.size() > core::longest_payload) {
+    throw lock_error(error{errc::invalid, "a payload has at most 256 bytes"});
+  }
+  auto made = std::make_shared<inside>();
+  made->client = client.inside();
+  made->resource = {made->client->options.name_space, std::move(name)};
+  made->options = options;
+  made->terms = std::move(terms);
+  made->local_queue = made->client->engine->local_queue_of(made->resource);
+  // Limits only: what the engine cannot do is an answer of acquire(), not of the constructor.
+  if (auto fine = core::check_limits(made->wish({}), core::limits{}); !fine) {
+    throw lock_error(fine.error());
+  }
+  inside_ = std::move(made);
+}
+
+const std::string& lock_handle::name() const noexcept { return inside_->resource.name; }
+
+const lock_options& lock_handle::options() const noexcept { return inside_->options; }
+
+lock_handle lock_handle::with(std::uint32_t permits, std::uint32_t max) const {
+  auto made = std::make_shared<inside>(*inside_);
+  made->terms.permits = permits;
+  made->terms.max = max;
+  return lock_handle(std::move(made));
+}
+
+result<lease> lock_handle::acquire(const acquire_options& options, std::stop_token token) const {
+  const client::state& client = *inside_->client;
+  if (client.runtime->on_own_thread()) {
+    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  }
+  if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
+  core::request wish = inside_->wish(options);
+  wish.thread = core::thread_token();
+  auto meeting = std::make_shared<rendezvous<std::shared_ptr<core::hold>>>(client.runtime);
+  const auto acquisition = client.engine->acquire(
+      std::move(wish), [meeting](result<std::shared_ptr<core::hold>> answer) {
+        meeting->arrive(std::move(answer));
+      });
+  const std::stop_callback on_stop(std::move(token), [&acquisition] {
+    if (acquisition) acquisition->cancel();
+  });
+  auto answer = meeting->wait();
+  if (!answer) return tl::unexpected(std::move(answer.error()));
+  return lease(std::move(*answer));
+}
+
+void lock_handle::async_acquire(const acquire_options& options, std::stop_token token,
+                                acquire_callback done) const {
+  std::make_shared<acquire_operation>(inside_->client, inside_->wish(options), std::move(token))
+      ->start(std::move(done), {});
+}
+
+acquire_awaitable lock_handle::async_acquire(const acquire_options& options,
+                                             std::stop_token token) const {
+  return acquire_awaitable(std::make_shared<acquire_operation>(
+      inside_->client, inside_->wish(options), std::move(token)));
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,47 @@
+// Calls to somebody who may want no more of them: once end() has returned, none is running and none
+// begins, unless end() was called from within one.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace holdfast::stores {
+
+// Thread-safe. One call at a time.
+class callback_guard {
+ public:
+  template <class Call>
+  void run(Call&& call) {
+    {
+      std::unique_lock lock(mutex_);
+      free_.wait(lock, [this] { return caller_ == std::thread::id{}; });
+      if (ended_) return;
+      caller_ = std::this_thread::get_id();
+    }
+    call();
+    {
+      const std::scoped_lock lock(mutex_);
+      caller_ = {};
+    }
+    free_.notify_all();
+  }
+  void end() {
+    std::unique_lock lock(mutex_);
+    ended_ = true;
+    if (caller_ == std::this_thread::get_id()) return;
+    free_.wait(lock, [this] { return caller_ == std::thread::id{}; });
+  }
+  [[nodiscard]] bool ended() const {
+    const std::scoped_lock lock(mutex_);
+    return ended_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable free_;
+  bool ended_ = false;        // guarded by mutex_
+  std::thread::id caller_{};  // guarded by mutex_
+};
+
+}  // namespace holdfast::stores

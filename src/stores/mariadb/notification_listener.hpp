@@ -1,0 +1,73 @@
+// How this client hears from the others: one connection that waits in the server until KILL QUERY ends
+// the wait, then reads its messages.
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/mariadb/connection.hpp"
+#include "stores/mariadb/options.hpp"
+#include "stores/sql/switchboard.hpp"
+
+#include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace holdfast::mariadb {
+
+// Thread-safe. While it is not connected nothing is written for it; when it is connected again everybody
+// who waits is told to ask. Messages that were read are deleted later, many at once: to delete each
+// would be a commit on the way of every hand-over.
+class notification_listener : public std::enable_shared_from_this<notification_listener> {
+ public:
+  // Where the sender may not end our wait, messages lie so long.
+  static constexpr std::chrono::seconds pause{2};
+  static constexpr std::size_t discard_at = 64;
+
+  // `process`: by which the others know us.
+  static std::shared_ptr<notification_listener> make(net::network net,
+                                                     std::shared_ptr<const server_options> options,
+                                                     const std::string& process,
+                                                     std::shared_ptr<sql::switchboard> board);
+
+  // The lock that another connection of this client holds for the notification listener to wait for.
+  static std::string parking_lock(const std::string& process) { return "hfw_" + process; }
+
+  // Connects; the first call does, the others do nothing.
+  void start() { connection_->start(); }
+  [[nodiscard]] bool is_open() const { return connection_->is_open(); }
+  // Why it does not hear, if it was tried.
+  [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
+
+  // It goes to the server that this one is connected to, whenever it is; `lead`: the other way round.
+  void follow(connection& command_connection) const { command_connection.lead(connection_); }
+  void lead(const std::shared_ptr<connection>& control_connection) const {
+    connection_->lead(control_connection);
+  }
+
+  // Afterwards nothing is heard any more.
+  void close() noexcept;
+
+ private:
+  notification_listener(net::network net, std::string process,
+                        std::shared_ptr<sql::switchboard> board);
+
+  void opened();
+  void listen(std::uint64_t life);
+  void discard(std::uint64_t life);
+  void read(std::uint64_t life, const sql::rows& rows);
+
+  const net::network net_;
+  const std::string process_;
+  const std::shared_ptr<sql::switchboard> board_;
+  std::shared_ptr<connection> connection_;  // set by make()
+
+  std::mutex mutex_;
+  std::uint64_t life_ = 0;       // guarded by mutex_; of the connection: an old one listens no more
+  std::set<std::int64_t> seen_;  // guarded by mutex_; read, and not deleted yet
+};
+
+}  // namespace holdfast::mariadb

@@ -1,0 +1,70 @@
+// Holds that are bound to the life of a connection: while it lives the server keeps them, and when it
+// ends they are lost, all at once.
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace holdfast::sql {
+
+// How long a holder believes after its last answered request, whatever its ttl. A server that hears
+// nothing of a connection must keep it for longer than this, and not for ever.
+inline constexpr duration longest_belief = std::chrono::seconds(30);
+
+// Thread-safe. Calls others under no lock.
+//
+// What must hold: whoever was told of a grant is told of its loss, in this order, although the answer
+// and the end of the connection may come on two threads. So while a grant is being delivered the news
+// of an end waits for it.
+class bound_claims {
+ public:
+  // Names one life of the connection; 0: none.
+  using life = std::int64_t;
+
+  void begin(life now);
+  // The connection has ended, and every hold with it.
+  void end(const error& why);
+
+  // A grant that was answered in that life. False, and nothing is delivered: that life is over.
+  template <class Deliver>
+  [[nodiscard]] bool tie(life in, spi::claim_ptr claim, std::shared_ptr<spi::wakeup> holder,
+                         Deliver&& deliver) {
+    if (!enter(in, std::move(claim), std::move(holder))) return false;
+    std::forward<Deliver>(deliver)();
+    leave();
+    return true;
+  }
+  void untie(const spi::claim_id& claim) noexcept;
+
+  // Null: it is not bound here, or not any more.
+  [[nodiscard]] spi::claim_ptr find(const spi::claim_id& claim) const;
+  [[nodiscard]] std::size_t count() const;
+
+ private:
+  struct one {
+    spi::claim_ptr claim;
+    std::shared_ptr<spi::wakeup> holder;
+  };
+
+  bool enter(life in, spi::claim_ptr claim, std::shared_ptr<spi::wakeup> holder);
+  void leave();
+  static void tell(const std::vector<std::shared_ptr<spi::wakeup>>& those, const error& why);
+
+  mutable std::mutex mutex_;
+  life life_ = 0;                                    // guarded by mutex_
+  std::map<spi::claim_id, one> held_;                // guarded by mutex_
+  std::size_t delivering_ = 0;                       // guarded by mutex_
+  std::vector<std::shared_ptr<spi::wakeup>> ended_;  // guarded by mutex_: not yet told
+  error why_;                                        // guarded by mutex_
+};
+
+}  // namespace holdfast::sql

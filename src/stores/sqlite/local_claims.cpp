@@ -1,0 +1,148 @@
+#include "stores/sqlite/local_claims.hpp"
+
+#include <utility>
+
+namespace holdfast::sqlite {
+
+std::int64_t local_claims::enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
+  const std::lock_guard lock(mutex_);
+  auto found = entries_.find(claim->id);
+  if (found == entries_.end() && !spare_.empty()) {
+    spare_.key() = claim->id;
+    found = entries_.insert(std::move(spare_)).position;
+  } else if (found == entries_.end()) {
+    found = entries_.emplace(claim->id, entry{}).first;
+  }
+  found->second.claim = claim;
+  found->second.wake = std::move(wakeup);
+  return found->second.place;
+}
+
+void local_claims::strike(const spi::claim_id& id) {
+  entry ended;  // destroyed under no lock
+  const std::lock_guard lock(mutex_);
+  if (!owed_.empty()) owed_.erase(id);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  unwatch(id, found->second);
+  ended = std::exchange(found->second, {});
+  spare_ = entries_.extract(found);
+}
+
+bool local_claims::empty() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.empty();
+}
+
+std::vector<spi::claim_ptr> local_claims::claims() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<spi::claim_ptr> all;
+  all.reserve(entries_.size());
+  for (const auto& [id, of] : entries_) all.push_back(of.claim);
+  return all;
+}
+
+std::int64_t local_claims::place(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? 0 : found->second.place;
+}
+
+void local_claims::move(entry& of, std::int64_t place) {
+  if (std::exchange(of.place, place) != place) of.ends_by_time = false;
+}
+
+void local_claims::set_place(const spi::claim_id& id, std::int64_t place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) move(found->second, place);
+}
+
+void local_claims::set_seat(const spi::claim_id& id, std::int64_t place) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  move(found->second, place);
+  unwatch(id, found->second);
+}
+
+void local_claims::let_end(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) found->second.ends_by_time = true;
+}
+
+bool local_claims::ends_by_time(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found != entries_.end() && found->second.ends_by_time;
+}
+
+local_claims::wakeup_ptr local_claims::wakeup(const spi::claim_id& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second.wake;
+}
+
+void local_claims::unwatch(const spi::claim_id& id, entry& of) {
+  for (const std::int64_t client : of.watched) {
+    const auto found = watched_.find(client);
+    if (found == watched_.end()) continue;
+    found->second.erase(id);
+    if (found->second.empty()) watched_.erase(found);
+  }
+  of.watched.clear();
+}
+
+void local_claims::watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.watched == clients) return;
+  unwatch(id, found->second);
+  found->second.watched = clients;
+  for (const std::int64_t client : clients) watched_[client].insert(id);
+}
+
+std::vector<local_claims::wakeup_ptr> local_claims::watchers(std::int64_t client) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<wakeup_ptr> all;
+  const auto found = watched_.find(client);
+  if (found == watched_.end()) return all;
+  for (const spi::claim_id& id : found->second) all.push_back(entries_.at(id).wake);
+  return all;
+}
+
+void local_claims::add_pending(const spi::resource_id& on) {
+  const std::lock_guard lock(mutex_);
+  ++pending_[on];
+  pending_names_.store(pending_.size(), std::memory_order_release);
+}
+
+void local_claims::end_pending(const spi::resource_id& on) {
+  const std::lock_guard lock(mutex_);
+  const auto found = pending_.find(on);
+  if (found != pending_.end() && --found->second == 0) pending_.erase(found);
+  pending_names_.store(pending_.size(), std::memory_order_release);
+}
+
+// Who asks for one verb after another sees what the one before left here.
+bool local_claims::pending(const spi::resource_id& on) const {
+  if (pending_names_.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  return pending_.contains(on);
+}
+
+void local_claims::owe(const spi::claim_id& id) {
+  const std::lock_guard lock(mutex_);
+  if (entries_.contains(id)) owed_.insert(id);
+}
+
+std::vector<spi::claim_ptr> local_claims::owed() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<spi::claim_ptr> all;
+  all.reserve(owed_.size());
+  for (const spi::claim_id& id : owed_) all.push_back(entries_.at(id).claim);
+  return all;
+}
+
+}  // namespace holdfast::sqlite

@@ -1,0 +1,320 @@
+#include "stores/sqlite/peer_notifier.hpp"
+
+#include "stores/sqlite/life.hpp"
+#include "stores/sqlite/membership.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <utility>
+
+namespace holdfast::sqlite {
+
+namespace {
+
+// A client that hung up but lives: a child has inherited its sign of life, or it has no descriptors
+// left. It is looked at again, soon and then less often.
+constexpr duration first_look = std::chrono::milliseconds(1);
+constexpr duration last_look = std::chrono::seconds(1);
+
+message message_of(const push& what) {
+  message made;
+  made.claim = what.claim;
+  switch (what.what) {
+    case push::kind::granted:
+      made.what = message::kind::granted;
+      made.fence = what.grant.fence.value();
+      made.ttl = what.grant.ttl.count();
+      made.at = what.grant.at.time_since_epoch().count();
+      made.offer = what.grant.offer;
+      made.wanted = what.grant.wanted;
+      break;
+    case push::kind::freed:
+      made.what = message::kind::freed;
+      break;
+    case push::kind::wanted:
+      made.what = message::kind::wanted;
+      break;
+    case push::kind::gone:
+      made.what = message::kind::gone;
+      made.ttl = what.grant.ttl.count();
+      made.text = what.why;
+      break;
+  }
+  return made;
+}
+
+message message_of(const std::string& key, const spi::store_event& event) {
+  message made;
+  made.what = message::kind::event;
+  // The public id: the claim's own is the capability to unlock, and not for onlookers.
+  std::copy_n(event.claim.begin(), std::min<std::size_t>(event.claim.size(), 16),
+              made.claim.bytes.begin());
+  made.fenced = event.fence.has_value();
+  made.fence = event.fence.value_or(fence_token()).value();
+  made.mode = event.mode;
+  made.event = event.kind;
+  made.name = key;
+  made.text = event.payload;
+  return made;
+}
+
+spi::store_event event_of(const message& what) {
+  spi::store_event event;
+  event.kind = what.event;
+  event.name = resource_of(what.name).name;
+  event.claim.assign(what.claim.bytes.begin(), what.claim.bytes.end());
+  event.mode = what.mode;
+  if (what.fenced) event.fence = fence_token(what.fence);
+  event.payload = what.text;
+  return event;
+}
+
+std::vector<std::int64_t> concerned(const effects& out) {
+  std::vector<std::int64_t> clients;
+  clients.reserve(out.pushes.size());
+  for (const push& each : out.pushes) clients.push_back(each.client);
+  for (const news& each : out.news) {
+    clients.insert(clients.end(), each.observers.begin(), each.observers.end());
+  }
+  return clients;
+}
+
+}  // namespace
+
+peer_notifier::peer_notifier(std::shared_ptr<spi::reactor> reactor,
+                             std::shared_ptr<session> session, std::shared_ptr<const folder> folder,
+                             std::shared_ptr<local_claims> local_claims,
+                             std::shared_ptr<sql::subscribers> subscribers, peer self)
+    : reactor_(std::move(reactor)),
+      session_(std::move(session)),
+      folder_(std::move(folder)),
+      local_claims_(std::move(local_claims)),
+      subscribers_(std::move(subscribers)),
+      self_(std::move(self)),
+      dead_(std::make_shared<const numbers>()) {}
+
+result<void> peer_notifier::open() {
+  mailbox::handlers call;
+  call.received = [weak = weak_from_this()](const message& what) {
+    if (const auto self = weak.lock()) self->hand_over(what);
+  };
+  call.hung_up = [weak = weak_from_this()](const peer& who) {
+    if (const auto self = weak.lock()) self->hung_up(who);
+  };
+  auto opened = mailbox::open(reactor_, folder_, self_, std::move(call));
+  if (!opened) return tl::unexpected(std::move(opened.error()));
+  mailbox_ = std::move(*opened);
+  return {};
+}
+
+void peer_notifier::close() noexcept {
+  if (mailbox_) mailbox_->close();
+}
+
+bool peer_notifier::reachable() const {
+  return mailbox_->connect(self_) == mailbox::delivery::sent;
+}
+
+bool peer_notifier::deliver(const effects& out, time_point deadline) {
+  if (out.pushes.empty() && out.news.empty()) return false;
+  learn(concerned(out), deadline);
+  bool found_dead = false;
+  for (const push& each : out.pushes) found_dead |= carry(each);
+  for (const news& each : out.news) {
+    for (const std::int64_t client : each.observers) {
+      for (const spi::store_event& event : each.events) {
+        found_dead |= send(client, message_of(each.key, event));
+      }
+      if (!each.latch_changed) continue;
+      message changed;
+      changed.what = message::kind::latch;
+      changed.name = each.key;
+      found_dead |= send(client, changed);
+    }
+  }
+  return found_dead;
+}
+
+bool peer_notifier::carry(const push& what) { return send(what.client, message_of(what)); }
+
+bool peer_notifier::send(std::int64_t client, const message& what) {
+  if (!mailbox_) return false;  // opening failed: others look by themselves
+  if (client == self_.number) {
+    hand_over(what);
+    return false;
+  }
+  const auto to = address(client);
+  // A client that left has taken its claims with it.
+  if (to && mailbox_->send(*to, what) != mailbox::delivery::refused) return false;
+  return is_dead(client);
+}
+
+void peer_notifier::hand_over(const message& what) {
+  struct letter {
+    std::shared_ptr<peer_notifier> by;
+    message what;
+  };
+  thread_local std::deque<letter>* caused = nullptr;  // set while this thread is in here
+  if (caused != nullptr) {
+    caused->push_back({shared_from_this(), what});
+    return;
+  }
+  std::deque<letter> line;
+  caused = &line;
+  const struct leaving {
+    ~leaving() { caused = nullptr; }
+  } however;
+  tell(what);
+  while (!line.empty()) {
+    const letter next = std::move(line.front());
+    line.pop_front();
+    next.by->tell(next.what);
+  }
+}
+
+void peer_notifier::tell(const message& what) {
+  if (what.what == message::kind::event) return subscribers_->tell(what.name, event_of(what));
+  if (what.what == message::kind::latch) return subscribers_->tell_latch(what.name);
+  const auto wakeup = local_claims_->wakeup(what.claim);
+  if (!wakeup) return;  // left meanwhile
+  switch (what.what) {
+    case message::kind::granted: {
+      spi::granted grant;
+      grant.fence = fence_token(what.fence);
+      grant.ttl = duration(what.ttl);
+      grant.at = spi::server_time(duration(what.at));
+      grant.offer = what.offer;
+      grant.wanted = what.wanted;
+      return wakeup->notify(grant);
+    }
+    case message::kind::freed:
+      return wakeup->notify(std::nullopt);
+    case message::kind::wanted:
+      return wakeup->wanted();
+    case message::kind::gone:
+      // Before the call, in which it may be left, or enlisted again.
+      if (what.ttl > 0) {
+        local_claims_->let_end(what.claim);
+      } else {
+        local_claims_->strike(what.claim);  // nobody leaves what is gone
+      }
+      return wakeup->gone({errc::lost, what.text});
+    default:
+      return;
+  }
+}
+
+std::optional<peer> peer_notifier::address(std::int64_t client) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = addresses_.find(client);
+  if (found == addresses_.end()) return std::nullopt;
+  return found->second;
+}
+
+// Their names in the folder, from the database where they are not known yet.
+void peer_notifier::learn(const std::vector<std::int64_t>& clients, time_point deadline) {
+  std::vector<std::int64_t> unknown;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::int64_t client : clients) {
+      if (client != self_.number && !addresses_.contains(client)) unknown.push_back(client);
+    }
+  }
+  if (unknown.empty()) return;
+  std::vector<peer> found;
+  const auto done =
+      session_->read(deadline, [&](ledger&) { found = find_peers(session_->prepared(), unknown); });
+  const std::lock_guard lock(mutex_);
+  if (addresses_.size() > memory_limit) addresses_.clear();
+  for (peer& each : found) addresses_.insert_or_assign(each.number, std::move(each));
+  if (!done) return;
+  // In no row any more: it left, or was purged by another.
+  for (const std::int64_t client : unknown) {
+    if (!addresses_.contains(client)) addresses_.emplace(client, peer{client, {}, 0});
+  }
+}
+
+bool peer_notifier::watch(const spi::claim_id& id, const std::vector<std::int64_t>& blockers,
+                          time_point deadline) {
+  std::vector<std::int64_t> others;
+  std::copy_if(blockers.begin(), blockers.end(), std::back_inserter(others),
+               [this](std::int64_t client) { return client != self_.number; });
+  learn(others, deadline);
+  // First this, then the connections: whoever hangs up in between is known to be watched.
+  local_claims_->watch(id, others);
+  bool found_dead = false;
+  for (const std::int64_t client : others) found_dead |= watch_one(client);
+  return found_dead;
+}
+
+bool peer_notifier::watch_one(std::int64_t client) {
+  if (mailbox_->connected(client)) return false;
+  const auto to = address(client);
+  if (!to) return false;  // not even the database could be read: the next look will show
+  if (mailbox_->connect(*to) == mailbox::delivery::sent) return false;
+  if (is_dead(client)) return true;
+  look_again(*to, first_look);
+  return false;
+}
+
+bool peer_notifier::any_dead(const std::vector<std::int64_t>& clients, time_point deadline) {
+  learn(clients, deadline);
+  bool found = false;
+  for (const std::int64_t client : clients) {
+    if (client != self_.number && !mailbox_->connected(client)) found |= is_dead(client);
+  }
+  return found;
+}
+
+bool peer_notifier::is_dead(std::int64_t client) {
+  const auto who = address(client);
+  if (!who || alive(*folder_, *who)) return false;
+  mark_dead(client);
+  return true;
+}
+
+void peer_notifier::mark_dead(std::int64_t client) {
+  const std::lock_guard lock(mutex_);
+  if (dead_->contains(client)) return;
+  auto more = std::make_shared<numbers>(*dead_);
+  more->insert(client);
+  // Numbers grow: the smallest belongs to who came, and in all likelihood died, first.
+  if (more->size() > memory_limit) more->erase(more->begin());
+  dead_ = std::move(more);
+}
+
+std::shared_ptr<const peer_notifier::numbers> peer_notifier::dead() const {
+  const std::lock_guard lock(mutex_);
+  return dead_;
+}
+
+// On the reactor's thread: no transaction here. Whoever is woken asks again, and that attempt takes
+// the dead off.
+void peer_notifier::hung_up(const peer& who) {
+  if (local_claims_->watchers(who.number).empty()) return;
+  const peer known = address(who.number).value_or(who);
+  if (!alive(*folder_, known)) {
+    mark_dead(who.number);
+    for (const auto& wakeup : local_claims_->watchers(who.number)) wakeup->notify(std::nullopt);
+    return;
+  }
+  // Where a child has inherited the listening socket too, a new connection hangs up when it ends.
+  if (mailbox_->connect(known) != mailbox::delivery::sent) look_again(known, first_look);
+}
+
+void peer_notifier::look_again(const peer& who, duration pause) {
+  reactor_->at(reactor_->now() + pause, [weak = weak_from_this(), who, pause] {
+    const auto self = weak.lock();
+    if (!self || self->local_claims_->watchers(who.number).empty()) return;
+    if (self->mailbox_->connected(who.number)) return;
+    if (!alive(*self->folder_, who)) {
+      self->mark_dead(who.number);
+      for (const auto& each : self->local_claims_->watchers(who.number)) each->notify(std::nullopt);
+    } else if (self->mailbox_->connect(who) != mailbox::delivery::sent) {
+      self->look_again(who, std::min(pause * 2, last_look));
+    }
+  });
+}
+
+}  // namespace holdfast::sqlite
