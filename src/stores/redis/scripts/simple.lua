@@ -16,8 +16,8 @@ if verb == 'leave' then
   return { held == value and 1 or 2, now }
 end
 
--- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences; in a quorum, the least
--- that its fence has to be.
+-- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences; in a quorum, what
+-- its fence has to be at least.
 if verb == 'renew' and held ~= value then return { now, 3, 0, 0, 0, 0 } end
 if foreign then return { -1, now, 8, 0 } end
 local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
@@ -36,8 +36,8 @@ end
 -- KEYS: and the fence. {0, now, value or '', ms left or -1, fence}
 if verb == 'inspect' then return { 0, now, held or '', held and redis.call('PTTL', KEYS[1]) or 0, last } end
 
--- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences; in a quorum, the
--- proposed fence: a grant then says which server this is.
+-- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences; in a quorum,
+-- the proposed fence: a grant then says which server this is.
 local ttl, not_after = tonumber(ARGV[3]), tonumber(ARGV[4])
 local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of the holder
 local proposed = tonumber(ARGV[6])
