@@ -25,7 +25,7 @@ class link_user {
   virtual void pushed(const push_value& news) = 0;
   virtual void disconnected() = 0;
   virtual void connected() = 0;
-  virtual void subscribed() = 0;  // anew: pushes may have been missed
+  virtual void subscribed() = 0;  // again: pushes may have been missed
 };
 
 struct link_conditions {

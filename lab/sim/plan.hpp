@@ -56,7 +56,7 @@ struct plan {
   duration longest_think{};
   duration longest_wait{};
   duration lock_delay{};
-  std::uint32_t forever = 500;  // per thousand of the acquisitions wait for ever,
+  std::uint32_t forever = 500;  // per thousand of the acquisitions wait forever,
   std::uint32_t tries = 150;    // or not at all
   std::uint32_t unrenewed = 100;
   std::uint32_t cancels = 0;

@@ -292,7 +292,7 @@ void world::come_to_rest() {
     if (!process->dead && plan_.closes) close(*process, seconds(2));
   }
   run_until(loop_.now() + rest, false);
-  // Whatever a live client still has to do now, it would do for ever.
+  // Whatever a live client still has to do now, it would do forever.
   for (const auto& process : processes_) {
     if (process->dead || loop_.pending(*process) == 0) continue;
     history_.find("no leak")->fail(

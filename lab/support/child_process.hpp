@@ -34,7 +34,7 @@ class child_process {
   void pause_all() const;
   void resume_all() const;
   // SIGKILL to all of them, and waits until they are gone: those that it started outlive it by a moment, and
-  // what they had of it cannot be used anew before.
+  // what they had of it cannot be used again before.
   void kill_all();
   // Sends the signal and waits for the end.
   void end(int number) noexcept;

@@ -1,4 +1,3 @@
-// See the header.
 #include "support/free_port.hpp"
 
 #include <arpa/inet.h>

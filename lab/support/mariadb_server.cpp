@@ -1,4 +1,3 @@
-// See the header.
 #include "support/mariadb_server.hpp"
 
 #include "support/eventually.hpp"
@@ -130,7 +129,7 @@ std::string mariadb_server::url(const std::string& prefix, const std::string& ex
   return "mariadb://tester@127.0.0.1:" + std::to_string(port_) + "/locks?prefix=" + prefix + extra;
 }
 
-// The server waits for the end of all connections, and was seen to wait for ever for some that had been
+// The server waits for the end of all connections, and was seen to wait forever for some that had been
 // killed a moment before.
 void mariadb_server::stop() {
   constexpr std::chrono::seconds enough{15};

@@ -1,4 +1,3 @@
-// See the header.
 #include "support/postgresql_server.hpp"
 
 #include "support/eventually.hpp"

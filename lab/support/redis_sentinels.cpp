@@ -1,4 +1,3 @@
-// See the header.
 #include "support/redis_sentinels.hpp"
 
 #include "support/eventually.hpp"

@@ -62,7 +62,7 @@ std::vector<std::int32_t> nemesis::victims_of(fault what, std::uint32_t target) 
 
 void nemesis::begin(std::size_t which) {
   const order& one = plan_.schedule[which];
-  // Servers that take their time make a run longer, but not for ever.
+  // Servers that take their time make a run longer, but not forever.
   if (late_ > plan_.length && fired_.contains(one.what)) return;
   fired_.insert(one.what);
   const std::uint32_t target = target_of(one);

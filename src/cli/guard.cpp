@@ -135,7 +135,7 @@ void guard::follow_stop(int number) {
   if (!asks_for_terminal || !terminal_.ours()) {
     terminal_.take_back(child_.group());
     const bool stood_still = signal_inbox::stop_with_pipeline();
-    // As the kernel does with a stopped group that nobody can continue: it would ask for ever.
+    // As the kernel does with a stopped group that nobody can continue: it would ask forever.
     if (!stood_still && asks_for_terminal) child_.signal_group(SIGHUP);
   }
   check_lease();

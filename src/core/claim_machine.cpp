@@ -160,7 +160,7 @@ claim_machine::orders claim_machine::expire(time_point now) {
                      "the lease was not confirmed in time" + (last.empty() ? last : "; " + last));
 }
 
-// An attempt that was never answered may still arrive and place the claim anew.
+// An attempt that was never answered may still arrive and place the claim again.
 bool claim_machine::may_reappear() const noexcept { return unanswered_ || attempting_; }
 
 claim_machine::orders claim_machine::send_renewal(time_point now) {

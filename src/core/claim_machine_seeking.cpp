@@ -187,7 +187,7 @@ claim_machine::orders claim_machine::refreshed_seeking(time_point now, time_poin
     case spi::hold_state::held:
       return accept(now, sent_at, answer.grant);
     case spi::hold_state::lost:
-      in_line_ = false;  // evicted: queue anew
+      in_line_ = false;  // evicted: queue again
       return send_attempt(now);
     case spi::hold_state::unknown:
       outage_ = true;  // I2

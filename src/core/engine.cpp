@@ -251,7 +251,7 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
   for (const auto& runner : runners) runner->shut();
   if (live_claims() == 0) return finish_close();
   const time_point now = runtime_->now();
-  if (limit >= time_point::max() - now) return;  // for ever: the last release ends it
+  if (limit >= time_point::max() - now) return;  // forever: the last release ends it
   runtime_->at(now + limit, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->finish_close();
   });

@@ -1,4 +1,3 @@
-// See the header.
 #include "net/address.hpp"
 
 #include <netdb.h>

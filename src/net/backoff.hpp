@@ -25,7 +25,7 @@ class backoff {
     ceiling_ = std::min(ceiling_ * 2, limits_.longest);
     return duration(static_cast<duration::rep>(random % range));
   }
-  // A success that lasted longer than the pause before it begins anew. One that broke at once does
+  // A success that lasted longer than the pause before it begins again. One that broke at once does
   // not, so that the pace is never faster than what breaks.
   void succeeded(duration lasted) noexcept {
     if (lasted >= ceiling_) ceiling_ = limits_.first;

@@ -1,4 +1,3 @@
-// See the header.
 #include "net/connector.hpp"
 
 #include "net/dialer.hpp"

@@ -64,7 +64,7 @@ resolver::resolver(std::shared_ptr<spi::reactor> reactor, lookup ask)
     : state_(std::make_shared<state>(reactor, std::move(ask))) {}
 
 resolver::~resolver() {
-  // In a forked child a lock may be held for ever by a thread that is not there: leaked untouched.
+  // In a forked child a lock may be held forever by a thread that is not there: leaked untouched.
   if (guard_.forked()) [[maybe_unused]]
     const auto* kept = new std::shared_ptr<state>(state_);
 }

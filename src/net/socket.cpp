@@ -1,4 +1,3 @@
-// See the header.
 #include "net/socket.hpp"
 
 #include <netinet/in.h>

@@ -1,4 +1,3 @@
-// See the header.
 #include "net/socket_stream.hpp"
 
 #include "net/socket.hpp"

@@ -1,4 +1,3 @@
-// See the header.
 #include "net/tls_context.hpp"
 
 #include "net/address.hpp"

@@ -1,4 +1,3 @@
-// See the header.
 #include "net/tls_stream.hpp"
 
 #include <openssl/err.h>

@@ -63,7 +63,7 @@ void mutex::unlock() noexcept {
   if (!detail::forked(handle_)) {
     handle_.in().local_queue->threads().remove(owner_);
     if (owner_ != core::thread_token()) {
-      // Refusing would hold it for ever: the watchdog would go on renewing.
+      // Refusing would hold it forever: the watchdog would go on renewing.
       handle_.in().client->engine->raise(event_kind::foreign_unlock,
                                          {.resource = handle_.in().resource}, lease_.fence());
     }

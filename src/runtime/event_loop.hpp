@@ -47,7 +47,7 @@
 namespace holdfast::runtime {
 
 // Thread-safe; the calls of spi::reactor mean what they mean there. None of them may be made in a
-// forked child, where the mutex may be held for ever; but a callback may fork, and its child comes
+// forked child, where the mutex may be held forever; but a callback may fork, and its child comes
 // out of wait() and serve() without touching anything.
 //
 // Shutdown: stop(), then the end of serve(), then clear(), so that no callback runs while what it

@@ -11,7 +11,7 @@ namespace holdfast::runtime {
 std::uint64_t fork_generation() noexcept;
 
 // Remembers the process in which it was made. Thread-safe; takes no lock, since in the child any
-// lock may be held for ever by a thread that is not there.
+// lock may be held forever by a thread that is not there.
 class fork_guard {
  public:
   fork_guard() noexcept : born_(fork_generation()) {}

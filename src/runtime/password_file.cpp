@@ -1,4 +1,3 @@
-// See the header.
 #include "runtime/password_file.hpp"
 
 #include <array>

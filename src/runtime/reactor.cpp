@@ -1,4 +1,3 @@
-// See the header.
 #include "runtime/reactor.hpp"
 
 #include "runtime/own_thread.hpp"

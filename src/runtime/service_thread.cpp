@@ -1,4 +1,3 @@
-// See the header.
 #include "runtime/service_thread.hpp"
 
 #include <pthread.h>

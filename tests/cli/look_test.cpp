@@ -188,7 +188,7 @@ TEST_F(look, one_name_can_be_watched_and_the_lines_are_for_people) {
 }
 
 TEST_F(look, watching_ends_quietly_when_nobody_reads) {
-  // Broken: `watch | head` leaves a watcher behind for ever.
+  // Broken: `watch | head` leaves a watcher behind forever.
   process watching = shell_.start({"sh", "-c", program_path() + " watch | head -n 1"});
   ASSERT_TRUE(eventually([&] {
     type({"run", "x", "--", "true"});

@@ -151,7 +151,7 @@ TEST_F(trouble, a_file_that_may_not_grow_is_told_and_does_not_kill) {
 
 #ifdef HOLDFAST_WITH_REDIS
 TEST_F(trouble, an_engine_that_is_not_there_is_122_and_not_waited_for) {
-  // Broken: with a wrong host in the URL a cron job waits for ever, and says nothing; who watches takes
+  // Broken: with a wrong host in the URL a cron job waits forever, and says nothing; who watches takes
   // silence for peace.
   const std::string nowhere = "redis://127.0.0.1:" + std::to_string(test::free_port());
   std::vector<process> all;

@@ -65,7 +65,7 @@ TEST_P(crowds, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
 }
 
 TEST_P(crowds, sixty_four_threads_count_exactly) {
-  // Broken: exclusion under load, or somebody who waits for ever.
+  // Broken: exclusion under load, or somebody who waits forever.
   constexpr int threads = 64;
   const int cycles = cycles_in_all() / threads;
   const client a = open();

@@ -70,7 +70,7 @@ TEST_P(latches, a_live_latch_is_not_set_again) {
 }
 
 TEST_P(latches, the_count_never_falls_below_zero) {
-  // Broken: one worker too many and the next use waits for ever.
+  // Broken: one worker too many and the next use waits forever.
   const client a = open();
   if (!has_latches(a)) return;
   latch start(a, "start");
@@ -97,7 +97,7 @@ TEST_P(latches, a_count_down_with_an_id_counts_once) {
 }
 
 TEST_P(latches, a_wait_has_a_limit_and_can_be_stopped) {
-  // Broken: a worker hangs for ever when its starter died.
+  // Broken: a worker hangs forever when its starter died.
   const client a = open();
   if (!has_latches(a)) return;
   latch start(a, "start");
@@ -156,7 +156,7 @@ TEST_P(latches, closing_the_client_ends_its_waits) {
 }
 
 TEST_P(latches, a_latch_is_forgotten_some_time_after_its_last_change) {
-  // Broken: every start-up leaves something behind for ever.
+  // Broken: every start-up leaves something behind forever.
   const client a = open();
   if (!has_latches(a)) return;
   EXPECT_TRUE(also_longer(1s, [&](duration life) {

@@ -50,7 +50,7 @@ TEST_P(order, fair_means_first_come_first_served) {
 }
 
 TEST_P(order, those_who_wait_unfairly_keep_their_order_too) {
-  // Broken: the first to wait is the last to be served, for ever.
+  // Broken: the first to wait is the last to be served, forever.
   const auto came = order_of_grants(*this, 5, {});
   if (open().caps().fair) {
     EXPECT_THAT(came, testing::ElementsAre(0, 1, 2, 3, 4));

@@ -55,7 +55,7 @@ TEST_P(outage, a_wait_outlasts_an_outage) {
 }
 
 TEST_P(outage, the_retry_policy_bounds_the_attempts) {
-  // Broken: "never again" is tried for ever.
+  // Broken: "never again" is tried forever.
   way().set(trouble::no_request);
   mutex once(disturbed(), "stock", {.retry = retry_policy::never()});
   const int before = way().requests();

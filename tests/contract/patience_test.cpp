@@ -1,4 +1,4 @@
-// Trying, waiting for a while, waiting for ever.
+// Trying, waiting for a while, waiting forever.
 #include "contract/flavours.hpp"
 #include "support/also_longer.hpp"
 
@@ -79,7 +79,7 @@ TEST_P(waiting, whoever_waits_gets_it_when_it_is_released) {
 }
 
 TEST_P(waiting, without_a_limit_it_waits_until_granted) {
-  // Broken: "for ever" overflows into "not at all".
+  // Broken: "forever" overflows into "not at all".
   if (!supported()) return;
   const client a = open();
   const client b = open();

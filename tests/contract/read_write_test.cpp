@@ -67,7 +67,7 @@ TEST_P(read_write, a_writer_keeps_readers_out) {
 }
 
 TEST_P(read_write, a_reader_that_comes_while_a_writer_waits_goes_behind_it) {
-  // Broken: readers that come one after the other keep a writer out for ever.
+  // Broken: readers that come one after the other keep a writer out forever.
   const client a = open();
   const client b = open();
   const client c = open();

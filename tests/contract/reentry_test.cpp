@@ -123,7 +123,7 @@ TEST_P(reentry, there_is_a_deepest_entry) {
 }
 
 TEST_P(reentry, a_plain_mutex_tells_a_thread_that_it_holds_it_already) {
-  // Broken: a thread waits for itself for ever.
+  // Broken: a thread waits for itself forever.
   const client a = open();
   mutex one(a, "stock");
   mutex two(a, "stock");

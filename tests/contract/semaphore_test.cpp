@@ -100,7 +100,7 @@ TEST_P(semaphores, the_number_of_permits_is_one_for_all) {
   EXPECT_THAT(refused.error().detail, testing::HasSubstr("3"));
   EXPECT_THAT(refused.error().detail, testing::HasSubstr("4"));
   EXPECT_THAT(held->release(), succeeds());
-  // Nobody holds or waits: the next one decides anew.
+  // Nobody holds or waits: the next one decides again.
   EXPECT_THAT(four.acquire({.wait = 0s}), succeeds());
 }
 
@@ -125,7 +125,7 @@ TEST_P(semaphores, a_new_size_counts_when_nobody_holds_or_waits) {
 }
 
 TEST_P(semaphores, what_can_never_be_granted_is_refused) {
-  // Broken: a claim for six of five waits for ever.
+  // Broken: a claim for six of five waits forever.
   const client a = open();
   EXPECT_EQ(thrown_by([&] { semaphore(a, "api", {.max = 0}); }), "invalid");
   EXPECT_EQ(thrown_by([&] { semaphore(a, "api", {.max = 1'000'001}); }), "invalid");

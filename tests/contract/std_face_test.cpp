@@ -115,7 +115,7 @@ TEST_P(std_face, shared_lock_reads_and_may_be_moved_to_another_thread) {
 }
 
 TEST_P(std_face, a_shared_mutex_is_not_re_entrant_in_any_combination) {
-  // Broken: a reader that reads again behind a waiting writer waits for ever.
+  // Broken: a reader that reads again behind a waiting writer waits forever.
   const client a = open();
   shared_mutex price(a, "price");
   shared_mutex again(a, "price");
@@ -149,7 +149,7 @@ TEST_P(std_face, an_exception_in_the_critical_section_unlocks) {
 }
 
 TEST_P(std_face, a_thread_that_ends_with_the_lock_leaves_it_to_whoever_unlocks) {
-  // Broken: a lock that nobody may unlock is renewed for ever.
+  // Broken: a lock that nobody may unlock is renewed forever.
   const auto seen = std::make_shared<recording_observer>();
   client_options options;
   options.observer = seen;

@@ -30,7 +30,7 @@ TEST(hazard_answers, a_retry_never_waits_for_its_own_orphan) {
 }
 
 TEST(hazard_answers, a_replayed_acquire_is_one_hold_and_one_release_frees_it) {
-  // Broken: a resent acquire counts as a second entry, and one release leaves it held for ever
+  // Broken: a resent acquire counts as a second entry, and one release leaves it held forever
   // (redisson#7367).
   for (const fault what : {fault::answer_lost, fault::closed_after, fault::request_late}) {
     fault_world world({verb::attempt, what, 1});

@@ -256,7 +256,7 @@ TEST_F(etcd_channel, an_event_that_cannot_be_read_is_not_passed_over) {
 }
 
 TEST_F(etcd_channel, a_watch_on_a_member_that_falls_silent_moves_on) {
-  // Broken: of a member that has died nothing is heard, for ever.
+  // Broken: of a member that has died nothing is heard, forever.
   fake_etcd server([](fake_etcd& self, const request& what) {
     if (asks_for(what, method::watch)) {
       return self.say(what, watch_said(wire_in(what.body), true, false));

@@ -57,7 +57,7 @@ TEST_F(etcd_session, a_lease_that_is_revoked_from_outside_ends_ours) {
 }
 
 TEST_F(etcd_session, a_waiter_whose_key_is_removed_queues_again) {
-  // Broken: it waits for ever behind a place that it has not got.
+  // Broken: it waits forever behind a place that it has not got.
   const client a = open();
   const client b = open();
   auto held = mutex(a, "stock").acquire();

@@ -145,7 +145,7 @@ TEST(mariadb_schema, servers_that_cannot_do_it_are_refused_with_the_reason) {
 }
 
 TEST(mariadb_schema, names_that_nobody_used_for_a_day_are_forgotten) {
-  // Broken: a table that grows with every order's lock, for ever.
+  // Broken: a table that grows with every order's lock, forever.
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());
   admin.ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");

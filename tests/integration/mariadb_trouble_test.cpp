@@ -71,7 +71,7 @@ TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
 }
 
 TEST_F(mariadb_trouble, who_waits_goes_on_waiting_over_a_restart) {
-  // Broken: a waiter that hangs for ever, or gives up, because a connection ended.
+  // Broken: a waiter that hangs forever, or gives up, because a connection ended.
   const client a = open_client(url_);
   const client b = open_client(url_);
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
@@ -254,7 +254,7 @@ TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
 }
 
 TEST_F(mariadb_trouble, tables_that_are_dropped_meanwhile_are_made_again) {
-  // Broken: a client that fails for ever after somebody tidied up.
+  // Broken: a client that fails forever after somebody tidied up.
   const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 2s}).acquire({.wait = patience});
   ASSERT_THAT(held, succeeds());

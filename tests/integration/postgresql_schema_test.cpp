@@ -123,7 +123,7 @@ TEST(postgresql_schema, what_the_role_has_set_does_not_matter) {
 }
 
 TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {
-  // Broken: a table that grows with every order's lock, for ever.
+  // Broken: a table that grows with every order's lock, forever.
   const std::string schema = fresh_schema();
   auto admin = admin_of(shared_postgresql());
   admin.run(postgresql::installation(schema));
@@ -143,7 +143,7 @@ TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {
 
 TEST(postgresql_schema, who_observes_is_told_of_all_and_the_dead_slow_nobody_down) {
   // Broken: an event that was passed over; or one crashed observer, after which every lock of the schema
-  // takes the long way for ever.
+  // takes the long way forever.
   const std::string schema = fresh_schema();
   auto admin = admin_of(shared_postgresql());
   admin.run(postgresql::installation(schema));

@@ -173,7 +173,7 @@ TEST_F(postgresql_session_locks, one_connection_carries_them_all) {
 }
 
 TEST_F(postgresql_session_locks, a_full_table_of_locks_is_said_and_costs_nobody_a_lock) {
-  // Broken: "out of shared memory" taken for an outage, and tried again for ever (H78).
+  // Broken: "out of shared memory" taken for an outage, and tried again forever (H78).
   postgresql_server small(
       {.settings = {"max_locks_per_transaction=10", "max_connections=12", "max_worker_processes=0",
                     "autovacuum=off", "max_wal_senders=0"},

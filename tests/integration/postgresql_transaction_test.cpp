@@ -50,7 +50,7 @@ TEST_F(postgresql_transaction, the_lock_ends_with_the_transaction) {
 }
 
 TEST_F(postgresql_transaction, the_lock_ends_with_the_connection) {
-  // Broken: a crashed program holds its lock for ever.
+  // Broken: a crashed program holds its lock forever.
   auto b = admin_of(shared_postgresql());
   {
     auto a = admin_of(shared_postgresql());

@@ -40,7 +40,7 @@ TEST_F(postgresql_trouble, a_lease_outlives_a_restart_of_the_server) {
 }
 
 TEST_F(postgresql_trouble, who_waits_goes_on_waiting_over_a_restart) {
-  // Broken: a waiter that hangs for ever, or gives up, because a connection ended.
+  // Broken: a waiter that hangs forever, or gives up, because a connection ended.
   const client a = open_client(url_);
   const client b = open_client(url_);
   auto held = mutex(a, "stock", {.ttl = 60s}).acquire();
@@ -240,7 +240,7 @@ TEST_F(postgresql_trouble, no_connection_left_is_an_outage_that_ends) {
 }
 
 TEST_F(postgresql_trouble, a_schema_that_is_dropped_meanwhile_is_made_again) {
-  // Broken: a client that fails for ever after somebody tidied up.
+  // Broken: a client that fails forever after somebody tidied up.
   const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 2s}).acquire();
   ASSERT_THAT(held, succeeds());

@@ -169,7 +169,7 @@ TEST(redis_connection, a_database_that_is_not_there_is_said_at_once) {
 }
 
 TEST(redis_connection, closing_answers_everything_and_refuses_the_rest) {
-  // Broken: a caller would wait for ever for a connection that is no more.
+  // Broken: a caller would wait forever for a connection that is no more.
   const redis_server server;
   client_side client;
   const auto line = client.connect(server.port());

@@ -122,7 +122,7 @@ TEST(redis_login, a_replica_is_not_taken_for_a_master) {
 }
 
 TEST(redis_login, a_master_that_is_demoted_is_left_until_it_is_master_again) {
-  // Broken (H45, H49): after a failover the client would talk to the old master for ever.
+  // Broken (H45, H49): after a failover the client would talk to the old master forever.
   const redis_server server;
   client_side client;
   auto options = options_for(server.port());

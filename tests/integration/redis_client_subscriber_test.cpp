@@ -152,7 +152,7 @@ TEST_F(redis_subscriber, a_lost_connection_is_told_and_confirmed_anew) {
 }
 
 TEST_F(redis_subscriber, a_server_that_restarts_is_subscribed_to_again) {
-  // Broken: after a restart pushes would be lost for ever.
+  // Broken: after a restart pushes would be lost forever.
   const auto who = std::make_shared<listener>();
   const auto held = listen(who, named("news"));
   ASSERT_TRUE(eventually([&] { return who->confirmations == 1; }));

@@ -42,7 +42,7 @@ struct redis_trouble : testing::Test {
 };
 
 TEST_F(redis_trouble, a_late_answer_is_never_taken_for_anothers) {
-  // Broken (H27): off by one for ever, each command would get the answer of the one before.
+  // Broken (H27): off by one forever, each command would get the answer of the one before.
   proxy.hold(way::to_client);
   EXPECT_EQ(code(client.call(line, {"ECHO", "first"}, 100ms)), errc::unavailable);
   const auto second = client.send(line, {"ECHO", "second"});

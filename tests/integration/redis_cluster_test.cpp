@@ -208,7 +208,7 @@ TEST_F(redis_cluster_nodes, nobody_is_together_with_another_while_slots_move) {
 }
 
 TEST_F(redis_cluster_nodes, a_waiter_is_granted_by_the_replica_that_took_over) {
-  // Broken (H49, H51): whoever waits when a node is replaced waits for ever.
+  // Broken (H49, H51): whoever waits when a node is replaced waits forever.
   const std::string name = "failover";
   const int slot = slot_of(name);
   const client holding = open();
@@ -231,7 +231,7 @@ TEST_F(redis_cluster_nodes, a_waiter_is_granted_by_the_replica_that_took_over) {
 }
 
 TEST_F(redis_cluster_nodes, a_killed_master_is_replaced_and_fences_grow) {
-  // Broken (H44, H53): after a node's death its locks cannot be had, or the fence begins anew.
+  // Broken (H44, H53): after a node's death its locks cannot be had, or the fence begins again.
   const std::string name = "killed";
   const int slot = slot_of(name);
   const client one = open();

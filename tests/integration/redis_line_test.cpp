@@ -48,7 +48,7 @@ class redis_line : public testing::Test, protected one_name {
 };
 
 TEST_F(redis_line, is_served_in_order_and_nothing_of_it_stays) {
-  // Broken: somebody would wait for ever, or be overtaken, or a key would have no end.
+  // Broken: somebody would wait forever, or be overtaken, or a key would have no end.
   queue(1, claims);
   const std::string key = line_key();
   ASSERT_NE(key, "");

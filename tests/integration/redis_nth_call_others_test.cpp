@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(with, redis_nth_call_foreign,
                          testing::Values("OOM", "NOPERM", "WRONGTYPE"), name_of);
 
 TEST_P(redis_nth_call_foreign, of_an_attempt) {
-  // Broken: a lock that is held by nobody who knows it, or for ever, or fences that go back.
+  // Broken: a lock that is held by nobody who knows it, or forever, or fences that go back.
   in_every_format([&] {
     std::int64_t last = 0;
     sweep(

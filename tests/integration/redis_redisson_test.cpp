@@ -32,7 +32,7 @@ class redis_redisson : public testing::Test {
 };
 
 TEST_F(redis_redisson, the_lock_is_a_hash_with_one_owner_that_ends) {
-  // Broken: Redisson would not see our locks, or wait for one for ever.
+  // Broken: Redisson would not see our locks, or wait for one forever.
   mutex lock(a, "orders/42", {.ttl = 20s});
   auto lease = lock.acquire();
   ASSERT_TRUE(lease) << lease.error().message();

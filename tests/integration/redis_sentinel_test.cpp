@@ -38,7 +38,7 @@ TEST_F(redis_sentinel, the_master_is_found_and_the_replicas_are_not_written) {
 }
 
 TEST_F(redis_sentinel, a_waiter_is_granted_by_the_next_master) {
-  // Broken (H49): whoever waits when the master changes waits for ever, at a server that is none
+  // Broken (H49): whoever waits when the master changes waits forever, at a server that is none
   // any more.
   const client holding = open();
   const client waiting = open();
@@ -77,7 +77,7 @@ TEST_F(redis_sentinel, the_next_master_has_the_functions_or_they_are_loaded_agai
 }
 
 TEST_F(redis_sentinel, a_killed_master_is_replaced_and_fences_grow_though_locks_may_be_lost) {
-  // Broken (H44, H12): after a failover nobody is granted anything, or the fence begins anew, and a
+  // Broken (H44, H12): after a failover nobody is granted anything, or the fence begins again, and a
   // former holder is believed again. And (H45): the former master, which comes back as one for a
   // while, is written to.
   const client one = open();

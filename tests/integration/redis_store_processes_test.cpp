@@ -187,7 +187,7 @@ TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_g
 }
 
 TEST(redis_store_processes, nothing_is_left_of_processes_that_died_but_states_that_end) {
-  // Broken (G8): keys of the dead would pile up for ever.
+  // Broken (G8): keys of the dead would pile up forever.
   redis_server server;
   const std::string url = redis_url(server.port(), "?offer=200ms");
   {

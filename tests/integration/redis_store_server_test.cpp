@@ -28,7 +28,7 @@ TEST_F(redis_store_server, scripts_that_were_flushed_are_sent_again) {
 }
 
 TEST_F(redis_store_server, after_flushall_the_holder_learns_it_and_fences_go_on) {
-  // Broken (H12): a holder would go on for ever on a lock that is gone, or the next fence be smaller.
+  // Broken (H12): a holder would go on forever on a lock that is gone, or the next fence be smaller.
   mutex lock(past, "stock", {.ttl = 6s});
   auto held = lock.acquire();
   ASSERT_TRUE(held);
@@ -61,7 +61,7 @@ class redis_store_durable : public redis_store_test {
 };
 
 TEST_F(redis_store_durable, a_hold_and_a_place_in_line_survive_a_crash_of_a_durable_server) {
-  // Broken: with AOF always a crash would let somebody else in, or lose a waiter for ever.
+  // Broken: with AOF always a crash would let somebody else in, or lose a waiter forever.
   mutex lock(past, "stock", {.ttl = 20s});
   auto held = lock.acquire();
   ASSERT_TRUE(held);
@@ -100,7 +100,7 @@ TEST_F(redis_store_server, a_paused_server_is_bounded_by_the_wait) {
 }
 
 TEST_F(redis_store_server, out_of_memory_nothing_new_is_taken_but_everything_can_be_given_back) {
-  // Broken (H34): a full server would keep locks for ever, or lose those that are renewed.
+  // Broken (H34): a full server would keep locks forever, or lose those that are renewed.
   EXPECT_TRUE(also_longer(2s, [&](duration ttl) {
     mutex plain(past, "plain", {.ttl = ttl});
     shared_mutex shared(past, "shared", {.ttl = ttl});
@@ -179,7 +179,7 @@ TEST_F(redis_store_server, what_is_not_allowed_says_what_to_grant) {
 }
 
 TEST_F(redis_store_server, who_may_not_listen_is_told_so_instead_of_hearing_nothing) {
-  // Broken: `watch` is silent for ever, and its silence is taken for peace.
+  // Broken: `watch` is silent forever, and its silence is taken for peace.
   server.cli({"ACL", "SETUSER", "keyless", "on", ">secret", "+@all", "~other:*", "&*"});
   server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});
   for (const std::string user : {"keyless:secret", "deaf:secret", "deaf:wrong"}) {
@@ -232,7 +232,7 @@ TEST_F(redis_store_server, a_busy_server_is_waited_for) {
 }
 
 TEST_F(redis_store_server, a_server_that_cannot_save_refuses_and_recovers) {
-  // Broken (H35): a full disk would look like contention, or be fatal for ever.
+  // Broken (H35): a full disk would look like contention, or be fatal forever.
   mutex lock(past, "stock");
   std::filesystem::create_directory(server.folder() / "dump.rdb");  // cannot be replaced by a file
   server.cli({"CONFIG", "SET", "save", "3600 1"});

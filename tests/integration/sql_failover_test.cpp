@@ -95,7 +95,7 @@ TEST_P(sql_failover, who_waits_is_served_by_the_promoted_standby) {
 }
 
 TEST_P(sql_failover, a_primary_that_became_read_only_is_left) {
-  // Broken: clients that fail for ever, or, worse, hold and renew on a server that excludes nobody, beside
+  // Broken: clients that fail forever, or, worse, hold and renew on a server that excludes nobody, beside
   // those who went to the new primary; or who listens there and is never told.
   hold_and_wait();
   pair_->make_primary_read_only();

@@ -1,4 +1,3 @@
-// See the header.
 #if defined(HOLDFAST_WITH_POSTGRESQL) || defined(HOLDFAST_WITH_MARIADB)
 
 #include "integration/sql_reference.hpp"

@@ -93,7 +93,7 @@ TEST_P(sql_tied, a_holder_that_is_cut_off_stops_believing_before_the_server) {
     proxy.pass();
     if (!in_time) return testing::AssertionFailure() << "lost before the cut";
     EXPECT_THAT(refused, fails_with(errc::busy));
-    // Its client connects anew, and ends what it left behind: no need to wait for keepalives.
+    // Its client connects again, and ends what it left behind: no need to wait for keepalives.
     EXPECT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
     const auto next = mutex(b, "stock").acquire({.wait = patience});
     EXPECT_THAT(next, succeeds());

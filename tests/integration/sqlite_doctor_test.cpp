@@ -79,7 +79,7 @@ forked_process holder_of(const embedded_file& file, const telephone& line) {
 }
 
 TEST(sqlite_doctor, clears_dead_clients_away) {
-  // Broken: what killed processes left is there for ever.
+  // Broken: what killed processes left is there forever.
   const embedded_file file;
   const telephone line;
   forked_process holder = holder_of(file, line);

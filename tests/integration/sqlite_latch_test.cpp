@@ -65,7 +65,7 @@ TEST(sqlite_latch, counts_each_id_once_and_never_below_zero) {
 }
 
 TEST(sqlite_latch, is_unset_again_after_its_life) {
-  // Broken: an old latch lets the next run start at once, or keeps its name for ever.
+  // Broken: an old latch lets the next run start at once, or keeps its name forever.
   const embedded_file file;
   const embedded_client client(file.path());
   ASSERT_TRUE(client.set_latch("start", 1, id_of(1), 50ms));

@@ -49,7 +49,7 @@ TEST(sqlite_life, a_killed_holder_is_known_at_once) {
 }
 
 TEST(sqlite_life, a_try_finds_the_lock_of_a_killed_holder_free) {
-  // Broken: who does not wait is told "busy" by the dead, for ever.
+  // Broken: who does not wait is told "busy" by the dead, forever.
   const embedded_file file;
   const telephone line;
   hold(file, line).kill();

@@ -45,7 +45,7 @@ class sqlite_sharing : public ::testing::TestWithParam<mode_t> {};
 
 TEST_P(sqlite_sharing, users_of_a_group_exclude_wake_and_survive_each_other) {
   // Broken: the first user's umask or own group shuts the second one out, or leaves it without
-  // wake-ups, or with a dead user's lock that is held for ever.
+  // wake-ups, or with a dead user's lock that is held forever.
   const embedded_file file;
   std::ofstream(file.path()).close();
   if (::geteuid() == 0) {

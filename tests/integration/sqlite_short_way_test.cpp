@@ -78,7 +78,7 @@ TEST(sqlite_short_way, gives_fences_that_grow_across_stores) {
 }
 
 TEST(sqlite_short_way, hands_over_to_who_came_to_wait) {
-  // Broken: a release from memory does not see that somebody queued, who then waits for ever.
+  // Broken: a release from memory does not see that somebody queued, who then waits forever.
   const embedded_file file;
   const embedded_client first(file.path());
   const embedded_client second(file.path());

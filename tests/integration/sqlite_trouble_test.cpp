@@ -31,7 +31,7 @@ sqlite::open_options at(const embedded_file& file, const std::string& boot,
 }
 
 TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
-  // Broken: after a power cut a fence goes back, or a lock is held by nobody for ever.
+  // Broken: after a power cut a fence goes back, or a lock is held by nobody forever.
   const embedded_file file;
   const telephone line;
   std::uint64_t before = 0;
@@ -237,7 +237,7 @@ TEST(sqlite_foreigner, that_comes_and_goes_costs_nobody_a_lock) {
 }
 
 TEST(sqlite_gate, with_a_stopped_process_inside_bounds_what_waits_for_it) {
-  // Broken: Ctrl-Z in one program hangs all others for ever; or a release that could not be made
+  // Broken: Ctrl-Z in one program hangs all others forever; or a release that could not be made
   // is forgotten, and the lock stays held by a process that does not want it.
   const embedded_file file;
   const telephone line;

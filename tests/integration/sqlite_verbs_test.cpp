@@ -136,7 +136,7 @@ TEST(sqlite_verbs, an_unfair_newcomer_takes_what_is_free_but_not_past_a_fair_wai
 }
 
 TEST(sqlite_verbs, a_lease_that_is_not_renewed_ends_by_time) {
-  // Broken: --no-renew holds for ever, or its end lets nobody in.
+  // Broken: --no-renew holds forever, or its end lets nobody in.
   const embedded_file file;
   const embedded_client client(file.path());
   EXPECT_TRUE(also_longer(150ms, [&](duration ttl) {
@@ -216,7 +216,7 @@ TEST(sqlite_verbs, a_safe_revocation_lets_nobody_in_before_the_lease_has_ended) 
 }
 
 TEST(sqlite_verbs, who_left_a_revoked_lock_without_time_left_said_nothing) {
-  // Broken: a holder that nobody heard of stopping lets others in, or its claim is kept here for ever.
+  // Broken: a holder that nobody heard of stopping lets others in, or its claim is kept here forever.
   const embedded_file file;
   const embedded_client client(file.path());
   const auto holder = client.claim();

@@ -120,7 +120,7 @@ TEST_F(zookeeper_session, a_holder_is_shown_to_end_with_its_session) {
 }
 
 TEST_F(zookeeper_session, a_waiter_finds_its_turn_although_the_event_came_while_it_was_cut_off) {
-  // Broken: a watch is lost with its connection, and the waiter waits for ever (H64, H65).
+  // Broken: a watch is lost with its connection, and the waiter waits forever (H64, H65).
   const client cut = through_proxy();
   const client other = open();
   auto held = mutex(other, "stock").acquire({.wait = patience});
@@ -250,7 +250,7 @@ TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_tells) {
 }
 
 TEST_F(zookeeper_session, a_long_lock_delay_leaves_something_of_a_short_ttl) {
-  // Broken: the margin for clocks is taken of both, nothing is left, and the caller waits for ever.
+  // Broken: the margin for clocks is taken of both, nothing is left, and the caller waits forever.
   const client a = open();
   for (const renew how : {renew::automatic, renew::never}) {
     const lock_options options{.ttl = 1s, .renew = how, .lock_delay = 110s};

@@ -192,7 +192,7 @@ std::optional<std::uint64_t> first_wrong_line(line_defect what) {
 }
 
 TEST(etcd_line_world, everybody_is_served_and_alone) {
-  // Broken: two inside, one who waits for ever, or a place in line that nobody has.
+  // Broken: two inside, one who waits forever, or a place in line that nobody has.
   const auto seed = first_wrong_line(line_defect::none);
   EXPECT_FALSE(seed) << "seed " << *seed << ": " << *line_world(*seed, line_defect::none).run();
 }

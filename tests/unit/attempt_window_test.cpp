@@ -122,7 +122,7 @@ TEST(attempt_window, beside_a_silent_engine_a_wait_ends_as_unavailable) {
 }
 
 TEST(attempt_window, a_try_does_not_hang_there) {
-  // Broken: a call that must not wait waits for ever behind a burst.
+  // Broken: a call that must not wait waits forever behind a burst.
   core::engine_settings settings = with_window(1);
   settings.limit.window_most = 1;
   engine_bench narrow(settings);

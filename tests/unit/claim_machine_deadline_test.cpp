@@ -120,7 +120,7 @@ TEST(claim_machine_deadline, contention_that_ends_in_an_outage_is_still_a_time_o
 }
 
 TEST(claim_machine_deadline, no_deadline_means_no_end) {
-  // Broken: "for ever" overflows into the past.
+  // Broken: "forever" overflows into the past.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), blocked_in_line(1ms));

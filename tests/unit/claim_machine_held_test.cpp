@@ -122,7 +122,7 @@ TEST(claim_machine_held, no_answer_read_after_the_end_brings_a_lease_back) {
 }
 
 TEST(claim_machine_held, no_attempt_answered_after_the_end_brings_an_offer_back) {
-  // Broken: the offer ran out, somebody else was in, we were granted anew: two grants as one.
+  // Broken: the offer ran out, somebody else was in, we were granted again: two grants as one.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.notified(at(1ms), offer(7, 1ms));

@@ -133,7 +133,7 @@ TEST(claim_machine_leaving, a_withdrawn_waiter_is_given_up_after_its_waiters_lea
 }
 
 TEST(claim_machine_leaving, nothing_is_renewed_after_a_release) {
-  // Broken: a lock that nobody holds is renewed for ever (redisson#7272).
+  // Broken: a lock that nobody holds is renewed forever (redisson#7272).
   claim_machine machine = held_claim();
   const time_point due = machine.wake_at();
   machine.release(due - 1s);

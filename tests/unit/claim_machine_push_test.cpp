@@ -101,7 +101,7 @@ TEST(claim_machine_push, an_attempts_answer_that_was_overtaken_proves_the_hold_t
 }
 
 TEST(claim_machine_push, an_answer_with_another_fence_proves_nothing) {
-  // Broken: taken away and granted anew, with somebody else in between, the holder goes on with
+  // Broken: taken away and granted again, with somebody else in between, the holder goes on with
   // its old fence.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
@@ -199,7 +199,7 @@ TEST(claim_machine_push, an_offer_shorter_than_the_notice_is_not_lost_at_once) {
 }
 
 TEST(claim_machine_push, an_unrenewed_claim_takes_its_offer_up_once) {
-  // Broken: a lease that is taken once for ttl ends after two seconds, or is renewed for ever.
+  // Broken: a lease that is taken once for ttl ends after two seconds, or is renewed forever.
   auto settings = usual_settings();
   settings.renewed = false;
   claim_machine machine = waiting_claim(settings);

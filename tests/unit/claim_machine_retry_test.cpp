@@ -31,7 +31,7 @@ outage fail_until_given_up(claim_machine& machine, time_point now, int limit = 1
 }
 
 TEST(claim_machine_retry, by_default_an_outage_is_retried_while_the_wait_lasts) {
-  // Broken: a caller that waits for ever gives up by itself.
+  // Broken: a caller that waits forever gives up by itself.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   EXPECT_EQ(fail_until_given_up(machine, at(0s), 200).attempts, 200);
@@ -98,7 +98,7 @@ TEST(claim_machine_retry, pauses_are_jittered_and_grow_to_the_limit) {
 }
 
 TEST(claim_machine_retry, a_policy_with_a_time_gives_up_when_it_is_over) {
-  // Broken: "for at most five seconds" is as good as for ever.
+  // Broken: "for at most five seconds" is as good as forever.
   auto settings = usual_settings();
   settings.retry = retry_policy::for_at_most(5s);
   claim_machine machine(settings);
@@ -182,7 +182,7 @@ TEST(claim_machine_retry, an_answer_that_it_came_too_late_is_no_answer) {
 }
 
 TEST(claim_machine_retry, a_waiter_whose_refresh_is_not_answered_attempts_again) {
-  // Broken: after a reconnect nobody registers the wake-up anew.
+  // Broken: after a reconnect nobody registers the wake-up again.
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(1ms), at(0s), blocked_in_line(1ms));

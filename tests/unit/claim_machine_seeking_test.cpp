@@ -61,7 +61,7 @@ TEST(claim_machine_seeking, a_renewal_in_line_finds_the_grant_whose_push_was_los
 }
 
 TEST(claim_machine_seeking, a_waiter_that_was_evicted_queues_anew) {
-  // Broken: a waiter that the engine forgot waits for ever (redisson#3004).
+  // Broken: a waiter that the engine forgot waits forever (redisson#3004).
   claim_machine machine(usual_settings());
   machine.start(at(0s));
   machine.attempted(at(2ms), at(0s), blocked_in_line(1ms));

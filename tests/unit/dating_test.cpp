@@ -29,7 +29,7 @@ TEST(dating, validity_ends_before_a_server_whose_clock_is_a_hundredth_faster) {
 }
 
 TEST(dating, what_does_not_end_by_time_has_no_end) {
-  // Broken: "for ever" overflows into the past.
+  // Broken: "forever" overflows into the past.
   EXPECT_EQ(validity_end(at(0s), forever), time_point::max());
 }
 

@@ -32,7 +32,7 @@ TEST_F(engine_close, without_claims_it_is_done_at_once) {
 }
 
 TEST_F(engine_close, who_waits_is_answered_cancelled) {
-  // Broken: a blocked caller hangs for ever, or the client does.
+  // Broken: a blocked caller hangs forever, or the client does.
   const auto seeking = bench.ask("stock");
   const auto at_the_gate = bench.ask("stock");
   const auto in_line = bench.ask("queue");
@@ -119,7 +119,7 @@ TEST_F(engine_close, afterwards_nothing_is_sent_or_taken) {
 
 TEST_F(engine_close, an_acquisition_that_starts_while_it_closes_is_answered) {
   // Broken: it got past the first look, came on the list after close() had read it, and its caller
-  // waits for ever.
+  // waits forever.
   auto asked = std::make_shared<question>();
   const auto wish = std::make_shared<core::acquisition>(
       bench.engine, request_for("stock"), bench.runtime->now(), nullptr,
@@ -164,7 +164,7 @@ TEST_F(engine_close, a_second_close_is_harmless) {
 }
 
 TEST_F(engine_close, a_limit_without_end_is_kept) {
-  // Broken: "for ever" overflows, and the close ends at once.
+  // Broken: "forever" overflows, and the close ends at once.
   const auto holder = bench.ask();
   bench.grant(1);
   const auto said = close(forever);

@@ -111,7 +111,7 @@ TEST_F(engine_release, one_without_an_answer_goes_on_until_it_is_confirmed) {
 }
 
 TEST_F(engine_release, one_that_nobody_hears_ends_with_the_ttl_and_is_told) {
-  // Broken: it is repeated for ever, or given up in silence.
+  // Broken: it is repeated forever, or given up in silence.
   auto holder = held();
   holder->granted.reset();
   while (bench.engine->live_claims() > 0) {

@@ -176,7 +176,7 @@ TEST_F(ledger_modes, the_sole_reader_may_upgrade) {
   EXPECT_EQ(change(one, spi::mode::exclusive)->fence.value(), 2U);
 }
 
-// Two readers that waited for each other to leave would wait for ever.
+// Two readers that waited for each other to leave would wait forever.
 TEST_F(ledger_modes, an_upgrade_beside_another_reader_fails_at_once) {
   const auto one = make_claim(1, shared()), two = make_claim(2, shared());
   granted(one);

@@ -32,7 +32,7 @@ TEST_F(local_queue, one_claim_of_a_process_goes_to_the_engine) {
 }
 
 TEST_F(local_queue, who_came_first_is_served_first) {
-  // Broken: a thread waits for ever while others come and go.
+  // Broken: a thread waits forever while others come and go.
   auto first = bench.ask();
   bench.grant(1);
   std::vector<question_ptr> others;

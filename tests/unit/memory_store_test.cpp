@@ -111,7 +111,7 @@ TEST_F(memory_store_test, a_url_with_a_host_or_an_option_is_refused) {
   }
 }
 
-// Whoever keeps a wake-up for ever keeps the whole client behind it.
+// Whoever keeps a wake-up forever keeps the whole client behind it.
 TEST_F(memory_store_test, wake_ups_are_dropped_when_their_claim_is_over) {
   const auto dropped = [&](const auto& end) {
     const std::weak_ptr<spi::wakeup> watched = bell;

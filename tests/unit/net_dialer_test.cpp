@@ -129,7 +129,7 @@ TEST_F(net_dialer, one_that_is_cancelled_calls_nobody) {
 }
 
 TEST_F(net_dialer, nothing_to_dial_is_an_answer_too) {
-  // Broken: a name without addresses would be waited for for ever.
+  // Broken: a name without addresses would be waited for forever.
   auto made = dial({}, 1h);
   ASSERT_TRUE(arrives(made));
   EXPECT_FALSE(made.get());

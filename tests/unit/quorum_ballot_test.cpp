@@ -217,7 +217,7 @@ TEST_F(quorum_ballot, a_majority_that_was_silent_before_is_waited_for) {
 }
 
 TEST_F(quorum_ballot, a_refusal_by_a_majority_is_the_answer) {
-  // Broken: a wrong password looks like an outage, and is retried for ever.
+  // Broken: a wrong password looks like an outage, and is retried forever.
   ask_all();
   const result<spi::outcome> denied = failure(errc::denied, "ACL");
   EXPECT_EQ(error_in(answer({denied, yes(7), denied, denied})), errc::denied);

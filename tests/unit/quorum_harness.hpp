@@ -37,7 +37,7 @@ class quorum_of_five : public testing::Test {
     for (std::size_t i = 0; i < member_count; ++i) hubs.push_back(std::make_shared<hub>());
   }
 
-  // What members still owe comes, or it would keep them for ever.
+  // What members still owe comes, or it would keep them forever.
   ~quorum_of_five() override { runtime->run_for(10s); }
 
   client join(const std::vector<std::shared_ptr<hub>>& servers) {

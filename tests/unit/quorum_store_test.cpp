@@ -164,7 +164,7 @@ TEST_F(quorum_of_five, doctor_says_what_an_even_number_is_worth) {
 }
 
 TEST_F(quorum_of_five, a_split_vote_beside_silent_members_is_over_at_once_the_second_time) {
-  // Broken: with two of five down, sixteen clients keep one another from a majority for ever (H57).
+  // Broken: with two of five down, sixteen clients keep one another from a majority forever (H57).
   class deaf final : public spi::wakeup {
     void notify(std::optional<spi::granted>) noexcept override {}
     void wanted() noexcept override {}

@@ -10,7 +10,7 @@ namespace {
 
 // Broken: an alarm that a caller had set went off after that caller had left and before the next
 // came; the engine's thread found a timer due, trusted the alarm that it was not, and went round
-// for ever with the lock in its hand. Every call into the reactor hung.
+// forever with the lock in its hand. Every call into the reactor hung.
 TEST(reactor_alarm, a_timer_fires_though_its_alarm_went_off_between_two_callers) {
   epoll_reactor reactor;
   for (int round = 0; round < 300; ++round) {

@@ -62,7 +62,7 @@ TEST(reactor_timer, a_timer_fires_on_the_callers_thread_while_it_drives) {
 }
 
 // Broken: a timer added in the moment between two callers, when nobody leads, would be late by the
-// engine's next look or for ever.
+// engine's next look or forever.
 TEST(reactor_timer, a_timer_fires_shortly_after_callers_have_driven) {
   epoll_reactor reactor;
   for (int round = 0; round < 50; ++round) {
@@ -181,7 +181,7 @@ TEST(reactor_post, a_posted_task_runs_whoever_leads) {
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
-// Broken: a task that posts its successor for ever would starve timers and descriptors.
+// Broken: a task that posts its successor forever would starve timers and descriptors.
 TEST(reactor_post, a_task_that_posts_itself_does_not_keep_out_timers_and_descriptors) {
   epoll_reactor reactor;
   std::atomic<bool> done{false};

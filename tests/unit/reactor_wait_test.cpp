@@ -29,7 +29,7 @@ std::thread::id leading_thread(epoll_reactor& reactor) {
   return arrives(where) ? where.get() : std::thread::id();
 }
 
-// Broken: an answer that came before the caller slept would leave it asleep for ever.
+// Broken: an answer that came before the caller slept would leave it asleep forever.
 TEST(reactor_wait, a_flag_that_is_set_already_is_not_waited_for) {
   epoll_reactor reactor;
   std::atomic<bool> done{true};
@@ -147,7 +147,7 @@ TEST(reactor_wait, the_engine_leads_again_after_a_caller_that_led_for_long) {
 }
 
 // Broken: callers, followers, the engine and whoever sets the flags would miss each other in some
-// order of events, and one would sleep for ever (the test's time limit), or a thread sanitizer
+// order of events, and one would sleep forever (the test's time limit), or a thread sanitizer
 // would object.
 TEST(reactor_wait, sixteen_threads_wait_and_wake_each_other_in_every_way) {
   constexpr int threads = 16;
@@ -273,7 +273,7 @@ TEST(reactor_wait, knows_the_threads_that_must_not_block) {
   EXPECT_FALSE(reactor.on_own_thread());
 }
 
-// Broken: such a task would hang the client silently and for ever.
+// Broken: such a task would hang the client silently and forever.
 TEST(reactor_wait_death, a_task_that_waits_for_its_own_reactor_aborts_and_says_why) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto wait_inside = [] {

@@ -28,7 +28,7 @@ reply saying(std::string text) {
 }
 
 TEST(redis_server_error, each_has_its_meaning) {
-  // Broken (H20): a passing trouble would end a renewal, or a lasting one be tried for ever.
+  // Broken (H20): a passing trouble would end a renewal, or a lasting one be tried forever.
   const std::vector<std::pair<const char*, trouble>> known{
       {"LOADING Redis is loading the dataset in memory", trouble::passing},
       {"BUSY Redis is busy running a script.", trouble::passing},

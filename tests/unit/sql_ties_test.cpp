@@ -89,7 +89,7 @@ TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_told_after_it) 
 }
 
 TEST(sql_run_out, a_hold_with_a_delay_ends_when_it_is_believed_no_more) {
-  // Broken: the core lets it run out, no clock of the engine ends it, and the lock stays for ever.
+  // Broken: the core lets it run out, no clock of the engine ends it, and the lock stays forever.
   const auto runtime = std::make_shared<manual_runtime>();
   std::vector<spi::claim_ptr> over;
   const auto clock = std::make_shared<sql::run_out>(

@@ -98,7 +98,7 @@ TEST(wait_line, who_is_called_before_it_sleeps_does_not_sleep) {
   second.sleep();
 }
 
-// Broken: each wait would take memory of its own, for ever.
+// Broken: each wait would take memory of its own, forever.
 TEST(wait_line, places_that_are_given_back_are_used_again) {
   wait_line line;
   std::atomic<bool> flag{false};

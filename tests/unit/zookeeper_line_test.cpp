@@ -68,7 +68,7 @@ TEST(zookeeper_line, the_counter_may_pass_its_end) {
 }
 
 TEST(zookeeper_line, a_stray_child_has_no_place) {
-  // Broken: a file that somebody put there blocks the lock for ever.
+  // Broken: a file that somebody put there blocks the lock forever.
   const line order({"0", "readme", "lock-", "lock-12x", "_c_lock-0000000001", "locks", "leases",
                     std::string(count_node), node("lock-0000000001")});
   EXPECT_EQ(order.nodes().size(), 1U);

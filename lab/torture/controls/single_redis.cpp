@@ -115,7 +115,7 @@ run_record renewal_after_release(servers& all) {
   scene.granted(first);
   scene.releases(first);
   lock.give_back("0");
-  // Nobody told the renewing thread. It sets the lock anew, for ever.
+  // Nobody told the renewing thread. It sets the lock again, forever.
   const auto renew = [&] { lock.server().cli({"SET", lock.key(), "0", "PX", "300"}); };
   renew();
   const std::int32_t second = scene.asks(1);

@@ -20,7 +20,7 @@ namespace holdfast::cli {
 // Destroyed early, it closes the sockets, which ends the workers' waits, and kills who stays.
 class crew {
  public:
-  // Starts this program anew so many times. Throws std::system_error.
+  // Starts this program again so many times. Throws std::system_error.
   crew(const worker_plan& plan, signal_inbox& inbox);
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/conversation.hpp"
 
 #include <mariadb/errmsg.h>

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/doctor.hpp"
 
 #include "stores/mariadb/schema.hpp"

@@ -91,7 +91,7 @@ void link::ready(spi::readiness how) {
         got.end = error{errc::unavailable, where_ + ": the server closed the connection"};
       }
     } else {
-      // libmariadb may close the socket and open another (the next address): it is watched anew, and
+      // libmariadb may close the socket and open another (the next address): it is watched again, and
       // never while libmariadb may close it.
       if (phase_ == phase::connecting) unwatch_within();
       int flags = how.readable || how.hung_up ? MYSQL_WAIT_READ : 0;

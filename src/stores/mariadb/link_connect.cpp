@@ -23,7 +23,7 @@ constexpr const char* greeting =
     "@@global.log_bin AND @@session.binlog_format = 'STATEMENT')";
 
 // What must hold in the session, whatever the server's or the user's defaults are: no time-out ends it
-// while it is idle, none of its statements waits for ever, a commit is a commit. Read committed: with
+// while it is idle, none of its statements waits forever, a commit is a commit. Read committed: with
 // the default, neighbours of a name would wait for each other.
 constexpr const char* settings =
     "SET SESSION character_set_client = 'utf8mb4', character_set_connection = 'utf8mb4', "

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/notification_listener.hpp"
 
 #include "stores/sql/words.hpp"
@@ -43,7 +42,7 @@ void notification_listener::opened() {
   board_->opened();
 }
 
-// Goes on by itself until the connection ends; the next one begins anew.
+// Goes on by itself until the connection ends; the next one begins again.
 void notification_listener::listen(std::uint64_t life) {
   std::string seen;
   {

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/options.hpp"
 
 #include "net/time_option.hpp"

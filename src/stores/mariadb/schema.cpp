@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/schema.hpp"
 
 #include "stores/mariadb/statement.hpp"

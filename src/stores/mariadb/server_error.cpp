@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/server_error.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/mariadb/statement.hpp"
 
 #include "stores/sql/answers.hpp"

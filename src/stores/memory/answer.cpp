@@ -24,7 +24,7 @@ spi::granted ledger::granted_at(const moment& step, const resource& at,
   return grant;
 }
 
-// The holder was heard: an offer becomes a lease, once; a lease that is renewed counts anew.
+// The holder was heard: an offer becomes a lease, once; a lease that is renewed counts again.
 spi::granted ledger::prolong(const moment& step, resource& at, const spi::claim_id& id) {
   const hold& held = at.holders.find(id)->value;
   const spi::claim& claim = *held.claim;

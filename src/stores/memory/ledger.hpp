@@ -53,7 +53,7 @@ class ledger {
                   std::uint64_t fence_floor = 0);
 
   // Granted, or blocked and queued (not queued where claim.queued is false). Known already: where
-  // it stands, its lease made anew. lost: left before, or new and later than `not_after`;
+  // it stands, its lease made again. lost: left before, or new and later than `not_after`;
   // name_conflict, conflict, invalid, overloaded: placed nowhere.
   result<spi::outcome> attempt(spi::server_time now, const spi::claim_ptr& claim,
                                process_id process, std::optional<spi::server_time> not_after,

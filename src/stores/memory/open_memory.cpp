@@ -1,6 +1,6 @@
 // Opens the memory store, and keeps the one table that is global to a process: the names under
 // which several clients share their claims. A name outlives its clients, as a server does: else its
-// fences would begin anew, and a lease that nobody released would end with its client.
+// fences would begin again, and a lease that nobody released would end with its client.
 #include "stores/memory/memory_store.hpp"
 
 #include <cstddef>

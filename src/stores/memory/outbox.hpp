@@ -25,7 +25,7 @@ class outbox : public std::enable_shared_from_this<outbox> {
   void add(recipient to, spi::task call);
 
   // Under no lock. Makes the calls that are there, unless another thread does so already; after a
-  // batch of them the runtime goes on, so that no caller delivers for ever.
+  // batch of them the runtime goes on, so that no caller delivers forever.
   void deliver(spi::runtime& runtime);
 
   // When it returns, no call to this recipient is under way, unless on this very thread, and none

@@ -89,7 +89,7 @@ bool ledger::may_take(const moment& step, const resource& at, const spi::claim& 
     const waiter& earlier = entry.value;
     if (!eligible(step, at, earlier)) continue;
     if (newcomer.fair || earlier.claim->fair) return false;
-    // Readers that come one after the other would keep a writer out for ever.
+    // Readers that come one after the other would keep a writer out forever.
     if (newcomer.mode == spi::mode::shared && earlier.claim->mode == spi::mode::exclusive) {
       return false;
     }

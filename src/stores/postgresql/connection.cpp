@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/connection.hpp"
 
 #include <algorithm>

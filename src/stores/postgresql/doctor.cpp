@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/doctor.hpp"
 
 #include "stores/postgresql/schema.hpp"

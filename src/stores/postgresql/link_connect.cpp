@@ -26,7 +26,7 @@ struct setting {
 };
 
 // What must hold in the session, whatever the server's or the role's defaults are (H76): no time-out
-// ends it while it is idle, none of its statements waits for ever, a client that is gone is noticed.
+// ends it while it is idle, none of its statements waits forever, a client that is gone is noticed.
 // And plans that do not depend on statistics: these tables are small, hot and never analysed in time.
 constexpr std::array settings{
     setting{"search_path", "pg_catalog", 0},
@@ -169,7 +169,7 @@ std::optional<error> link::begin() {
   return std::nullopt;
 }
 
-// libpq may close the socket and open another (the next host, no TLS): it is watched anew each time,
+// libpq may close the socket and open another (the next host, no TLS): it is watched again each time,
 // and never while libpq may close it.
 void link::poll(harvest& into) {
   unwatch_within();

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/notification_listener.hpp"
 
 #include <string_view>

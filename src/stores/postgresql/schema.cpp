@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/schema.hpp"
 
 #include "stores/postgresql/statement.hpp"

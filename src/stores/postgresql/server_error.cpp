@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/server_error.hpp"
 
 #include <algorithm>

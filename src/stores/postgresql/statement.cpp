@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/statement.hpp"
 
 #include "stores/sql/names.hpp"

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/postgresql/ticket.hpp"
 
 #include "stores/sql/answers.hpp"

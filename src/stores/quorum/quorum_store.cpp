@@ -138,7 +138,7 @@ void quorum_store::reaffirm(const std::shared_ptr<round>& held, const spi::op_co
     if (answer.state == spi::hold_state::renewed || answer.state == spi::hold_state::held) {
       return done(spi::outcome(answer.grant));
     }
-    // Half of it is worse than nothing: the next attempt starts anew, under another id, since what is
+    // Half of it is worse than nothing: the next attempt starts again, under another id, since what is
     // left here in the background could else take away what is granted there.
     held->abandon();
     done(failure(errc::unavailable, "quorum: granted before, and no majority has it now"));

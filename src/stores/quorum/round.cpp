@@ -33,7 +33,7 @@ spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi:
                                 const spi::claim_id& id) {
   auto copy = std::make_shared<spi::claim>(wish);
   copy->id = id;
-  copy->queued = false;  // lines at the members would split the vote for ever
+  copy->queued = false;  // lines at the members would split the vote forever
   copy->fair = false;
   copy->proposed_fence = quorum_context.clocks.proposal(quorum_context.runtime->now());
   return copy;

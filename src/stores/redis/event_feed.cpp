@@ -1,4 +1,3 @@
-// See the header.
 
 #include "stores/redis/event_feed.hpp"
 

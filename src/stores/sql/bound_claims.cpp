@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/sql/bound_claims.hpp"
 
 #include <utility>

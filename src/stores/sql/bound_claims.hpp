@@ -17,7 +17,7 @@
 namespace holdfast::sql {
 
 // How long a holder believes after its last answered request, whatever its ttl. A server that hears
-// nothing of a connection must keep it for longer than this, and not for ever.
+// nothing of a connection must keep it for longer than this, and not forever.
 inline constexpr duration longest_belief = std::chrono::seconds(30);
 
 // Thread-safe. Calls others under no lock.

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/sql/names.hpp"
 
 #include <algorithm>

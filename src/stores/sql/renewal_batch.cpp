@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/sql/renewal_batch.hpp"
 
 #include <utility>

@@ -48,7 +48,7 @@ class row_pool : public std::enable_shared_from_this<row_pool<Engine>> {
   // `process`: by which the server knows this client.
   row_pool(net::network net, std::shared_ptr<const server_options> options, std::string process);
 
-  // A free pooled connection, as soon as there is one; overloaded: all hold locks, and waiting might be for ever.
+  // A free pooled connection, as soon as there is one; overloaded: all hold locks, and waiting might be forever.
   void lend(spi::completion<std::shared_ptr<pooled_connection>> done);
   // The transaction has ended, or its connection.
   void give(const std::shared_ptr<pooled_connection>& back);
@@ -206,7 +206,7 @@ std::shared_ptr<sql::pooled_connection<Engine>> row_pool<Engine>::find(
 }
 
 // What it held is lost, and has been told; who uses it for a moment hears of it by the answer. It
-// connects anew, since that ends what the server may still believe to be there.
+// connects again, since that ends what the server may still believe to be there.
 template <class Engine>
 void row_pool<Engine>::ended(const std::weak_ptr<pooled_connection>& whose) {
   const std::shared_ptr<pooled_connection> over = whose.lock();

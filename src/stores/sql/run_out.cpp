@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/sql/run_out.hpp"
 
 #include "stores/sql/bound_claims.hpp"

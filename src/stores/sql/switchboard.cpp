@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/sql/switchboard.hpp"
 
 #include "stores/sql/answers.hpp"

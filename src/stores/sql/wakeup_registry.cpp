@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/sql/wakeup_registry.hpp"
 
 #include <algorithm>

@@ -93,7 +93,7 @@ result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim
     if (const auto row = resource_rows_.waiter(at, place, claim.id)) {
       return stand(step, at, *row, standing::waits);
     }
-    place = 0;  // it was taken away: it queues anew
+    place = 0;  // it was taken away: it queues again
   } else {
     promote(step, at);
   }

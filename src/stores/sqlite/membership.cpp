@@ -52,8 +52,8 @@ std::string last_boot(statements& of) {
 }
 
 // After a reboot nobody of before lives, and its clock means nothing any more. What stays: fences,
-// latches (their life begins anew) and the time for which a lock is shut after an abnormal end, which
-// begins anew too: how much of it had passed is not known any more.
+// latches (their life begins again) and the time for which a lock is shut after an abnormal end, which
+// begins again too: how much of it had passed is not known any more.
 resource_row after_reboot(const resource_row& before, const std::vector<claim_row>& holders,
                           std::uint64_t floor, std::optional<duration> latch_life) {
   resource_row row;

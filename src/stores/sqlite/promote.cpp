@@ -63,7 +63,7 @@ std::optional<claim_row> ledger::next_in_line(const moment& step, resource_row& 
 bool ledger::may_pass(const moment& step, const resource_row& at, const spi::claim& newcomer) {
   if (at.waiting == 0) return true;
   const bool reads = newcomer.mode == spi::mode::shared;
-  // Readers that come one after the other would keep a writer out for ever.
+  // Readers that come one after the other would keep a writer out forever.
   if (!newcomer.fair && at.waiting_fair == 0 && (!reads || at.waiting_exclusive == 0)) return true;
   if (at.silent_since == 0) return false;
   for (auto each = resource_rows_.head(at); each; each = resource_rows_.after(at, each->place)) {

@@ -315,7 +315,7 @@ void sqlite_store::close() noexcept {
   }
   if (worker_) worker_->close();
   {
-    // Not for ever: it may be a verb's own wake-up that ended in here.
+    // Not forever: it may be a verb's own wake-up that ended in here.
     std::unique_lock lock(mutex_);
     idle_.wait_for(lock, closing_limit, [this] { return verbs_ == 0; });
   }

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/ask.hpp"
 
 namespace holdfast::zookeeper {

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/four_letters.hpp"
 
 #include <coroutine>

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/line.hpp"
 
 #include <algorithm>

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/link.hpp"
 
 #include "stores/zookeeper/jute.hpp"

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/names.hpp"
 
 #include <array>

@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/observation.hpp"
 
 #include "stores/payload.hpp"
@@ -75,7 +74,7 @@ flow observation::run(std::shared_ptr<observation> self) {
   }
 }
 
-// The watch is set unless one is there already: each fires once and is then set anew.
+// The watch is set unless one is there already: each fires once and is then set again.
 question observation::watching(request what, const std::string& path) {
   question made{std::move(what), nullptr, {}};
   const std::scoped_lock lock(mutex_);

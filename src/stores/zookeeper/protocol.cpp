@@ -1,4 +1,3 @@
-// See the header.
 #include "stores/zookeeper/protocol.hpp"
 
 #include "stores/zookeeper/jute.hpp"

@@ -128,7 +128,7 @@ result<multi_outcome> read_multi(std::string_view body);
 
 struct watch_event {
   enum class type : std::int32_t {
-    reset = 0,  // ours: the connection was made anew, and the server's watches are gone
+    reset = 0,  // ours: the connection was made again, and the server's watches are gone
     created = 1,
     deleted = 2,
     data_changed = 3,

@@ -74,7 +74,7 @@ class session_user {
 //  1. Requests are answered in the order in which they were sent; one that is not answered within
 //     the stall limit ends the connection. What was in flight is then unavailable: unknown.
 //  2. No I/O and no call to others under the mutex; queueing bytes is neither.
-//  3. Every watch fires: by its event, or by a reset when the connection was made anew.
+//  3. Every watch fires: by its event, or by a reset when the connection was made again.
 class session final : public link_user, public std::enable_shared_from_this<session> {
  public:
   static constexpr std::size_t request_limit = 200'000;  // in flight or waiting; then overloaded

@@ -7,7 +7,7 @@
 
 namespace holdfast::zookeeper {
 
-// Called with the mutex held. One timer for all: it is set anew only for an earlier time.
+// Called with the mutex held. One timer for all: it is set again only for an earlier time.
 void session::watch_deadline(time_point deadline) {
   if (deadline >= alarm_at_) return;
   net_.reactor->cancel(alarm_);

@@ -1,4 +1,3 @@
-// See the header.
 
 #include "stores/redis/client/server_error.hpp"
 

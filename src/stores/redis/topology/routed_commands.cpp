@@ -134,7 +134,7 @@ void moving_topology::stall(partition_state& mine, routed_command which) {
   ++stalled_;
 }
 
-// Called with the mutex held. One timer for all, set anew only for an earlier time.
+// Called with the mutex held. One timer for all, set again only for an earlier time.
 void moving_topology::arm(time_point at) {
   if (at >= armed_at_ || closed_) return;
   net_.reactor->cancel(timer_);

@@ -37,7 +37,7 @@ bool switches(std::string_view payload, std::string_view name) noexcept;
 // What must hold:
 //  1. A master of a newer configuration (epoch) is taken as soon as one sentinel names it.
 //     Without a known one, a majority or all that can be reached must have answered.
-//  2. An older configuration is taken only if every sentinel tells one: they were set up anew. So a
+//  2. An older configuration is taken only if every sentinel tells one: they were set up again. So a
 //     former master is never written to while the present one is known.
 //  3. The server's own word (ROLE) must be that it is a master, at each connection.
 class sentinel_topology final : public moving_topology {
