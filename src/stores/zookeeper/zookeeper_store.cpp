@@ -318,6 +318,12 @@ void zookeeper_store::close() noexcept {
   }
   net_.reactor->cancel(timer);
   for (const auto& [wanted, each] : sessions) each->close();
+  // A claim that the engine was never reached for is not left: its entry knows the client, which knows this store.
+  std::map<spi::claim_id, entry_ptr> left;
+  {
+    const lock_guard lock(mutex_);
+    left = std::exchange(entries_, {});
+  }
 }
 
 }  // namespace holdfast::zookeeper
