@@ -186,6 +186,22 @@ TEST_F(etcd_session, a_lost_answer_leaves_no_orphan) {
   }
 }
 
+TEST_F(etcd_session, a_try_is_refused_in_a_cluster_that_was_restored_to_an_earlier_state) {
+  // Broken: its revisions are earlier than that of our last release, and the try looked until its time was up.
+  const client a = open();
+  const client b = open();
+  const std::string snapshot = (server_->folder() / "snapshot").string();
+  server_->ctl({"snapshot", "save", snapshot});
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience})->release(), succeeds());
+  }
+  server_->restore(snapshot);
+  const auto held = mutex(b, "stock").acquire({.wait = patience});
+  ASSERT_THAT(held, succeeds());
+  ASSERT_TRUE(eventually([&] { return a.inspect("stock").has_value(); }));
+  EXPECT_THAT(mutex(a, "stock").acquire({.wait = 0s}), fails_with(errc::busy));
+}
+
 TEST_F(etcd_session, a_try_after_a_release_is_not_refused_because_of_it) {
   // Broken: the server looked before it removed, and answered the removal first.
   const client a = open();

@@ -149,7 +149,8 @@ task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
       continue;
     }
     const std::size_t at = order->blocker_of_next(claim.mode, claim.permits, claim.max);
-    if (at != line::none && self->leaves_here(order->claims()[at], order->revision())) continue;
+    if (at != line::none && self->leaves_here(*which, order->claims()[at], order->revision()))
+      continue;
     if (const auto why = order->conflict(claim.mode, claim.max, order->claims().size())) {
       co_return tl::unexpected(*why);
     }
@@ -165,11 +166,14 @@ bool etcd_store::doubtful(const line& order, const spi::claim& claim, std::size_
 
 // The server does not do things in the order in which it was asked: what we are about to remove, or have removed
 // since that revision, is no reason to refuse a try. Each look takes a round trip, and a removal ends by its until.
-bool etcd_store::leaves_here(const standing& which, std::int64_t seen_at) {
-  const auto id = parse_id(which.id);
+bool etcd_store::leaves_here(entry& who, const standing& blocker, std::int64_t seen_at) {
+  const auto id = parse_id(blocker.id);
   if (!id) return false;
   const lock_guard lock(mutex_);
-  if (seen_at < last_removal_) return true;
+  if (seen_at < last_removal_) {
+    if (++who.looks_again <= look_limit) return true;
+    last_removal_ = 0;  // no look is as late: the cluster was restored to an earlier state
+  }
   const auto found = entries_.find(*id);
   return found != entries_.end() && (!found->second->leaves.empty() || found->second->ending);
 }
@@ -227,7 +231,7 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
     blocker = order.claims()[before];
   }
   if (!claim.queued) {
-    if (self->leaves_here(*blocker, seen.revision)) {
+    if (self->leaves_here(*which, *blocker, seen.revision)) {
       result<look> all = co_await read_line(self, which, look::of::all, until);
       if (!all) co_return tl::unexpected(all.error());
       co_return co_await judge(self, which, std::move(*all), until);

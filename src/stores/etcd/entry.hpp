@@ -65,6 +65,7 @@ struct entry {
   std::string watched;            // its key
   watch_hub::watch_id own_watch = 0;
   std::vector<watch_hub::watch_id> crowd_watches;
+  int looks_again = 0;   // of a try, for a look that is older than a removal of ours
   bool guarded = false;  // the two above are wanted
   bool wanted = false;   // somebody waits behind us
   bool revoked = false;

@@ -133,7 +133,7 @@ class etcd_store final : public spi::store,
   bool first_for_permits(const entry_ptr& which);
   [[nodiscard]] entry_ptr leave_permits(const entry_ptr& which);
   void look_again(const entry_ptr& which);
-  [[nodiscard]] bool leaves_here(const standing& which, std::int64_t seen_at);
+  [[nodiscard]] bool leaves_here(entry& who, const standing& blocker, std::int64_t seen_at);
 
   // renewals.cpp
   struct renewal_round;
