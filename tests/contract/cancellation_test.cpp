@@ -43,7 +43,7 @@ TEST_P(cancellation, a_stopped_wait_leaves_no_claim) {
 }
 
 TEST_P(cancellation, a_wait_behind_a_thread_of_the_same_client_can_be_stopped) {
-  // Broken: whoever waits at the local queue does not hear the token.
+  // Broken: a waiter in the local queue does not hear the token.
   if (!supported()) return;
   const client a = open();
   const auto held = make(a)->acquire();

@@ -87,7 +87,7 @@ inline std::size_t holders(const client& from, const std::string& name) {
 
 // How to hold so that the holder hears soon that it was taken away: where nothing is pushed, or before the
 // connection for pushes is there, with the next renewal. A third of it is what an answer may take, also on a
-// machine that stands still.
+// machine that pauses.
 inline constexpr lock_options told_soon{.ttl = 12s};
 
 // Neither a holder nor a waiter: nothing was left behind.

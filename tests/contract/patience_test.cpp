@@ -48,7 +48,7 @@ TEST_P(waiting, a_wait_ends_when_its_time_is_over) {
 }
 
 TEST_P(waiting, a_wait_behind_a_thread_of_the_same_client_ends_too) {
-  // Broken: whoever waits at the local queue is not under the deadline.
+  // Broken: a waiter in the local queue is not under the deadline.
   if (!supported()) return;
   const client a = open();
   const auto held = make(a)->acquire();

@@ -77,7 +77,7 @@ result<void> quorum_store::accepts(const spi::claim& claim) const {
 
 namespace {
 
-// A member pushed that it took the claim away. The round stays on the active rounds: whoever asks for the same
+// A member pushed that it took the claim away. The round stays among the active ones: a caller that asks for the same
 // claim again has to do so under another id.
 void heed(const std::shared_ptr<quorum_context>& quorum_context, const std::shared_ptr<round>& held,
           const std::shared_ptr<spi::wakeup>& holder, round::alarm what, const error& why) {

@@ -170,7 +170,7 @@ void sqlite_store::forget_observer(const std::string& key) {
     effects out;
     const auto dead = self->peer_notifier_->dead();
     const auto done = self->session_->write(clock::now() + registering_limit, [&](ledger& book) {
-      // Asked inside: whoever listens again registers either before this, or after it.
+      // Asked inside: a listener that comes again registers either before this, or after it.
       if (self->subscribers_->listens(key)) return;
       book.ignore(moment{now(), self->self_.number, *dead, out}, key);
     });
