@@ -51,6 +51,8 @@ class outage_harness {
   // Tries until the breaker opens.
   void cut_off() {
     way_->set(trouble::no_request);
+    // A late answer would be one: the engine is back, and degraded leases are lost.
+    EXPECT_TRUE(eventually([&] { return way_->under_way() == 0; }));
     mutex probe(*client_, "probe");
     EXPECT_TRUE(eventually([&] {
       static_cast<void>(probe.acquire({.wait = 0s}));

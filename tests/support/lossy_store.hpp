@@ -30,6 +30,8 @@ class lossy_store final : public spi::store {
     trouble_ = now;
   }
   [[nodiscard]] int requests() const { return requests_.load(); }
+  // Requests that met no trouble and whose answer is not through yet: it comes whatever is set meanwhile.
+  [[nodiscard]] int under_way() const { return under_way_->load(); }
 
   [[nodiscard]] const spi::caps& caps() const noexcept override { return inner_->caps(); }
 
@@ -132,9 +134,16 @@ class lossy_store final : public spi::store {
 
   template <class T, class Send>
   void pass(const spi::op_context& context, spi::completion<T> done, Send&& send) {
-    switch (meet()) {
+    ++*under_way_;  // before it is known what it meets
+    const trouble met = meet();
+    if (met != trouble::none) --*under_way_;
+    switch (met) {
       case trouble::none:
-        return send(std::move(done));
+        return send(spi::completion<T>(
+            [count = under_way_, done = std::move(done)](result<T> answer) mutable {
+              done(std::move(answer));
+              --*count;
+            }));
       case trouble::no_request:
         return done(failure(errc::unavailable, "refused"));
       case trouble::no_answer:
@@ -153,6 +162,7 @@ class lossy_store final : public spi::store {
   std::atomic<int> left_{0};
   std::atomic<int> after_{0};
   std::atomic<int> requests_{0};
+  const std::shared_ptr<std::atomic<int>> under_way_ = std::make_shared<std::atomic<int>>(0);
 };
 
 }  // namespace holdfast::test
