@@ -76,7 +76,7 @@ _holdfast() {
       return
       ;;
     --faults)
-      mapfile -t COMPREPLY < <(compgen -W 'none pause-client kill-client pause-server kill-server partition delay cut clock-jump failover script-flush disk-full stop-at-call kill-at-call pause-others kill-others' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'none pause-client kill-client pause-server kill-server partition delay cut clock-jump failover script-flush disk-full stop-at-call kill-at-call pause-others kill-others truncate garble' -- "$cur")
       return
       ;;
     --url)

@@ -97,7 +97,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from torture' -l clients -x -d P
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l duration -x -d 'How long'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l ttl -x -d 'Of the locks'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l workload -x -a 'mutex fair rw semaphore latch multi election'
-complete -c holdfast -n '__fish_seen_subcommand_from torture' -l faults -x -a 'none pause-client kill-client pause-server kill-server partition delay cut clock-jump failover script-flush disk-full stop-at-call kill-at-call pause-others kill-others'
+complete -c holdfast -n '__fish_seen_subcommand_from torture' -l faults -x -a 'none pause-client kill-client pause-server kill-server partition delay cut clock-jump failover script-flush disk-full stop-at-call kill-at-call pause-others kill-others truncate garble'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l seed -x -d 'Of the schedule'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l json -r -d 'The whole history'
 complete -c holdfast -n '__fish_seen_subcommand_from torture' -l report -r -d 'A page with a timeline'

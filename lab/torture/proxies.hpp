@@ -18,7 +18,8 @@ class proxies {
   [[nodiscard]] std::uint16_t port(std::uint32_t client) const { return proxies_[client]->port(); }
 
   [[nodiscard]] static bool can(fault what) noexcept {
-    return what == fault::partition || what == fault::delay || what == fault::cut;
+    return what == fault::partition || what == fault::delay || what == fault::cut ||
+           what == fault::truncate || what == fault::garble;
   }
   void begin(fault what, std::uint32_t client);
   void end(std::uint32_t client);

@@ -8,9 +8,9 @@ constexpr std::array<std::string_view, all_workloads.size()> workload_names{
     "mutex", "fair", "rw", "semaphore", "latch", "multi", "election"};
 
 constexpr std::array<std::string_view, all_faults.size()> fault_names{
-    "pause-client", "kill-client",  "pause-server", "kill-server",  "partition",
-    "delay",        "cut",          "clock-jump",   "failover",     "script-flush",
-    "disk-full",    "stop-at-call", "kill-at-call", "pause-others", "kill-others"};
+    "pause-client", "kill-client",  "pause-server", "kill-server",  "partition", "delay",
+    "cut",          "clock-jump",   "failover",     "script-flush", "disk-full", "stop-at-call",
+    "kill-at-call", "pause-others", "kill-others",  "truncate",     "garble"};
 
 template <class Word, std::size_t Count>
 std::optional<Word> find(const std::array<std::string_view, Count>& names, std::string_view text) {

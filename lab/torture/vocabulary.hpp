@@ -28,6 +28,8 @@ enum class fault : std::uint8_t {
   kill_at_call,  // it is killed there
   pause_others,  // all clients but one
   kill_others,
+  truncate,  // a reply to a client ends in its middle, and the connection with it
+  garble,    // replies to a client begin with a wrong byte
 };
 
 inline constexpr std::array all_workloads{workload::mutex,     workload::fair,  workload::rw,
@@ -38,7 +40,8 @@ inline constexpr std::array all_faults{
     fault::pause_client, fault::kill_client,  fault::pause_server, fault::kill_server,
     fault::partition,    fault::delay,        fault::cut,          fault::clock_jump,
     fault::failover,     fault::script_flush, fault::disk_full,    fault::stop_at_call,
-    fault::kill_at_call, fault::pause_others, fault::kill_others};
+    fault::kill_at_call, fault::pause_others, fault::kill_others,  fault::truncate,
+    fault::garble};
 
 std::string_view to_string(workload which) noexcept;
 std::string_view to_string(fault which) noexcept;
@@ -53,7 +56,7 @@ constexpr bool at_call(fault which) noexcept {
 constexpr bool hits_one_client(fault which) noexcept {
   return which == fault::pause_client || which == fault::kill_client || which == fault::partition ||
          which == fault::delay || which == fault::cut || which == fault::clock_jump ||
-         at_call(which);
+         which == fault::truncate || which == fault::garble || at_call(which);
 }
 // Every client but one.
 constexpr bool hits_others(fault which) noexcept {

@@ -293,8 +293,8 @@ valid holder, increasing fencing tokens, order, permits, no lost wake-up, no lef
                    that the engine supports)
   --faults LIST    of pause-client, kill-client, pause-server, kill-server, partition,
                    delay, cut, clock-jump, failover, script-flush, disk-full,
-                   stop-at-call, kill-at-call, pause-others, kill-others; or none
-                   (default: all that are possible there)
+                   stop-at-call, kill-at-call, pause-others, kill-others, truncate,
+                   garble; or none (default: all that are possible there)
   --seed S         seed of the schedule (default: a random one, which is printed)
   --json FILE      write the whole history to FILE
   --report FILE    write a page with a timeline of the holders to FILE
