@@ -93,35 +93,35 @@ void actor::draw_round() {
 void actor::draw_request() {
   const plan& plan = world_.plan();
   const resource_plan& resource = plan.resources[static_cast<std::size_t>(round_.resource)];
-  core::request& wish = round_.request;
-  wish.resource.name = "r" + std::to_string(round_.resource);
-  wish.lock.ttl = plan.ttl;
-  wish.lock.fair = random_.chance(resource.fair);
-  wish.lock.renew = random_.chance(plan.unrenewed) ? renew::never : renew::automatic;
-  wish.lock.lock_delay = plan.lock_delay;
-  wish.lock.retry = plan.retry;
-  if (random_.chance(100)) wish.lock.notice = plan.ttl / random_.between(3, 10);
-  if (random_.chance(plan.named)) wish.payload = std::to_string(round_.acquisition);
+  core::request& request = round_.request;
+  request.resource.name = "r" + std::to_string(round_.resource);
+  request.lock.ttl = plan.ttl;
+  request.lock.fair = random_.chance(resource.fair);
+  request.lock.renew = random_.chance(plan.unrenewed) ? renew::never : renew::automatic;
+  request.lock.lock_delay = plan.lock_delay;
+  request.lock.retry = plan.retry;
+  if (random_.chance(100)) request.lock.notice = plan.ttl / random_.between(3, 10);
+  if (random_.chance(plan.named)) request.payload = std::to_string(round_.acquisition);
   if (random_.chance(plan.tries)) {
-    wish.wait = duration{0};
+    request.wait = duration{0};
   } else if (!random_.chance(plan.forever)) {
-    wish.wait = random_.between(duration{1}, plan.longest_wait);
+    request.wait = random_.between(duration{1}, plan.longest_wait);
   }
   switch (resource.kind) {
     case resource_kind::mutex:
     case resource_kind::latch:
       return;
     case resource_kind::shared:
-      wish.mode = random_.chance(600) ? spi::mode::shared : spi::mode::exclusive;
+      request.mode = random_.chance(600) ? spi::mode::shared : spi::mode::exclusive;
       if (random_.chance(plan.changes)) {
         round_.changes_to =
-            wish.mode == spi::mode::shared ? spi::mode::exclusive : spi::mode::shared;
+            request.mode == spi::mode::shared ? spi::mode::exclusive : spi::mode::shared;
       }
       return;
     case resource_kind::semaphore:
-      wish.mode = spi::mode::permit;
-      wish.max = resource.max;
-      wish.permits = static_cast<std::uint32_t>(random_.between(1, resource.max));
+      request.mode = spi::mode::permit;
+      request.max = resource.max;
+      request.permits = static_cast<std::uint32_t>(random_.between(1, resource.max));
       return;
   }
 }

@@ -89,7 +89,7 @@ class fault_proxy::mover {
       : server_port_(server_port),
         listener_(
             checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket")),
-        bell_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
+        wake_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
     sockaddr_in address = loopback(0);
     socklen_t size = sizeof address;
     if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
@@ -109,7 +109,7 @@ class fault_proxy::mover {
       const std::scoped_lock lock(mutex_);
       how(*this);
     }
-    ring();
+    wake();
   }
   template <class Look>
   auto look(Look&& at) const {
@@ -119,7 +119,7 @@ class fault_proxy::mover {
 
   void stop() {
     stopping_.store(true);
-    ring();
+    wake();
   }
 
   void run() {
@@ -132,8 +132,8 @@ class fault_proxy::mover {
       }
       ::poll(watched.data(), watched.size(), timeout);
       const std::scoped_lock lock(mutex_);
-      std::uint64_t rings = 0;
-      [[maybe_unused]] const ssize_t taken = ::read(bell_.get(), &rings, sizeof rings);
+      std::uint64_t wakes = 0;
+      [[maybe_unused]] const ssize_t taken = ::read(wake_event_.get(), &wakes, sizeof wakes);
       accept_all();
       for (connection& one : connections_) {
         for (std::size_t i = 0; i < 2 && !one.over; ++i) take_in(one, i);
@@ -164,13 +164,13 @@ class fault_proxy::mover {
   static constexpr std::size_t read_size = 65'536;
   static constexpr std::size_t line_limit = 10'000;  // pieces held; then the sender has to wait
 
-  void ring() const noexcept {
+  void wake() const noexcept {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &one, sizeof one);
+    [[maybe_unused]] const ssize_t written = ::write(wake_event_.get(), &one, sizeof one);
   }
 
   std::vector<pollfd> interests(int& timeout) const {
-    std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+    std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}, {wake_event_.get(), POLLIN, 0}};
     const auto now = steady::now();
     for (const connection& one : connections_) {
       for (std::size_t i = 0; i < 2; ++i) {
@@ -264,7 +264,7 @@ class fault_proxy::mover {
 
   const std::uint16_t server_port_;
   const descriptor listener_;
-  const descriptor bell_;
+  const descriptor wake_event_;
   std::uint16_t port_ = 0;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;

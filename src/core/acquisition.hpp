@@ -34,7 +34,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
 
   void due(time_point now) override;
 
-  [[nodiscard]] const core::request& wish() const noexcept { return request_; }
+  [[nodiscard]] const core::request& wanted() const noexcept { return request_; }
 
   // From the local queue: it is this one's turn, with a claim of its own or with the claim of the one
   // before. take_over: false if there is an answer already, or the claim is lost.
@@ -46,7 +46,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
   void settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
                time_point now);
 
-  std::uint64_t ticket = 0;  // the local queue's
+  std::uint64_t sequence = 0;  // the local queue's
 
  private:
   bool answer(result<std::shared_ptr<hold>> outcome);

@@ -10,12 +10,12 @@ void agenda::schedule(const std::shared_ptr<agenda_item>& item, time_point when)
     // Listed for earlier: it will look at the time itself then. Saves a re-listing per renewal.
     if (item->key_.first <= when) return;
     auto node = items_.extract(item->key_);
-    item->key_ = {when, next_ticket_++};
+    item->key_ = {when, next_sequence_++};
     node.key() = item->key_;
     items_.insert(std::move(node));
   } else {
     if (when == time_point::max()) return;
-    item->key_ = {when, next_ticket_++};
+    item->key_ = {when, next_sequence_++};
     item->listed_.store(true, std::memory_order_relaxed);
     if (spare_.empty()) {
       items_.emplace(item->key_, item);

@@ -68,7 +68,7 @@ class agenda : public std::enable_shared_from_this<agenda> {
   mutable std::mutex mutex_;
   list items_;                            // guarded
   list::node_type spare_;                 // guarded; of the last that was dropped, for the next
-  std::uint64_t next_ticket_ = 1;         // guarded
+  std::uint64_t next_sequence_ = 1;       // guarded
   time_point armed_ = time_point::max();  // guarded
   spi::runtime::timer_id timer_ = 0;      // guarded
   std::uint64_t round_ = 0;               // guarded; which timer was armed last

@@ -54,7 +54,7 @@ class claim_runner final : public agenda_item,
   void refreshed(time_point sent_at, const spi::renewal& answer);
 
   // Set once, when the engine lists this runner.
-  std::uint64_t ticket = 0;
+  std::uint64_t sequence = 0;
 
   // Who is told of loss from now on. False: lost already.
   bool attach(const std::shared_ptr<hold>& holder);

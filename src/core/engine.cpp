@@ -126,10 +126,11 @@ std::shared_ptr<acquisition> engine::acquire(request request,
     local_queue =
         request.local_queue ? std::move(request.local_queue) : local_queue_of(request.resource);
   }
-  auto wish = std::make_shared<acquisition>(shared_from_this(), std::move(request), runtime_->now(),
-                                            std::move(local_queue), std::move(done));
-  wish->start();
-  return wish;
+  auto wanted =
+      std::make_shared<acquisition>(shared_from_this(), std::move(request), runtime_->now(),
+                                    std::move(local_queue), std::move(done));
+  wanted->start();
+  return wanted;
 }
 
 std::shared_ptr<local_queue> engine::local_queue_of(const spi::resource_id& resource) {
@@ -199,13 +200,13 @@ void engine::deliver(spi::task work, const holdfast::executor& where) {
 
 void engine::enlist(const std::shared_ptr<claim_runner>& runner) {
   const std::lock_guard lock(mutex_);
-  runner->ticket = next_ticket_++;
+  runner->sequence = next_sequence_++;
   ttls_.add(runner->claim().ttl);
   if (spare_.empty()) {
-    runners_.emplace(runner->ticket, runner);
+    runners_.emplace(runner->sequence, runner);
     return;
   }
-  spare_.key() = runner->ticket;
+  spare_.key() = runner->sequence;
   spare_.mapped() = runner;
   runners_.insert(runners_.end(), std::move(spare_));
 }
@@ -216,7 +217,7 @@ void engine::discharge(claim_runner& runner) noexcept {
   bool finished = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = runners_.find(runner.ticket);
+    const auto found = runners_.find(runner.sequence);
     if (found == runners_.end()) return;
     ttls_.remove(runner.claim().ttl);
     dropped = std::move(found->second);
@@ -241,7 +242,7 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
     for (const auto& [resource, known] : local_queues_) {
       if (auto alive = known.lock()) local_queues.push_back(std::move(alive));
     }
-    for (const auto& [ticket, runner] : runners_) runners.push_back(runner);
+    for (const auto& [sequence, runner] : runners_) runners.push_back(runner);
   }
   if (runtime_->forked()) return finish_close();
   for (const auto& local_queue : local_queues)
@@ -271,7 +272,7 @@ void engine::finish_close() {
   agenda_->stop();
   if (!runtime_->forked()) store_->close();
   abandoned names;
-  for (const auto& [ticket, runner] : left) names.push_back(runner->claim().resource.name);
+  for (const auto& [sequence, runner] : left) names.push_back(runner->claim().resource.name);
   done(std::move(names));
 }
 

@@ -119,7 +119,7 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool inert() const noexcept { return closed() || runtime_->forked(); }
 
  private:
-  using runner_list = std::map<std::uint64_t, std::shared_ptr<claim_runner>>;  // by ticket
+  using runner_list = std::map<std::uint64_t, std::shared_ptr<claim_runner>>;  // by sequence
 
   [[nodiscard]] result<void> check(const request& request) const;
   void finish_close();
@@ -141,8 +141,8 @@ class engine : public std::enable_shared_from_this<engine> {
   mutable std::mutex mutex_;
   std::map<spi::resource_id, std::weak_ptr<local_queue>> local_queues_;  // guarded by mutex_
   runner_list runners_;                                                  // guarded by mutex_
-  runner_list::node_type spare_;   // guarded by mutex_; of the last that ended, for the next
-  std::uint64_t next_ticket_ = 1;  // guarded by mutex_
+  runner_list::node_type spare_;     // guarded by mutex_; of the last that ended, for the next
+  std::uint64_t next_sequence_ = 1;  // guarded by mutex_
   spi::function<void(abandoned)> on_closed_;  // guarded by mutex_
 };
 

@@ -11,11 +11,11 @@ namespace holdfast::core {
 
 namespace {
 
-bool same_terms(const spi::claim& held, const request& wish) {
+bool same_terms(const spi::claim& held, const request& wanted) {
   // One that is not renewed has less than the ttl left that the next one asked for.
-  return held.mode == wish.mode && held.ttl == wish.lock.ttl && held.renewed &&
-         wish.lock.renew == renew::automatic && held.lock_delay == wish.lock.lock_delay &&
-         wish.lock.notice == duration{0} && wish.payload.empty();
+  return held.mode == wanted.mode && held.ttl == wanted.lock.ttl && held.renewed &&
+         wanted.lock.renew == renew::automatic && held.lock_delay == wanted.lock.lock_delay &&
+         wanted.lock.notice == duration{0} && wanted.payload.empty();
 }
 
 }  // namespace
@@ -36,15 +36,15 @@ local_queue::entry local_queue::enter(const std::shared_ptr<acquisition>& who, b
     return entry::entered;
   }
   if (!may_wait) return entry::refused;
-  who->ticket = next_ticket_++;
-  line_.emplace(who->ticket, who);
+  who->sequence = next_sequence_++;
+  line_.emplace(who->sequence, who);
   return entry::queued;
 }
 
 bool local_queue::withdraw(acquisition& who) noexcept {
   std::shared_ptr<acquisition> dropped;  // destroyed after the lock is gone
   const std::lock_guard lock(mutex_);
-  const auto found = line_.find(who.ticket);
+  const auto found = line_.find(who.sequence);
   if (found == line_.end()) return false;
   dropped = std::move(found->second);
   line_.erase(found);
@@ -78,10 +78,10 @@ bool local_queue::pass_on(const std::shared_ptr<claim_runner>& runner, fence_tok
     {
       const std::lock_guard lock(mutex_);
       if (!may_pass_on(*runner, fence, now)) return false;
-      if (!same_terms(runner->claim(), line_.begin()->second->wish())) return false;
+      if (!same_terms(runner->claim(), line_.begin()->second->wanted())) return false;
       next = pop();
       ++passed_on_;
-      thread_ = next->wish().thread;
+      thread_ = next->wanted().thread;
     }
     if (next->take_over(runner, fence_token(fence.value() + 1))) return true;
   }
@@ -166,7 +166,7 @@ void local_queue::give_up_all(const error& why) {
     const std::lock_guard lock(mutex_);
     all.swap(line_);
   }
-  for (const auto& [ticket, who] : all) who->give_up(why);
+  for (const auto& [sequence, who] : all) who->give_up(why);
 }
 
 }  // namespace holdfast::core

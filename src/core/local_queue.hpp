@@ -92,7 +92,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   mutable std::mutex mutex_;
   bool occupied_ = false;                                       // guarded by mutex_
   bool admitting_ = false;                                      // guarded by mutex_
-  std::uint64_t next_ticket_ = 1;                               // guarded by mutex_
+  std::uint64_t next_sequence_ = 1;                             // guarded by mutex_
   std::map<std::uint64_t, std::shared_ptr<acquisition>> line_;  // guarded by mutex_
   std::uint32_t passed_on_ = 0;  // guarded by mutex_, since granted_at_
   time_point granted_at_{};      // guarded by mutex_

@@ -51,10 +51,10 @@ result<void> latches_usable(const client::state& state) {
 class latch_update : public std::enable_shared_from_this<latch_update> {
  public:
   latch_update(std::shared_ptr<client::state> client, spi::resource_id resource,
-               const spi::latch_change& wish, spi::completion<spi::latch_state> done)
+               const spi::latch_change& change, spi::completion<spi::latch_state> done)
       : client_(std::move(client)),
         resource_(std::move(resource)),
-        wish_(wish),
+        change_(change),
         deadline_(client_->runtime->now() + std::min(change_limit, client_->options.retry.within)),
         backoff_(client_->options.retry),
         done_(std::move(done)) {}
@@ -65,7 +65,7 @@ class latch_update : public std::enable_shared_from_this<latch_update> {
     const time_point until = std::min(deadline_, now + one_try);
     const spi::op_context context{.deadline = until, .reach_by = until};
     client_->engine->store().change_latch(
-        resource_, wish_, context,
+        resource_, change_, context,
         [self = shared_from_this()](result<spi::latch_state> answer) { self->answered(answer); });
   }
 
@@ -81,7 +81,7 @@ class latch_update : public std::enable_shared_from_this<latch_update> {
 
   const std::shared_ptr<client::state> client_;
   const spi::resource_id resource_;
-  const spi::latch_change wish_;
+  const spi::latch_change change_;
   const time_point deadline_;
   // Touched by one try after the other.
   std::uint32_t attempts_ = 0;
@@ -93,10 +93,10 @@ using latch_verb = move_only_function<void(spi::completion<spi::latch_state>)>;
 
 // The verbs as they are begun by the blocking and the asynchronous calls alike.
 latch_verb changing(const std::shared_ptr<client::state>& state, const std::string& name,
-                    const spi::latch_change& wish) {
+                    const spi::latch_change& change) {
   return [state, resource = spi::resource_id{state->options.name_space, name},
-          wish](spi::completion<spi::latch_state> done) {
-    std::make_shared<latch_update>(state, resource, wish, std::move(done))->send();
+          change](spi::completion<spi::latch_state> done) {
+    std::make_shared<latch_update>(state, resource, change, std::move(done))->send();
   };
 }
 

@@ -12,7 +12,7 @@
 
 namespace holdfast::detail {
 
-core::request lock_handle::inside::wish(const acquire_options& how) const {
+core::request lock_handle::inside::request(const acquire_options& how) const {
   return {.resource = resource,
           .mode = terms.mode,
           .role = terms.role,
@@ -38,7 +38,7 @@ lock_handle::lock_handle(const client& client, std::string name, const lock_opti
   made->terms = std::move(terms);
   made->local_queue = made->client->engine->local_queue_of(made->resource);
   // Limits only: what the engine cannot do is an answer of acquire(), not of the constructor.
-  if (auto fine = core::check_limits(made->wish({}), core::limits{}); !fine) {
+  if (auto fine = core::check_limits(made->request({}), core::limits{}); !fine) {
     throw lock_error(fine.error());
   }
   inside_ = std::move(made);
@@ -61,11 +61,11 @@ result<lease> lock_handle::acquire(const acquire_options& options, std::stop_tok
     return failure(errc::would_deadlock, "a blocking call on the client's own thread");
   }
   if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
-  core::request wish = inside_->wish(options);
-  wish.thread = core::thread_token();
+  core::request request = inside_->request(options);
+  request.thread = core::thread_token();
   auto meeting = std::make_shared<rendezvous<std::shared_ptr<core::hold>>>(client.runtime);
   const auto acquisition = client.engine->acquire(
-      std::move(wish), [meeting](result<std::shared_ptr<core::hold>> answer) {
+      std::move(request), [meeting](result<std::shared_ptr<core::hold>> answer) {
         meeting->arrive(std::move(answer));
       });
   const std::stop_callback on_stop(std::move(token), [&acquisition] {
@@ -78,14 +78,14 @@ result<lease> lock_handle::acquire(const acquire_options& options, std::stop_tok
 
 void lock_handle::async_acquire(const acquire_options& options, std::stop_token token,
                                 acquire_callback done) const {
-  std::make_shared<acquire_operation>(inside_->client, inside_->wish(options), std::move(token))
+  std::make_shared<acquire_operation>(inside_->client, inside_->request(options), std::move(token))
       ->start(std::move(done), {});
 }
 
 acquire_awaitable lock_handle::async_acquire(const acquire_options& options,
                                              std::stop_token token) const {
   return acquire_awaitable(std::make_shared<acquire_operation>(
-      inside_->client, inside_->wish(options), std::move(token)));
+      inside_->client, inside_->request(options), std::move(token)));
 }
 
 }  // namespace holdfast::detail

@@ -18,7 +18,7 @@ struct lock_handle::inside {
   lock_handle_terms terms;
   std::shared_ptr<core::local_queue> local_queue;
 
-  [[nodiscard]] core::request wish(const acquire_options& how) const;
+  [[nodiscard]] core::request request(const acquire_options& how) const;
 };
 
 }  // namespace holdfast::detail

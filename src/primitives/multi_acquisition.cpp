@@ -76,8 +76,8 @@ void multi_acquisition::take_next() {
     wait = wait_ <= duration{0} || deadline_ == time_point::max() ? wait_
                                                                   : deadline_ - runtime_->now();
   }
-  core::request wish = in.wish({.wait = wait});
-  wish.thread = thread_;
+  core::request request = in.request({.wait = wait});
+  request.thread = thread_;
   std::uint64_t serial = 0;
   bool stopped = false;
   {
@@ -89,7 +89,7 @@ void multi_acquisition::take_next() {
   if (stopped) return answer(tl::unexpected(stopped_waiting()));
   const bool limited = step_ > 0;
   const auto acquisition = in.client->engine->acquire(
-      std::move(wish),
+      std::move(request),
       [self = shared_from_this(), serial](result<std::shared_ptr<core::hold>> answer) {
         self->took(serial, std::move(answer));
       });

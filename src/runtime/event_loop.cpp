@@ -14,23 +14,23 @@ void event_loop::post(spi::task work) {
   mutex_lock lock(mutex_);
   if (stopping_) return;  // `work` ends after the lock: it is destroyed by the caller
   posted_.push_back(std::move(work));
-  const bell which = rouse();
+  const wake_target which = rouse();
   lock.unlock();
-  ring(which);
+  signal(which);
 }
 
 event_loop::timer_id event_loop::at(time_point when, spi::task work) {
   mutex_lock lock(mutex_);
   if (stopping_) return 0;
   const timer_id id = timers_.add(when, std::move(work));
-  bell which = bell::none;
+  wake_target which = wake_target::none;
   if (lead_ == lead::nobody) {
     if (when < engine_up_at_) which = rouse();
   } else if (lead_ == lead::caller ? leader_asleep_ : engine_asleep_) {
     set_alarm();  // who sleeps need not get up for that; who is up does it before it sleeps
   }
   lock.unlock();
-  ring(which);
+  signal(which);
   return id;
 }
 
@@ -99,7 +99,7 @@ void event_loop::wait(const std::atomic<bool>& flag) {
       // costs us nothing: we wait for an answer meanwhile.
       if (parked && std::exchange(engine_parked_, false) && std::exchange(engine_asleep_, false)) {
         lock.unlock();
-        ring(bell::engine);
+        signal(wake_target::engine);
         lock.lock();
       }
     }
@@ -142,7 +142,7 @@ void event_loop::wake(const std::atomic<bool>& flag) noexcept {
       }
     }
   }
-  if (leads) ring(bell::leader);
+  if (leads) signal(wake_target::leader);
   sleeper.make();
 }
 
@@ -152,8 +152,8 @@ void event_loop::stop() noexcept {
     stopping_ = true;
     line_.wake_all();
   }
-  ring(bell::leader);
-  ring(bell::engine);
+  signal(wake_target::leader);
+  signal(wake_target::engine);
 }
 
 void event_loop::clear() noexcept {
@@ -191,15 +191,15 @@ event_loop::lead event_loop::leader() const {
   return lead_;
 }
 
-event_loop::bell event_loop::rouse() noexcept {
+event_loop::wake_target event_loop::rouse() noexcept {
   const bool caller = lead_ == lead::caller;
-  if (!std::exchange(caller ? leader_asleep_ : engine_asleep_, false)) return bell::none;
-  return caller ? bell::leader : bell::engine;
+  if (!std::exchange(caller ? leader_asleep_ : engine_asleep_, false)) return wake_target::none;
+  return caller ? wake_target::leader : wake_target::engine;
 }
 
-void event_loop::ring(bell which) noexcept {
-  if (which == bell::leader) poller_.ring();
-  if (which == bell::engine) poller_.ring_engine();
+void event_loop::signal(wake_target which) noexcept {
+  if (which == wake_target::leader) poller_.wake();
+  if (which == wake_target::engine) poller_.wake_engine();
 }
 
 }  // namespace holdfast::runtime

@@ -103,7 +103,7 @@ class event_loop {
   static constexpr duration unseen_limit = std::chrono::milliseconds(1);
   static constexpr duration undisturbed = std::chrono::milliseconds(20);
 
-  enum class bell : std::uint8_t { none, leader, engine };
+  enum class wake_target : std::uint8_t { none, leader, engine };
 
   // What a thread said that it expects.
   struct expectation {
@@ -131,8 +131,8 @@ class event_loop {
   [[nodiscard]] bool work_waits() noexcept;
 
   // Who must be roused for new work; marks it as roused. Ring after unlocking.
-  [[nodiscard]] bell rouse() noexcept;
-  void ring(bell which) noexcept;
+  [[nodiscard]] wake_target rouse() noexcept;
+  void signal(wake_target which) noexcept;
 
   static inline thread_local expectation expected_here{};  // by this thread
 

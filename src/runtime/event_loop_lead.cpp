@@ -165,10 +165,10 @@ void event_loop::leave(mutex_lock& lock, waiter& self, const void* flag) noexcep
   lead_ = lead::nobody;
   leader_ = nullptr;
   ++drives_;
-  bell which = bell::none;
+  wake_target which = wake_target::none;
   if (engine_settled_ || !posted_.empty() || timers_.earliest() < engine_up_at_) which = rouse();
   lock.unlock();
-  ring(which);
+  signal(which);
 }
 
 // The engine leads and sleeps. False if the lead was taken from it meanwhile.
@@ -198,7 +198,7 @@ void event_loop::stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept {
   }
   engine_asleep_ = true;
   lock.unlock();
-  poller_.wait_for_engine_bell(limit);
+  poller_.wait_for_engine_wake(limit);
   lock.lock();
   ++wakeups_;
   engine_asleep_ = false;

@@ -12,7 +12,7 @@ namespace holdfast::runtime {
 
 namespace {
 
-constexpr std::uint64_t bell_id = 1;
+constexpr std::uint64_t wake_event_id = 1;
 constexpr std::uint64_t alarm_id = 2;
 
 void control(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t id) {
@@ -38,7 +38,7 @@ timespec to_timespec(duration time) noexcept {
 
 void add_one(int eventfd) noexcept {
   const std::uint64_t one = 1;
-  // Fails only if the counter is full, and then the bell rings already.
+  // Fails only if the counter is full, and then it is signalled already.
   [[maybe_unused]] const ssize_t written = ::write(eventfd, &one, sizeof one);
 }
 
@@ -48,10 +48,11 @@ poller::poller()
     : epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       alarm_(
           checked(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
-      bell_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
-      engine_bell_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
-  // Edge-triggered, so that nobody has to read them empty: two system calls saved per ring.
-  control(epoll_.get(), EPOLL_CTL_ADD, bell_.get(), EPOLLIN | std::uint32_t{EPOLLET}, bell_id);
+      wake_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      engine_wake_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
+  // Edge-triggered, so that nobody has to read them empty: two system calls saved per wake.
+  control(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), EPOLLIN | std::uint32_t{EPOLLET},
+          wake_event_id);
   control(epoll_.get(), EPOLL_CTL_ADD, alarm_.get(), EPOLLIN | std::uint32_t{EPOLLET}, alarm_id);
 }
 
@@ -80,22 +81,22 @@ void poller::wait(patience limit, ready_batch& batch) noexcept {
 void poller::wait_as_engine() noexcept {
   // An epoll instance is readable while it has something to report.
   std::array<pollfd, 2> either{pollfd{epoll_.get(), POLLIN, 0},
-                               pollfd{engine_bell_.get(), POLLIN, 0}};
+                               pollfd{engine_wake_event_.get(), POLLIN, 0}};
   if (::poll(either.data(), either.size(), -1) > 0 && either[1].revents != 0) silence_engine();
 }
 
-void poller::wait_for_engine_bell(std::optional<duration> limit) noexcept {
-  pollfd bell{engine_bell_.get(), POLLIN, 0};
+void poller::wait_for_engine_wake(std::optional<duration> limit) noexcept {
+  pollfd event{engine_wake_event_.get(), POLLIN, 0};
   const timespec timeout = to_timespec(std::max(limit.value_or(duration{0}), duration{0}));
-  if (::ppoll(&bell, 1, limit ? &timeout : nullptr, nullptr) > 0) silence_engine();
+  if (::ppoll(&event, 1, limit ? &timeout : nullptr, nullptr) > 0) silence_engine();
 }
 
-void poller::ring() noexcept { add_one(bell_.get()); }
-void poller::ring_engine() noexcept { add_one(engine_bell_.get()); }
+void poller::wake() noexcept { add_one(wake_event_.get()); }
+void poller::wake_engine() noexcept { add_one(engine_wake_event_.get()); }
 
 void poller::silence_engine() noexcept {
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(engine_bell_.get(), &rings, sizeof rings);
+  std::uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(engine_wake_event_.get(), &wakes, sizeof wakes);
 }
 
 void poller::set_alarm(time_point when) noexcept {
@@ -108,8 +109,8 @@ void poller::set_alarm(time_point when) noexcept {
 void poller::close() noexcept {
   epoll_.close();
   alarm_.close();
-  bell_.close();
-  engine_bell_.close();
+  wake_event_.close();
+  engine_wake_event_.close();
 }
 
 }  // namespace holdfast::runtime

@@ -1,5 +1,5 @@
-// The kernel's side of the event loop: one epoll instance with a bell (eventfd) and an alarm
-// (timerfd on CLOCK_BOOTTIME) in it, and a second bell that only the engine's thread hears.
+// The kernel's side of the event loop: one epoll instance with a wake event (eventfd) and an alarm
+// (timerfd on CLOCK_BOOTTIME) in it, and a second wake event that only the engine's thread hears.
 #pragma once
 
 #include "runtime/descriptor.hpp"
@@ -51,17 +51,17 @@ class poller {
   void remove(int fd) noexcept;
 
   enum class patience : std::uint8_t { none, unlimited };
-  // Waits for descriptors, the bell or the alarm; fills the batch, in which each descriptor has the
-  // id it was added with, and bell and alarm have ids of the poller's. Signals interrupt it.
+  // Waits for descriptors, the wake event or the alarm; fills the batch, in which each descriptor has the
+  // id it was added with, and wake event and alarm have ids of the poller's. Signals interrupt it.
   void wait(patience limit, ready_batch& batch) noexcept;
-  // The same for the engine's thread, which its own bell also wakes: tells only that wait() is
+  // The same for the engine's thread, which its own wake event also wakes: tells only that wait() is
   // worth a call.
   void wait_as_engine() noexcept;
-  // Only the engine's bell, not the descriptors. No limit: until it rings.
-  void wait_for_engine_bell(std::optional<duration> limit) noexcept;
+  // Only the engine's wake event, not the descriptors. No limit: until it is signalled.
+  void wait_for_engine_wake(std::optional<duration> limit) noexcept;
 
-  void ring() noexcept;         // wakes who is in wait()
-  void ring_engine() noexcept;  // wakes the engine's thread, now or when it waits next
+  void wake() noexcept;         // wakes who is in wait()
+  void wake_engine() noexcept;  // wakes the engine's thread, now or when it waits next
 
   // The alarm goes off at this time, and not at the one set before.
   void set_alarm(time_point when) noexcept;
@@ -74,8 +74,8 @@ class poller {
 
   descriptor epoll_;
   descriptor alarm_;
-  descriptor bell_;
-  descriptor engine_bell_;
+  descriptor wake_event_;
+  descriptor engine_wake_event_;
 };
 
 }  // namespace holdfast::runtime

@@ -157,15 +157,15 @@ opened open_fallback(const spi::url& url, const std::shared_ptr<spi::reactor>& r
 
 opened open_engine(const engine& engine, spi::url url, const std::shared_ptr<spi::reactor>& runtime,
                    const net::backoff_limits& pauses) {
-  const auto wishes = outage::take_wishes(url);
-  if (!wishes) return tl::unexpected(wishes.error());
+  const auto options = outage::take_options(url);
+  if (!options) return tl::unexpected(options.error());
   auto store = engine.open(url, runtime, pauses);
-  if (!store || !wishes->fallback) {
-    return store ? outage::wrap(*wishes, *std::move(store), nullptr, runtime) : std::move(store);
+  if (!store || !options->fallback) {
+    return store ? outage::wrap(*options, *std::move(store), nullptr, runtime) : std::move(store);
   }
   auto local = open_fallback(url, runtime);
   if (!local) return local;
-  return outage::wrap(*wishes, *std::move(store), *std::move(local), runtime);
+  return outage::wrap(*options, *std::move(store), *std::move(local), runtime);
 }
 
 }  // namespace

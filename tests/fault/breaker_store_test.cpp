@@ -130,11 +130,11 @@ TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
   const auto seen = std::make_shared<recording_observer>();
   client_options options;
   options.observer = seen;
-  outage::wishes wishes;
-  wishes.breaker = outage::breaker_settings{.failures = 3, .pause = 20ms, .look_limit = 1s};
+  outage::options watched;
+  watched.breaker = outage::breaker_settings{.failures = 3, .pause = 20ms, .look_limit = 1s};
   const client a =
       client::open(runtime,
-                   outage::wrap(wishes, std::make_shared<knowing_store>(way), nullptr, runtime),
+                   outage::wrap(watched, std::make_shared<knowing_store>(way), nullptr, runtime),
                    options)
           .value();
   const auto held = mutex(a, "held", {.ttl = 3s}).acquire();  // renewed every second

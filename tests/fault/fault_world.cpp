@@ -52,16 +52,16 @@ void fault_world::check_beliefs() const {
     std::uint32_t permits = 0;
     for (const belief& each : beliefs_) {
       if (!each.asked || !each.asked->granted || !each.asked->granted->valid()) continue;
-      if (each.wish.resource != one.wish.resource) continue;
-      permits += each.wish.permits;
+      if (each.request.resource != one.request.resource) continue;
+      permits += each.request.permits;
       if (&each == &one) continue;
       const bool both_shared =
-          one.wish.mode == spi::mode::shared && each.wish.mode == spi::mode::shared;
-      EXPECT_TRUE(both_shared || one.wish.mode == spi::mode::permit)
+          one.request.mode == spi::mode::shared && each.request.mode == spi::mode::shared;
+      EXPECT_TRUE(both_shared || one.request.mode == spi::mode::permit)
           << "two believers at " << (runtime_->now() - at(0s)).count();
     }
-    if (one.wish.mode == spi::mode::permit) {
-      EXPECT_LE(permits, one.wish.max);
+    if (one.request.mode == spi::mode::permit) {
+      EXPECT_LE(permits, one.request.max);
     }
   }
 }
@@ -129,7 +129,7 @@ void fault_world::expect_nothing_left() {
 
 void fault_world::becomes(const question_ptr& asked, spi::mode mode) {
   for (belief& each : beliefs_) {
-    if (each.asked == asked) each.wish.mode = mode;
+    if (each.asked == asked) each.request.mode = mode;
   }
   check_beliefs();
 }

@@ -65,7 +65,7 @@ class fault_world {
  private:
   struct belief {
     question_ptr asked;
-    core::request wish;
+    core::request request;
   };
 
   void check_beliefs() const;

@@ -32,7 +32,7 @@ class outage_harness {
     name_ = std::string("memory:outage.") + test->name() + "." + std::to_string(++worlds);
     spi::url url = spi::parse_url(name_ + "?breaker_pause=20ms&" + options).value();
     const auto runtime = spi::make_reactor();
-    const auto wishes = outage::take_wishes(url).value();
+    const auto outage_options = outage::take_options(url).value();
     way_ = std::make_shared<lossy_store>(runtime, stores::open(url, runtime).value());
     auto local = stores::open(spi::parse_url("memory:").value(), runtime).value();
     client_options own;
@@ -40,7 +40,8 @@ class outage_harness {
     own.close_within = 100ms;
     own.hand_over_locally = false;
     client_.emplace(
-        client::open(runtime, outage::wrap(wishes, way_, std::move(local), runtime), own).value());
+        client::open(runtime, outage::wrap(outage_options, way_, std::move(local), runtime), own)
+            .value());
   }
 
   [[nodiscard]] client& guarded() { return *client_; }

@@ -15,12 +15,12 @@ constexpr duration short_ttl = 1500ms;
 class lost_engines : public testing::TestWithParam<way_to_lose> {
  protected:
   // From now on seen() and nothing_seen() are of this one.
-  [[nodiscard]] client open(const std::string& wishes) {
+  [[nodiscard]] client open(const std::string& url_options) {
     seen_ = std::make_shared<recording_observer>();
     client_options options;
     options.observer = seen_;
     options.close_within = 100ms;
-    return client::open(engine().url() + "&breaker_pause=200ms&" + wishes, options).value();
+    return client::open(engine().url() + "&breaker_pause=200ms&" + url_options, options).value();
   }
   [[nodiscard]] client open_plain() const { return client::open(engine().url()).value(); }
   [[nodiscard]] lost_engine& engine() const { return *engine_; }

@@ -16,7 +16,7 @@ redis::server_options held_together(std::uint16_t port, bool functions,
                                     std::size_t enough = 1'000) {
   redis::server_options options = options_for(port);
   options.functions = functions;
-  options.pace = {.crowd = 1, .writes = 1, .enough = enough, .nearby = 1h};
+  options.pace = {.many = 1, .writes = 1, .enough = enough, .nearby = 1h};
   return options;
 }
 

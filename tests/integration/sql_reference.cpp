@@ -214,7 +214,7 @@ class both {
   std::map<std::string, std::uint64_t> highest_;
 };
 
-struct wish {
+struct request {
   spi::claim_ptr claim;
   std::uint64_t process = 0;
 };
@@ -245,7 +245,7 @@ class world {
   void pass() {
     if (pick(12) != 0) return ledgers_.pass(std::chrono::microseconds(pick(1500)));
     // Some offers run out, and with them goes the turn of those who are silent.
-    for (const wish& each : wishes_) {
+    for (const request& each : requests_) {
       if (pick(3) == 0) continue;
       if (ledgers_.offers.contains(each.claim->id)) ledgers_.renew({each.claim}, each.process);
     }
@@ -257,12 +257,12 @@ class world {
     const auto choice = pick(100);
     if (calm_ && choice < 90) return come_or_go();
     if (choice < 4) return act_on_latch();
-    if (wishes_.empty() || choice < 40) {
-      wishes_.push_back(make_wish());
-      return ledgers_.attempt(wishes_.back().claim, wishes_.back().process);
+    if (requests_.empty() || choice < 40) {
+      requests_.push_back(make_request());
+      return ledgers_.attempt(requests_.back().claim, requests_.back().process);
     }
-    const std::size_t index = pick(static_cast<std::uint32_t>(wishes_.size()));
-    const wish chosen = wishes_[index];
+    const std::size_t index = pick(static_cast<std::uint32_t>(requests_.size()));
+    const request chosen = requests_[index];
     if (choice < 48) return ledgers_.attempt(chosen.claim, chosen.process);
     if (choice < 55) return ledgers_.renew({chosen.claim}, chosen.process);
     if (choice < 62) return ledgers_.renew(all_of(chosen.process), chosen.process);
@@ -274,7 +274,7 @@ class world {
                      : how == 1 ? remember::unless_here
                                 : remember::no);
       // Left claims are attempted again now and then: late duplicates.
-      if (pick(4) != 0) wishes_.erase(wishes_.begin() + static_cast<std::ptrdiff_t>(index));
+      if (pick(4) != 0) requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(index));
     } else if (choice < 97) {
       const auto to = pick(2) == 0 ? spi::mode::exclusive : spi::mode::shared;
       ledgers_.change(chosen.claim, to, chosen.process);
@@ -286,20 +286,21 @@ class world {
 
   // Those who came first go first, nearly always.
   void come_or_go() {
-    if (wishes_.size() < 2 || pick(2) == 0) {
-      wishes_.push_back(make_wish());
-      return ledgers_.attempt(wishes_.back().claim, wishes_.back().process);
+    if (requests_.size() < 2 || pick(2) == 0) {
+      requests_.push_back(make_request());
+      return ledgers_.attempt(requests_.back().claim, requests_.back().process);
     }
-    const std::size_t index = pick(10) == 0 ? pick(static_cast<std::uint32_t>(wishes_.size())) : 0;
-    const wish chosen = wishes_[index];
+    const std::size_t index =
+        pick(10) == 0 ? pick(static_cast<std::uint32_t>(requests_.size())) : 0;
+    const request chosen = requests_[index];
     if (pick(10) == 0) return ledgers_.renew({chosen.claim}, chosen.process);
     ledgers_.leave(chosen.claim, chosen.process, sql_rules::remember::no);
-    wishes_.erase(wishes_.begin() + static_cast<std::ptrdiff_t>(index));
+    requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   std::vector<spi::claim_ptr> all_of(std::uint64_t process) const {
     std::vector<spi::claim_ptr> all;
-    for (const wish& each : wishes_) {
+    for (const request& each : requests_) {
       if (each.process == process) all.push_back(each.claim);
     }
     const auto name = [](const spi::claim_ptr& each) { return each->resource.name; };
@@ -319,7 +320,7 @@ class world {
     ledgers_.change_latch(resource, change);
   }
 
-  wish make_wish() {
+  request make_request() {
     auto claim = std::make_shared<spi::claim>();
     for (auto& byte : claim->id.bytes) byte = static_cast<std::uint8_t>(random_());
     claim->resource.space = space_;
@@ -350,7 +351,7 @@ class world {
   const bool calm_;
   const std::string space_;
   both& ledgers_;
-  std::vector<wish> wishes_;
+  std::vector<request> requests_;
 };
 
 }  // namespace

@@ -174,12 +174,12 @@ class both {
   std::map<spi::claim_id, std::uint64_t> fences_;
 };
 
-struct wish {
+struct request {
   spi::claim_ptr claim;
   std::uint64_t process = 0;
 };
 
-wish random_wish(std::mt19937& random, const std::string& space) {
+request random_request(std::mt19937& random, const std::string& space) {
   auto claim = std::make_shared<spi::claim>();
   for (auto& byte : claim->id.bytes) byte = static_cast<std::uint8_t>(random());
   claim->ttl = 24h;
@@ -202,29 +202,29 @@ wish random_wish(std::mt19937& random, const std::string& space) {
 void play(unsigned seed, both& ledgers) {
   std::mt19937 random(seed);
   const std::string space = std::to_string(seed);
-  std::vector<wish> wishes;
+  std::vector<request> requests;
   for (int step = 0; step < 120 && !testing::Test::HasFailure(); ++step) {
     ledgers.pass(std::chrono::microseconds(random() % 1500));
     const auto choice = random() % 100;
-    if (wishes.empty() || choice < 45) {
-      wishes.push_back(random_wish(random, space));
-      ledgers.attempt(wishes.back().claim, wishes.back().process);
+    if (requests.empty() || choice < 45) {
+      requests.push_back(random_request(random, space));
+      ledgers.attempt(requests.back().claim, requests.back().process);
     } else {
-      const std::size_t index = random() % wishes.size();
-      const wish chosen = wishes[index];
+      const std::size_t index = random() % requests.size();
+      const request chosen = requests[index];
       if (choice < 55) {
         ledgers.attempt(chosen.claim, chosen.process);
       } else if (choice < 90) {
         ledgers.leave(chosen.claim, chosen.process);
-        wishes.erase(wishes.begin() + static_cast<std::ptrdiff_t>(index));
+        requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(index));
       } else if (choice < 98) {
         const auto to = random() % 2 == 0 ? spi::mode::exclusive : spi::mode::shared;
         ledgers.change(chosen.claim, to, chosen.process);
       } else {
         ledgers.revoke(chosen.claim->resource);
         // The reference never places again what was taken by force.
-        for (const wish& each : wishes) ledgers.leave(each.claim, each.process);
-        wishes.clear();
+        for (const request& each : requests) ledgers.leave(each.claim, each.process);
+        requests.clear();
       }
     }
     ledgers.compare_states({space, "lock"});

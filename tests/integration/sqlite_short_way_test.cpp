@@ -116,10 +116,11 @@ TEST(sqlite_short_way, tells_an_observer_who_came_meanwhile) {
   ASSERT_NE(use(client), 0U);
   std::promise<spi::store_event> heard;
   std::atomic<bool> told{false};
-  const auto seat = onlooker.store().observe({"", "stock"}, [&](const spi::store_event& event) {
-    if (!told.exchange(true)) heard.set_value(event);
-  });
-  ASSERT_TRUE(seat);
+  const auto inline_holder =
+      onlooker.store().observe({"", "stock"}, [&](const spi::store_event& event) {
+        if (!told.exchange(true)) heard.set_value(event);
+      });
+  ASSERT_TRUE(inline_holder);
   ASSERT_NE(use(client), 0U);
   auto future = heard.get_future();
   ASSERT_EQ(future.wait_for(generous), std::future_status::ready);

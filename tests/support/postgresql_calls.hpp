@@ -1,7 +1,7 @@
 // Calls of the stored functions of strategy=lease, as text without parameters.
 #pragma once
 
-#include "stores/postgresql/ticket.hpp"
+#include "stores/postgresql/encoded_claim.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/names.hpp"
 
@@ -39,7 +39,7 @@ inline std::string attempt_call(const spi::claim& claim, const std::string& proc
          number(claim.max) + flag(claim.fair) + flag(claim.queued) + flag(claim.renewed) +
          number(sql::microseconds(claim.ttl)) + number(sql::microseconds(claim.lock_delay)) +
          number(claim.fence_block) + ", " + literal(claim.payload) + ", '" +
-         postgresql::ticket(claim, process) + "')";
+         postgresql::encoded_claim(claim, process) + "')";
 }
 
 // Says to the others that this process listens, for as long as the session lives that says it; not to that session

@@ -28,7 +28,7 @@ inline spi::claim_id id_of(std::uint64_t number) {
   return id;
 }
 
-struct wish {
+struct request {
   spi::mode mode = spi::mode::exclusive;
   bool fair = false;
   bool queued = true;
@@ -41,26 +41,26 @@ struct wish {
   std::string name = "stock";
 };
 
-inline wish exclusive() { return {}; }
-inline wish fair() { return {.fair = true}; }
-inline wish shared() { return {.mode = spi::mode::shared}; }
-inline wish permits(std::uint32_t n, std::uint32_t max) {
+inline request exclusive() { return {}; }
+inline request fair() { return {.fair = true}; }
+inline request shared() { return {.mode = spi::mode::shared}; }
+inline request permits(std::uint32_t n, std::uint32_t max) {
   return {.mode = spi::mode::permit, .permits = n, .max = max};
 }
 
-inline spi::claim_ptr make_claim(std::uint64_t number, const wish& wish = {}) {
+inline spi::claim_ptr make_claim(std::uint64_t number, const request& request = {}) {
   spi::claim claim;
   claim.id = id_of(number);
-  claim.resource = {"", wish.name};
-  claim.mode = wish.mode;
-  claim.permits = wish.permits;
-  claim.max = wish.max;
-  claim.fair = wish.fair;
-  claim.queued = wish.queued;
-  claim.renewed = wish.renewed;
-  claim.ttl = wish.ttl;
-  claim.lock_delay = wish.lock_delay;
-  claim.fence_block = wish.fence_block;
+  claim.resource = {"", request.name};
+  claim.mode = request.mode;
+  claim.permits = request.permits;
+  claim.max = request.max;
+  claim.fair = request.fair;
+  claim.queued = request.queued;
+  claim.renewed = request.renewed;
+  claim.ttl = request.ttl;
+  claim.lock_delay = request.lock_delay;
+  claim.fence_block = request.fence_block;
   claim.payload = "host:" + std::to_string(number);
   return std::make_shared<const spi::claim>(std::move(claim));
 }

@@ -6,7 +6,7 @@ namespace holdfast::memory {
 class ledger_offer : public ledger_harness {
  protected:
   // One holds, two and three wait, fair; then one leaves and two is offered it.
-  void offer_to_two(const wish& second = fair()) {
+  void offer_to_two(const request& second = fair()) {
     two = make_claim(2, second);
     granted(one);
     blocked(two);

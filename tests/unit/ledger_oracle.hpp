@@ -183,17 +183,17 @@ class ledger_oracle {
   }
 
   void check_order(const view& claim) {
-    const spi::claim& wish = *claim.claim;
+    const spi::claim& request = *claim.claim;
     for (const auto& [other, earlier] : claims) {
-      if (&earlier == &claim || !lives(earlier, wish.resource.name)) continue;
+      if (&earlier == &claim || !lives(earlier, request.resource.name)) continue;
       if (earlier.is != view::state::waiting || !reachable(earlier)) continue;
       if (claim.is == view::state::waiting) {
         EXPECT_GT(earlier.arrival, claim.arrival) << where << ": overtaken in line";
         continue;
       }
       EXPECT_FALSE(earlier.claim->fair) << where << ": a fair waiter was overtaken";
-      EXPECT_FALSE(wish.fair) << where << ": a fair newcomer overtook";
-      EXPECT_FALSE(wish.mode == spi::mode::shared && earlier.claim->mode == spi::mode::exclusive)
+      EXPECT_FALSE(request.fair) << where << ": a fair newcomer overtook";
+      EXPECT_FALSE(request.mode == spi::mode::shared && earlier.claim->mode == spi::mode::exclusive)
           << where << ": a reader overtook a writer";
     }
   }

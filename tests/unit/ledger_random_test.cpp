@@ -68,21 +68,21 @@ class world {
 
   std::uint64_t newcomer(process_id process) {
     const std::size_t at = pick(std::size(names));
-    wish wish;
-    wish.name = names[at];
-    wish.mode = pick(2) == 0 ? spi::mode::shared : spi::mode::exclusive;
-    if (wish.name == "semaphore") wish.mode = spi::mode::permit;
-    wish.permits = static_cast<std::uint32_t>(1 + pick(max_permits));
-    wish.max = max_permits;
-    wish.fair = wish.name == "fair" || (wish.name != "unfair" && pick(2) == 0);
-    wish.queued = pick(5) != 0;
-    wish.renewed = pick(4) != 0;
-    wish.ttl = std::chrono::milliseconds(100 + pick(5'000));
-    wish.lock_delay = std::chrono::milliseconds(pick(6) == 0 ? pick(500) : 0);
-    wish.fence_block = static_cast<std::uint32_t>(1 + pick(3));
+    request request;
+    request.name = names[at];
+    request.mode = pick(2) == 0 ? spi::mode::shared : spi::mode::exclusive;
+    if (request.name == "semaphore") request.mode = spi::mode::permit;
+    request.permits = static_cast<std::uint32_t>(1 + pick(max_permits));
+    request.max = max_permits;
+    request.fair = request.name == "fair" || (request.name != "unfair" && pick(2) == 0);
+    request.queued = pick(5) != 0;
+    request.renewed = pick(4) != 0;
+    request.ttl = std::chrono::milliseconds(100 + pick(5'000));
+    request.lock_delay = std::chrono::milliseconds(pick(6) == 0 ? pick(500) : 0);
+    request.fence_block = static_cast<std::uint32_t>(1 + pick(3));
     const std::uint64_t number = ++last_number_;
     view& fresh = oracle_.claims[number];
-    fresh.claim = make_claim(number, wish);
+    fresh.claim = make_claim(number, request);
     fresh.process = process;
     return number;
   }

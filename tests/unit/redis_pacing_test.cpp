@@ -14,7 +14,7 @@ using redis::pacing;
 constexpr time_point first_moment{};
 
 struct redis_pacing : testing::Test {
-  pacing all{{.crowd = 4, .writes = 2, .nearby = 300us}};
+  pacing all{{.many = 4, .writes = 2, .nearby = 300us}};
 
   void write(std::size_t commands, duration at) {
     all.queue(commands);

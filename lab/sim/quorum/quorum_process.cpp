@@ -69,20 +69,20 @@ void quorum_process::next_round() {
   }
   --rounds_left_;
   const quorum_plan& plan = world_.plan();
-  core::request wish;
-  wish.resource.name = "r0";
-  wish.lock.ttl = plan.ttl;
-  wish.lock.retry = plan.retry;
-  if (plan.kind == resource_kind::shared && random_.chance(600)) wish.mode = spi::mode::shared;
+  core::request request;
+  request.resource.name = "r0";
+  request.lock.ttl = plan.ttl;
+  request.lock.retry = plan.retry;
+  if (plan.kind == resource_kind::shared && random_.chance(600)) request.mode = spi::mode::shared;
   if (random_.chance(plan.tries)) {
-    wish.wait = duration{0};
+    request.wait = duration{0};
   } else if (!random_.chance(plan.forever)) {
-    wish.wait = random_.between(duration{1}, plan.longest_wait);
+    request.wait = random_.between(duration{1}, plan.longest_wait);
   }
-  mode_ = wish.mode;
+  mode_ = request.mode;
   acquisition_ = world_.next_number();
   world_.add(about(what::acquire_invoked));
-  engine_->acquire(std::move(wish), [this](result<std::shared_ptr<core::hold>> answer) {
+  engine_->acquire(std::move(request), [this](result<std::shared_ptr<core::hold>> answer) {
     if (!dead_) acquired(std::move(answer));
   });
 }

@@ -64,7 +64,7 @@ struct entry {
   watch_hub::watch_id watch = 0;  // on what is in the way
   std::string watched;            // its key
   watch_hub::watch_id own_watch = 0;
-  std::vector<watch_hub::watch_id> crowd_watches;
+  std::vector<watch_hub::watch_id> others_watches;
   int looks_again = 0;   // of a try, for a look that is older than a removal of ours
   bool guarded = false;  // the two above are wanted
   bool wanted = false;   // somebody waits behind us

@@ -146,7 +146,7 @@ class etcd_store final : public spi::store,
   // watching.cpp: what happens to keys while we wait or hold.
   void guard(const entry_ptr& which);
   void own_news(const entry_ptr& which, const watch_news& news);
-  void crowd_news(const entry_ptr& which, const watch_news& news);
+  void others_news(const entry_ptr& which, const watch_news& news);
   void drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into);
   static flow look_at_hold(self_ptr self, entry_ptr which);
 

@@ -22,7 +22,7 @@ void etcd_store::drop_watches(const entry_ptr& which, std::vector<watch_hub::wat
   for (watch_hub::watch_id* each : {&which->watch, &which->own_watch}) {
     if (*each != 0) into.push_back(std::exchange(*each, 0));
   }
-  std::ranges::move(std::exchange(which->crowd_watches, {}), std::back_inserter(into));
+  std::ranges::move(std::exchange(which->others_watches, {}), std::back_inserter(into));
 }
 
 // A hold that lasts. Both watches bring about a look once they are there.
@@ -34,26 +34,26 @@ void etcd_store::guard(const entry_ptr& which) {
         const auto alive = claim.lock();
         if (self && alive && !self->closed_) self->own_news(alive, news);
       });
-  std::vector<watch_hub::watch_id> crowd;
+  std::vector<watch_hub::watch_id> others;
   for (const key_range& each : keys_around(which->prefix, which->claim->mode, which->key)) {
     if (each.key == which->key) continue;
-    crowd.push_back(watches_->add(
+    others.push_back(watches_->add(
         each, watch_filter::no_delete,
         [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
           const auto self = weak.lock();
           const auto alive = claim.lock();
-          if (self && alive && !self->closed_) self->crowd_news(alive, news);
+          if (self && alive && !self->closed_) self->others_news(alive, news);
         }));
   }
   std::vector<watch_hub::watch_id> unneeded;
   {
     const lock_guard lock(mutex_);
     which->own_watch = own;
-    which->crowd_watches = std::move(crowd);
+    which->others_watches = std::move(others);
     if (which->where == entry::phase::over) {
       drop_watches(which, unneeded);
     } else if (which->wanted) {
-      unneeded = std::exchange(which->crowd_watches, {});
+      unneeded = std::exchange(which->others_watches, {});
     }
   }
   for (const auto each : unneeded) watches_->remove(each);
@@ -75,7 +75,7 @@ void etcd_store::own_news(const entry_ptr& which, const watch_news& news) {
 }
 
 // Somebody came. Whether one with permits waits is seen by a look only.
-void etcd_store::crowd_news(const entry_ptr& which, const watch_news& news) {
+void etcd_store::others_news(const entry_ptr& which, const watch_news& news) {
   std::shared_ptr<spi::wakeup> tell;
   std::vector<watch_hub::watch_id> unneeded;
   bool look_again = news.created;
@@ -93,7 +93,7 @@ void etcd_store::crowd_news(const entry_ptr& which, const watch_news& news) {
     }
     if (which->wanted) {
       tell = which->wakeup;
-      unneeded = std::exchange(which->crowd_watches, {});
+      unneeded = std::exchange(which->others_watches, {});
     }
   }
   for (const auto each : unneeded) watches_->remove(each);
@@ -118,7 +118,7 @@ flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
     if (place != line::none) {
       if (order->wanted(place) && !std::exchange(which->wanted, true)) {
         wanted = which->wakeup;
-        unneeded = std::exchange(which->crowd_watches, {});
+        unneeded = std::exchange(which->others_watches, {});
       }
       if (order->claims()[place].revoked && !std::exchange(which->revoked, true)) {
         revoked = which->wakeup;

@@ -12,7 +12,7 @@
 
 namespace holdfast::mariadb {
 
-using company = sql::wakeup_registry::company;
+using contention = sql::wakeup_registry::contention;
 
 namespace {
 
@@ -55,9 +55,9 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
-  notifications_->wakeup_registry().hang(claim->id, std::move(wakeup));
+  notifications_->wakeup_registry().add(claim->id, std::move(wakeup));
   // Whoever has heard of others is beyond the short way.
-  std::string shorter = notifications_->wakeup_registry().around(claim->id) == company::none
+  std::string shorter = notifications_->wakeup_registry().around(claim->id) == contention::none
                             ? short_attempt(key, *claim, notifications_->process())
                             : std::string();
   command_connection(key).send(
@@ -81,7 +81,7 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   if (!usable()) return done(refusal());
   std::string shorter =
-      !context.unanswered && notifications_->wakeup_registry().around(claim->id) == company::none
+      !context.unanswered && notifications_->wakeup_registry().around(claim->id) == contention::none
           ? short_leave(key, *claim)
           : std::string();
   // Not before an attempt of its own that waits.

@@ -21,7 +21,7 @@ enum class statement : std::uint8_t {
   revoke,
   change_latch,
   read_latch,
-  wish,
+  interest,
   ignore,
   listen,
   discard,  // messages that were read

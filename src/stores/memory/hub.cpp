@@ -32,13 +32,14 @@ process_id hub::join() {
 }
 
 void hub::leave(process_id process) noexcept {
-  std::vector<std::map<spi::claim_id, bell>::node_type> ended;  // destroyed under no lock
+  std::vector<std::map<spi::claim_id, registered_wakeup>::node_type>
+      ended;  // destroyed under no lock
   {
     const std::lock_guard lock(mutex_);
     processes_.erase(process);
-    for (auto each = bells_.begin(); each != bells_.end();) {
+    for (auto each = wakeups_.begin(); each != wakeups_.end();) {
       const auto next = std::next(each);
-      if (each->second.process == process) ended.push_back(bells_.extract(each));
+      if (each->second.process == process) ended.push_back(wakeups_.extract(each));
       each = next;
     }
   }
@@ -57,7 +58,7 @@ result<spi::outcome> hub::attempt(spi::runtime& runtime, process_id process,
     if (answer && (blocked == nullptr || blocked->queued)) {
       // It may have ended and come again in this very step.
       std::erase(out.ended, claim->id);
-      bell& known = bells_[claim->id];
+      registered_wakeup& known = wakeups_[claim->id];
       known.process = process;
       known.wakeup.swap(wakeup);  // the old one ends with this call, under no lock
     }
@@ -77,7 +78,7 @@ spi::server_time hub::server_now(const spi::runtime& runtime) noexcept {
   return spi::server_time(runtime.now().time_since_epoch());
 }
 
-void hub::dispatch(effects& out, std::vector<bell>& over) {
+void hub::dispatch(effects& out, std::vector<registered_wakeup>& over) {
   for (push& each : out.pushes) dispatch(each);
   for (ledger_event& each : out.events) {
     for (const auto& [who, seen] : observers_) {
@@ -93,13 +94,13 @@ void hub::dispatch(effects& out, std::vector<bell>& over) {
     }
   }
   for (const spi::claim_id& id : out.ended) {
-    if (auto ended = bells_.extract(id)) over.push_back(std::move(ended.mapped()));
+    if (auto ended = wakeups_.extract(id)) over.push_back(std::move(ended.mapped()));
   }
 }
 
 void hub::dispatch(push& each) {
-  const auto found = bells_.find(each.claim);
-  if (found == bells_.end()) return;
+  const auto found = wakeups_.find(each.claim);
+  if (found == wakeups_.end()) return;
   spi::task call;
   const std::shared_ptr<spi::wakeup>& wakeup = found->second.wakeup;
   switch (each.what) {

@@ -21,7 +21,7 @@ namespace holdfast::memory {
 // Thread-safe. Wake-ups and subscribers are called under no lock, in the order of the steps.
 class hub : public std::enable_shared_from_this<hub> {
   // How a claim is reached.
-  struct bell {
+  struct registered_wakeup {
     std::shared_ptr<spi::wakeup> wakeup;
     process_id process;
   };
@@ -39,7 +39,7 @@ class hub : public std::enable_shared_from_this<hub> {
   // One step: verb(ledger, now, effects) under the mutex, then what it causes.
   template <class Verb>
   auto run(spi::runtime& runtime, Verb&& verb) {
-    std::vector<bell> over;  // ended by this step; destroyed under no lock
+    std::vector<registered_wakeup> over;  // ended by this step; destroyed under no lock
     std::unique_lock lock(mutex_);
     effects out;
     out.observed = !observers_.empty();
@@ -73,7 +73,7 @@ class hub : public std::enable_shared_from_this<hub> {
   };
 
   static spi::server_time server_now(const spi::runtime& runtime) noexcept;
-  void dispatch(effects& out, std::vector<bell>& over);
+  void dispatch(effects& out, std::vector<registered_wakeup>& over);
   void dispatch(push& each);
   void end(outbox::recipient who) noexcept;
 
@@ -81,7 +81,7 @@ class hub : public std::enable_shared_from_this<hub> {
   std::mutex mutex_;
   std::set<process_id> processes_;                             // guarded by mutex_
   memory::ledger ledger_;                                      // guarded by mutex_
-  std::map<spi::claim_id, bell> bells_;                        // guarded by mutex_
+  std::map<spi::claim_id, registered_wakeup> wakeups_;         // guarded by mutex_
   std::map<outbox::recipient, observer> observers_;            // guarded by mutex_
   std::map<outbox::recipient, latch_watcher> latch_watchers_;  // guarded by mutex_
   std::uint64_t last_number_ = 0;  // guarded by mutex_; of processes and subscriptions

@@ -41,7 +41,7 @@ spi::resource_state ledger::inspect(spi::server_time now, const spi::resource_id
   for (const auto& [id, held] : at->holders) state.holders.push_back(described(held, now));
   std::sort(state.holders.begin(), state.holders.end(),
             [](const auto& left, const auto& right) { return left.fence < right.fence; });
-  for (const auto& [ticket, entry] : at->line) {
+  for (const auto& [sequence_number, entry] : at->line) {
     state.waiters.push_back(described(entry.value, now));
   }
   state.shut_for = at->shut_for(now);

@@ -58,7 +58,7 @@ const waiter* ledger::next_in_line(const moment& step, const resource& at) const
     }
     return nullptr;
   }
-  for (const auto& [ticket, entry] : at.line) {
+  for (const auto& [sequence_number, entry] : at.line) {
     if (eligible(step, at, entry.value)) return &entry.value;
   }
   return nullptr;
@@ -85,7 +85,7 @@ bool ledger::hands_over(const moment& step, const resource& at, const waiter& ne
 
 bool ledger::may_take(const moment& step, const resource& at, const spi::claim& newcomer) const {
   if (!at.free_for(newcomer, step.now)) return false;
-  for (const auto& [ticket, entry] : at.line) {
+  for (const auto& [sequence_number, entry] : at.line) {
     const waiter& earlier = entry.value;
     if (!eligible(step, at, earlier)) continue;
     if (newcomer.fair || earlier.claim->fair) return false;

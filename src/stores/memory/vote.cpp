@@ -17,16 +17,17 @@ std::uint64_t microseconds(duration time) noexcept {
 
 }  // namespace
 
-// A vote is near this clock on both sides: not above it, or one client's wish would push the fences
+// A vote is near this clock on both sides: not above it, or one client's proposal would push the fences
 // of all ahead; not below it, or a member that forgot its last fence could repeat it.
 fence_token ledger::fence_for(const moment& step, resource& at, const spi::claim& claim) const {
   if (!claim.proposed_fence) return at.next_fence(claim.fence_block);
   const duration now = step.now.time_since_epoch();
   const std::uint64_t own = std::max(at.last_fence() + 1, microseconds(now));
-  const std::uint64_t wish = *claim.proposed_fence;
-  const bool fits = wish > at.last_fence() && wish >= microseconds(now - rules_.fence_slack) &&
-                    wish <= microseconds(now + rules_.fence_slack);
-  const fence_token fence(fits ? wish : own);
+  const std::uint64_t proposed = *claim.proposed_fence;
+  const bool fits = proposed > at.last_fence() &&
+                    proposed >= microseconds(now - rules_.fence_slack) &&
+                    proposed <= microseconds(now + rules_.fence_slack);
+  const fence_token fence(fits ? proposed : own);
   at.write_fence(fence, claim.fence_block);
   return fence;
 }

@@ -1,4 +1,4 @@
-// Those who wait for one resource: tickets give the order, ids the way to them.
+// Those who wait for one resource: sequence numbers give the order, ids the way to them.
 #include "stores/memory/waiting_line.hpp"
 
 #include <utility>
@@ -6,13 +6,13 @@
 namespace holdfast::memory {
 
 waiter* waiting_line::at(const spi::claim_id& id) {
-  const auto found = tickets_.find(id);
-  return found == tickets_.end() ? nullptr : &line_.find(found->second)->value;
+  const auto found = sequence_numbers_.find(id);
+  return found == sequence_numbers_.end() ? nullptr : &line_.find(found->second)->value;
 }
 
 const waiter* waiting_line::find(const spi::claim_id& id) const {
-  const auto found = tickets_.find(id);
-  return found == tickets_.end() ? nullptr : &line_.find(found->second)->value;
+  const auto found = sequence_numbers_.find(id);
+  return found == sequence_numbers_.end() ? nullptr : &line_.find(found->second)->value;
 }
 
 std::size_t waiting_line::place(const spi::claim_id& id, std::size_t limit) const {
@@ -25,15 +25,15 @@ std::size_t waiting_line::place(const spi::claim_id& id, std::size_t limit) cons
 }
 
 void waiting_line::join(waiter newcomer, spi::server_time lease_end) {
-  const ticket number = next_++;
-  tickets_.emplace(newcomer.claim->id, number);
+  const sequence_number number = next_++;
+  sequence_numbers_.emplace(newcomer.claim->id, number);
   line_.put(number, lease_end, std::move(newcomer));
 }
 
 void waiting_line::refresh(const spi::claim_id& id, process_id process, spi::server_time now,
                            spi::server_time lease_end) {
-  const auto found = tickets_.find(id);
-  if (found == tickets_.end()) return;
+  const auto found = sequence_numbers_.find(id);
+  if (found == sequence_numbers_.end()) return;
   waiter& waiting = line_.find(found->second)->value;
   waiting.process = process;
   waiting.heard = now;
@@ -41,17 +41,17 @@ void waiting_line::refresh(const spi::claim_id& id, process_id process, spi::ser
 }
 
 std::optional<waiter> waiting_line::remove(const spi::claim_id& id) {
-  const auto found = tickets_.find(id);
-  if (found == tickets_.end()) return std::nullopt;
+  const auto found = sequence_numbers_.find(id);
+  if (found == sequence_numbers_.end()) return std::nullopt;
   std::optional<waiter> removed = line_.take(found->second);
-  tickets_.erase(found);
+  sequence_numbers_.erase(found);
   return removed;
 }
 
 std::optional<waiter> waiting_line::take_dead(spi::server_time now) {
   auto dead = line_.take_ended(now);
   if (!dead) return std::nullopt;
-  tickets_.erase(dead->second.value.claim->id);
+  sequence_numbers_.erase(dead->second.value.claim->id);
   return std::move(dead->second.value);
 }
 

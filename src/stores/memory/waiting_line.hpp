@@ -25,11 +25,11 @@ struct waiter {
 // Not thread-safe. The end of an entry is the end of the waiter's lease.
 class waiting_line {
  public:
-  using ticket = std::uint64_t;
+  using sequence_number = std::uint64_t;
 
   [[nodiscard]] bool empty() const noexcept { return line_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return line_.size(); }
-  // In order, as pairs of ticket and entry.
+  // In order, as pairs of sequence number and entry.
   [[nodiscard]] auto begin() const noexcept { return line_.begin(); }
   [[nodiscard]] auto end() const noexcept { return line_.end(); }
   [[nodiscard]] auto rbegin() const noexcept { return line_.rbegin(); }
@@ -52,9 +52,9 @@ class waiting_line {
  private:
   waiter* at(const spi::claim_id& id);
 
-  expiring_map<ticket, waiter> line_;
-  std::map<spi::claim_id, ticket> tickets_;
-  ticket next_ = 1;
+  expiring_map<sequence_number, waiter> line_;
+  std::map<spi::claim_id, sequence_number> sequence_numbers_;
+  sequence_number next_ = 1;
   std::optional<spi::claim_id> told_;  // only one is told at a time
 };
 

@@ -151,7 +151,7 @@ std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
   return error{errc::unavailable, why.empty() ? "a renewal without an answer" : why};
 }
 
-// Not what a store may say by itself: that it is closed, that a wish makes no sense, that it knows of no
+// Not what a store may say by itself: that it is closed, that an option makes no sense, that it knows of no
 // such claim.
 template <class T>
 bool is_from_engine(const result<T>& answer) {

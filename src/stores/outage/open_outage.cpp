@@ -25,8 +25,8 @@ result<std::uint32_t> failures_in(const std::string& text) {
 
 }  // namespace
 
-result<wishes> take_wishes(spi::url& url) {
-  wishes taken;
+result<options> take_options(spi::url& url) {
+  options taken;
   const auto pause = net::time_option(url, "breaker_pause", breaker_settings{}.pause);
   if (!pause) return tl::unexpected(pause.error());
   if (const auto found = url.options.find("degrade"); found != url.options.end()) {
@@ -50,12 +50,12 @@ result<wishes> take_wishes(spi::url& url) {
   return taken;
 }
 
-std::shared_ptr<spi::store> wrap(const wishes& wishes, std::shared_ptr<spi::store> engine,
+std::shared_ptr<spi::store> wrap(const options& options, std::shared_ptr<spi::store> engine,
                                  std::shared_ptr<spi::store> local,
                                  const std::shared_ptr<spi::reactor>& runtime) {
-  if (!wishes.breaker) return engine;
-  auto watched = std::make_shared<breaker_store>(runtime, std::move(engine), *wishes.breaker);
-  if (!wishes.fallback) return watched;
+  if (!options.breaker) return engine;
+  auto watched = std::make_shared<breaker_store>(runtime, std::move(engine), *options.breaker);
+  if (!options.fallback) return watched;
   return std::make_shared<fallback_store>(runtime, std::move(watched), std::move(local));
 }
 

@@ -13,7 +13,7 @@
 
 namespace holdfast::outage {
 
-struct wishes {
+struct options {
   std::optional<breaker_settings> breaker;
   bool fallback = false;
 };
@@ -23,10 +23,10 @@ struct wishes {
 //   breaker_pause=1s    how often the engine is then looked for
 //   degrade=local       meanwhile a lock of this process stands in; implies breaker=3
 // invalid: what is wrong with one of them.
-result<wishes> take_wishes(spi::url& url);
+result<options> take_options(spi::url& url);
 
 // `local`: what stands in, where that is wished.
-std::shared_ptr<spi::store> wrap(const wishes& wishes, std::shared_ptr<spi::store> engine,
+std::shared_ptr<spi::store> wrap(const options& options, std::shared_ptr<spi::store> engine,
                                  std::shared_ptr<spi::store> local,
                                  const std::shared_ptr<spi::reactor>& runtime);
 

@@ -32,7 +32,7 @@ struct engine {
   using statement = postgresql::statement;
   using options_ptr = std::shared_ptr<const server_options>;
 
-  // For looks and wishes. `process`: by which the others know this client.
+  // For looks and interests. `process`: by which the others know this client.
   static std::shared_ptr<connection> make_control_connection(const net::network& net,
                                                              const options_ptr& options,
                                                              const std::string& process);

@@ -2,7 +2,7 @@
 #include "stores/postgresql/postgresql_store.hpp"
 
 #include "stores/postgresql/doctor.hpp"
-#include "stores/postgresql/ticket.hpp"
+#include "stores/postgresql/encoded_claim.hpp"
 #include "stores/postgresql/tied.hpp"
 #include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
@@ -31,11 +31,11 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
                                const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
-  notifications_->wakeup_registry().hang(claim->id, std::move(wakeup));
+  notifications_->wakeup_registry().add(claim->id, std::move(wakeup));
   command_connection(key).send(
       statement::attempt,
       sql::attempt_arguments<arguments>(key, *claim, notifications_->process())
-          .text(ticket(*claim, notifications_->process())),
+          .text(encoded_claim(*claim, notifications_->process())),
       context,
       [wakeup_registry = notifications_->shared_wakeups(), id = claim->id, ttl = claim->ttl,
        done = std::move(done)](result<sql::rows> rows) mutable {
@@ -49,11 +49,11 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
 // Which short way to look at first: in vain, each would only cost the next one time.
 std::int64_t postgresql_store::fast_path(const spi::claim& claim) const {
   switch (notifications_->wakeup_registry().around(claim.id)) {
-    case sql::wakeup_registry::company::none:
+    case sql::wakeup_registry::contention::none:
       return sql::microseconds(claim.ttl);
-    case sql::wakeup_registry::company::some:
+    case sql::wakeup_registry::contention::some:
       return 0;
-    case sql::wakeup_registry::company::crowd:
+    case sql::wakeup_registry::contention::many:
       return -1;
   }
   return 0;

@@ -21,7 +21,7 @@ enum class statement : std::uint8_t {
   revoke,
   change_latch,
   read_latch,
-  wish,
+  interest,
   ignore,
   examine,
   session_attempt,
@@ -50,7 +50,7 @@ enum class duty : std::uint8_t {
   lease,               // the verbs of strategy=lease
   session,             // carries the holds of strategy=session
   row,                 // carries one hold of strategy=row, in a transaction
-  control_connection,  // looks and wishes, for strategies whose holds are bound to other connections
+  control_connection,  // looks and interests, for strategies whose holds are bound to other connections
   notification_listener,  // listens
 };
 // For sets of them.

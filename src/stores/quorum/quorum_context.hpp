@@ -46,10 +46,10 @@ struct quorum_context {
   std::atomic<std::size_t> withdrawals{0};
   std::vector<std::atomic<bool>> doubtful;  // members that did not answer when last asked
 
-  quorum_context(std::shared_ptr<spi::runtime> time, std::vector<member> seats,
+  quorum_context(std::shared_ptr<spi::runtime> time, std::vector<member> given,
                  quorum::limits named)
       : runtime(std::move(time)),
-        members(std::move(seats)),
+        members(std::move(given)),
         limit(named),
         clocks(members.size()),
         doubtful(members.size()) {}

@@ -29,9 +29,9 @@ class round::vote_listener final : public spi::wakeup {
 
 namespace {
 
-spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi::claim& wish,
+spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi::claim& claim,
                                 const spi::claim_id& id) {
-  auto copy = std::make_shared<spi::claim>(wish);
+  auto copy = std::make_shared<spi::claim>(claim);
   copy->id = id;
   copy->queued = false;  // lines at the members would split the vote forever
   copy->fair = false;
@@ -41,10 +41,10 @@ spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi:
 
 }  // namespace
 
-round::round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& wish,
+round::round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& claim,
              const spi::claim_id& id)
     : context_(std::move(quorum_context)),
-      copy_(copy_for_members(*context_, wish, id)),
+      copy_(copy_for_members(*context_, claim, id)),
       ballot_(context_->members.size()),
       revocation_votes_(context_->members.size()) {}
 

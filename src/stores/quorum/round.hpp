@@ -22,8 +22,8 @@ namespace holdfast::quorum {
 
 class round : public std::enable_shared_from_this<round> {
  public:
-  // `wish`: the core's claim; `id`: under which the members know it.
-  round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& wish,
+  // `claim`: the core's claim; `id`: under which the members know it.
+  round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& claim,
         const spi::claim_id& id);
 
   // What follows from members' pushes that they took the claim away: `look` at all of them, or, where

@@ -44,7 +44,7 @@ bool switchboard::connect(partition which, const spi::claim_id& id,
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
     state& mine = partitions_[which];
-    claimant& its = mine.bells[id];
+    claimant& its = mine.wakeups[id];
     its.wakeup = std::move(wakeup);
     ++its.attempts;
     if (mine.listener != nullptr) return mine.open;
@@ -66,22 +66,22 @@ bool switchboard::connect(partition which, const spi::claim_id& id,
 void switchboard::disconnect(partition which, const spi::claim_id& id) noexcept {
   std::shared_ptr<spi::wakeup> gone;  // ends under no lock
   const std::lock_guard lock(mutex_);
-  const auto found = partitions_[which].bells.find(id);
-  if (found == partitions_[which].bells.end()) return;
+  const auto found = partitions_[which].wakeups.find(id);
+  if (found == partitions_[which].wakeups.end()) return;
   gone = std::move(found->second.wakeup);
-  partitions_[which].bells.erase(found);
+  partitions_[which].wakeups.erase(found);
 }
 
 bool switchboard::only_attempt(partition which, const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = partitions_[which].bells.find(id);
-  return found != partitions_[which].bells.end() && found->second.attempts == 1;
+  const auto found = partitions_[which].wakeups.find(id);
+  return found != partitions_[which].wakeups.end() && found->second.attempts == 1;
 }
 
 void switchboard::attempt_lost(partition which, const spi::claim_id& id) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto found = partitions_[which].bells.find(id);
-  if (found != partitions_[which].bells.end()) ++found->second.attempts;
+  const auto found = partitions_[which].wakeups.find(id);
+  if (found != partitions_[which].wakeups.end()) ++found->second.attempts;
 }
 
 void switchboard::claim_over(partition which, const spi::claim_id& id) noexcept {
@@ -90,7 +90,7 @@ void switchboard::claim_over(partition which, const spi::claim_id& id) noexcept 
 
 bool switchboard::connected(partition which, const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
-  return partitions_[which].bells.contains(id);
+  return partitions_[which].wakeups.contains(id);
 }
 
 void switchboard::when_open(partition which, time_point deadline, spi::completion<void> done) {
@@ -135,7 +135,7 @@ void switchboard::finish(std::vector<caller> those, spi::runtime& runtime,
 }
 
 void switchboard::confirmed(partition which) {
-  std::vector<std::shared_ptr<spi::wakeup>> bells;
+  std::vector<std::shared_ptr<spi::wakeup>> wakeups;
   std::vector<caller> those;
   {
     const std::lock_guard lock(mutex_);
@@ -147,11 +147,11 @@ void switchboard::confirmed(partition which) {
     // A grant may have been pushed while nobody listened. Not the first time: until now, nobody
     // queued here.
     if (std::exchange(mine.opened_before, true)) {
-      for (const auto& [id, one] : mine.bells) bells.push_back(one.wakeup);
+      for (const auto& [id, one] : mine.wakeups) wakeups.push_back(one.wakeup);
     }
   }
   finish(std::move(those), *runtime_, {});
-  for (const auto& bell : bells) bell->notify(std::nullopt);
+  for (const auto& wakeup : wakeups) wakeup->notify(std::nullopt);
 }
 
 void switchboard::interrupted(partition which, const error& why) {
@@ -168,24 +168,24 @@ void switchboard::interrupted(partition which, const error& why) {
 
 void switchboard::message(partition which, std::string_view payload) {
   for (const push& one : pushes_of(payload)) {
-    std::shared_ptr<spi::wakeup> bell;
+    std::shared_ptr<spi::wakeup> wakeup;
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
-      const auto& bells = partitions_[which].bells;
-      const auto found = bells.find(one.claim);
-      if (found == bells.end()) continue;
-      bell = found->second.wakeup;
+      const auto& wakeups = partitions_[which].wakeups;
+      const auto found = wakeups.find(one.claim);
+      if (found == wakeups.end()) continue;
+      wakeup = found->second.wakeup;
     }
     switch (one.what) {
       case push::kind::granted:
-        bell->notify(pushes_ == pushes::as_grants ? std::optional(one.grant) : std::nullopt);
+        wakeup->notify(pushes_ == pushes::as_grants ? std::optional(one.grant) : std::nullopt);
         break;
       case push::kind::wanted:
-        bell->wanted();
+        wakeup->wanted();
         break;
       case push::kind::gone:
-        bell->gone(
+        wakeup->gone(
             {errc::lost, one.forced ? "released by force" : "revoked: not renewed any more"});
         if (one.forced) claim_over(which, one.claim);
         break;

@@ -1,4 +1,4 @@
-// How the server reaches claims: one channel per partition in which this process has claims, and a bell
+// How the server reaches claims: one channel per partition in which this process has claims, and a wakeup
 // for each claim.
 #pragma once
 
@@ -39,15 +39,15 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   switchboard(const switchboard&) = delete;
   switchboard& operator=(const switchboard&) = delete;
 
-  // For an attempt: listens on the partition from now on, and rings this claim's bell. Is the partition open?
+  // For an attempt: listens on the partition from now on, and notifies this claim. Is the partition open?
   bool connect(partition which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
   void disconnect(partition which, const spi::claim_id& id) noexcept;
 
   // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
-  // No bell: no.
+  // No wakeup: no.
   [[nodiscard]] bool only_attempt(partition which, const spi::claim_id& id) const;
   // The server no longer has the claim, so that nobody will leave it. Where more than one attempt went out
-  // the bell stays: another may be under way.
+  // the wakeup stays: another may be under way.
   void claim_over(partition which, const spi::claim_id& id) noexcept;
   // An attempt was not answered, and may be executed at any time.
   void attempt_lost(partition which, const spi::claim_id& id) noexcept;
@@ -56,7 +56,7 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   // Once the partition is open: ok. denied, or unavailable at the deadline.
   void when_open(partition which, time_point deadline, spi::completion<void> done);
 
-  // No bell rings afterwards; who waits for a partition is answered.
+  // No claim is notified afterwards; who waits for a partition is answered.
   void close() noexcept;
 
  private:
@@ -76,7 +76,7 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
     bool open = false;
     bool opened_before = false;
     std::optional<error> refusal;
-    std::map<spi::claim_id, claimant> bells;
+    std::map<spi::claim_id, claimant> wakeups;
     std::vector<caller> waiting;
   };
 

@@ -45,9 +45,9 @@ void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
   const std::string born = born_key();
   const std::string bytes =
       claim_bytes(*claim, sender_, queueing::forbidden, times_.latest(context.deadline));
-  const std::string wish = std::to_string(claim->proposed_fence.value_or(0));
+  const std::string proposed = std::to_string(claim->proposed_fence.value_or(0));
   const std::array<std::string_view, 3> keys{where.state, mark, born};
-  const std::array<std::string_view, 5> words{bytes, where.written, wish, longest_, keeps_};
+  const std::array<std::string_view, 5> words{bytes, where.written, proposed, longest_, keeps_};
   const time_point sent = runtime_->now();
   topology_->run(where.partition, scripts_->vote, keys, words, context,
                  [self = shared_from_this(), claim, sent,

@@ -1,5 +1,5 @@
-// How a store hears of what others do: an notification listener, who is reached by it, and the wishes of those who
-// observe names or wait for latches, told to the server again and again while they last.
+// How a store hears of what others do: a notification listener, who is reached by it, and the interests of those
+// who observe names or wait for latches, told to the server again and again while they last.
 #pragma once
 
 #include "net/connector.hpp"
@@ -56,9 +56,9 @@ class notifications : public std::enable_shared_from_this<notifications<Engine>>
   void close() noexcept;
 
  private:
-  static constexpr duration wish_life = std::chrono::seconds(30);
-  static constexpr duration wish_interval = std::chrono::seconds(10);
-  static constexpr duration wish_limit = std::chrono::seconds(5);  // for one call
+  static constexpr duration interest_life = std::chrono::seconds(30);
+  static constexpr duration interest_interval = std::chrono::seconds(10);
+  static constexpr duration interest_limit = std::chrono::seconds(5);  // for one call
 
   // An answer that a thread waits for while it drives the reactor.
   struct meeting {
@@ -72,9 +72,9 @@ class notifications : public std::enable_shared_from_this<notifications<Engine>>
         process_(std::move(process)),
         control_(std::move(control_connection)) {}
 
-  void tell_wishes(const subscribers::wishes& what, time_point deadline,
-                   spi::completion<void> done);
-  void keep_wishes();
+  void send_interests(const subscribers::interests& what, time_point deadline,
+                      spi::completion<void> done);
+  void refresh_interests();
   result<void> await_observation(const std::string& key);
 
   const std::shared_ptr<spi::reactor> reactor_;
@@ -86,7 +86,7 @@ class notifications : public std::enable_shared_from_this<notifications<Engine>>
   std::shared_ptr<switchboard> board_;
   std::shared_ptr<typename Engine::notification_listener> listener_;
   std::atomic<bool> closed_{false};
-  std::atomic<bool> keeping_wishes_{false};
+  std::atomic<bool> refreshing_interests_{false};
 };
 
 template <class Engine>
@@ -96,14 +96,14 @@ std::shared_ptr<notifications<Engine>> notifications<Engine>::make(
     std::function<void(const spi::claim_id&)> taken) {
   std::shared_ptr<notifications> made(
       new notifications(net, process, std::move(control_connection)));
-  made->subscribers_ =
-      std::make_shared<subscribers>([weak = std::weak_ptr(made)](const subscribers::wishes& over) {
+  made->subscribers_ = std::make_shared<subscribers>(
+      [weak = std::weak_ptr(made)](const subscribers::interests& over) {
         const auto self = weak.lock();
         if (self == nullptr || self->closed_) return;
         arguments with;
         with.list(over.events).list(over.latches).text(self->process_);
-        self->control_->send(statement::ignore, std::move(with), self->reactor_->now() + wish_limit,
-                             [](const result<rows>&) {});
+        self->control_->send(statement::ignore, std::move(with),
+                             self->reactor_->now() + interest_limit, [](const result<rows>&) {});
       });
   made->board_ =
       std::make_shared<switchboard>(made->wakeups_, made->subscribers_, std::move(taken));
@@ -136,35 +136,35 @@ void notifications<Engine>::close() noexcept {
 }
 
 template <class Engine>
-void notifications<Engine>::tell_wishes(const subscribers::wishes& what, time_point deadline,
-                                        spi::completion<void> done) {
+void notifications<Engine>::send_interests(const subscribers::interests& what, time_point deadline,
+                                           spi::completion<void> done) {
   arguments with;
-  with.list(what.events).list(what.latches).text(process_).number(microseconds(wish_life));
-  control_->send(statement::wish, std::move(with), deadline,
+  with.list(what.events).list(what.latches).text(process_).number(microseconds(interest_life));
+  control_->send(statement::interest, std::move(with), deadline,
                  [done = std::move(done)](result<rows> answer) mutable {
                    if (!answer) return done(tl::unexpected(std::move(answer.error())));
                    done({});
                  });
-  keep_wishes();
+  refresh_interests();
 }
 
 template <class Engine>
-void notifications<Engine>::keep_wishes() {
-  if (keeping_wishes_.exchange(true)) return;
-  reactor_->at(reactor_->now() + wish_interval, [weak = this->weak_from_this()] {
+void notifications<Engine>::refresh_interests() {
+  if (refreshing_interests_.exchange(true)) return;
+  reactor_->at(reactor_->now() + interest_interval, [weak = this->weak_from_this()] {
     const auto self = weak.lock();
     if (self == nullptr || self->closed_) return;
-    self->keeping_wishes_ = false;
+    self->refreshing_interests_ = false;
     const auto all = self->subscribers_->all();
     if (all.empty()) return;
-    self->tell_wishes(all, self->reactor_->now() + wish_limit, [](const result<void>&) {});
+    self->send_interests(all, self->reactor_->now() + interest_limit, [](const result<void>&) {});
   });
 }
 
 // Registered when it returns, unless the calling thread must not wait.
 template <class Engine>
 result<void> notifications<Engine>::await_observation(const std::string& key) {
-  const time_point deadline = reactor_->now() + wish_limit;
+  const time_point deadline = reactor_->now() + interest_limit;
   auto met = std::make_shared<meeting>();
   const auto arrive = [met, reactor = reactor_](const result<void>& outcome) {
     met->outcome = outcome;
@@ -176,7 +176,7 @@ result<void> notifications<Engine>::await_observation(const std::string& key) {
               const auto self = weak.lock();
               if (!open) return arrive(open);
               if (self == nullptr) return arrive(failure(errc::cancelled, "closed"));
-              self->tell_wishes({{key}, {}}, deadline, arrive);
+              self->send_interests({{key}, {}}, deadline, arrive);
             });
   if (reactor_->on_own_thread()) return {};
   reactor_->wait(met->done);
@@ -199,10 +199,10 @@ result<std::unique_ptr<spi::subscription>> notifications<Engine>::watch_latch(
   const std::string key = key_of(resource);
   auto made = subscribers_->watch_latch(key, std::move(on_change));
   // What changes before the server knows of us is found by looking again once it does.
-  tell_wishes({{}, {key}}, reactor_->now() + wish_limit,
-              [subscribers = subscribers_, key](const result<void>& told) {
-                if (told) subscribers->tell_latch(key);
-              });
+  send_interests({{}, {key}}, reactor_->now() + interest_limit,
+                 [subscribers = subscribers_, key](const result<void>& told) {
+                   if (told) subscribers->tell_latch(key);
+                 });
   return made;
 }
 

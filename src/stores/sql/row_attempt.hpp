@@ -33,8 +33,8 @@ void row_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeu
                                 spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
-  notifications_->wakeup_registry().hang(claim->id, wakeup);
-  auto what = std::make_shared<wish>();
+  notifications_->wakeup_registry().add(claim->id, wakeup);
+  auto what = std::make_shared<attempt_state>();
   what->claim = std::move(claim);
   what->wakeup = std::move(wakeup);
   what->sent = reactor_->now();
@@ -42,7 +42,7 @@ void row_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeu
   what->done = std::move(done);
   {
     const std::lock_guard lock(mutex_);
-    wishes_[what->claim->id] = what;
+    attempts_[what->claim->id] = what;
   }
   if (const auto holder = pool_->find(what->claim->id)) return confirm(what, holder);
   take(what);
@@ -50,7 +50,7 @@ void row_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeu
 
 // Asked again: the answer was lost on its way to the core.
 template <class Engine>
-void row_store<Engine>::confirm(const std::shared_ptr<wish>& what,
+void row_store<Engine>::confirm(const std::shared_ptr<attempt_state>& what,
                                 const std::shared_ptr<pooled_connection>& holder) {
   arguments with;
   with.bytes(sql::bytes_of(what->claim->id)).home();
@@ -69,7 +69,7 @@ void row_store<Engine>::confirm(const std::shared_ptr<wish>& what,
 }
 
 template <class Engine>
-void row_store<Engine>::take(const std::shared_ptr<wish>& what) {
+void row_store<Engine>::take(const std::shared_ptr<attempt_state>& what) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = giving_.find(sql::key_of(what->claim->resource));
@@ -96,7 +96,7 @@ void row_store<Engine>::take(const std::shared_ptr<wish>& what) {
 }
 
 template <class Engine>
-void row_store<Engine>::took(const std::shared_ptr<wish>& what,
+void row_store<Engine>::took(const std::shared_ptr<attempt_state>& what,
                              const std::shared_ptr<pooled_connection>& in, result<sql::rows> said) {
   if (!said || said->size() != 1) {
     // It may be carried out yet: not on a connection that lives on.
@@ -118,7 +118,7 @@ void row_store<Engine>::took(const std::shared_ptr<wish>& what,
 }
 
 template <class Engine>
-void row_store<Engine>::record(const std::shared_ptr<wish>& what,
+void row_store<Engine>::record(const std::shared_ptr<attempt_state>& what,
                                const std::shared_ptr<pooled_connection>& in, std::int64_t at_least,
                                bound_claims::life life) {
   arguments with = description(*what->claim, notifications_->process());
@@ -154,7 +154,7 @@ void row_store<Engine>::record(const std::shared_ptr<wish>& what,
 }
 
 template <class Engine>
-void row_store<Engine>::make_row(const std::shared_ptr<wish>& what) {
+void row_store<Engine>::make_row(const std::shared_ptr<attempt_state>& what) {
   arguments with;
   with.bytes(sql::key_of(what->claim->resource));
   control_->send(statement::row_make, std::move(with), what->until,
@@ -168,7 +168,7 @@ void row_store<Engine>::make_row(const std::shared_ptr<wish>& what) {
 // It is not free. Who wants to wait stands in line first and then tries once more: what became free
 // before was told to nobody.
 template <class Engine>
-void row_store<Engine>::stand_in_line(const std::shared_ptr<wish>& what) {
+void row_store<Engine>::stand_in_line(const std::shared_ptr<attempt_state>& what) {
   arguments with = description(*what->claim, notifications_->process());
   with.flag(what->claim->queued);
   add_rest(with, *what->claim);
@@ -182,14 +182,15 @@ void row_store<Engine>::stand_in_line(const std::shared_ptr<wish>& what) {
 }
 
 template <class Engine>
-void row_store<Engine>::finish(const std::shared_ptr<wish>& what, result<spi::outcome> answer) {
+void row_store<Engine>::finish(const std::shared_ptr<attempt_state>& what,
+                               result<spi::outcome> answer) {
   if (!answer && what->heard) answer.error().unsent = false;
   if (is_turned_away(answer)) notifications_->wakeup_registry().remove(what->claim->id);
   std::vector<spi::task> after;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = wishes_.find(what->claim->id);
-    if (found != wishes_.end() && found->second == what) wishes_.erase(found);
+    const auto found = attempts_.find(what->claim->id);
+    if (found != attempts_.end() && found->second == what) attempts_.erase(found);
     after.swap(what->after);
   }
   what->done(std::move(answer));

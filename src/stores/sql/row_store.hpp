@@ -61,7 +61,7 @@ class row_store final : public bound_store<Engine> {
 
  private:
   // An attempt under way. A leave that comes meanwhile is carried out after it.
-  struct wish {
+  struct attempt_state {
     spi::claim_ptr claim;
     std::shared_ptr<spi::wakeup> wakeup;
     time_point sent;
@@ -93,15 +93,17 @@ class row_store final : public bound_store<Engine> {
   void close_carriers() noexcept override;
 
   // The steps of an attempt.
-  void confirm(const std::shared_ptr<wish>& what, const std::shared_ptr<pooled_connection>& holder);
-  void take(const std::shared_ptr<wish>& what);
-  void took(const std::shared_ptr<wish>& what, const std::shared_ptr<pooled_connection>& in,
-            result<sql::rows> said);
-  void record(const std::shared_ptr<wish>& what, const std::shared_ptr<pooled_connection>& in,
-              std::int64_t at_least, bound_claims::life life);
-  void make_row(const std::shared_ptr<wish>& what);
-  void stand_in_line(const std::shared_ptr<wish>& what);
-  void finish(const std::shared_ptr<wish>& what, result<spi::outcome> answer);
+  void confirm(const std::shared_ptr<attempt_state>& what,
+               const std::shared_ptr<pooled_connection>& holder);
+  void take(const std::shared_ptr<attempt_state>& what);
+  void took(const std::shared_ptr<attempt_state>& what,
+            const std::shared_ptr<pooled_connection>& in, result<sql::rows> said);
+  void record(const std::shared_ptr<attempt_state>& what,
+              const std::shared_ptr<pooled_connection>& in, std::int64_t at_least,
+              bound_claims::life life);
+  void make_row(const std::shared_ptr<attempt_state>& what);
+  void stand_in_line(const std::shared_ptr<attempt_state>& what);
+  void finish(const std::shared_ptr<attempt_state>& what, result<spi::outcome> answer);
 
   static result<spi::departure> departure_of(const result<sql::rows>& said);
   void given(const std::string& key);
@@ -117,7 +119,8 @@ class row_store final : public bound_store<Engine> {
   std::shared_ptr<row_pool<Engine>> pool_;  // set by make(), then constant
 
   std::mutex mutex_;
-  std::map<spi::claim_id, std::shared_ptr<wish>> wishes_;  // guarded by mutex_: attempts under way
+  std::map<spi::claim_id, std::shared_ptr<attempt_state>>
+      attempts_;  // guarded by mutex_: attempts under way
   // guarded by mutex_: names being given back. Who asks for one of them comes after, as on one connection.
   std::map<std::string, giving> giving_;
 };
@@ -153,8 +156,8 @@ void row_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& conte
   if (!usable()) return done(refusal());
   {
     const std::lock_guard lock(mutex_);
-    const auto found = wishes_.find(claim->id);
-    if (found != wishes_.end()) {
+    const auto found = attempts_.find(claim->id);
+    if (found != attempts_.end()) {
       found->second->after.emplace_back(
           [self = own(), claim, context, done = std::move(done)]() mutable {
             self->leave(claim, context, std::move(done));
@@ -291,7 +294,7 @@ void row_store<Engine>::arrived(local_rows& all) {
   for (const spi::claim_id& each : may_be_free) {
     sql::push freed;
     freed.claim = each;
-    notifications_->wakeup_registry().ring(freed);
+    notifications_->wakeup_registry().notify(freed);
   }
 }
 

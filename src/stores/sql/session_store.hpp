@@ -155,7 +155,7 @@ void session_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::w
     return done(failure(errc::overloaded, std::string(Engine::name) + ": this client holds " +
                                               std::to_string(hold_limit) + " locks already"));
   }
-  notifications_->wakeup_registry().hang(claim->id, wakeup);
+  notifications_->wakeup_registry().add(claim->id, wakeup);
   arguments with = attempt_of(sql::key_of(claim->resource), *claim, notifications_->process());
   const time_point sent = reactor_->now();
   carrier_->send(statement::session_attempt, std::move(with), context,
@@ -252,7 +252,7 @@ void session_store<Engine>::renewed(const std::vector<spi::claim_ptr>& claims, t
   for (const spi::claim_id& each : may_be_free) {
     sql::push freed;
     freed.claim = each;
-    notifications_->wakeup_registry().ring(freed);
+    notifications_->wakeup_registry().notify(freed);
   }
 }
 

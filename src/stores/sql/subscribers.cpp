@@ -69,7 +69,7 @@ std::unique_ptr<spi::subscription> subscribers::watch_latch(std::string key,
 }
 
 void subscribers::leave(const std::shared_ptr<listener>& who) {
-  wishes over;
+  interests over;
   {
     const std::lock_guard lock(mutex_);
     table& in = who->sink ? observers_ : watchers_;
@@ -120,8 +120,8 @@ void subscribers::tell_all_latches() {
   for (const auto& who : found) who->tell(nullptr);
 }
 
-subscribers::wishes subscribers::all() const {
-  wishes known;
+subscribers::interests subscribers::all() const {
+  interests known;
   const std::lock_guard lock(mutex_);
   for (auto at = observers_.begin(); at != observers_.end();
        at = observers_.upper_bound(at->first)) {

@@ -16,7 +16,7 @@ namespace holdfast::sql {
 class subscribers : public std::enable_shared_from_this<subscribers> {
  public:
   // What the server is asked to tell us.
-  struct wishes {
+  struct interests {
     std::vector<std::string> events;   // keys, or "namespace/" for all in it
     std::vector<std::string> latches;  // keys
 
@@ -24,7 +24,7 @@ class subscribers : public std::enable_shared_from_this<subscribers> {
   };
 
   // `ended`: nobody listens to these any more. Called on the thread that ended it.
-  explicit subscribers(std::function<void(const wishes&)> ended) : ended_(std::move(ended)) {}
+  explicit subscribers(std::function<void(const interests&)> ended) : ended_(std::move(ended)) {}
 
   std::unique_ptr<spi::subscription> observe(std::string key,
                                              spi::function<void(const spi::store_event&)> sink);
@@ -35,7 +35,7 @@ class subscribers : public std::enable_shared_from_this<subscribers> {
   // Changes may have been missed: whoever waits for a latch looks again.
   void tell_all_latches();
 
-  [[nodiscard]] wishes all() const;
+  [[nodiscard]] interests all() const;
   [[nodiscard]] bool empty() const;
   [[nodiscard]] bool listens(const std::string& key) const;
   void close() noexcept;
@@ -49,7 +49,7 @@ class subscribers : public std::enable_shared_from_this<subscribers> {
   static void collect(const table& from, const std::string& key,
                       std::vector<std::shared_ptr<listener>>& into);
 
-  const std::function<void(const wishes&)> ended_;
+  const std::function<void(const interests&)> ended_;
   mutable std::mutex mutex_;
   bool closed_ = false;  // guarded by mutex_
   table observers_;      // guarded by mutex_

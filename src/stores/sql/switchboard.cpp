@@ -15,7 +15,7 @@ void switchboard::hear(std::string_view message) {
     case push::kind::latch:
       return subscribers_->tell_latch(what->key);
     default:
-      wakeups_->ring(*what);
+      wakeups_->notify(*what);
       if (what->what == push::kind::gone && taken_) taken_(what->claim);
   }
 }

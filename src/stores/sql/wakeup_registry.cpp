@@ -6,15 +6,15 @@
 
 namespace holdfast::sql {
 
-void wakeup_registry::hang(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup) {
+void wakeup_registry::add(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup) {
   const std::lock_guard lock(mutex_);
-  bell& its = wakeups_[claim];
+  registration& its = wakeups_[claim];
   its.wakeup.swap(wakeup);  // the old one ends with the argument, under no lock
   ++its.attempts;
 }
 
 void wakeup_registry::remove(const spi::claim_id& claim) noexcept {
-  std::map<spi::claim_id, bell>::node_type ended;  // destroyed under no lock
+  std::map<spi::claim_id, registration>::node_type ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   ended = wakeups_.extract(claim);
 }
@@ -26,7 +26,7 @@ bool wakeup_registry::only_attempt(const spi::claim_id& claim) const {
 }
 
 void wakeup_registry::clear() noexcept {
-  std::map<spi::claim_id, bell> ended;  // destroyed under no lock
+  std::map<spi::claim_id, registration> ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   ended.swap(wakeups_);
 }
@@ -35,23 +35,24 @@ void wakeup_registry::disturb(const spi::claim_id& claim) {
   const std::lock_guard lock(mutex_);
   const auto found = wakeups_.find(claim);
   if (found == wakeups_.end()) return;
-  found->second.around = std::max(found->second.around, company::some);
+  found->second.around = std::max(found->second.around, contention::some);
 }
 
-wakeup_registry::company wakeup_registry::around(const spi::claim_id& claim) const {
+wakeup_registry::contention wakeup_registry::around(const spi::claim_id& claim) const {
   const std::lock_guard lock(mutex_);
   const auto found = wakeups_.find(claim);
-  return found != wakeups_.end() ? found->second.around : company::some;
+  return found != wakeups_.end() ? found->second.around : contention::some;
 }
 
-void wakeup_registry::ring(const push& what) {
+void wakeup_registry::notify(const push& what) {
   std::shared_ptr<spi::wakeup> wakeup;
   {
     const std::lock_guard lock(mutex_);
     const auto found = wakeups_.find(what.claim);
     if (found == wakeups_.end()) return;
     const bool crowded = what.grant && what.grant->wanted;
-    found->second.around = std::max(found->second.around, crowded ? company::crowd : company::some);
+    found->second.around =
+        std::max(found->second.around, crowded ? contention::many : contention::some);
     wakeup = found->second.wakeup;
   }
   switch (what.what) {

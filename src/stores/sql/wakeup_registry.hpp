@@ -16,37 +16,37 @@ namespace holdfast::sql {
 class wakeup_registry {
  public:
   // Before the attempt is sent: the push may overtake its answer.
-  void hang(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup);
+  void add(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup);
   void remove(const spi::claim_id& claim) noexcept;
-  // It was hung once: no other attempt of the claim went out. No bell: no.
+  // It was added once: no other attempt of the claim went out. No registration: no.
   [[nodiscard]] bool only_attempt(const spi::claim_id& claim) const;
   void clear() noexcept;
 
   // What was heard of others who are concerned by a claim; what is so may be something else.
-  enum class company : std::uint8_t {
-    none,   // what it holds is likely to be nobody else's concern
-    some,   // it waits, or somebody waits for it
-    crowd,  // it was pushed to, and others waited on
+  enum class contention : std::uint8_t {
+    none,  // what it holds is likely to be nobody else's concern
+    some,  // it waits, or somebody waits for it
+    many,  // it was pushed to, and others waited on
   };
   // It has some. Every push says so too.
   void disturb(const spi::claim_id& claim);
-  // No bell: some.
-  [[nodiscard]] company around(const spi::claim_id& claim) const;
+  // No registration: some.
+  [[nodiscard]] contention around(const spi::claim_id& claim) const;
 
   // A push for a claim that is not here any more is for nobody.
-  void ring(const push& what);
+  void notify(const push& what);
   // Pushes may have been missed: whoever waits asks again.
   void ring_all();
 
  private:
-  struct bell {
+  struct registration {
     std::shared_ptr<spi::wakeup> wakeup;
-    company around = company::none;
+    contention around = contention::none;
     std::uint32_t attempts = 0;
   };
 
   mutable std::mutex mutex_;
-  std::map<spi::claim_id, bell> wakeups_;  // guarded by mutex_
+  std::map<spi::claim_id, registration> wakeups_;  // guarded by mutex_
 };
 
 }  // namespace holdfast::sql

@@ -44,7 +44,7 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
       answer.recheck_after = std::min(answer.recheck_after, duration(end - step.now));
     }
   }
-  if (at.seat) answer.blocker = at.seat->payload;
+  if (at.inline_holder) answer.blocker = at.inline_holder->payload;
   if (at.shut_until > step.now) answer.blocker = "the lock delay of a holder that ended abnormally";
   if (answer.blocker.empty() && at.holders > 0) {
     const auto holders = resource_rows_.all_holders(at, 1);

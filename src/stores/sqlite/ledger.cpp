@@ -164,11 +164,12 @@ std::optional<spi::departure> ledger::give_at_once(const moment& step, const spi
   const std::string key = key_of(claim.resource);
   const resource_row* known = resource_rows_.look(key);
   if (known == nullptr || known->next_end <= step.now) return std::nullopt;
-  if (!known->seat || known->seat->place != place || known->seat->id != claim.id) {
+  if (!known->inline_holder || known->inline_holder->place != place ||
+      known->inline_holder->id != claim.id) {
     return std::nullopt;
   }
   resource_row at = resource_rows_.recall(key);
-  const claim_row held = std::move(*at.seat);
+  const claim_row held = std::move(*at.inline_holder);
   resource_rows_.remove_holder(at, held);
   if (!resource_rows_.exchange(std::move(at))) return std::nullopt;
   return spi::departure::was_holder;

@@ -58,7 +58,7 @@ void local_claims::set_place(const spi::claim_id& id, std::int64_t place) {
   if (found != entries_.end()) move(found->second, place);
 }
 
-void local_claims::set_seat(const spi::claim_id& id, std::int64_t place) {
+void local_claims::set_held_place(const spi::claim_id& id, std::int64_t place) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;

@@ -32,7 +32,7 @@ class local_claims {
   [[nodiscard]] std::int64_t place(const spi::claim_id& id) const;
   void set_place(const spi::claim_id& id, std::int64_t place);
   // It holds there, and waits for nobody's end any more.
-  void set_seat(const spi::claim_id& id, std::int64_t place);
+  void set_held_place(const spi::claim_id& id, std::int64_t place);
   // It was revoked: the database ends it by time.
   void let_end(const spi::claim_id& id);
   [[nodiscard]] bool ends_by_time(const spi::claim_id& id) const;

@@ -184,18 +184,18 @@ result<std::unique_ptr<spi::subscription>> sqlite_store::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
   const std::string key = key_of(resource);
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
-  auto seat = subscribers_->observe(key, std::move(sink));
+  auto subscription = subscribers_->observe(key, std::move(sink));
   if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
-  return seat;
+  return subscription;
 }
 
 result<std::unique_ptr<spi::subscription>> sqlite_store::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   const std::string key = key_of(resource);
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
-  auto seat = subscribers_->watch_latch(key, std::move(on_change));
+  auto subscription = subscribers_->watch_latch(key, std::move(on_change));
   if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
-  return seat;
+  return subscription;
 }
 
 }  // namespace holdfast::sqlite

@@ -27,7 +27,7 @@ bool fits(const resource_row& at, const claim_row& row, instant now) {
 
 // Without a look at the line: an exclusive holder that lives keeps everybody out.
 bool shut_to_all(const moment& step, const resource_row& at) {
-  return at.exclusive > 0 && at.seat && !step.dead.contains(at.seat->client);
+  return at.exclusive > 0 && at.inline_holder && !step.dead.contains(at.inline_holder->client);
 }
 
 // Strict hand-over between two processes that take turns halves their throughput: the one that
@@ -209,7 +209,7 @@ void ledger::purge(const moment& step, std::int64_t client) {
     while (all.next()) {
       resource_row row;
       decode_resource(all.blob(3), row);
-      const bool inside = (row.seat && row.seat->client == client) ||
+      const bool inside = (row.inline_holder && row.inline_holder->client == client) ||
                           std::ranges::any_of(row.line, [client](const claim_row& each) {
                             return each.client == client;
                           });

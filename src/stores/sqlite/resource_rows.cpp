@@ -171,8 +171,9 @@ std::optional<claim_row> resource_rows::at_place(const resource_row& at, standin
 
 std::optional<claim_row> resource_rows::holder(const resource_row& at, std::int64_t place,
                                                const spi::claim_id& id) {
-  if (at.seat && at.seat->place == place && at.seat->id == id) return at.seat;
-  if (at.holders == (at.seat ? 1U : 0U)) return std::nullopt;
+  if (at.inline_holder && at.inline_holder->place == place && at.inline_holder->id == id)
+    return at.inline_holder;
+  if (at.holders == (at.inline_holder ? 1U : 0U)) return std::nullopt;
   return at_place(at, standing::holds, place, id);
 }
 
@@ -195,19 +196,20 @@ std::vector<claim_row> resource_rows::all(const resource_row& at, standing where
 
 std::vector<claim_row> resource_rows::all_holders(const resource_row& at, std::size_t limit) {
   std::vector<claim_row> rows;
-  if (at.holders > (at.seat ? 1U : 0U)) rows = all(at, standing::holds, limit);
-  if (at.seat) rows.insert(rows.begin(), *at.seat);
+  if (at.holders > (at.inline_holder ? 1U : 0U)) rows = all(at, standing::holds, limit);
+  if (at.inline_holder) rows.insert(rows.begin(), *at.inline_holder);
   return rows;
 }
 
 std::vector<std::int64_t> resource_rows::holding_clients(const resource_row& at,
                                                          std::size_t limit) {
   std::vector<std::int64_t> clients;
-  if (at.seat) clients.push_back(at.seat->client);
+  if (at.inline_holder) clients.push_back(at.inline_holder->client);
   if (at.holders <= clients.size()) return clients;
   query found(statements_.holding_clients, at.id, static_cast<std::int64_t>(limit));
   while (found.next()) {
-    if (!at.seat || found.number(0) != at.seat->client) clients.push_back(found.number(0));
+    if (!at.inline_holder || found.number(0) != at.inline_holder->client)
+      clients.push_back(found.number(0));
   }
   return clients;
 }
@@ -223,17 +225,17 @@ void resource_rows::erase(const resource_row& at, standing where, std::int64_t p
 
 void resource_rows::add_holder(resource_row& at, claim_row row) {
   count(at, row);
-  if (at.seat) {
+  if (at.inline_holder) {
     insert(at, standing::holds, row);
   } else {
-    at.seat = std::move(row);
+    at.inline_holder = std::move(row);
   }
 }
 
 void resource_rows::remove_holder(resource_row& at, const claim_row& row) {
   discount(at, row);
-  if (at.seat && at.seat->place == row.place) {
-    at.seat.reset();
+  if (at.inline_holder && at.inline_holder->place == row.place) {
+    at.inline_holder.reset();
   } else {
     erase(at, standing::holds, row.place);
   }
@@ -242,8 +244,8 @@ void resource_rows::remove_holder(resource_row& at, const claim_row& row) {
 void resource_rows::change_holder(resource_row& at, const claim_row& before, claim_row now) {
   discount(at, before);
   count(at, now);
-  if (at.seat && at.seat->place == now.place) {
-    at.seat = std::move(now);
+  if (at.inline_holder && at.inline_holder->place == now.place) {
+    at.inline_holder = std::move(now);
   } else {
     erase(at, standing::holds, now.place);
     insert(at, standing::holds, now);

@@ -42,7 +42,7 @@ static_assert(std::has_unique_object_representations_v<packed_claim>);
 struct packed_resource {
   std::uint8_t kind;
   std::uint8_t observed;
-  std::uint8_t seated;
+  std::uint8_t has_inline_holder;
   std::uint8_t told;
   std::uint32_t max;
   std::uint32_t holders;
@@ -147,7 +147,8 @@ claim_row decode_claim(std::string_view body) {
 }
 
 std::size_t encoded_size(const resource_row& row) noexcept {
-  std::size_t size = sizeof(packed_resource) + (row.seat ? encoded_size(*row.seat) : 0);
+  std::size_t size =
+      sizeof(packed_resource) + (row.inline_holder ? encoded_size(*row.inline_holder) : 0);
   if (row.silent_since != 0) size += sizeof row.silent_since;
   for (const claim_row& waiter : row.line) size += encoded_size(waiter);
   return size;
@@ -157,7 +158,7 @@ std::string encode(const resource_row& row) {
   packed_resource packed{};
   packed.kind = static_cast<std::uint8_t>(row.kind);
   packed.observed = row.observed ? 1 : 0;
-  packed.seated = row.seat ? 1 : 0;
+  packed.has_inline_holder = row.inline_holder ? 1 : 0;
   if (row.head_told) packed.told |= static_cast<std::uint8_t>(told::head);
   if (row.silent_since != 0) packed.told |= static_cast<std::uint8_t>(told::silence_follows);
   packed.max = row.max;
@@ -177,7 +178,7 @@ std::string encode(const resource_row& row) {
   body.reserve(std::max(row.stored_body.size(), encoded_size(row)));
   append(body, packed);
   if (row.silent_since != 0) append(body, row.silent_since);
-  if (row.seat) append(body, *row.seat);
+  if (row.inline_holder) append(body, *row.inline_holder);
   for (const claim_row& waiter : row.line) append(body, waiter);
   if (body.size() < row.stored_body.size()) body.resize(row.stored_body.size());
   return body;
@@ -208,7 +209,7 @@ void decode_resource(std::string_view body, resource_row& row) {
     body.remove_prefix(std::min(body.size(), encoded_size(claim)));
     return claim;
   };
-  if (packed.seated != 0) row.seat = next();
+  if (packed.has_inline_holder != 0) row.inline_holder = next();
   row.line.reserve(packed.in_line);
   for (int left = packed.in_line; left > 0; --left) row.line.push_back(next());
 }

@@ -79,7 +79,7 @@ struct resource_row {
   duration shut_for{0};    // how long that was from its beginning
   // One holder has its place in here, so that to take and to give back an uncontended lock each
   // write a single page. Further holders are rows of their own.
-  std::optional<claim_row> seat;
+  std::optional<claim_row> inline_holder;
   // Likewise the first of those who wait, in their order, so that to queue behind a few and to hand
   // over to the next each write that same page. The others, all behind them, are rows of their own.
   std::vector<claim_row> line;
@@ -92,7 +92,7 @@ struct resource_row {
   [[nodiscard]] bool unused() const noexcept { return holders == 0 && waiting == 0; }
   // It is all there is of the resource: no row of another table belongs to it, nobody is to be told.
   [[nodiscard]] bool plain() const noexcept {
-    return waiting == 0 && holders == (seat ? 1U : 0U) && !observed && kind != kind::latch;
+    return waiting == 0 && holders == (inline_holder ? 1U : 0U) && !observed && kind != kind::latch;
   }
 };
 

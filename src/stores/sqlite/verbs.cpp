@@ -67,7 +67,7 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
     if (!done) return tl::unexpected(std::move(done.error()));
     const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
     if (answer && blocked == nullptr) {
-      local_claims_->set_seat(claim.id, place);
+      local_claims_->set_held_place(claim.id, place);
     } else {
       local_claims_->set_place(claim.id, place);
     }

@@ -65,7 +65,7 @@ struct entry {
   bool armed = false;      // waiting, and the blocker is watched
   bool own_watched = false;
   bool own_event = false;  // something happened to our node
-  bool crowd_watched = false;
+  bool folder_watched = false;
   bool wanted = false;  // somebody waits behind us
   bool revoked = false;
 

@@ -10,9 +10,9 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr duration look_limit_of_crowds = std::chrono::seconds(5);
+constexpr duration folder_look_limit = std::chrono::seconds(5);
 
-// A member of a crowd that need not be told any more. Called with the store's mutex held.
+// A member of a folder watch that need not be told any more. Called with the store's mutex held.
 bool has_ended(const std::weak_ptr<entry>& member) {
   const entry_ptr one = member.lock();
   return !one || one->where != entry::phase::held || one->wanted;
@@ -102,13 +102,13 @@ flow zookeeper_store::guard(self_ptr self, entry_ptr which) {
   const listings::folder where{which->life, which->parent};
   {
     const lock_guard lock(self->mutex_);
-    if (which->wanted || std::exchange(which->crowd_watched, true)) co_return;
-    crowd& those = self->crowds_[where];
-    if (!those.watch) those.watch = self->crowd_watcher(where);
+    if (which->wanted || std::exchange(which->folder_watched, true)) co_return;
+    folder_watch& those = self->folder_watches_[where];
+    if (!those.watch) those.watch = self->folder_watcher(where);
     those.members.push_back(which);
-    if (!crowd_stirred(those)) co_return;
+    if (!folder_stirred(those)) co_return;
   }
-  look_at_crowd(self, where);
+  look_at_folder(self, where);
 }
 
 flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
@@ -146,12 +146,12 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
 
 // Called with the mutex held: somebody may have come behind the members. True: to be looked at now;
 // false: the look that is under way is repeated.
-bool zookeeper_store::crowd_stirred(crowd& which) {
+bool zookeeper_store::folder_stirred(folder_watch& which) {
   which.stirred = true;
   return !std::exchange(which.looking, true);
 }
 
-std::shared_ptr<watcher> zookeeper_store::crowd_watcher(const listings::folder& where) {
+std::shared_ptr<watcher> zookeeper_store::folder_watcher(const listings::folder& where) {
   return std::make_shared<watcher>([weak = weak_from_this(), life = std::weak_ptr(where.first),
                                     folder = where.second](const watch_event&) {
     const auto self = weak.lock();
@@ -159,28 +159,28 @@ std::shared_ptr<watcher> zookeeper_store::crowd_watcher(const listings::folder& 
     if (!self || !there.first || self->closed_) return;
     {
       const lock_guard lock(self->mutex_);
-      const auto found = self->crowds_.find(there);
-      if (found == self->crowds_.end() || !self->crowd_stirred(found->second)) return;
+      const auto found = self->folder_watches_.find(there);
+      if (found == self->folder_watches_.end() || !self->folder_stirred(found->second)) return;
       if (std::erase_if(found->second.members, has_ended); found->second.members.empty()) {
-        self->crowds_.erase(found);
+        self->folder_watches_.erase(found);
         return;
       }
     }
-    look_at_crowd(self, there);
+    look_at_folder(self, there);
   });
 }
 
 // One list for all holders in a folder, and one at a time.
-flow zookeeper_store::look_at_crowd(self_ptr self, listings::folder where) {
+flow zookeeper_store::look_at_folder(self_ptr self, listings::folder where) {
   for (;;) {
     std::vector<question> batch;
     {
       const lock_guard lock(self->mutex_);
-      crowd& those = self->crowds_.at(where);
+      folder_watch& those = self->folder_watches_.at(where);
       those.stirred = false;
       batch.push_back({make_get_children(where.second, true), those.watch, where.second});
     }
-    const net::patience until = self->now() + look_limit_of_crowds;
+    const net::patience until = self->now() + folder_look_limit;
     const replies answers = co_await asking(where.first, std::move(batch), until);
     const auto names = answers[0] && answers[0]->code == code::ok
                            ? read_children(answers[0]->body)
@@ -190,8 +190,8 @@ flow zookeeper_store::look_at_crowd(self_ptr self, listings::folder where) {
     bool again = false;
     {
       const lock_guard lock(self->mutex_);
-      const auto found = self->crowds_.find(where);
-      crowd& those = found->second;
+      const auto found = self->folder_watches_.find(where);
+      folder_watch& those = found->second;
       std::erase_if(those.members, [&](const std::weak_ptr<entry>& each) {
         if (has_ended(each)) return true;
         const entry_ptr one = each.lock();
@@ -203,7 +203,7 @@ flow zookeeper_store::look_at_crowd(self_ptr self, listings::folder where) {
       });
       again = names && those.stirred && !those.members.empty();
       if (!again) those.looking = false;
-      if (those.members.empty()) self->crowds_.erase(found);
+      if (those.members.empty()) self->folder_watches_.erase(found);
     }
     if (self->closed_) co_return;
     for (const auto& each : tell) each->wanted();

@@ -143,19 +143,19 @@ class zookeeper_store final : public spi::store,
   void watch_blocker(const entry_ptr& which, opcode by, const std::string& path);
   [[nodiscard]] std::shared_ptr<watcher> own_watcher(const entry_ptr& which);
   // The holders in one folder that want to know when somebody comes behind them.
-  struct crowd {
+  struct folder_watch {
     std::vector<std::weak_ptr<entry>> members;
     std::shared_ptr<watcher> watch{};
     bool looking = false;
     bool stirred = false;  // since the last list was sent
   };
-  [[nodiscard]] static bool crowd_stirred(crowd& which);
-  [[nodiscard]] std::shared_ptr<watcher> crowd_watcher(const listings::folder& where);
+  [[nodiscard]] static bool folder_stirred(folder_watch& which);
+  [[nodiscard]] std::shared_ptr<watcher> folder_watcher(const listings::folder& where);
   void blocker_event(const entry_ptr& which, std::uint64_t look, const watch_event& event);
   void own_event(const entry_ptr& which, const watch_event& event);
   static flow guard(self_ptr self, entry_ptr which);
   static flow look_at_own(self_ptr self, entry_ptr which);
-  static flow look_at_crowd(self_ptr self, listings::folder where);
+  static flow look_at_folder(self_ptr self, listings::folder where);
 
   // changes.cpp
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
@@ -213,7 +213,7 @@ class zookeeper_store final : public spi::store,
   // All below: guarded by mutex_.
   std::map<duration, std::shared_ptr<session>> sessions_;  // by the time-out they asked for
   std::map<spi::claim_id, entry_ptr> entries_;
-  std::map<listings::folder, crowd> crowds_;
+  std::map<listings::folder, folder_watch> folder_watches_;
   std::map<std::string, std::size_t> in_line_;  // how many of our claims, by folder
   spi::runtime::timer_id tick_timer_ = 0;
   bool ticking_ = false;

@@ -101,7 +101,7 @@ class pacing {
  public:
   struct settings {
     // Fewer are sent at once: a thread that is nearly alone never waits for another's answer.
-    std::size_t crowd = 16;
+    std::size_t many = 16;
     // Answers of so many writes are awaited: while the server works at one, the other is under way.
     std::size_t writes = 2;
     // So many go out although no answer has come: nothing is gained by waiting for more, and whoever is to read the
@@ -144,7 +144,7 @@ class pacing {
 
   // A command that is queued now had better wait. True only while an answer is to come.
   [[nodiscard]] bool holds_back() const noexcept {
-    return awaited_ >= how_.writes && under_way() >= how_.crowd && fastest_ <= how_.nearby;
+    return awaited_ >= how_.writes && under_way() >= how_.many && fastest_ <= how_.nearby;
   }
 
  private:

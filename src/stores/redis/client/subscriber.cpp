@@ -9,15 +9,15 @@
 namespace holdfast::redis {
 
 // One listener's place; the subscriber may end first.
-class subscriber::ticket final : public spi::subscription {
+class subscriber::handle final : public spi::subscription {
  public:
-  ticket(std::weak_ptr<subscriber> of, channel_id channel, std::uint64_t id)
+  handle(std::weak_ptr<subscriber> of, channel_id channel, std::uint64_t id)
       : of_(std::move(of)), channel_(std::move(channel)), id_(id) {}
-  ~ticket() override {
+  ~handle() override {
     if (const auto owner = of_.lock()) owner->unsubscribe(channel_, id_);
   }
-  ticket(const ticket&) = delete;
-  ticket& operator=(const ticket&) = delete;
+  handle(const handle&) = delete;
+  handle& operator=(const handle&) = delete;
 
  private:
   const std::weak_ptr<subscriber> of_;
@@ -38,7 +38,7 @@ result<std::unique_ptr<spi::subscription>> subscriber::subscribe(
   const bool known = mine.confirmed;
   const std::uint64_t id = next_id_++;
   mine.listeners.emplace(id, std::move(listener));
-  auto made = std::make_unique<ticket>(weak_from_this(), channel, id);
+  auto made = std::make_unique<handle>(weak_from_this(), channel, id);
   if (state_ == state::open && first) {
     ask(question::subscribe, channel, net_.reactor->now());
     const std::shared_ptr<link> out = link_;

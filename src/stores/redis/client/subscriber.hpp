@@ -83,7 +83,7 @@ class subscriber final : public link_user, public std::enable_shared_from_this<s
   void ended(link& which, const error& why) override;
 
  private:
-  class ticket;
+  class handle;
 
   enum class state : std::uint8_t { idle, connecting, open, resting, closed };
   enum class question : std::uint8_t { subscribe, unsubscribe, ping };

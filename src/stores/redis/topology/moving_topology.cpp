@@ -115,14 +115,14 @@ void migrating_subscription::end() noexcept {
 // Homes and listeners. The way of a command is in routed_commands.cpp.
 
 // One listener's place; the topology may end first.
-class moving_topology::ticket final : public spi::subscription {
+class moving_topology::handle final : public spi::subscription {
  public:
-  ticket(std::weak_ptr<moving_topology> of, std::uint64_t id) : of_(std::move(of)), id_(id) {}
-  ~ticket() override {
+  handle(std::weak_ptr<moving_topology> of, std::uint64_t id) : of_(std::move(of)), id_(id) {}
+  ~handle() override {
     if (const auto owner = of_.lock()) owner->forget(id_);
   }
-  ticket(const ticket&) = delete;
-  ticket& operator=(const ticket&) = delete;
+  handle(const handle&) = delete;
+  handle& operator=(const handle&) = delete;
 
  private:
   const std::weak_ptr<moving_topology> of_;
@@ -168,7 +168,7 @@ result<std::unique_ptr<spi::subscription>> moving_topology::listen(
   } else {
     look_around();
   }
-  return std::make_unique<ticket>(weak_from_this(), id);
+  return std::make_unique<handle>(weak_from_this(), id);
 }
 
 void moving_topology::forget(std::uint64_t listener) noexcept {

@@ -172,7 +172,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   [[nodiscard]] bool forked() const noexcept { return guard_.forked(); }
 
  private:
-  class ticket;
+  class handle;
   struct partition_state {
     std::shared_ptr<node> home;
     std::uint64_t version = 0;           // of the home

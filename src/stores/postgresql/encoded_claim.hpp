@@ -1,4 +1,4 @@
-// A claim as its ticket: what it is asked with, as the words that sit in the name's row while it is the only
+// A claim as text: what it is asked with, in the form that stands in the name's row while it is the only
 // holder, or the first one that waits. docs/formats/sql.md says which.
 #pragma once
 
@@ -9,6 +9,6 @@
 namespace holdfast::postgresql {
 
 // `process`: by which the others know the client.
-std::string ticket(const spi::claim& claim, const std::string& process);
+std::string encoded_claim(const spi::claim& claim, const std::string& process);
 
 }  // namespace holdfast::postgresql

@@ -1,4 +1,4 @@
-#include "stores/postgresql/ticket.hpp"
+#include "stores/postgresql/encoded_claim.hpp"
 
 #include "stores/sql/answers.hpp"
 #include "stores/sql/attempt_arguments.hpp"
@@ -10,7 +10,7 @@
 
 namespace holdfast::postgresql {
 
-std::string ticket(const spi::claim& claim, const std::string& process) {
+std::string encoded_claim(const spi::claim& claim, const std::string& process) {
   std::string words = sql::to_hex(sql::bytes_of(claim.id));
   words.reserve(words.size() + process.size() + 2 * claim.payload.size() + 128);
   const auto add = [&words](std::string_view word) { (words += ' ') += word; };

@@ -12,9 +12,9 @@
 namespace holdfast::test {
 namespace {
 
-class redis_bells : public testing::Test {
+class redis_wakeups : public testing::Test {
  protected:
-  ~redis_bells() override { store->close(); }
+  ~redis_wakeups() override { store->close(); }
 
   redis_server server;
   const std::shared_ptr<spi::reactor> reactor = spi::make_reactor();
@@ -42,7 +42,7 @@ class redis_bells : public testing::Test {
   }
 };
 
-TEST_F(redis_bells, a_hold_that_the_server_has_lost_keeps_no_bell) {
+TEST_F(redis_wakeups, a_hold_that_the_server_has_lost_keeps_no_wakeup) {
   // Broken: every lease that is lost would cost memory until its client is closed.
   std::weak_ptr<spi::wakeup> bell;
   const auto claim = take(bell);
@@ -56,7 +56,7 @@ TEST_F(redis_bells, a_hold_that_the_server_has_lost_keeps_no_bell) {
   EXPECT_TRUE(eventually([&] { return bell.expired(); }));
 }
 
-TEST_F(redis_bells, a_hold_that_is_released_by_force_keeps_no_bell) {
+TEST_F(redis_wakeups, a_hold_that_is_released_by_force_keeps_no_wakeup) {
   // Broken: as above, for leases that an operator takes away.
   std::weak_ptr<spi::wakeup> bell;
   take(bell);
