@@ -53,7 +53,7 @@ format: packages-tools ## format all sources
 servers := ^contract\.(redis|redlock|zookeeper|etcd|postgresql|mariadb)
 
 sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core and contract tests with ASan + UBSan; core tests with TSan
-	cmake --build build/asan -j $(JOBS) --target test_unit test_contract test_fault
+	cmake --build build/asan -j $(JOBS) --target test_unit test_contract test_fault c_interface c_interface_static c_first
 	ctest --preset asan -j $(TEST_JOBS) -L '^(unit|contract|fault)$$' -E '$(servers)' --output-junit tests.xml \
 	  || scripts/show-failures build/asan/tests.xml
 	cmake --build build/tsan -j $(JOBS) --target test_unit test_fault
@@ -61,9 +61,9 @@ sanitize: packages-test build/asan/build.ninja build/tsan/build.ninja ## core an
 	  || scripts/show-failures build/tsan/tests.xml
 
 sanitize-long: packages-test build/asan/build.ninja build/tsan/build.ninja ## the contract tests on all engines, with ASan + UBSan, then with TSan
-	cmake --build build/asan -j $(JOBS) --target test_contract
+	cmake --build build/asan -j $(JOBS) --target test_contract c_interface c_interface_static c_first
 	ctest --preset asan -j $(TEST_JOBS) -L '^contract$$' --output-junit tests.xml || scripts/show-failures build/asan/tests.xml
-	cmake --build build/tsan -j $(JOBS) --target test_contract
+	cmake --build build/tsan -j $(JOBS) --target test_contract c_interface c_interface_static c_first
 	ctest --preset tsan -j $(TEST_JOBS) -L '^contract$$' --output-junit tests.xml || scripts/show-failures build/tsan/tests.xml
 
 sim: build ## run the simulator: SEEDS=1000000; then search for every mutant from seed 1 on

@@ -8,6 +8,12 @@ if(TARGET holdfast)
     ARCHIVE COMPONENT development
     LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
   install(DIRECTORY include/holdfast TYPE INCLUDE COMPONENT development)
+  if(TARGET holdfast_c)
+    if(BUILD_SHARED_LIBS)
+      set_target_properties(holdfast_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+    endif()
+    install(TARGETS holdfast_c EXPORT holdfast LIBRARY COMPONENT development)
+  endif()
   install(EXPORT holdfast NAMESPACE holdfast:: FILE holdfastTargets.cmake
     DESTINATION "${config_folder}" COMPONENT development)
 
@@ -38,6 +44,10 @@ if(TARGET holdfast)
     DESTINATION "${config_folder}" COMPONENT development)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.pc" DESTINATION "${pkgconfig_folder}"
     COMPONENT development)
+  if(TARGET holdfast_c)
+    configure_file(cmake/holdfast_c.pc.in holdfast_c.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/holdfast_c.pc" DESTINATION "${pkgconfig_folder}" COMPONENT development)
+  endif()
 endif()
 
 if(TARGET holdfast_cli)

@@ -1,0 +1,105 @@
+// How the C interface answers and reads its arguments: results become an hf_status and an hf_error, nothing
+// is thrown, structures of another version's size are read and filled as far as both sides know them.
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/holdfast.h>
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::c {
+
+// Fills `error`, unless it is null.
+hf_status report(hf_error* error, hf_status code, std::string_view message, bool unsent = false);
+hf_status report(hf_error* error, const holdfast::error& cause);
+// The exception that is being handled.
+hf_status report_exception(hf_error* error) noexcept;
+
+inline hf_status report(hf_error* error, const result<void>& answer) {
+  return answer ? report(error, HF_OK, {}) : report(error, answer.error());
+}
+
+// What every call does: runs `call`, which returns a result<void>, and lets nothing out.
+template <class Call>
+hf_status guarded(hf_error* error, Call&& call) noexcept {
+  try {
+    return report(error, std::forward<Call>(call)());
+  } catch (...) {
+    return report_exception(error);
+  }
+}
+
+// Where the handle was made. A handle's mutex may be locked forever in a forked child, and the child must
+// not touch descriptors that it shares with its parent.
+class home {
+ public:
+  [[nodiscard]] bool left() const noexcept { return ::getpid() != process_; }
+
+ private:
+  pid_t process_ = ::getpid();
+};
+
+tl::unexpected<error> missing(const char* what);
+tl::unexpected<error> in_child();
+
+// Whether a handle may be used: it is there, and this is its process.
+template <class Handle>
+result<void> check(const Handle* handle, const char* what) {
+  if (handle == nullptr) return missing(what);
+  if (handle->made_in.left()) return in_child();
+  return {};
+}
+
+std::string_view text_of(const char* data, std::size_t length);
+inline std::string_view text_of(const hf_text& text) { return text_of(text.data, text.length); }
+inline hf_text to_text(const std::string& text) { return {text.data(), text.size()}; }
+
+inline duration duration_of(hf_nanoseconds time) { return duration(time); }
+inline hf_nanoseconds to_time(const std::optional<duration>& time) {
+  return time ? time->count() : -1;
+}
+
+// The caller's structure as one of ours. Null: all defaults. invalid: it is smaller than the first version
+// of it, or sets something that this version does not know.
+template <class Struct>
+result<Struct> read_struct(const Struct* given, const char* what) {
+  Struct read{};
+  read.size = sizeof(Struct);
+  if (given == nullptr) return read;
+  if (given->size < sizeof(Struct)) {
+    return failure(errc::invalid, std::string(what) + ": size is not set");
+  }
+  const auto* rest = reinterpret_cast<const unsigned char*>(given) + sizeof(Struct);
+  if (!std::all_of(rest, rest + (given->size - sizeof(Struct)),
+                   [](unsigned char byte) { return byte == 0; })) {
+    return failure(errc::invalid, std::string(what) + ": an option of a newer version is set");
+  }
+  std::memcpy(&read, given, sizeof(Struct));
+  return read;
+}
+
+// Fills what the caller has room for.
+template <class Struct>
+result<void> write_struct(Struct* out, Struct made, const char* what) {
+  if (out == nullptr) return missing(what);
+  if (out->size < sizeof(std::size_t)) {
+    return failure(errc::invalid, std::string(what) + ": size is not set");
+  }
+  made.size = out->size;
+  std::memcpy(out, &made, std::min(out->size, sizeof(Struct)));
+  return {};
+}
+
+}  // namespace holdfast::c

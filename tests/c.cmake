@@ -1,0 +1,27 @@
+# The C interface, used by programs in C: linked with the shared library that exports it alone, and with the library.
+enable_language(C)
+set(c_tests main.c locks_test.c async_test.c operators_test.c)
+list(TRANSFORM c_tests PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/c/")
+
+function(holdfast_c_test name library)
+  add_executable(${name} ${ARGN})
+  set_target_properties(${name} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_definitions(${name} PRIVATE _POSIX_C_SOURCE=200809L)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_link_libraries(${name} PRIVATE ${library} Threads::Threads)
+endfunction()
+
+if(TARGET holdfast_c)
+  holdfast_c_test(c_interface holdfast_c ${c_tests})
+  holdfast_c_test(c_interface_static holdfast ${c_tests})
+  holdfast_c_test(c_first holdfast_c "${PROJECT_SOURCE_DIR}/examples/first.c")
+  foreach(group locks async operators)
+    add_test(NAME c.${group} COMMAND c_interface ${group})
+    set_tests_properties(c.${group} PROPERTIES LABELS contract TIMEOUT 300)
+  endforeach()
+  add_test(NAME c.static COMMAND c_interface_static)
+  add_test(NAME c.exported_symbols COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/c/symbols_test.py"
+    "$<TARGET_FILE:holdfast_c>")
+  add_test(NAME c.first COMMAND c_first)
+  set_tests_properties(c.static c.exported_symbols c.first PROPERTIES LABELS contract TIMEOUT 300)
+endif()
