@@ -6,13 +6,14 @@ PREFIX ?= /usr/local
 SEEDS ?= 1000000
 QUORUM_SEEDS ?= 100000
 FUZZ_SECONDS ?= 60
+PYTHON ?= python3
 
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: clang docs torture report-shots broken-locks fuzz interop-redisson interop-etcd
+.PHONY: python clang docs torture report-shots broken-locks fuzz interop-redisson interop-etcd
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -109,6 +110,12 @@ bench-peers: packages-test packages-tools packages-peers build/release/build.nin
 	bench/peers/run
 	bench/scaling
 
+python: packages build/release/build.ninja ## a wheel of the Python package, in build/wheels; PYTHON=python3
+	scripts/install-packages python
+	cmake --build build/release -j $(JOBS) --target holdfast_c
+	HOLDFAST_C_LIBRARY=$(CURDIR)/build/release/libholdfast_c.so $(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w build/wheels ./python
+	@ls build/wheels/*.whl
+
 install: packages build/release/build.ninja ## install into PREFIX=/usr/local; honours DESTDIR
 	cmake --build build/release -j $(JOBS)
 	cmake --install build/release --prefix "$(PREFIX)"
@@ -137,7 +144,7 @@ packages:
 	@scripts/install-packages build
 
 packages-test:
-	@scripts/install-packages build servers docs
+	@scripts/install-packages build servers docs python
 
 packages-tools:
 	@scripts/install-packages build tools

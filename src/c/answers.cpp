@@ -30,7 +30,7 @@ hf_status report(hf_error* error, hf_status code, std::string_view message, bool
       std::min(error->size - offsetof(hf_error, message), sizeof error->message);
   if (room == 0) return code;
   const std::size_t length = fitting(message, room);
-  std::memcpy(error->message, message.data(), length);
+  if (length > 0) std::memcpy(error->message, message.data(), length);  // an empty view may be null
   error->message[length] = '\0';
   return code;
 }

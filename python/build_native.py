@@ -1,0 +1,25 @@
+"""The module holdfast._native: the C interface, as <holdfast/holdfast.h> declares it."""
+import pathlib
+import re
+
+from cffi import FFI
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[1] / "include"
+
+
+def declarations():
+    """What cffi understands of the headers: no comments, no directives."""
+    text = "".join((INCLUDE / "holdfast" / name).read_text() for name in ("holdfast.h", "operators.h"))
+    numbers = dict(re.findall(r"^#define (HF_\w+) (\d+)$", text, re.M))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"#ifdef __cplusplus\n.*?#endif\n", "", text, flags=re.S)
+    text = re.sub(r"^#.*\n", "", text, flags=re.M)
+    for name, number in numbers.items():
+        text = re.sub(rf"\b{name}\b", number, text)
+    return text
+
+
+ffi = FFI()
+ffi.cdef(declarations())
+ffi.set_source("holdfast._native", "#include <holdfast/holdfast.h>", include_dirs=[str(INCLUDE)],
+               libraries=["holdfast_c"], extra_link_args=["-Wl,-rpath,$ORIGIN"], py_limited_api=True)

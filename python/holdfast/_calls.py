@@ -1,0 +1,138 @@
+"""How calls wait: blocking, with Ctrl-C, and in an event loop without a thread."""
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import select
+import threading
+import weakref
+from typing import Any, Callable, Optional
+
+from ._native import ffi, lib
+from .errors import exception_of, new_error
+
+PENDING = 15
+FOREVER = 2**63 - 1
+NUL = ffi.NULL
+#: Starts a call for a queue and a tag, into an ``hf_call **``, with an ``hf_error *``: the status.
+Start = Callable[[Any, int, Any, Any], int]
+
+_local = threading.local()
+_main_thread = threading.main_thread
+
+
+def thread_error() -> Any:
+    """This thread's ``hf_error``: filled by a call, and read before the next."""
+    try:
+        return _local.error
+    except AttributeError:
+        _local.error = new_error()
+        return _local.error
+
+
+def check(status: int, error: Any) -> None:
+    """Raises what the status stands for."""
+    if status:
+        raise exception_of(status, error)
+
+
+def nanoseconds(seconds: Optional[float]) -> int:
+    """``None`` and infinity: no limit."""
+    if seconds is None or seconds == math.inf:
+        return FOREVER
+    return max(0, min(FOREVER, round(seconds * 1e9)))
+
+
+def seconds(nanoseconds_: int) -> float:
+    return math.inf if nanoseconds_ == FOREVER else nanoseconds_ / 1e9
+
+
+def text(value: Any) -> str:
+    """An ``hf_text`` as a string."""
+    return "" if value.data == NUL else ffi.buffer(value.data, value.length)[:].decode(errors="replace")
+
+
+def is_main_thread() -> bool:
+    return threading.current_thread() is _main_thread()
+
+
+def start(how: Start, queue: Any = NUL, tag: int = 0) -> Any:
+    """The started call; it is cancelled when it goes away without an answer."""
+    out = ffi.new("hf_call **")
+    error = thread_error()
+    check(how(queue, tag, out, error), error)
+    return ffi.gc(out[0], lib.hf_call_free)
+
+
+def wait_for(how: Start, wait: Optional[float] = None) -> Any:
+    """Starts a call and waits for its answer, at most ``wait``; Ctrl-C ends it. The call, or None: no answer yet."""
+    call = start(how)
+    error = thread_error()
+    if not is_main_thread():
+        # Signals are the main thread's.
+        status = lib.hf_call_wait(call, nanoseconds(wait), error)
+    else:
+        status = lib.hf_call_result(call, error)
+        if status == PENDING and wait != 0:
+            fd = ffi.new("int *")
+            check(lib.hf_call_fd(call, fd, error), error)
+            ready = select.poll()
+            ready.register(fd[0], select.POLLIN)
+            # What a signal handler raises comes out of here, and the call is freed with its last reference.
+            ready.poll(None if wait is None or wait == math.inf else math.ceil(wait * 1000))
+            status = lib.hf_call_result(call, error)
+    if status == PENDING:
+        return None
+    check(status, error)
+    return call
+
+
+class LoopQueue:
+    """The answers for one event loop: one descriptor, however many wait."""
+
+    _of_loop: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopQueue]" = weakref.WeakKeyDictionary()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        out = ffi.new("hf_queue **")
+        error = thread_error()
+        check(lib.hf_queue_new(out, error), error)
+        self._queue = ffi.gc(out[0], lib.hf_queue_free)
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._tags = itertools.count(1)
+        self._room = ffi.new("uint64_t[256]")
+        self._count = ffi.new("size_t *")
+        self._error = new_error()
+        loop.add_reader(lib.hf_queue_fd(self._queue), self._answered)
+
+    @classmethod
+    def current(cls) -> LoopQueue:
+        loop = asyncio.get_running_loop()
+        queue = cls._of_loop.get(loop)
+        if queue is None:
+            queue = cls._of_loop[loop] = cls(loop)
+        return queue
+
+    async def run(self, how: Start) -> Any:
+        """Starts a call and waits for its answer. Cancelling gives back what was granted."""
+        tag = next(self._tags)
+        future = self._waiting[tag] = asyncio.get_running_loop().create_future()
+        try:
+            call = start(how, self._queue, tag)
+            await future
+        finally:
+            self._waiting.pop(tag, None)
+        error = thread_error()
+        check(lib.hf_call_result(call, error), error)
+        return call
+
+    def _answered(self) -> None:
+        while lib.hf_queue_next(self._queue, self._room, 256, self._count, self._error) == 0:
+            for index in range(self._count[0]):
+                future = self._waiting.pop(self._room[index], None)
+                if future is not None and not future.done():
+                    future.set_result(None)
+
+
+async def run(how: Start) -> Any:
+    return await LoopQueue.current().run(how)

@@ -1,0 +1,38 @@
+import uuid
+
+import pytest
+
+import holdfast
+import servers
+
+
+def pytest_addoption(parser):
+    parser.addoption("--engine", default="sqlite", choices=servers.ENGINES)
+
+
+@pytest.fixture(scope="session")
+def url(request):
+    """The URL of the engine that is tested."""
+    with servers.ENGINES[request.config.getoption("--engine")]() as made:
+        yield made
+
+
+@pytest.fixture
+def client(url):
+    made = holdfast.connect(url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other(url):
+    """Another client, as of another process: nothing is handed over inside it."""
+    made = holdfast.connect(url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def name():
+    """A name that no other test has."""
+    return f"test/{uuid.uuid4()}"

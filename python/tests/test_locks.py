@@ -1,0 +1,236 @@
+"""The primitives, blocking. Broken: a Python program holds what it does not have, or cannot say why it does not."""
+import math
+import os
+import pathlib
+import pickle
+import threading
+
+import pytest
+
+import holdfast
+import servers
+
+
+def test_a_lock_excludes_and_its_fence_grows(client, other, name):
+    with client.lock(name, wait=servers.LIMIT) as lease:
+        assert lease.valid and not lease.lost and lease.valid_for > 0
+        assert lease.name == name and lease.fence > 0 and lease.claim and not lease.degraded
+        with pytest.raises(holdfast.Busy):
+            other.lock(name).acquire(0)
+        with pytest.raises(holdfast.TimedOut):
+            other.lock(name, wait=0.05).acquire()
+        with pytest.raises(TimeoutError):  # Python's own name for it
+            with other.lock(name, wait=0.05):
+                pass
+        assert other.lock(name).try_acquire() is None
+        assert other.lock(name).locked()
+        before = lease.fence
+    assert lease.released and not lease.valid and not lease.lost
+    again = other.lock(name).acquire()
+    assert again.fence > before
+    again.release()
+    with pytest.raises(holdfast.NotHeld):
+        again.release()
+
+
+def test_a_lease_that_goes_away_is_released(client, other, name):
+    lease = client.lock(name).acquire()
+    assert other.lock(name).try_acquire() is None
+    del lease
+    other.lock(name).acquire(servers.LIMIT).release()
+
+
+def test_a_loss_is_a_flag_a_wait_a_callback_and_an_error(client, other, name):
+    heard = threading.Event()
+    lock = client.lock(name)
+    with pytest.raises(holdfast.Lost):
+        with lock as lease:
+            lease.lost.add_callback(lambda lost: heard.set())
+            assert not lease.lost.wait(0.01)
+            assert other.revoke(name, force=True)[0].fence == lease.fence
+            assert lease.lost.wait(servers.LIMIT)
+            assert lease.lost and not lease.valid
+            assert heard.wait(servers.LIMIT)
+            with pytest.raises(holdfast.Lost):
+                lease.check()
+    with pytest.raises(ZeroDivisionError):  # what the body raised is not hidden
+        with lock as lease:
+            other.revoke(name, force=True)
+            lease.lost.wait(servers.LIMIT)
+            1 / 0
+
+
+def test_a_recursive_lock_is_entered_again(client, other, name):
+    lock = client.rlock(name)
+    with lock as outer:
+        with lock as inner:
+            assert inner.fence == outer.fence
+        with client.rlock(name) as inner:  # by name, not by object
+            assert inner.fence == outer.fence
+        assert outer.valid
+        assert other.rlock(name).try_acquire() is None
+        refused = []
+        thread = threading.Thread(target=lambda: refused.append(lock.try_acquire()))
+        thread.start()
+        thread.join()
+        assert refused == [None]
+    with other.rlock(name, wait=servers.LIMIT):
+        pass
+
+
+def test_readers_share_and_the_sole_reader_becomes_the_writer(client, other, name):
+    here, there = client.rwlock(name), other.rwlock(name)
+    with here.read as reader:
+        with there.read:
+            with pytest.raises(holdfast.WouldDeadlock):
+                here.read.upgrade(reader)
+            assert there.write.try_acquire() is None
+        here.read.upgrade(reader)
+        assert there.read.try_acquire() is None
+        here.write.downgrade(reader)
+        with there.read:
+            pass
+    with there.write:
+        assert here.read.try_acquire() is None
+
+
+def test_a_semaphore_gives_permits(client, other, name):
+    semaphore = client.semaphore(name, 3)
+    with semaphore.permits(2):
+        assert semaphore.available() == 1
+        with other.semaphore(name, 3):
+            assert semaphore.try_acquire() is None
+        with pytest.raises(holdfast.Conflict):
+            other.semaphore(name, 4).acquire(0)
+
+
+def test_a_latch_counts_down_once_for_an_id(client, other, name):
+    latch, far = client.latch(name), other.latch(name)
+    assert latch.count() is None
+    with pytest.raises(holdfast.TimedOut):
+        latch.wait(0)
+    latch.set(2)
+    assert far.count_down(id="job") == 1
+    assert far.count_down(id="job") == 1
+    waiter = threading.Thread(target=latch.wait)
+    waiter.start()
+    assert far.count_down() == 0
+    waiter.join(servers.LIMIT)
+    assert not waiter.is_alive()
+    assert latch.count() == 0
+
+
+def test_an_election_has_one_leader(client, other, name):
+    here, there = client.election(name, "here"), other.election(name, "there")
+    assert there.leader() is None
+    with here as term:
+        leader = there.leader()
+        assert leader.id == "here" and leader.fence == term.fence
+        assert there.try_acquire() is None
+    with there.acquire(servers.LIMIT):
+        assert here.leader().id == "there"
+
+
+def test_a_multi_lock_takes_all_or_nothing(client, other, name):
+    first, second = client.lock(name + "/1"), client.semaphore(name + "/2", 2)
+    both = holdfast.multi(first, second.permits(2), wait=0.05)
+    with other.semaphore(name + "/2", 2):
+        with pytest.raises(holdfast.TimedOut):
+            both.acquire()
+        other.lock(name + "/1").acquire(servers.LIMIT).release()
+    with holdfast.multi(first, second.permits(2)) as leases:
+        assert set(leases.fences) == {name + "/1", name + "/2"}
+        assert other.lock(name + "/1").try_acquire() is None
+    with pytest.raises(holdfast.Invalid):
+        holdfast.multi(first, first)
+
+
+def test_operators_see_holders_waiters_and_events(client, other, name):
+    events = other.watch(name, timeout=servers.LIMIT)
+    with client.lock(name, fair=True) as lease:
+        waiter = threading.Thread(target=lambda: other.lock(name, fair=True).acquire().release())
+        waiter.start()
+        assert servers.eventually(lambda: len(client.inspect(name)) == 2)
+        holder, waiting = client.inspect(name)
+        assert holder.fence == lease.fence and holder.mode == "exclusive" and not holder.waiting
+        assert str(os.getpid()) in holder.payload and waiting.waiting
+        assert client.names(name)[0].waiters == 1
+        assert servers.eventually(lambda: lease.wanted)
+    waiter.join()
+    assert next(event for event in events if event.kind == "granted").fence == lease.fence
+    assert all(check.state in ("ok", "warn", "fail") for check in client.doctor())
+    client.ping()
+
+
+def test_errors_are_a_tree_with_messages(client, name):
+    for wrong in (lambda: client.lock(""), lambda: client.lock(name, ttl=0), lambda: client.lock(name, ttl=0.01),
+                  lambda: holdfast.connect("nonsense")):
+        with pytest.raises(holdfast.Invalid) as caught:
+            wrong()
+        assert isinstance(caught.value, ValueError) and str(caught.value).startswith("invalid (")
+    with pytest.raises(TypeError):
+        client.lock(name, tll=5)
+    with pytest.raises(holdfast.Unavailable) as caught:
+        holdfast.connect("redis://127.0.0.1:1").lock(name).acquire(0)
+    assert isinstance(caught.value, ConnectionError) and caught.value.unsent
+    assert issubclass(holdfast.Forked, holdfast.Cancelled) and issubclass(holdfast.Busy, holdfast.NotGranted)
+
+
+def test_closing_releases_and_answers_waiters(url, other, name):
+    client = holdfast.connect(url)
+    lock = client.lock(name)
+    lease = lock.acquire()
+    answers = []
+
+    def wait():
+        try:
+            lock.acquire()
+        except holdfast.Error as problem:
+            answers.append(type(problem))
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert client.close() == []
+    assert not lease.valid
+    thread.join()
+    assert answers == [holdfast.Cancelled]
+    with pytest.raises(holdfast.Cancelled):
+        lock.acquire(0)
+    other.lock(name).acquire(servers.LIMIT).release()
+    assert client.close() == []
+
+
+def test_threads_run_while_one_waits_and_count_exactly(client, name):
+    count, lock = [0], client.lock(name)
+
+    def work():
+        for _ in range(50):
+            with lock:
+                count[0] = count[0] + 1
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert count == [800]
+
+
+def test_a_pickled_client_is_opened_again(client, url, name):
+    copy = pickle.loads(pickle.dumps(client))
+    with client.lock(name):
+        assert copy.lock(name).try_acquire() is None
+    copy.close()
+
+
+def test_the_default_is_the_file_of_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with holdfast.connect() as client:
+        assert client.engine == "sqlite"
+        with client.lock("a") as lease:
+            assert math.isinf(lease.valid_for)
+    assert (tmp_path / "holdfast" / "holdfast.db").exists()
+
+
+def test_the_package_is_typed():
+    assert (pathlib.Path(holdfast.__file__).parent / "py.typed").exists()
+    undocumented = [each for each in holdfast.__all__ if not getattr(holdfast, each).__doc__]
+    assert undocumented == []
