@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -105,6 +106,33 @@ void value_face(benchmark::State& state) {
   compare(state, [&] { benchmark::DoNotOptimize(stock.acquire()); });
 }
 BENCHMARK(value_face);
+
+// The same with everything counted; its pair without is measured in turns, so that what the machine does
+// meanwhile concerns both.
+void value_face_counted(benchmark::State& state) {
+  const auto numbers = std::make_shared<holdfast::metrics>();
+  const auto plain = open();
+  const auto counted = holdfast::client::open("memory:", {.metrics = numbers}).value();
+  holdfast::mutex bare(plain, "stock/42");
+  holdfast::mutex stock(counted, "stock/42");
+  constexpr int turn = 1'000;
+  double bare_time = 0;
+  double time = 0;
+  double turns = 0;
+  for (auto _ : state) {
+    const double start = nanoseconds_used();
+    for (int i = 0; i < turn; ++i) benchmark::DoNotOptimize(bare.acquire());
+    const double between = nanoseconds_used();
+    for (int i = 0; i < turn; ++i) benchmark::DoNotOptimize(stock.acquire());
+    bare_time += between - start;
+    time += nanoseconds_used() - between;
+    turns += turn;
+  }
+  state.counters["bare_ns"] = bare_time / turns;
+  state.counters["counted_ns"] = time / turns;
+  state.counters["more_percent"] = (time / bare_time - 1) * 100;
+}
+BENCHMARK(value_face_counted);
 
 void value_face_awaiting_the_release(benchmark::State& state) {
   const auto client = open();

@@ -15,11 +15,11 @@ HEADERS = pathlib.Path(__file__).resolve().parents[1] / "include" / "holdfast"
 GROUPS = {
     "Start here": ["holdfast", "client", "options"],
     "Locks": ["mutex", "recursive_mutex", "shared_mutex", "semaphore", "multi_lock", "election", "latch"],
-    "What they give you": ["lease", "fence", "result", "inspection", "observer", "clock"],
+    "What they give you": ["lease", "fence", "result", "inspection", "observer", "metrics", "clock"],
     "Asynchronous use": ["awaitable", "asio", "move_only_function"],
     "Inside your own database transaction": ["postgresql", "mariadb"],
 }
-INTERNAL_COMMENT = re.compile(r"For (the primitives of this library|multi_lock|<holdfast/)")
+INTERNAL_COMMENT = re.compile(r"For (the (?:primitives|clients) of this library|multi_lock|<holdfast/)")
 INTERNAL_NAMESPACES = ("detail", "core", "spi")
 TYPE = re.compile(r"(?:template\s*<[^{;]*?>\s*)?(enum class|class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
 

@@ -8,6 +8,7 @@
 #include <holdfast/awaitable.hpp>
 #include <holdfast/clock.hpp>
 #include <holdfast/inspection.hpp>
+#include <holdfast/metrics.hpp>
 #include <holdfast/move_only_function.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
@@ -30,6 +31,8 @@ struct client_options {
   // Instead of one in the URL.
   std::string password{};
   std::shared_ptr<holdfast::observer> observer{};
+  // Counts what this client does; one object may count for several clients.
+  std::shared_ptr<holdfast::metrics> metrics{};
   // Where callbacks run and coroutines resume; empty: the client's notifier thread, where no blocking
   // call may be made. <holdfast/awaitable.hpp> has the whole rule.
   holdfast::executor executor{};

@@ -7,6 +7,7 @@
 #include <holdfast/inspection.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/metrics.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>

@@ -16,7 +16,7 @@ enum class event_kind : std::uint8_t {
   busy,               // not granted in time: busy or timed_out
   failed,             // an acquisition that ended with another error
   released,           // `took`: how long it was held
-  lost,               // `cause` says how
+  lost,               // `loss` and `cause` say how; `took`: how long it was held
   renewed,            // a renewal was answered
   renewal_failed,     // no usable answer, `cause` says why; goes on until validity ends
   release_pending,    // a release got no answer; goes on in the background
@@ -34,6 +34,23 @@ enum class event_kind : std::uint8_t {
 
 std::string_view to_string(event_kind kind) noexcept;
 
+// What a lock is to its user; recursive mutexes and the parts of a multi-lock are mutexes.
+enum class primitive : std::uint8_t { none, mutex, reader, writer, semaphore, election };
+
+std::string_view to_string(primitive kind) noexcept;
+
+// How a lease was lost.
+enum class loss_cause : std::uint8_t {
+  none,
+  unconfirmed,  // no renewal was answered before its validity ended
+  ended,        // it is not renewed, and its ttl has passed
+  taken,  // the engine no longer has it: released by force, revoked, its session ended, forgotten
+  max_hold,  // held for its longest time
+  closed,    // the client was closed
+};
+
+std::string_view to_string(loss_cause cause) noexcept;
+
 struct event {
   event_kind kind{};
   std::string_view name;   // valid during the call
@@ -41,6 +58,9 @@ struct event {
   fence_token fence;
   duration took{};
   const error* cause = nullptr;
+  std::string_view engine;                                    // as capabilities::engine
+  holdfast::primitive primitive = holdfast::primitive::none;  // none: of no lock
+  loss_cause loss = loss_cause::none;                         // with lost
 };
 
 // Called on the client's notifier thread, one event at a time. Must not block for long; must not

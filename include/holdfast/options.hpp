@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 
 namespace holdfast {
@@ -48,6 +49,13 @@ struct lock_options {
   duration lock_delay{0};
   // Of its claims: asking for it, renewing it, giving it back. None: the client's.
   std::optional<retry_policy> retry{};
+  // The longest time that it is held, from its grant on, however it is renewed: then it is lost, lost()
+  // having fired `notice` before, and it is released. So a holder that hangs does not keep it forever. At
+  // least 100 ms and more than twice the notice.
+  duration max_hold = forever;
+  // Who holds or waits, for people who look; copied when the lock object is made. Empty: the client's. At
+  // most 256 bytes; unprintable characters become '?'. An election has its id instead.
+  std::string_view payload{};
 };
 
 // One acquisition.

@@ -37,7 +37,8 @@ void acquisition::start() {
   }
   if (request_.thread != 0 && local_queue_->holding_thread() == request_.thread &&
       engine_->observed()) {
-    engine_->raise(event_kind::self_wait, {.resource = request_.resource});
+    engine_->raise(event_kind::self_wait,
+                   {.resource = request_.resource, .mode = request_.mode, .role = request_.role});
   }
   engine_->schedule().schedule(shared_from_this(), deadline_);
   // Its turn, a cancel or a close may have come between entering the line and here.
@@ -60,6 +61,7 @@ void acquisition::pursue() {
   settings.pushes = engine_->store().caps().pushes;
   settings.notice = request_.lock.notice;
   settings.lock_delay = request_.lock.lock_delay;
+  settings.max_hold = request_.lock.max_hold;
   settings.deadline = deadline_;
   settings.retry = request_.lock.retry.value_or(engine_->settings().retry);
   if (!engine_->heard()) settings.first_contact = engine_->reach_limit(false);
@@ -79,8 +81,9 @@ void acquisition::pursue() {
   claim->ttl = request_.lock.ttl;
   claim->lock_delay = request_.lock.lock_delay;
   claim->payload = request_.payload.empty() ? engine_->settings().payload : request_.payload;
-  // Its notice is the claim's own: who comes after would be told of a loss too early.
-  const bool passes_on = request_.lock.notice == duration{0};
+  // Its notice and its longest hold are the claim's own: whoever comes after would be told of a loss too
+  // early.
+  const bool passes_on = request_.lock.notice == duration{0} && request_.lock.max_hold == forever;
   if (local_queue_ && engine_->settings().hand_over_locally && passes_on) {
     claim->fence_block = engine_->settings().limit.local_hand_overs + 1;
   }
@@ -159,19 +162,33 @@ bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
   }
   engine_->schedule().drop(*this);
   engine_->answered();
-  if (engine_->observed()) {
-    const duration took = engine_->runtime().now() - started_;
-    if (outcome) {
-      engine_->raise(event_kind::granted, (*outcome)->claim(), (*outcome)->fence(), took);
-      if ((*outcome)->degraded()) engine_->raise(event_kind::degraded, (*outcome)->claim());
-    } else {
-      const bool busy = outcome.error() == errc::busy || outcome.error() == errc::timed_out;
-      engine_->raise(busy ? event_kind::busy : event_kind::failed, {.resource = request_.resource},
-                     {}, took, &outcome.error());
-    }
-  }
+  if (engine_->observed() || engine_->meter() != nullptr) count(outcome);
   done(std::move(outcome));
   return true;
+}
+
+void acquisition::count(const result<std::shared_ptr<hold>>& outcome) {
+  // The time of a grant is known; each look at the clock costs.
+  const time_point now = outcome ? (*outcome)->since() : engine_->runtime().now();
+  const duration took = now - started_;
+  if (core::meter* meter = engine_->meter()) {
+    const primitive what = primitive_of(request_.mode, request_.role);
+    if (outcome) {
+      meter->granted(what, request_.resource.name, took);
+    } else {
+      meter->refused(what, request_.resource.name, outcome.error().code);
+    }
+  }
+  if (!engine_->observed()) return;
+  if (outcome) {
+    engine_->raise(event_kind::granted, (*outcome)->claim(), (*outcome)->fence(), took);
+    if ((*outcome)->degraded()) engine_->raise(event_kind::degraded, (*outcome)->claim());
+    return;
+  }
+  const bool busy = outcome.error() == errc::busy || outcome.error() == errc::timed_out;
+  engine_->raise(busy ? event_kind::busy : event_kind::failed,
+                 {.resource = request_.resource, .mode = request_.mode, .role = request_.role}, {},
+                 took, &outcome.error());
 }
 
 void acquisition::cancel() noexcept {

@@ -50,6 +50,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
 
  private:
   bool answer(result<std::shared_ptr<hold>> outcome);
+  void count(const result<std::shared_ptr<hold>>& outcome);
   void fail(error why);
 
   const std::shared_ptr<engine> engine_;

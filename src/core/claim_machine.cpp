@@ -46,7 +46,7 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       // Asked to prolong it the engine did not: told while there is time left to stop.
       if (answer.state == spi::hold_state::held && settings_.renewed) {
         const bool stays_shut = settings_.lock_delay > duration{0};
-        return revoked(now, {errc::lost, "revoked: not renewed any more"},
+        return revoked(now, loss_cause::taken, {errc::lost, "revoked: not renewed any more"},
                        stays_shut ? time_point::max() : valid_until_);
       }
       todo.renewed = true;
@@ -60,11 +60,11 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       }
       // A place in line, which only an older attempt can have made, must not stay behind.
       return lose(
-          now, {errc::lost, "the engine no longer has this claim"},
+          now, loss_cause::taken, {errc::lost, "the engine no longer has this claim"},
           answer.state == spi::hold_state::waiting || may_reappear() ? now : time_point::max());
     case spi::hold_state::unknown:
       if (mutated(mutant::unknown_taken_as_loss)) {
-        return lose(now, {errc::lost, "no answer"}, now);
+        return lose(now, loss_cause::unconfirmed, {errc::lost, "no answer"}, now);
       }
       // I2: goes on until validity ends, a tenth of the lease at a time.
       renew_at_ =
@@ -113,13 +113,14 @@ claim_machine::orders claim_machine::gone(time_point now, const error& why) {
     return attempting_ ? orders{} : send_attempt(now);
   }
   if (phase_ != phase::held) return {};
-  return revoked(now, why, may_reappear() ? valid_until_ : time_point::max());
+  return revoked(now, loss_cause::taken, why, may_reappear() ? valid_until_ : time_point::max());
 }
 
 // A safe revocation keeps others out until the lease has ended: no leave before that, unless the holder
 // says that it has stopped, by its release.
-claim_machine::orders claim_machine::revoked(time_point now, error why, time_point leave_from) {
-  orders todo = lose(now, std::move(why), leave_from);
+claim_machine::orders claim_machine::revoked(time_point now, loss_cause cause, error why,
+                                             time_point leave_from) {
+  orders todo = lose(now, cause, std::move(why), leave_from);
   if (valid_until_ <= now) return todo;
   if (phase_ == phase::ended) begin_leaving(now);
   revoked_until_ = valid_until_;
@@ -127,8 +128,10 @@ claim_machine::orders claim_machine::revoked(time_point now, error why, time_poi
 }
 
 // `leave_from`: when the claim may be left; max: there is nothing to leave.
-claim_machine::orders claim_machine::lose(time_point now, error why, time_point leave_from) {
+claim_machine::orders claim_machine::lose(time_point now, loss_cause cause, error why,
+                                          time_point leave_from) {
   orders todo;
+  todo.loss = cause;
   todo.lose = std::move(why);
   if (leave_from == time_point::max()) {
     phase_ = phase::ended;
@@ -148,15 +151,27 @@ bool claim_machine::expired(time_point now) const noexcept {
 // notice is protected until validity ends; and where the lock stays shut after an abnormal end, the
 // engine must see one: a leave would be a release to it. A renewal that was carried out and not
 // answered moves that end, so no moment is safe for a leave: the claim is let run out.
-claim_machine::orders claim_machine::let_run_out(time_point now, const std::string& why) {
+claim_machine::orders claim_machine::let_run_out(time_point now, loss_cause cause,
+                                                 const std::string& why) {
   const bool stays_shut = settings_.lock_delay > duration{0};
-  return lose(now, {errc::lost, why}, stays_shut ? time_point::max() : valid_until_);
+  return lose(now, cause, {errc::lost, why}, stays_shut ? time_point::max() : valid_until_);
+}
+
+// The engine would keep it: it is left when the time is over, or before by the holder's release. Where the
+// lock stays shut after an abnormal end, which this is, it runs out instead, if it ever does.
+claim_machine::orders claim_machine::held_too_long(time_point now) {
+  const bool stays_shut = settings_.lock_delay > duration{0} && valid_until_ != time_point::max();
+  return revoked(now, loss_cause::max_hold, {errc::lost, "held for its longest time"},
+                 stays_shut ? time_point::max() : hold_until_);
 }
 
 claim_machine::orders claim_machine::expire(time_point now) {
-  if (!settings_.renewed) return let_run_out(now, "not renewed, and its ttl has passed");
+  if (hold_until_ <= valid_until_) return held_too_long(now);
+  if (!settings_.renewed) {
+    return let_run_out(now, loss_cause::ended, "not renewed, and its ttl has passed");
+  }
   const std::string& last = last_error_.detail;
-  return let_run_out(now,
+  return let_run_out(now, loss_cause::unconfirmed,
                      "the lease was not confirmed in time" + (last.empty() ? last : "; " + last));
 }
 
@@ -191,7 +206,9 @@ claim_machine::orders claim_machine::release(time_point now) {
 
 claim_machine::orders claim_machine::shut(time_point now) {
   if (phase_ == phase::seeking) return cancel(now, {errc::cancelled, "the client was closed"});
-  if (phase_ == phase::held) return lose(now, {errc::cancelled, "the client was closed"}, now);
+  if (phase_ == phase::held) {
+    return lose(now, loss_cause::closed, {errc::cancelled, "the client was closed"}, now);
+  }
   if (phase_ == phase::leaving && !leave_in_flight_) {
     leave_at_ = now;  // there is not much time left to be heard
     return tick(now);
@@ -255,8 +272,9 @@ claim_machine::orders claim_machine::leave_delayed(const error& why) {
 // --- time --------------------------------------------------------------------------------------
 
 time_point claim_machine::loss_at() const noexcept {
-  if (valid_until_ == time_point::max()) return valid_until_;
-  return valid_until_ - std::min(settings_.notice, granted_ttl_ / 2);  // an offer may be shorter
+  const time_point end = valid_until();
+  if (end == time_point::max()) return end;
+  return end - std::min(settings_.notice, granted_ttl_ / 2);  // an offer may be shorter
 }
 
 claim_machine::orders claim_machine::join(time_point now, time_point horizon) {

@@ -6,7 +6,7 @@
 //
 //   phase    | entered by                 | ends with
 //   seeking  | start                      | grant -> held; deadline, cancel, refusal -> leaving
-//   held     | a grant with validity left | release, local deadline -> leaving; engine's word -> ended,
+//   held     | a grant with validity left | release, local deadline, longest hold -> leaving; engine's word -> ended,
 //            |                            | or leaving where an unanswered attempt may yet arrive
 //   leaving  | the engine may know of us  | answered, or nothing of ours can be left -> ended;
 //            |                            | after a revocation: the holder's release, or the lease's end
@@ -26,10 +26,12 @@
 #include "core/limits.hpp"
 
 #include <holdfast/clock.hpp>
+#include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -45,6 +47,7 @@ struct machine_settings {
   bool pushes = true;  // of the engine
   duration notice{0};
   duration lock_delay{0};                   // of the claim
+  duration max_hold = forever;              // from the grant on
   time_point deadline = time_point::max();  // of the seeking
   retry_policy retry{};
   // An engine that this client never heard of: how long a connection is waited for, whatever the
@@ -60,7 +63,8 @@ class claim_machine {
 
   // What to do now, in the order of the members. At most one of each.
   struct orders {
-    std::optional<error> lose;  // tell the holder
+    std::optional<error> lose;           // tell the holder
+    loss_cause loss = loss_cause::none;  // with lose
     bool attempt = false;
     bool watch = false;
     bool renew = false;
@@ -104,7 +108,10 @@ class claim_machine {
   [[nodiscard]] time_point wake_at() const noexcept;
 
   [[nodiscard]] phase where() const noexcept { return phase_; }
-  [[nodiscard]] time_point valid_until() const noexcept { return valid_until_; }
+  // As the holder may believe: not beyond its longest hold.
+  [[nodiscard]] time_point valid_until() const noexcept {
+    return std::min(valid_until_, hold_until_);
+  }
   [[nodiscard]] duration granted_ttl() const noexcept { return granted_ttl_; }
   [[nodiscard]] fence_token fence() const noexcept { return fence_; }
   [[nodiscard]] bool degraded() const noexcept { return degraded_; }
@@ -125,10 +132,11 @@ class claim_machine {
   orders send_attempt(time_point now);
   orders send_renewal(time_point now);
   orders give_up(time_point now, error why);
-  orders lose(time_point now, error why, time_point leave_from);
+  orders lose(time_point now, loss_cause cause, error why, time_point leave_from);
   orders expire(time_point now);
-  orders let_run_out(time_point now, const std::string& why);
-  orders revoked(time_point now, error why, time_point leave_from);
+  orders let_run_out(time_point now, loss_cause cause, const std::string& why);
+  orders held_too_long(time_point now);
+  orders revoked(time_point now, loss_cause cause, error why, time_point leave_from);
   void begin_leaving(time_point now);
   void send_leave(orders& todo);
   void prove(time_point proven_at, const spi::granted& grant);
@@ -186,6 +194,7 @@ class claim_machine {
   bool offer_ = false;
   bool degraded_ = false;
   time_point valid_until_ = time_point::min();
+  time_point hold_until_ = time_point::max();  // the longest hold is over then
   time_point renew_at_ = time_point::max();
 
   // Leaving.

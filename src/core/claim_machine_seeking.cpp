@@ -123,6 +123,7 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
   renewing_ = false;
   fence_ = grant.fence;
   degraded_ = grant.degraded;
+  if (settings_.max_hold < time_point::max() - now) hold_until_ = now + settings_.max_hold;
   prove(proven_at, grant);
   if (doubted_) renew_at_ = now;  // "gone" may have overtaken this grant: ask at once
   orders todo;

@@ -99,7 +99,7 @@ void claim_runner::publish() noexcept {
 // `begun`: when the step began, so before whatever is sent here.
 void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
   if (todo.wanted) tell_wanted();  // before anybody can pass it on
-  if (todo.lose) tell_lost(*todo.lose);
+  if (todo.lose) tell_lost(*todo.lose, todo.loss);
   if (todo.attempt) send_attempt(begun);
   if (todo.watch) {
     engine_->store().watch(claim_, seen_, context(begun),
@@ -128,6 +128,10 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
         return blamed(std::move(why), engine_->settings().where, "release", claim_->resource.name);
       }));
     }
+  }
+  if (core::meter* meter = engine_->meter()) {
+    if (todo.renewed) meter->renewed();
+    if (todo.renewal_failed) meter->renewal_failed();
   }
   if (engine_->observed()) {
     if (todo.renewed) engine_->raise(event_kind::renewed, *claim_, machine_.fence());
@@ -214,6 +218,7 @@ void claim_runner::send_attempt(time_point sent_at) {
         // What was never sent says nothing about the pace of the engine.
         const time_point now = owner.runtime().now();
         if (unsent) return owner.window().give_back(taken, now);
+        if (usable && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
         owner.window().answered(taken, sent_at, now, usable);
       });
 }
@@ -240,6 +245,7 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
         }
         const bool usable = answer || answer.error() != errc::unavailable;
         const bool unsent = !answer && answer.error().unsent;
+        const bool asked = !answer || *answer != spi::departure::gone;
         self->leave_answer_ = std::move(answer);
         self->feed([self = self.get()](time_point now) {
           const result<spi::departure> given = std::move(self->leave_answer_);
@@ -248,6 +254,7 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
         if (taken == 0) return;
         const time_point now = owner.runtime().now();
         if (unsent) return owner.window().give_back(taken, now);
+        if (usable && asked && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
         owner.window().answered(taken, sent_at, now, usable);
       });
 }
@@ -267,7 +274,7 @@ void claim_runner::settle(result<fence_token> answer, time_point now) {
   requester->settled(shared_from_this(), std::move(answer), now);
 }
 
-void claim_runner::tell_lost(const error& why) {
+void claim_runner::tell_lost(const error& why, loss_cause cause) {
   std::shared_ptr<hold> holder;
   {
     const std::lock_guard lock(mutex_);
@@ -275,11 +282,8 @@ void claim_runner::tell_lost(const error& why) {
     holder = holder_.lock();
     holder_.reset();
   }
-  if (engine_->observed()) {
-    const error told = blamed(why, engine_->settings().where, "hold", claim_->resource.name);
-    engine_->raise(event_kind::lost, *claim_, machine_.fence(), {}, &told);
-  }
-  if (holder) holder->tell_lost(why);
+  // Without one nobody has lost anything: it was released, and is perhaps about to be passed on.
+  if (holder) holder->tell_lost(why, cause);
 }
 
 void claim_runner::tell_wanted() {

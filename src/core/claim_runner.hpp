@@ -87,7 +87,7 @@ class claim_runner final : public agenda_item,
   void after_step(claim_machine::orders todo, time_point now);
   void carry_out(claim_machine::orders todo, time_point begun);
   void settle(result<fence_token> answer, time_point now);
-  void tell_lost(const error& why);
+  void tell_lost(const error& why, loss_cause cause);
   void tell_wanted();
   void send_attempt(time_point sent_at);
   void order_leave(time_point begun, bool unanswered, bool in_passing);

@@ -31,17 +31,20 @@ engine::engine(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store
   agenda_->on_swept([watchdog = std::weak_ptr(watchdog_)] {
     if (const auto alive = watchdog.lock()) alive->flush();
   });
-  if (!settings_.observer) return;
-  watched_by_store_ =
-      store_->report_to([observer = settings_.observer, time = std::weak_ptr(runtime_)](
-                            spi::reach now, const error& why) {
+  watchdog_->report_to(settings_.meter);
+  if (!settings_.observer && !settings_.meter) return;
+  watched_by_store_ = store_->report_to(
+      [observer = settings_.observer, meter = settings_.meter, engine = store_->caps().engine,
+       time = std::weak_ptr(runtime_)](spi::reach now, const error& why) {
+        if (meter) meter->reached(now == spi::reach::back);
         const auto alive = time.lock();
-        if (!alive) return;
+        if (!alive || !observer) return;
         const auto kind =
             now == spi::reach::lost ? event_kind::engine_unreachable : event_kind::engine_back;
-        alive->notify([observer, kind, why] {
+        alive->notify([observer, engine, kind, why] {
           event told;
           told.kind = kind;
+          told.engine = engine;
           if (kind == event_kind::engine_unreachable) told.cause = &why;
           observer->on_event(told);
         });
@@ -55,13 +58,17 @@ engine::~engine() {
 
 void engine::judge(const error* why) {
   if (why == nullptr) {
-    if (!heard()) heard_.store(true, std::memory_order_relaxed);
+    if (!heard() && !heard_.exchange(true, std::memory_order_relaxed) && meter() != nullptr) {
+      meter()->reached(true);
+    }
     if (unreachable_.load(std::memory_order_relaxed) && unreachable_.exchange(false)) {
+      if (meter() != nullptr) meter()->reached(true);
       raise(event_kind::engine_back, {});
     }
     return;
   }
   if (!why->unsent || watched_by_store_ || closed() || unreachable_.exchange(true)) return;
+  if (meter() != nullptr) meter()->reached(false);
   const error told = blamed(*why, settings_.where, "connect", {});
   raise(event_kind::engine_unreachable, {}, {}, {}, &told);
 }
@@ -81,6 +88,11 @@ result<void> check_limits(const request& request, const limits& limit) {
   }
   if (lock.lock_delay < duration{0} || lock.lock_delay > limit.max_ttl) {
     return failure(errc::invalid, "lock_delay must be from 0 to 24 h");
+  }
+  if (lock.max_hold != forever &&
+      (lock.max_hold < limit.min_ttl || lock.notice >= lock.max_hold / 2)) {
+    return failure(errc::invalid,
+                   "max_hold must be at least 100 ms and more than twice the notice");
   }
   if (lock.retry) {
     if (auto fine = check_retry(*lock.retry, limit.max_ttl); !fine) return fine;
@@ -116,8 +128,15 @@ std::shared_ptr<acquisition> engine::acquire(request request,
     done(failure(errc::cancelled, closed() ? "the client is closed" : "in a forked child"));
     return nullptr;
   }
+  if (settings_.meter) {
+    meter()->asked(primitive_of(request.mode, request.role), request.resource.name);
+  }
   if (pending_.fetch_add(1, std::memory_order_relaxed) >= settings_.limit.waiters) {
     answered();
+    if (settings_.meter) {
+      meter()->refused(primitive_of(request.mode, request.role), request.resource.name,
+                       errc::overloaded);
+    }
     done(failure(errc::overloaded, "too many waiting acquisitions in this client"));
     return nullptr;
   }
@@ -164,19 +183,22 @@ spi::claim_id engine::new_claim_id() {
 }
 
 void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, duration took,
-                   const error* cause) {
+                   const error* cause, loss_cause loss) {
   if (!settings_.observer) return;
-  runtime_->notify([observer = settings_.observer, kind, name = claim.resource.name,
-                    // Of the engine, there is none.
-                    id = claim.resource.name.empty() ? std::string() : spi::public_id(claim.id),
-                    fence, took,
-                    why = cause != nullptr ? std::optional<error>(*cause) : std::nullopt] {
+  const bool of_engine = claim.resource.name.empty();
+  const primitive what = of_engine ? primitive::none : primitive_of(claim.mode, claim.role);
+  runtime_->notify([observer = settings_.observer, store = store_, kind, name = claim.resource.name,
+                    id = of_engine ? std::string() : spi::public_id(claim.id), fence, took, what,
+                    loss, why = cause != nullptr ? std::optional<error>(*cause) : std::nullopt] {
     observer->on_event({.kind = kind,
                         .name = name,
                         .claim = id,
                         .fence = fence,
                         .took = took,
-                        .cause = why ? &*why : nullptr});
+                        .cause = why ? &*why : nullptr,
+                        .engine = store->caps().engine,
+                        .primitive = what,
+                        .loss = loss});
   });
 }
 

@@ -13,6 +13,7 @@
 #include "core/attempt_window.hpp"
 #include "core/departures.hpp"
 #include "core/limits.hpp"
+#include "core/meter.hpp"
 #include "core/watchdog.hpp"
 
 #include <holdfast/awaitable.hpp>
@@ -62,7 +63,8 @@ struct engine_settings {
   std::string where;              // for messages: "redis db:6379"; empty: the engine's name
   std::optional<duration> connect_timeout;  // as the user gave it
   std::shared_ptr<holdfast::observer> observer;
-  holdfast::executor executor{};  // for user code; empty: the runtime's notifier
+  std::shared_ptr<core::meter> meter{};  // null: nothing is counted
+  holdfast::executor executor{};         // for user code; empty: the runtime's notifier
 };
 
 class engine : public std::enable_shared_from_this<engine> {
@@ -103,7 +105,9 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] spi::claim_id new_claim_id();
   [[nodiscard]] bool observed() const noexcept { return settings_.observer != nullptr; }
   void raise(event_kind kind, const spi::claim& claim, fence_token fence = {}, duration took = {},
-             const error* cause = nullptr);
+             const error* cause = nullptr, loss_cause loss = loss_cause::none);
+  // Null: nothing is counted.
+  [[nodiscard]] core::meter* meter() const noexcept { return settings_.meter.get(); }
   // Runs user code on `where`, else on the executor; what it throws is swallowed and raised as an event.
   void deliver(spi::task work, const holdfast::executor& where = {});
   void enlist(const std::shared_ptr<claim_runner>& runner);

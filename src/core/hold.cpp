@@ -1,5 +1,6 @@
 #include "core/hold.hpp"
 
+#include "core/blame.hpp"
 #include "core/claim_runner.hpp"
 #include "core/local_queue.hpp"
 
@@ -127,7 +128,11 @@ void hold::release(spi::completion<void> done) {
   runner_->detach();
   tell_ended(failure(errc::not_held, "released"));
   const time_point now = owner.runtime().now();
-  if (owner.observed()) owner.raise(event_kind::released, runner_->claim(), fence(), now - since_);
+  const spi::claim& claim = runner_->claim();
+  if (core::meter* meter = owner.meter()) {
+    meter->released(primitive_of(claim.mode, claim.role), claim.resource.name, now - since_);
+  }
+  if (owner.observed()) owner.raise(event_kind::released, claim, fence(), now - since_);
   const std::shared_ptr<local_queue> left = take_local_queue();
   if (left && left->pass_on(runner_, fence(), now)) {
     if (done) done({});
@@ -180,8 +185,22 @@ void hold::change(spi::mode to, spi::completion<void> done) {
   });
 }
 
-void hold::tell_lost(const error&) noexcept {
+void hold::count_loss(const error& why, loss_cause cause) noexcept {
+  engine& owner = runner_->owner();
+  if (!owner.observed() && owner.meter() == nullptr) return;
+  const spi::claim& claim = runner_->claim();
+  const duration held = owner.runtime().now() - since_;
+  if (core::meter* meter = owner.meter()) {
+    meter->lost(primitive_of(claim.mode, claim.role), claim.resource.name, held, cause);
+  }
+  if (!owner.observed()) return;
+  const error told = blamed(why, owner.settings().where, "hold", claim.resource.name);
+  owner.raise(event_kind::lost, claim, fence(), held, &told, cause);
+}
+
+void hold::tell_lost(const error& why, loss_cause cause) noexcept {
   if (!leave_held(state::lost)) return;
+  count_loss(why, cause);
   std::optional<std::stop_source> source;
   {
     const std::lock_guard lock(mutex_);

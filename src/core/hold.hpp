@@ -7,6 +7,7 @@
 
 #include <holdfast/clock.hpp>
 #include <holdfast/fence.hpp>
+#include <holdfast/observer.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
@@ -74,7 +75,7 @@ class hold : public std::enable_shared_from_this<hold> {
   void disown() noexcept;
 
   // From the runner.
-  void tell_lost(const error& why) noexcept;
+  void tell_lost(const error& why, loss_cause cause) noexcept;
   void tell_wanted() noexcept;
 
  private:
@@ -91,6 +92,7 @@ class hold : public std::enable_shared_from_this<hold> {
   };
 
   bool leave_held(state to) noexcept;
+  void count_loss(const error& why, loss_cause cause) noexcept;
   [[nodiscard]] bool gone() const noexcept;
   void tell_ended(const result<void>& how) noexcept;
   void release_lost(spi::completion<void> done);

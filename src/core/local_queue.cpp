@@ -11,11 +11,15 @@ namespace holdfast::core {
 
 namespace {
 
-bool same_terms(const spi::claim& held, const request& wanted) {
+// `usual`: the payload of requests that have none of their own.
+bool same_terms(const spi::claim& held, const request& wanted, const std::string& usual) {
+  // A term of office is nobody else's.
+  if (held.role == spi::role::leader || wanted.role == spi::role::leader) return false;
   // One that is not renewed has less than the ttl left that the next one asked for.
   return held.mode == wanted.mode && held.ttl == wanted.lock.ttl && held.renewed &&
          wanted.lock.renew == renew::automatic && held.lock_delay == wanted.lock.lock_delay &&
-         wanted.lock.notice == duration{0} && wanted.payload.empty();
+         wanted.lock.notice == duration{0} && wanted.lock.max_hold == forever &&
+         held.payload == (wanted.payload.empty() ? usual : wanted.payload);
 }
 
 }  // namespace
@@ -78,7 +82,8 @@ bool local_queue::pass_on(const std::shared_ptr<claim_runner>& runner, fence_tok
     {
       const std::lock_guard lock(mutex_);
       if (!may_pass_on(*runner, fence, now)) return false;
-      if (!same_terms(runner->claim(), line_.begin()->second->wanted())) return false;
+      const request& wanted = line_.begin()->second->wanted();
+      if (!same_terms(runner->claim(), wanted, runner->owner().settings().payload)) return false;
       next = pop();
       ++passed_on_;
       thread_ = next->wanted().thread;

@@ -40,4 +40,40 @@ std::string_view to_string(event_kind kind) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(primitive kind) noexcept {
+  switch (kind) {
+    case primitive::none:
+      return "none";
+    case primitive::mutex:
+      return "mutex";
+    case primitive::reader:
+      return "reader";
+    case primitive::writer:
+      return "writer";
+    case primitive::semaphore:
+      return "semaphore";
+    case primitive::election:
+      return "election";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(loss_cause cause) noexcept {
+  switch (cause) {
+    case loss_cause::none:
+      return "none";
+    case loss_cause::unconfirmed:
+      return "unconfirmed";
+    case loss_cause::ended:
+      return "ended";
+    case loss_cause::taken:
+      return "taken";
+    case loss_cause::max_hold:
+      return "max_hold";
+    case loss_cause::closed:
+      return "closed";
+  }
+  return "unknown";
+}
+
 }  // namespace holdfast

@@ -82,14 +82,21 @@ void watchdog::send(std::vector<std::shared_ptr<claim_runner>> runners, time_poi
   store_->renew(std::move(claims), {.deadline = now + limit, .useful_until = useful_until},
                 [self = shared_from_this(), runners = std::move(runners), now,
                  began](result<std::vector<spi::renewal>> answer) {
+                  const time_point answered = self->runtime_.now();
                   std::size_t unknown = 0;
+                  bool asked = false;
                   for (std::size_t i = 0; i < runners.size(); ++i) {
                     spi::renewal one;  // unknown
                     if (answer && i < answer->size()) one = (*answer)[i];
-                    if (one.state == spi::hold_state::unknown) ++unknown;
+                    if (one.state == spi::hold_state::unknown) {
+                      ++unknown;
+                    } else if (one.from_engine) {
+                      asked = true;
+                    }
                     if (!answer) one.why = answer.error().detail;
                     runners[i]->refreshed(now, one);
                   }
+                  if (asked && self->meter_) self->meter_->round_trip(answered - now);
                   self->window_->renewed(began, self->runtime_.now(), runners.size(), unknown);
                 });
 }

@@ -8,12 +8,14 @@
 #include "core/agenda.hpp"
 #include "core/attempt_window.hpp"
 #include "core/limits.hpp"
+#include "core/meter.hpp"
 
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace holdfast::core {
@@ -25,6 +27,9 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
   watchdog(spi::runtime& runtime, std::shared_ptr<spi::store> store,
            std::shared_ptr<agenda> schedule, std::shared_ptr<attempt_window> window,
            const limits& limit);
+
+  // Set once, before anything is collected: who is told how long renewals take.
+  void report_to(std::shared_ptr<meter> meter) noexcept { meter_ = std::move(meter); }
 
   // The runner's claim goes with the next batch. Its answer comes to claim_runner::refreshed().
   void collect(std::shared_ptr<claim_runner> runner);
@@ -41,6 +46,7 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
   const std::shared_ptr<agenda> agenda_;
   const std::shared_ptr<attempt_window> window_;  // hears how long renewals take
   const limits limit_;
+  std::shared_ptr<meter> meter_;
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<claim_runner>> collected_;  // guarded by mutex_

@@ -4,6 +4,7 @@
 #include "net/time_option.hpp"
 #include "primitives/call_guard.hpp"
 #include "primitives/client_state.hpp"
+#include "primitives/metrics_state.hpp"
 #include "primitives/wait_for.hpp"
 #include "stores/table.hpp"
 
@@ -40,7 +41,7 @@ result<void> complete(client_options& options) {
   return {};
 }
 
-core::engine_settings settings_from(const client_options& options) {
+core::engine_settings settings_from(const client_options& options, const spi::store& store) {
   return {.payload = options.payload,
           .limit = {},
           .hand_over_locally = options.hand_over_locally,
@@ -48,6 +49,8 @@ core::engine_settings settings_from(const client_options& options) {
           .where = {},
           .connect_timeout = {},
           .observer = options.observer,
+          .meter =
+              options.metrics ? options.metrics->inside()->meter_for(store.caps().engine) : nullptr,
           .executor = options.executor};
 }
 
@@ -126,7 +129,7 @@ result<client> client::open(std::string_view url, client_options options) try {
   auto runtime = spi::make_reactor();
   auto store = stores::open(*parsed, runtime, options.retry);
   if (!store) return tl::unexpected(store.error());
-  auto settings = settings_from(options);
+  auto settings = settings_from(options, **store);
   settings.where = server_text(*parsed, (*store)->caps().engine);
   const auto limit = net::connect_timeout(*parsed);
   if (!limit) return tl::unexpected(limit.error());
@@ -141,7 +144,7 @@ result<client> client::open(std::string_view url, client_options options) try {
 result<client> client::open(std::shared_ptr<spi::reactor> runtime,
                             std::shared_ptr<spi::store> store, client_options options) {
   if (auto fine = complete(options); !fine) return tl::unexpected(fine.error());
-  auto settings = settings_from(options);
+  auto settings = settings_from(options, *store);
   return client(std::make_shared<state>(std::move(runtime), std::move(store), std::move(options),
                                         std::move(settings)));
 }

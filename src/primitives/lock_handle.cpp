@@ -13,12 +13,14 @@
 namespace holdfast::detail {
 
 core::request lock_handle::inside::request(const acquire_options& how) const {
+  lock_options lock = options;
+  lock.payload = {};  // a view of what may not live as long as the request
   return {.resource = resource,
           .mode = terms.mode,
           .role = terms.role,
           .permits = terms.permits,
           .max = terms.max,
-          .lock = options,
+          .lock = lock,
           .wait = how.wait,
           .payload = terms.payload,
           .thread = 0,
@@ -28,14 +30,17 @@ core::request lock_handle::inside::request(const acquire_options& how) const {
 lock_handle::lock_handle(const client& client, std::string name, const lock_options& options,
                          lock_handle_terms terms) {
   if (auto fine = core::check_name(name); !fine) throw lock_error(fine.error());
+  if (terms.role != spi::role::leader) terms.payload = options.payload;
   if (terms.payload.size() > core::longest_payload) {
     throw lock_error(error{errc::invalid, "a payload has at most 256 bytes"});
   }
+  terms.payload = core::clean_payload(terms.payload);
   auto made = std::make_shared<inside>();
   made->client = client.inside();
   made->resource = {made->client->options.name_space, std::move(name)};
   made->options = options;
   made->terms = std::move(terms);
+  made->options.payload = made->terms.payload;
   made->local_queue = made->client->engine->local_queue_of(made->resource);
   // Limits only: what the engine cannot do is an answer of acquire(), not of the constructor.
   if (auto fine = core::check_limits(made->request({}), core::limits{}); !fine) {

@@ -12,6 +12,19 @@
 namespace holdfast::detail {
 
 struct lock_handle::inside {
+  inside() = default;
+  // Its options' payload is its own text.
+  inside(const inside& other)
+      : client(other.client),
+        resource(other.resource),
+        options(other.options),
+        terms(other.terms),
+        local_queue(other.local_queue) {
+    options.payload = terms.payload;
+  }
+  inside& operator=(const inside&) = delete;
+  ~inside() = default;
+
   std::shared_ptr<holdfast::client::state> client;
   spi::resource_id resource;
   lock_options options;
