@@ -187,7 +187,8 @@ void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, 
   if (!settings_.observer) return;
   const bool of_engine = claim.resource.name.empty();
   const primitive what = of_engine ? primitive::none : primitive_of(claim.mode, claim.role);
-  runtime_->notify([observer = settings_.observer, store = store_, kind, name = claim.resource.name,
+  runtime_->notify([observer = settings_.observer, engine = store_->caps().engine, kind,
+                    name = claim.resource.name,
                     id = of_engine ? std::string() : spi::public_id(claim.id), fence, took, what,
                     loss, why = cause != nullptr ? std::optional<error>(*cause) : std::nullopt] {
     observer->on_event({.kind = kind,
@@ -196,7 +197,7 @@ void engine::raise(event_kind kind, const spi::claim& claim, fence_token fence, 
                         .fence = fence,
                         .took = took,
                         .cause = why ? &*why : nullptr,
-                        .engine = store->caps().engine,
+                        .engine = engine,
                         .primitive = what,
                         .loss = loss});
   });

@@ -33,6 +33,9 @@ class exposition {
   std::string_view family_;
 };
 
+// The value of a label for all that is beyond a limit, and counted together.
+inline constexpr std::string_view other_names = "other";
+
 // Nanoseconds as seconds, exactly: "0.0001", "12.5", "0".
 std::string seconds_text(std::uint64_t nanoseconds);
 

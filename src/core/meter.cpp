@@ -1,5 +1,7 @@
 #include "core/meter.hpp"
 
+#include "core/exposition.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -102,9 +104,10 @@ primitive primitive_of(spi::mode mode, spi::role role) noexcept {
   return role == spi::role::leader ? primitive::election : primitive::mutex;
 }
 
-// Without memory for a name of its own it is counted with the others.
+// Without memory for a name of its own it is counted with the others; so is a lock of that very name, or there
+// would be two series with the same labels.
 series& meter::of(primitive what, std::string_view name) noexcept {
-  if (numbers_.by_name) {
+  if (numbers_.by_name && name != other_names) {
     try {
       if (series* own = numbers_.named.find(what, name)) return *own;
     } catch (const std::bad_alloc&) {

@@ -79,7 +79,7 @@ std::vector<line> lines_of(const std::vector<const engine_numbers*>& engines) {
   for (const engine_numbers* each : engines) {
     for (const auto* own : each->named.all()) take(*each, own->what, own->value, own->name);
     for (std::size_t i = 0; i < core::primitive_count; ++i) {
-      take(*each, static_cast<primitive>(i), each->all[i], "other");
+      take(*each, static_cast<primitive>(i), each->all[i], core::other_names);
     }
   }
   return found;
