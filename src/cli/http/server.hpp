@@ -1,0 +1,78 @@
+// A small HTTP server for the program: one handler for everything, one request per connection. The
+// library that speaks HTTP is known to server.cpp only.
+//
+// Bounded: connections, bytes of a request, and the time that each of its steps may take. A client over
+// the limit of connections is answered 503 at once.
+#pragma once
+
+#include <tl/expected.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace holdfast::http {
+
+using header = std::pair<std::string, std::string>;
+
+struct request {
+  std::string method;
+  std::string target;  // as it was sent, not decoded
+  std::vector<header> headers;
+
+  // Empty: it is not there. Of several with one name the first.
+  [[nodiscard]] std::string_view value_of(std::string_view name) const;
+  [[nodiscard]] std::size_t count_of(std::string_view name) const;
+};
+
+struct response {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body{};
+  std::vector<header> headers{};
+  // Instead of a body: called again and again for what to send next, which may be nothing; false: that was
+  // the end. Waits a second at most, so that the server can be stopped and a client that has gone is noticed.
+  std::function<bool(std::string& into)> stream{};
+};
+
+// Called on many threads at once.
+using handler = std::function<response(const request&)>;
+
+struct limits {
+  std::size_t connections = 64;
+  std::size_t request_bytes = 64UL << 10;
+  std::chrono::milliseconds read_within{5000};   // a whole request
+  std::chrono::milliseconds write_within{5000};  // each piece of an answer
+};
+
+class server {
+ public:
+  explicit server(handler answer, limits bounds = {});
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+  ~server();
+
+  // Port 0: any. The error says why not.
+  tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port);
+  [[nodiscard]] std::uint16_t port() const noexcept;
+  // Until stop(); answers under way are finished.
+  void run();
+  // From any thread, before or during run().
+  void stop() noexcept;
+  [[nodiscard]] std::size_t connections() const noexcept;
+
+ private:
+  struct inside;
+  std::unique_ptr<inside> inside_;
+};
+
+// The value with its %XX decoded; an error where it is malformed. '+' stays.
+tl::expected<std::string, std::string> decoded(std::string_view text);
+
+}  // namespace holdfast::http
