@@ -83,24 +83,24 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W 'sqlite: redis:// rediss:// valkey:// valkeys:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -- "$cur")
       return
       ;;
-    --wait | --ttl | --grace | --at-least | --lock-delay | --hold | --duration)
+    --wait | --ttl | --grace | --at-least | --at-most | --lock-delay | --hold | --duration)
       mapfile -t COMPREPLY < <(compgen -W '0s 1s 10s 1m 5m 1h' -- "$cur")
       return
       ;;
-    --namespace | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes | --threads | --clients | --seed)
+    --namespace | --permits | --max | --busy-exit-code | --id | --listen | --claim | --buyers | --stock | --processes | --threads | --clients | --seed)
       return
       ;;
   esac
 
   local common='--url --namespace --password-file --log-level --help'
-  local hold='--wait --ttl --grace --lock-delay --busy-exit-code --quiet --pass-url'
+  local hold='--wait --ttl --grace --lock-delay --busy-exit-code --quiet --pass-url --pass-notify'
   local choices=
   if [[ $cur == -* ]]; then
     case $command in
       '') choices="--version $common" ;;
-      run) choices="$hold --fair --shared --permits --max --no-renew --at-least $common" ;;
-      elect) choices="$hold --id $common" ;;
-      multi) choices="$hold --fair --no-renew --at-least $common" ;;
+      run) choices="$hold --fair --shared --permits --max --no-renew --at-least --at-most $common" ;;
+      elect) choices="$hold --id --listen $common" ;;
+      multi) choices="$hold --fair --no-renew --at-least --at-most $common" ;;
       latch) choices="--wait --id $common" ;;
       ls) choices="--json --names $common" ;;
       show | doctor) choices="--json $common" ;;

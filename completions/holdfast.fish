@@ -58,16 +58,19 @@ complete -c holdfast -n $hold -l lock-delay -x -d 'Stays blocked after an abnorm
 complete -c holdfast -n $hold -l busy-exit-code -x -d 'Instead of 124'
 complete -c holdfast -n $hold -l quiet -d 'Nothing on stderr when busy'
 complete -c holdfast -n $hold -l pass-url -d 'Holdfast inside the command uses the same engine'
+complete -c holdfast -n $hold -l pass-notify -d 'The command talks to systemd'
 
 set -l locking '__fish_seen_subcommand_from run multi'
 complete -c holdfast -n $locking -l fair -d 'First come, first served'
 complete -c holdfast -n $locking -l no-renew -d 'Take it once, for ttl'
 complete -c holdfast -n $locking -l at-least -x -d 'Keep it so long'
+complete -c holdfast -n $locking -l at-most -x -d 'End the command then'
 
 complete -c holdfast -n '__fish_seen_subcommand_from run' -l shared -d 'A reader'
 complete -c holdfast -n '__fish_seen_subcommand_from run' -l permits -x -d 'How many'
 complete -c holdfast -n '__fish_seen_subcommand_from run' -l max -x -d 'Of how many'
 complete -c holdfast -n '__fish_seen_subcommand_from elect latch' -l id -x -d 'Who we are; counts once'
+complete -c holdfast -n '__fish_seen_subcommand_from elect' -l listen -x -d 'Answer HTTP'
 complete -c holdfast -n '__fish_seen_subcommand_from multi' -a run
 complete -c holdfast -n '__fish_seen_subcommand_from latch' -a 'set down wait count'
 

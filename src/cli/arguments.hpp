@@ -3,6 +3,7 @@
 
 #include "cli/bench/bench_arguments.hpp"
 #include "cli/complaint.hpp"
+#include "cli/listen_address.hpp"
 #include "cli/raw_arguments.hpp"
 
 #include <holdfast/clock.hpp>
@@ -36,7 +37,11 @@ struct hold_arguments {
   int busy_exit_code = exit_code::busy;
   bool quiet = false;     // says nothing of a lock that is busy
   bool pass_url = false;  // the command gets the way to the engine
-  std::string id;         // elect
+  bool pass_notify =
+      false;  // the command tells the service manager that it is ready, instead of us
+  bool elects = false;
+  std::optional<listen_address> listen;  // elect: where its page is
+  std::string id;                        // elect
   std::vector<std::string> names;
   std::vector<std::string> command;
 };

@@ -25,6 +25,8 @@ std::stop_token command_lease::lost() const {
   return std::visit([](const auto& held) { return held.lost(); }, held_);
 }
 
+fence_token command_lease::fence() const noexcept { return leases().front()->fence(); }
+
 result<void> command_lease::release() {
   return std::visit([](auto& held) { return held.release(); }, held_);
 }

@@ -21,6 +21,7 @@ class command_lease {
   // The shortest that the engine gave.
   [[nodiscard]] duration ttl() const noexcept;
   [[nodiscard]] std::stop_token lost() const;
+  [[nodiscard]] fence_token fence() const noexcept;  // of the first
   result<void> release();
 
   // HOLDFAST_NAME, HOLDFAST_FENCE, HOLDFAST_CLAIM, each with a line per lock.

@@ -72,6 +72,7 @@ Waits for the lock NAME, runs CMD while holding it, then releases it.
   holdfast run --shared catalogue -- ./report.sh   alongside other readers
   holdfast run --permits 1 --max 4 gpu -- ./train  at most four at a time
   holdfast run --at-least 5m nightly -- ./job      once, even if hosts start it late
+  holdfast run --at-most 1h nightly -- ./job       ended after an hour, should it hang
 
   --wait D            give up after D; 0s tries once (default: wait forever)
   --ttl D             how long the lock outlives a holder that fell silent, 100ms to 24h
@@ -83,11 +84,15 @@ Waits for the lock NAME, runs CMD while holding it, then releases it.
   --permits N --max M hold N (default 1) of M permits: a semaphore
   --no-renew          do not renew the lock; CMD is ended before the ttl is over
   --at-least D        hold the lock for at least D, even if CMD ends sooner
+  --at-most D         hold the lock for at most D (at least 1s): CMD is ended before,
+                      as if the lock was lost
   --lock-delay D      after an abnormal end, keep the lock blocked for D
   --busy-exit-code N  exit with N instead of 124 if the lock was not granted
   --quiet             print nothing if the lock was not granted
   --pass-url          let holdfast inside CMD use the same engine: CMD gets
                       HOLDFAST_URL, and the password through a file descriptor
+  --pass-notify       let CMD tell systemd that it is ready, and be watched by it
+                      (NotifyAccess=all); by default holdfast does that
 
 CMD gets HOLDFAST_NAME, HOLDFAST_FENCE (the fencing token) and HOLDFAST_CLAIM.
 
@@ -104,6 +109,8 @@ Runs for leader of NAME, and runs CMD while leader. When CMD ends, it resigns.
   holdfast elect scheduler -- ./scheduler          on every host: one of them runs it
   holdfast elect --id "$(hostname)" scheduler -- ./scheduler
   holdfast show scheduler                          the leader, and who comes next
+  holdfast elect --listen 127.0.0.1:4040 scheduler -- ./scheduler
+                                                   for load balancers and sidecars
 
   --id TEXT           the candidate's name in 'show' (default: host:pid)
   --wait D            give up after D (default: wait forever)
@@ -113,6 +120,9 @@ Runs for leader of NAME, and runs CMD while leader. When CMD ends, it resigns.
   --busy-exit-code N  exit with N instead of 124, with --wait
   --quiet             print nothing if not elected in time
   --pass-url          as for run
+  --pass-notify       as for run
+  --listen HOST:PORT  answer HTTP: /leader is 200 while it leads, else 503;
+                      /healthz is 200 while it runs
 
 Environment and exit status are those of run.
 )help";

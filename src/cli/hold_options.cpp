@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace holdfast::cli {
 
@@ -15,6 +16,7 @@ namespace {
 using checked = outcome<void>;
 
 constexpr duration longest_grace = std::chrono::seconds(5);
+constexpr duration least_at_most = std::chrono::seconds(1);
 constexpr std::uint32_t most_permits = 1'000'000;
 
 checked read_duration(const std::optional<std::string>& text, const char* option,
@@ -23,6 +25,18 @@ checked read_duration(const std::optional<std::string>& text, const char* option
   const auto span = parse_duration(*text);
   if (!span) return usage(std::string(option) + " " + span.error(), topic);
   into = *span;
+  return {};
+}
+
+// Before the grace, which it bounds.
+checked read_at_most(const raw_arguments& raw, hold_arguments& into) {
+  if (!raw.at_most) return {};
+  if (auto fine = read_duration(raw.at_most, "--at-most", raw.command, into.lock.max_hold); !fine) {
+    return fine;
+  }
+  if (into.lock.max_hold < least_at_most) {
+    return usage("--at-most must be at least 1s", raw.command);
+  }
   return {};
 }
 
@@ -35,15 +49,22 @@ checked read_times(const raw_arguments& raw, hold_arguments& into) {
   if (into.lock.ttl < limit.min_ttl || into.lock.ttl > limit.max_ttl) {
     return usage("--ttl must be from 100ms to 24h", raw.command);
   }
-  into.grace = std::min(longest_grace, into.lock.ttl / 4);
+  if (auto fine = read_at_most(raw, into); !fine) return fine;
+  into.grace = std::min({longest_grace, into.lock.ttl / 4, into.lock.max_hold / 4});
   if (auto fine = read_duration(raw.grace, "--grace", raw.command, into.grace); !fine) return fine;
   if (into.grace >= into.lock.ttl / 2) {
     return usage("--grace must be less than half of --ttl, which is " + to_text(into.lock.ttl),
                  raw.command);
   }
+  if (into.grace >= into.lock.max_hold / 2) {
+    return usage("--grace must be less than half of --at-most", raw.command);
+  }
   into.lock.notice = std::max(into.grace, kill_margin(into.lock.ttl));
   if (auto fine = read_duration(raw.at_least, "--at-least", raw.command, into.at_least); !fine) {
     return fine;
+  }
+  if (into.at_least > into.lock.max_hold) {
+    return usage("--at-least must not exceed --at-most", raw.command);
   }
   if (auto fine = read_duration(raw.lock_delay, "--lock-delay", raw.command, into.lock.lock_delay);
       !fine) {
@@ -61,6 +82,8 @@ checked read_kind(const raw_arguments& raw, hold_arguments& into) {
   into.lock.renew = raw.no_renew ? renew::never : renew::automatic;
   into.quiet = raw.quiet;
   into.pass_url = raw.pass_url;
+  into.pass_notify = raw.pass_notify;
+  into.elects = raw.command == "elect";
   if (raw.busy_exit_code) {
     const auto code = parse_number(*raw.busy_exit_code, 0, 255);
     if (!code) return usage("--busy-exit-code " + code.error(), raw.command);
@@ -129,6 +152,11 @@ outcome<void> read_hold(const raw_arguments& raw, hold_arguments& into) {
   if (auto fine = read_times(raw, into); !fine) return fine;
   if (auto fine = read_kind(raw, into); !fine) return fine;
   if (auto fine = read_id(raw, into); !fine) return fine;
+  if (raw.listen) {
+    auto at = parse_listen_address(*raw.listen);
+    if (!at) return usage("--listen " + at.error(), raw.command);
+    into.listen = *std::move(at);
+  }
   return read_words(raw, into);
 }
 

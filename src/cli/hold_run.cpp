@@ -6,6 +6,7 @@
 #include "cli/interruption.hpp"
 #include "cli/log.hpp"
 #include "cli/passed_url.hpp"
+#include "cli/presence.hpp"
 #include "cli/program_path.hpp"
 #include "cli/signal_inbox.hpp"
 #include "cli/terminal.hpp"
@@ -26,12 +27,13 @@ namespace {
 class holding {
  public:
   holding(const hold_arguments& how, const std::string& what, const std::string& engine,
-          std::shared_ptr<log> log, client& client, command_lease held)
+          std::shared_ptr<log> log, client& client, presence& presence, command_lease held)
       : how_(how),
         what_(what),
         engine_(engine),
         log_(std::move(log)),
         client_(client),
+        presence_(presence),
         lease_(std::move(held)),
         since_(clock::now()) {}
 
@@ -41,18 +43,22 @@ class holding {
     const descriptor life(client_.inside()->engine->store().life_descriptor());
     std::vector<std::string> variables = lease_.variables();
     variables.insert(variables.end(), url.variables.begin(), url.variables.end());
+    const auto passed = how_.pass_notify ? notify_socket::passed_on : notify_socket::kept;
     child_plan plan{.program = program,
                     .arguments = how_.command,
-                    .environment = child_environment(context.environment, context.taken, variables),
+                    .environment = child_environment(context.environment, context.taken, variables,
+                                                     service_variables_kept(passed)),
                     .descriptors = {}};
     if (life) plan.descriptors.push_back(life.get());
     if (url.file) plan.descriptors.push_back(url.file.get());
     auto started = child::start(plan, inbox, terminal);
     if (!started) return not_started(started.error());
+    presence_.holding(lease_);
     guard guard(*started, lease_, how_.grace, inbox, terminal);
     const guard::verdict verdict = guard.watch();
     if (verdict.lost) return lost(verdict);
     if (how_.at_least > duration{0}) guard.linger(since_ + how_.at_least);
+    presence_.ending("releasing");
     give_back();
     if (verdict.ending.signal != 0) {
       tell("the command died of " + signal_name(verdict.ending.signal) + " (" +
@@ -87,10 +93,15 @@ class holding {
   }
 
   int lost(const guard::verdict& verdict) {
+    presence_.ending("lost");
     // The guard reads the clock itself, and may do so before the library has told why.
     const bool renewed = how_.lock.renew == renew::automatic;
-    const error by_clock(errc::lost, renewed ? "the lease was not confirmed in time"
-                                             : "not renewed, and its ttl has passed");
+    // Its notice is less than half of the longest hold.
+    const bool too_long =
+        how_.lock.max_hold != forever && clock::now() - since_ >= how_.lock.max_hold / 2;
+    const error by_clock(errc::lost, too_long  ? "held for its longest time"
+                                     : renewed ? "the lease was not confirmed in time"
+                                               : "not renewed, and its ttl has passed");
     const error why = log_->loss().value_or(by_clock);
     const std::string how = verdict.killed ? "SIGTERM and SIGKILL" : "SIGTERM";
     tell("lost " + what_ + " while the command ran; it got " + how + " (" +
@@ -106,6 +117,7 @@ class holding {
   const std::string& engine_;
   const std::shared_ptr<log> log_;
   client& client_;
+  presence& presence_;
   command_lease lease_;
   const time_point since_;
 };
@@ -148,6 +160,8 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
 
   signal_inbox inbox;  // before any thread exists
   interruption interruption(inbox);
+  presence presence(how, what);
+  if (const auto problem = presence.open(how.id)) return tell(*problem);
   const auto log = std::make_shared<cli::log>(context.global.level);
   auto with = credentials_for(context, *to);
   if (!with) return tell(with.error());
@@ -158,13 +172,14 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
   if (how.acquire.wait > duration{0}) {  // a try says it by itself
     if (const auto problem = first_contact(*client, *to, how.names.front())) return tell(*problem);
   }
+  presence.waiting(*client);
   std::optional<waiting_note> note;
   auto granted = take_visibly(how, *client, interruption.waiting(), note, take);
   const auto ended_by = interruption.over();
   if (!granted && !ended_by) return not_granted(how, what, to->engine, granted.error());
   if (ended_by) {
     if (granted) {
-      holding(how, what, to->engine, log, *client, std::move(*granted)).give_back();
+      holding(how, what, to->engine, log, *client, presence, std::move(*granted)).give_back();
     } else {
       client->close();
     }
@@ -172,7 +187,7 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
          ", attempt, withdrawn)");
     return exit_code::signalled + *ended_by;
   }
-  return holding(how, what, to->engine, log, *client, std::move(*granted))
+  return holding(how, what, to->engine, log, *client, presence, std::move(*granted))
       .run(context, *program, url, inbox);
 }
 

@@ -35,11 +35,13 @@ void add_holding(CLI::App& command, raw_arguments& into) {
   command.add_option("--busy-exit-code", into.busy_exit_code);
   command.add_flag("--quiet", into.quiet);
   command.add_flag("--pass-url", into.pass_url);
+  command.add_flag("--pass-notify", into.pass_notify);
 }
 
 void add_locking(CLI::App& command, raw_arguments& into) {
   add_holding(command, into);
   command.add_option("--at-least", into.at_least);
+  command.add_option("--at-most", into.at_most);
   command.add_flag("--fair", into.fair);
   command.add_flag("--no-renew", into.no_renew);
 }
@@ -66,6 +68,7 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   CLI::App& elect = add_command(app, "elect");
   add_holding(elect, into);
   elect.add_option("--id", into.id);
+  elect.add_option("--listen", into.listen);
 
   CLI::App& multi = *app.add_subcommand("multi");
   multi.fallthrough();

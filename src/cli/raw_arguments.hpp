@@ -16,12 +16,14 @@ struct raw_arguments {
   bool version = false;
 
   std::optional<std::string> url, space, password_file, log_level;
-  std::optional<std::string> wait, ttl, permits, max, grace, at_least, lock_delay, busy_exit_code;
-  std::optional<std::string> id, claim;
+  std::optional<std::string> wait, ttl, permits, max, grace, at_least, at_most, lock_delay,
+      busy_exit_code;
+  std::optional<std::string> id, claim, listen;
   std::optional<std::string> buyers, stock, processes, locks;
   std::optional<std::string> threads, choice, mode, hold, length;
   std::optional<std::string> start, clients, workload, faults, seed, json_file, report;
-  bool fair = false, shared = false, no_renew = false, quiet = false, pass_url = false;
+  bool fair = false, shared = false, no_renew = false, quiet = false, pass_url = false,
+       pass_notify = false;
   bool json = false, names = false, force = false, yes = false, all = false;
 
   std::vector<std::string> words;  // before the first --

@@ -93,7 +93,12 @@ std::string public_url(std::string_view text) {
 }
 
 std::vector<std::string> child_environment(char** ours, const secrets& taken,
-                                           const std::vector<std::string>& additions) {
+                                           const std::vector<std::string>& additions,
+                                           const std::vector<std::string_view>& withheld) {
+  const auto kept_back = [&](std::string_view entry) {
+    return std::any_of(withheld.begin(), withheld.end(),
+                       [&](std::string_view one) { return entry.starts_with(one); });
+  };
   const auto overridden = [&](std::string_view entry) {
     const std::string_view name = entry.substr(0, entry.find('=') + 1);
     return std::any_of(additions.begin(), additions.end(),
@@ -103,7 +108,7 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
   for (char** at = ours; *at != nullptr; ++at) {
     const std::string_view entry(*at);
     if (entry.starts_with(password_variable) || entry.starts_with(url_descriptor_variable) ||
-        overridden(entry)) {
+        overridden(entry) || kept_back(entry)) {
       continue;
     }
     if (entry.starts_with(url_variable) && taken.url) {

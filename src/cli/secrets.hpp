@@ -30,10 +30,11 @@ secrets take_secrets(char** environment);
 // is no URL at all, everything that could be one is cut.
 std::string public_url(std::string_view text);
 
-// The environment of a child: ours without the password, and with the given variables instead of
-// inherited ones. "NAME=value" each.
+// The environment of a child: ours without the password and what is withheld ("NAME=" each), and with the
+// given variables ("NAME=value") instead of inherited ones.
 std::vector<std::string> child_environment(char** ours, const secrets& taken,
-                                           const std::vector<std::string>& additions);
+                                           const std::vector<std::string>& additions,
+                                           const std::vector<std::string_view>& withheld);
 
 // The first line of the file.
 outcome<std::string> read_password(const std::string& file);

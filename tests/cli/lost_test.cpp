@@ -57,6 +57,23 @@ TEST_F(lost, a_command_that_ignores_sigterm_is_killed_after_the_grace) {
   EXPECT_FALSE(alive(pid_after("held", got.out)));
 }
 
+TEST_F(lost, at_most_ends_a_command_that_hangs) {
+  // Broken: a job that hangs keeps the lock, and all other hosts out, until somebody notices.
+  process job = begin({"run", "--at-most", "2s", "x", "--", "sh", "-c",
+                       "echo held $$; while :; do sleep 0.02; done"});
+  ASSERT_TRUE(job.says("held"));
+  EXPECT_EQ(type({"run", "x", "--", "true"}).code, 0);  // waits for it
+  const answer got = job.end();
+  EXPECT_EQ(got.code, 123);
+  EXPECT_NE(got.err.find("held for its longest time"), std::string::npos) << got.err;
+  EXPECT_FALSE(alive(pid_after("held", got.out)));
+}
+
+TEST_F(lost, at_most_changes_nothing_for_a_command_that_ends_before) {
+  EXPECT_EQ(type({"run", "--at-most", "1h", "x", "--", "sh", "-c", "exit 7"}).code, 7);
+  EXPECT_TRUE(is_free("x"));
+}
+
 TEST_F(lost, a_command_has_the_grace_to_tidy_up) {
   process job = begin({"run", "--grace", "14s", "x", "--", "sh", "-c",
                        "trap 'sleep 0.5; echo tidied; exit 0' TERM; echo held; "

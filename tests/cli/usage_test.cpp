@@ -152,6 +152,10 @@ std::vector<typed_line> options() {
   add({"--ttl", "1s", "--grace", "500ms"});
   add({"--lock-delay", "24h1s"});
   add({"--at-least", "soon"});
+  add({"--at-most", "soon"});
+  add({"--at-most", "999ms"});
+  add({"--at-most", "10s", "--grace", "5s"});
+  add({"--at-most", "10s", "--at-least", "11s"});
   add({"--permits", "1"});
   add({"--permits", "3", "--max", "2"});
   add({"--permits", "0", "--max", "2"});
