@@ -40,6 +40,13 @@ add_test(NAME docs.packages_for_conan_and_vcpkg
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/packaging_test.py")
 set_tests_properties(docs.packages_for_conan_and_vcpkg PROPERTIES LABELS docs TIMEOUT 300)
 
+if(TARGET example_metrics)
+  add_test(NAME docs.what_operators_get_is_what_their_tools_accept
+    COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/operations_test.py")
+  set_tests_properties(docs.what_operators_get_is_what_their_tools_accept PROPERTIES LABELS docs TIMEOUT 300
+    ENVIRONMENT "HOLDFAST_PROGRAM=${PROJECT_BINARY_DIR}/holdfast")
+endif()
+
 add_test(NAME docs.public_headers
   COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/docs/public_headers_test.py")
 set_tests_properties(docs.public_headers PROPERTIES LABELS docs TIMEOUT 300
