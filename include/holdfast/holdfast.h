@@ -199,6 +199,10 @@ typedef struct hf_lock_options {
   hf_retry retry;            /* all zero: the client's */
   int32_t fair;              /* not 0: granted in the order of arrival */
   int32_t no_renewal;        /* not 0: taken once for ttl, ends by itself */
+  /* The longest time that it is held, however it is renewed: then it is lost, with its notice, and
+   * released; at least 100 ms and more than twice the notice; 0: no limit. */
+  hf_nanoseconds max_hold;
+  hf_text payload; /* who holds or waits, for people; none: the client's. Elections have their id. */
 } hf_lock_options;
 
 /* Names are 1 to 512 bytes of UTF-8 without control characters. Nothing is sent. options: may be NULL. */

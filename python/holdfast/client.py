@@ -9,7 +9,7 @@ import weakref
 from typing import Any, Iterator, NamedTuple, Optional
 from urllib.parse import quote
 
-from ._calls import NUL, PENDING, check, nanoseconds, seconds, text, thread_error
+from ._calls import FOREVER, NUL, PENDING, check, nanoseconds, seconds, text, thread_error
 from ._native import ffi, lib
 from .errors import Invalid
 from .lease import Watcher
@@ -166,6 +166,9 @@ class Client:
         given.ttl = nanoseconds(ttl)
         given.notice, given.lock_delay = nanoseconds(options.pop("notice", 0)), nanoseconds(options.pop("lock_delay", 0))
         given.fair, given.no_renewal = options.pop("fair", False), not options.pop("renew", True)
+        given.max_hold = nanoseconds(options.pop("max_hold", None)) % FOREVER  # 0: no limit
+        payload = ffi.from_buffer(options.pop("payload", "").encode())
+        given.payload.data, given.payload.length = payload, len(payload)
         _retry(given.retry, options.pop("retry", None))
         if options:
             raise TypeError(f"unexpected options: {', '.join(options)}")
@@ -179,7 +182,8 @@ class Client:
         ``wait``: seconds that acquiring waits; None: no limit. ``ttl``: seconds that the engine keeps the lock without a sign of
         life; it is renewed in the background. Further options of all locks: ``fair=True``: granted in the order of arrival;
         ``renew=False``: taken once for ttl; ``notice``: a loss is announced so many seconds before validity ends;
-        ``lock_delay``: stays blocked so long after an abnormal end; ``retry``: a :class:`Retry`.
+        ``lock_delay``: stays blocked so long after an abnormal end; ``max_hold``: lost, and released, when it was held so
+        long, however it is renewed; ``payload``: what others see beside the holder; ``retry``: a :class:`Retry`.
         """
         return Lock(self, self._make(lib.hf_mutex_new, name, (), dict(options, ttl=ttl)), name, wait)
 

@@ -162,6 +162,15 @@ def test_operators_see_holders_waiters_and_events(client, other, name):
     client.ping()
 
 
+def test_a_lock_has_a_payload_and_a_longest_hold(client, other, name):
+    lease = client.lock(name, max_hold=1, payload="import of May").acquire()
+    assert [holder.payload for holder in other.inspect(name)] in (["import of May"], [])  # or it is over
+    assert lease.lost.wait(servers.LIMIT)
+    other.lock(name).acquire(servers.LIMIT).release()
+    with pytest.raises(holdfast.Invalid):
+        client.lock(name, max_hold=0.01)
+
+
 def test_errors_are_a_tree_with_messages(client, name):
     for wrong in (lambda: client.lock(""), lambda: client.lock(name, ttl=0), lambda: client.lock(name, ttl=0.01),
                   lambda: holdfast.connect("nonsense")):

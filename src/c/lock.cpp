@@ -14,6 +14,8 @@ result<lock_options> lock_options_of(const hf_lock_options* options) {
   if (given->ttl != 0) made.ttl = duration_of(given->ttl);
   made.notice = duration_of(given->notice);
   made.lock_delay = duration_of(given->lock_delay);
+  if (given->max_hold != 0) made.max_hold = duration_of(given->max_hold);
+  made.payload = text_of(given->payload);
   made.retry = retry_of(given->retry);
   made.fair = given->fair != 0;
   made.renew = given->no_renewal != 0 ? renew::never : renew::automatic;

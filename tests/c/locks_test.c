@@ -107,6 +107,28 @@ static void structures_of_other_versions_fit(void) {
   hf_client_free(client);
 }
 
+static void a_lock_has_a_payload_and_a_longest_hold(void) {
+  hf_error error = {.size = sizeof error};
+  hf_client* client = open_client("memory:");
+  hf_lock* lock = NULL;
+  hf_lock_options options = {.size = sizeof options,
+                             .max_hold = HF_MILLISECONDS(100),
+                             .payload = {.data = "import of May", .length = 13}};
+  ANSWERS(HF_OK, hf_mutex_new(client, "a", 1, &options, &lock, &error));
+  hf_lease* lease = take(lock);
+  hf_list* found = NULL;
+  ANSWERS(HF_OK, hf_inspect(client, "a", 1, &found, &error));
+  hf_claim holder = {.size = sizeof holder};
+  ANSWERS(HF_OK, hf_list_claim(found, 0, &holder, &error));
+  CHECK(strcmp(holder.payload.data, "import of May") == 0);
+  ANSWERS(HF_OK, hf_lease_wait_lost(lease, HF_SECONDS(60), NULL, &error));
+  CHECK(!hf_lease_valid(lease));
+  hf_list_free(found);
+  hf_lease_free(lease);
+  hf_lock_free(lock);
+  hf_client_free(client);
+}
+
 static void names_are_bytes_with_a_length(void) {
   hf_error error = {.size = sizeof error};
   hf_client* client = open_client("memory:");
@@ -337,6 +359,7 @@ const struct test lock_tests[] = {TEST(a_mutex_excludes_and_its_fence_grows),
                                   TEST(handles_may_be_freed_in_any_order),
                                   TEST(bad_arguments_are_invalid_and_crash_nothing),
                                   TEST(structures_of_other_versions_fit),
+                                  TEST(a_lock_has_a_payload_and_a_longest_hold),
                                   TEST(names_are_bytes_with_a_length),
                                   TEST(a_recursive_lock_is_entered_again_by_its_owner),
                                   TEST(readers_share_and_the_sole_reader_becomes_the_writer),
