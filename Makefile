@@ -13,7 +13,7 @@ PYTHON ?= python3
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: python clang docs torture report-shots broken-locks fuzz interop-redisson interop-etcd
+.PHONY: python torture-python bench-python clang docs torture report-shots broken-locks fuzz interop-redisson interop-etcd
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -82,6 +82,10 @@ torture: packages-test build ## half a minute of torture on every engine that ca
 	    postgresql-session postgresql-row mariadb mariadb-session mariadb-row; do \
 	  echo "== $$engine"; build/holdfast torture --start $$engine --duration 30s; done
 
+torture-python: packages-test build ## half a minute of Python and C++ processes on the same locks, on two engines
+	python/build-package build/libholdfast_c.so build/python
+	set -e; for engine in sqlite redis; do python/run-torture build/python build/tests/python_torture_worker $$engine 30; done
+
 broken-locks: packages-test build ## play the broken locks and write docs/broken-locks.md
 	build/broken_locks > build/broken-locks.md
 	mv build/broken-locks.md docs/broken-locks.md
@@ -115,6 +119,13 @@ python: packages build/release/build.ninja ## a wheel of the Python package, in 
 	cmake --build build/release -j $(JOBS) --target holdfast_c
 	HOLDFAST_C_LIBRARY=$(CURDIR)/build/release/libholdfast_c.so $(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w build/wheels ./python
 	@ls build/wheels/*.whl
+
+bench-python: packages-test packages-peers build/release/build.ninja ## the Python package beside redis-py, python-redis-lock and pottery; fetches them
+	cmake --build build/release -j $(JOBS) --target holdfast_cli holdfast_c
+	$(PYTHON) -m venv build/bench-python
+	build/bench-python/bin/pip install -q -r python/bench/requirements.txt
+	HOLDFAST_C_LIBRARY=$(CURDIR)/build/release/libholdfast_c.so build/bench-python/bin/pip install -q --no-build-isolation --no-deps --force-reinstall ./python
+	build/bench-python/bin/python python/bench/compare build/release/holdfast
 
 install: packages build/release/build.ninja ## install into PREFIX=/usr/local; honours DESTDIR
 	cmake --build build/release -j $(JOBS)

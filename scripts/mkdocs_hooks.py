@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import api_reference  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-OUTSIDE = ["bench/results", "examples", "include/holdfast"]
+OUTSIDE = ["bench/results", "examples", "include/holdfast", "python/examples"]
 PAGES = {"README.md": "index.md", "include/holdfast": "api/index.md"}
 PAGES |= {f"include/holdfast/{header.name}": f"api/{header.stem}.md" for header in api_reference.HEADERS.glob("*.hpp")}
 written = tempfile.TemporaryDirectory()

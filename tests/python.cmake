@@ -14,3 +14,15 @@ foreach(engine sqlite redis postgresql)
     set_tests_properties(python.${engine} PROPERTIES LABELS python TIMEOUT 600 FIXTURES_REQUIRED python_package)
   endif()
 endforeach()
+
+# Python and C++ processes on the same locks; make torture-python takes longer.
+add_executable(python_torture_worker "${PROJECT_SOURCE_DIR}/python/torture/worker.cpp")
+target_link_libraries(python_torture_worker PRIVATE holdfast)
+foreach(engine sqlite redis)
+  string(TOUPPER ${engine} option)
+  if(HOLDFAST_${option})
+    add_test(NAME python.torture_${engine} COMMAND "${PROJECT_SOURCE_DIR}/python/run-torture" "${python_package}"
+      "$<TARGET_FILE:python_torture_worker>" ${engine} 3)
+    set_tests_properties(python.torture_${engine} PROPERTIES LABELS python TIMEOUT 600 FIXTURES_REQUIRED python_package)
+  endif()
+endforeach()

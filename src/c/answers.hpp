@@ -2,12 +2,12 @@
 // is thrown, structures of another version's size are read and filled as far as both sides know them.
 #pragma once
 
+#include "runtime/fork_guard.hpp"
+
 #include <holdfast/clock.hpp>
 #include <holdfast/holdfast.h>
 #include <holdfast/options.hpp>
 #include <holdfast/result.hpp>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -45,10 +45,10 @@ hf_status guarded(hf_error* error, Call&& call) noexcept {
 // not touch descriptors that it shares with its parent.
 class home {
  public:
-  [[nodiscard]] bool left() const noexcept { return ::getpid() != process_; }
+  [[nodiscard]] bool left() const noexcept { return here_.forked(); }
 
  private:
-  pid_t process_ = ::getpid();
+  runtime::fork_guard here_{};  // one load; getpid() would be a system call in every call
 };
 
 tl::unexpected<error> missing(const char* what);

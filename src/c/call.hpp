@@ -105,12 +105,12 @@ class call_state : public std::enable_shared_from_this<call_state> {
 }  // namespace holdfast::c
 
 struct hf_queue {
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   std::shared_ptr<holdfast::c::answer_queue> inside;
 };
 
 struct hf_call {
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   std::shared_ptr<holdfast::c::call_state> inside;
 };
 

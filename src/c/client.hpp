@@ -10,13 +10,13 @@
 #include <stop_token>
 
 struct hf_client {
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   holdfast::client inside;
   std::shared_ptr<holdfast::c::reentries> entries;
 };
 
 struct hf_cancel {
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   std::stop_source source;
 };
 

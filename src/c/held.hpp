@@ -111,7 +111,7 @@ struct hf_lease {
   }
   [[nodiscard]] bool usable() const noexcept { return !released && !made_in.left(); }
 
-  const holdfast::c::home made_in;
+  const holdfast::c::home made_in{};
   const std::shared_ptr<holdfast::c::held> inside;
   std::atomic<bool> released{false};
 };

@@ -4,7 +4,7 @@
 #include <holdfast/latch.hpp>
 
 struct hf_latch {
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   holdfast::latch inside;
 };
 

@@ -26,7 +26,7 @@ struct hf_lock {
   using kinds = std::variant<holdfast::mutex, holdfast::c::recursive_lock, holdfast::shared_mutex,
                              holdfast::semaphore, holdfast::election, holdfast::multi_lock>;
 
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   // Acquiring changes nothing in these objects that they do not guard themselves.
   mutable kinds inside;
 };

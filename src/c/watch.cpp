@@ -80,7 +80,7 @@ struct watch_inside {
 }  // namespace holdfast::c
 
 struct hf_watch {
-  holdfast::c::home made_in;
+  holdfast::c::home made_in{};
   holdfast::c::watch_inside inside;
 };
 
