@@ -13,7 +13,7 @@ PYTHON ?= python3
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: python torture-python bench-python clang docs torture report-shots broken-locks fuzz interop-redisson interop-etcd
+.PHONY: python torture-python bench-python clang docs torture report-shots serve-shots broken-locks fuzz interop-redisson interop-etcd
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -105,6 +105,10 @@ report-shots: packages-tools build ## the page of a torture in headless Chromium
 	scripts/install-packages browser servers
 	scripts/report-shots
 
+serve-shots: packages-tools build ## the live page in headless Chromium, at two widths, into docs/pictures
+	scripts/install-packages browser servers
+	scripts/serve-shots
+
 bench: packages-tools build/release/build.ninja ## run the benchmarks, release build
 	cmake --build build/release -j $(JOBS)
 	set -e; for bench in build/release/bench_*; do "$$bench"; done
@@ -155,7 +159,7 @@ packages:
 	@scripts/install-packages build
 
 packages-test:
-	@scripts/install-packages build servers docs python
+	@scripts/install-packages build servers browser docs python
 
 packages-tools:
 	@scripts/install-packages build tools

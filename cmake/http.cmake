@@ -1,4 +1,4 @@
-# HTTP for the program, never for the library: `holdfast elect --listen`.
+# HTTP for the program, never for the library: `holdfast serve` with its page, and `elect --listen`.
 option(HOLDFAST_HTTP "Build what listens for HTTP, if cpp-httplib is there" ON)
 if(NOT HOLDFAST_PROGRAM OR NOT HOLDFAST_HTTP)
   return()
@@ -12,3 +12,20 @@ holdfast_sources(sources src/cli/http)
 add_library(holdfast_http STATIC ${sources})
 target_include_directories(holdfast_http PUBLIC "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_http PUBLIC tl::expected Threads::Threads PRIVATE Httplib::httplib)
+
+# The page as one string: the parts are put where its template names them.
+set(page_folder "${PROJECT_SOURCE_DIR}/src/cli/page")
+file(GLOB page_parts CONFIGURE_DEPENDS "${page_folder}/*")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page_parts})
+file(READ "${page_folder}/index.html" page)
+string(REGEX MATCHALL "{{include [a-z_.]+}}" marks "${page}")
+foreach(mark IN LISTS marks)
+  string(REGEX REPLACE "{{include ([a-z_.]+)}}" "\\1" name "${mark}")
+  file(READ "${page_folder}/${name}" part)
+  string(REPLACE "${mark}" "${part}" page "${page}")
+endforeach()
+# Compiled by itself: it changes more often than its neighbours.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/src/cli/serve/page.cpp" PROPERTIES
+  SKIP_UNITY_BUILD_INCLUSION ON)
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/serve_page.inc"
+  CONTENT "R\"page(@page@)page\"" @ONLY)

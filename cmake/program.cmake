@@ -9,9 +9,9 @@ find_package(nlohmann_json REQUIRED)
 # What speaks HTTP is a library of its own, and may be left out.
 list(FILTER sources EXCLUDE REGEX "/src/cli/http/")
 if(TARGET holdfast_http)
-  list(FILTER sources EXCLUDE REGEX "/leader_page_left_out\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(leader_page|serve)_left_out\\.cpp$")
 else()
-  list(FILTER sources EXCLUDE REGEX "/leader_page\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/leader_page\\.cpp$|/src/cli/serve/")
 endif()
 add_executable(holdfast_cli ${sources})
 set_target_properties(holdfast_cli PROPERTIES

@@ -40,14 +40,14 @@ _holdfast() {
         ((i++))
         ;;
       --log-level) ((i++)) ;;
-      run | elect | latch | ls | show | release | revoke | watch | doctor | redis-library | multi | demo | bench | torture)
+      run | elect | latch | ls | show | release | revoke | watch | doctor | redis-library | serve | multi | demo | bench | torture)
         [[ -n $command ]] || command=$word
         ;;
     esac
   done
 
   case $prev in
-    --password-file)
+    --password-file | --token-file)
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;
@@ -87,7 +87,11 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W '0s 1s 10s 1m 5m 1h' -- "$cur")
       return
       ;;
-    --namespace | --permits | --max | --busy-exit-code | --id | --listen | --claim | --buyers | --stock | --processes | --threads | --clients | --seed)
+    --listen)
+      mapfile -t COMPREPLY < <(compgen -W '127.0.0.1:9464 0.0.0.0:9464 [::1]:9464' -- "$cur")
+      return
+      ;;
+    --namespace | --allow-host | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes | --threads | --clients | --seed)
       return
       ;;
   esac
@@ -106,6 +110,7 @@ _holdfast() {
       show | doctor) choices="--json $common" ;;
       release) choices="--force --claim --yes $common" ;;
       watch) choices="--json --all $common" ;;
+      serve) choices="--listen --token-file --allow-revoke --allow-host $common" ;;
       torture) choices="--start --clients --duration --ttl --workload --faults --seed --json --report $common" ;;
       demo) choices="--buyers --stock --processes --lock $common" ;;
       bench) choices="--threads --processes --locks --mode --hold --duration --json $common" ;;
@@ -115,7 +120,7 @@ _holdfast() {
     return
   fi
   case $command in
-    '') choices='run elect multi latch ls show release revoke watch doctor redis-library demo bench torture' ;;
+    '') choices='run elect multi latch ls show release revoke watch doctor redis-library serve demo bench torture' ;;
     multi) [[ $prev != multi ]] || choices=run ;;
     demo) [[ $prev != demo ]] || choices=flash-sale ;;
     torture) [[ $prev != torture ]] || choices='check replay' ;;
@@ -123,7 +128,7 @@ _holdfast() {
   esac
   if [[ -n $choices ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
-  elif [[ $command != doctor && $command != redis-library && $command != demo && $command != bench && $command != torture ]]; then
+  elif [[ $command != doctor && $command != redis-library && $command != serve && $command != demo && $command != bench && $command != torture ]]; then
     _holdfast_names
   fi
 }

@@ -20,7 +20,7 @@ function __holdfast_inner
     complete -C "$words "(commandline -ct)
 end
 
-set -l commands run elect multi latch ls show release revoke watch doctor redis-library demo bench torture
+set -l commands run elect multi latch ls show release revoke watch doctor redis-library serve demo bench torture
 
 complete -c holdfast -f
 complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// valkey:// valkeys:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
@@ -42,6 +42,7 @@ complete -c holdfast -n $none -a revoke -d 'End a lock safely'
 complete -c holdfast -n $none -a watch -d 'A line per event'
 complete -c holdfast -n $none -a doctor -d 'Check the engine'
 complete -c holdfast -n $none -a redis-library -d 'The functions for Redis'
+complete -c holdfast -n $none -a serve -d 'A live page, metrics and JSON'
 complete -c holdfast -n $none -a demo -d 'A flash sale'
 complete -c holdfast -n $none -a bench -d 'Measure an engine'
 complete -c holdfast -n $none -a torture -d 'Real clients, real faults'
@@ -77,6 +78,10 @@ complete -c holdfast -n '__fish_seen_subcommand_from latch' -a 'set down wait co
 complete -c holdfast -n '__fish_seen_subcommand_from ls show watch doctor bench' -l json -d 'For programs'
 complete -c holdfast -n '__fish_seen_subcommand_from ls' -l names -d 'A name a line'
 complete -c holdfast -n '__fish_seen_subcommand_from watch' -l all -d 'Renewals too'
+complete -c holdfast -n '__fish_seen_subcommand_from serve' -l listen -x -a '127.0.0.1:9464 0.0.0.0:9464' -d 'Where'
+complete -c holdfast -n '__fish_seen_subcommand_from serve' -l token-file -r -F -d 'Its first line is needed by clients'
+complete -c holdfast -n '__fish_seen_subcommand_from serve' -l allow-revoke -d 'May end a hold'
+complete -c holdfast -n '__fish_seen_subcommand_from serve' -l allow-host -x -d 'Another name of this host'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l force -d 'Yes, by force'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l yes -d 'Do not ask'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l claim -x -d 'Only this holder'

@@ -102,6 +102,20 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
   return {};
 }
 
+checked read_serve(const raw_arguments& raw, serve_arguments& into) {
+  if (!all_words(raw).empty()) return usage("takes no name", raw.command);
+  if (raw.allow_revoke && !raw.token_file) {
+    return usage("--allow-revoke needs --token-file: whoever has the token may revoke",
+                 raw.command);
+  }
+  into.urls = raw.urls;
+  into.listen = raw.listen.value_or(into.listen);
+  into.hosts = raw.hosts;
+  into.token_file = raw.token_file;
+  into.allow_revoke = raw.allow_revoke;
+  return {};
+}
+
 checked read_count(const std::optional<std::string>& text, const char* option, std::uint32_t most,
                    std::uint32_t& into) {
   if (!text) return {};
@@ -137,7 +151,10 @@ checked read_sale(const raw_arguments& raw, sale_arguments& into) {
 
 checked read_global(const raw_arguments& raw, global_arguments& into) {
   constexpr std::array<std::string_view, 5> levels{"off", "error", "warn", "info", "debug"};
-  into.url = raw.url;
+  if (raw.urls.size() > 1 && raw.command != "serve") {
+    return usage("--url takes one value and can be given once", raw.command);
+  }
+  if (!raw.urls.empty()) into.url = raw.urls.front();
   into.space = raw.space;
   into.password_file = raw.password_file;
   if (raw.log_level) {
@@ -166,6 +183,8 @@ outcome<arguments> understand(const raw_arguments& raw) {
     fine = read_hold(raw, made.hold);
   } else if (raw.command == "latch") {
     fine = read_latch(raw, made.latch);
+  } else if (raw.command == "serve") {
+    fine = read_serve(raw, made.serve);
   } else if (raw.command == "demo flash-sale") {
     fine = read_sale(raw, made.sale);
   } else if (raw.command == "bench" || raw.command == "bench worker") {

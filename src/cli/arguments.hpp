@@ -19,7 +19,7 @@ namespace holdfast::cli {
 enum class log_level : std::uint8_t { off, error, warn, info, debug };
 
 struct global_arguments {
-  std::optional<std::string> url;
+  std::optional<std::string> url;  // the first
   std::optional<std::string> space;
   std::optional<std::string> password_file;
   log_level level = log_level::warn;
@@ -66,6 +66,14 @@ struct look_arguments {
   bool all = false;
 };
 
+struct serve_arguments {
+  std::vector<std::string> urls;  // as they were given: URL or NAME=URL; none: the usual one
+  std::string listen = "127.0.0.1:9464";
+  std::vector<std::string> hosts;
+  std::optional<std::string> token_file;
+  bool allow_revoke = false;
+};
+
 struct sale_arguments {
   std::uint32_t buyers = 1000;
   std::uint32_t stock = 200;
@@ -95,6 +103,7 @@ struct arguments {
   hold_arguments hold;
   latch_arguments latch;
   look_arguments look;
+  serve_arguments serve;
   sale_arguments sale;
   bench_arguments bench;
   torture_arguments torture;

@@ -17,6 +17,7 @@ int revoke(const context& context, const look_arguments& what);
 int watch(const context& context, const look_arguments& what);
 int doctor(const context& context, const look_arguments& what);
 int redis_library();
+int serve_engines(const context& context, const serve_arguments& how);
 int flash_sale(const context& context, const sale_arguments& how);
 int bench(const context& context, const bench_arguments& how);
 int torture(const context& context, const torture_arguments& how);

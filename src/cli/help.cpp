@@ -24,6 +24,7 @@ Commands:
   release    take a lock away by force
   watch      print a line per event
   doctor     check the engine and its settings
+  serve      a live page, metrics for Prometheus, JSON and events, over HTTP
   redis-library  print the functions that the Redis store loads
   demo       sell out a shop, without and with locks
   bench      measure an engine: throughput, latency, hand-off, fairness, cost
@@ -233,6 +234,32 @@ the right to: FUNCTION LOAD. Its name has a version: load it again after an upda
   holdfast redis-library | redis-cli -x FUNCTION LOAD
 )help";
 
+constexpr std::string_view serve_help =
+    R"help(holdfast serve [--listen HOST:PORT] [options]
+
+Serves what one or several engines tell: a live page at /, metrics for Prometheus at
+/metrics, JSON at /api/engines, /api/locks and /api/locks/NAME, server-sent events at
+/api/events, and /healthz. It reads, unless --allow-revoke is given.
+
+  holdfast serve                                   http://127.0.0.1:9464/
+  holdfast --url redis://localhost serve
+  holdfast serve --url main=redis://a --url jobs=postgresql://b/jobs
+  holdfast serve --listen 0.0.0.0:9464 --token-file /etc/holdfast/token
+
+  --url URL           may be repeated, as NAME=URL too: NAME is what the page, the
+                      metrics and ?engine=NAME call the engine (default: its scheme)
+  --listen HOST:PORT  where to listen (default 127.0.0.1:9464; port 0: any); anywhere
+                      but on the loopback interface it needs --token-file
+  --token-file F      the first line of F is needed for everything but / and /healthz:
+                      Authorization: Bearer TOKEN
+  --allow-revoke      the page, and POST /api/locks/NAME/revoke, may end a hold as
+                      revoke does; needs --token-file
+  --allow-host NAME   also answer requests for this host name (for a proxy in front);
+                      may be repeated
+
+SIGTERM and SIGINT end it: exit status 0.
+)help";
+
 constexpr std::string_view demo_help =
     R"help(holdfast demo flash-sale [--buyers N] [--stock N] [--processes N] [--lock LIST]
 
@@ -320,14 +347,23 @@ struct entry {
 };
 
 constexpr std::array entries{
-    entry{"run", run_help},       entry{"elect", elect_help},
-    entry{"multi", multi_help},   entry{"multi run", multi_help},
-    entry{"latch", latch_help},   entry{"ls", ls_help},
-    entry{"show", show_help},     entry{"release", release_help},
-    entry{"revoke", revoke_help}, entry{"watch", watch_help},
-    entry{"doctor", doctor_help}, entry{"redis-library", redis_library_help},
-    entry{"demo", demo_help},     entry{"demo flash-sale", demo_help},
-    entry{"bench", bench_help},   entry{"torture", torture_help},
+    entry{"run", run_help},
+    entry{"elect", elect_help},
+    entry{"multi", multi_help},
+    entry{"multi run", multi_help},
+    entry{"latch", latch_help},
+    entry{"ls", ls_help},
+    entry{"show", show_help},
+    entry{"release", release_help},
+    entry{"revoke", revoke_help},
+    entry{"watch", watch_help},
+    entry{"doctor", doctor_help},
+    entry{"redis-library", redis_library_help},
+    entry{"serve", serve_help},
+    entry{"demo", demo_help},
+    entry{"demo flash-sale", demo_help},
+    entry{"bench", bench_help},
+    entry{"torture", torture_help},
 };
 
 }  // namespace

@@ -1,8 +1,5 @@
-#include "cli/json.hpp"
-
+#include "cli/json_value.hpp"
 #include "cli/plain_text.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <optional>
 
@@ -56,8 +53,6 @@ namespace json {
 
 namespace {
 
-using value = nlohmann::ordered_json;
-
 value milliseconds(const std::optional<duration>& span) {
   if (!span) return nullptr;
   return std::chrono::floor<std::chrono::milliseconds>(*span).count();
@@ -73,16 +68,15 @@ value since(const std::optional<duration>& held_for, wall_time now) {
   return rfc3339(now - std::chrono::duration_cast<wall_time::duration>(*held_for));
 }
 
-// Payloads were written by others: what is not UTF-8 is replaced, not refused.
+}  // namespace
+
 std::string line(const value& document) {
   return document.dump(-1, ' ', false, value::error_handler_t::replace) + "\n";
 }
 
-}  // namespace
-
-std::string resource(const std::string& name, const spi::resource_state& state, wall_time now) {
+value holders_value(const std::vector<spi::holder>& all, wall_time now) {
   value holders = value::array();
-  for (const spi::holder& one : state.holders) {
+  for (const spi::holder& one : all) {
     value holder{{"claim", one.claim},
                  {"mode", name_of(one.mode)},
                  {"permits", one.permits},
@@ -94,6 +88,10 @@ std::string resource(const std::string& name, const spi::resource_state& state, 
     if (!one.kept_by.empty()) holder["kept_by"] = one.kept_by;
     holders.push_back(std::move(holder));
   }
+  return holders;
+}
+
+value resource_value(const std::string& name, const spi::resource_state& state, wall_time now) {
   value waiters = value::array();
   for (const spi::waiting& one : state.waiters) {
     waiters.push_back({{"claim", one.claim},
@@ -102,9 +100,14 @@ std::string resource(const std::string& name, const spi::resource_state& state, 
                        {"permits", one.permits},
                        {"waiting_ms", milliseconds(one.waiting_for)}});
   }
-  value document{{"name", name}, {"holders", holders}, {"waiters", waiters}};
+  value document{
+      {"name", name}, {"holders", holders_value(state.holders, now)}, {"waiters", waiters}};
   if (state.shut_for) document["blocked_ms"] = milliseconds(state.shut_for);
-  return line(document);
+  return document;
+}
+
+std::string resource(const std::string& name, const spi::resource_state& state, wall_time now) {
+  return line(resource_value(name, state, now));
 }
 
 std::string resources(const std::vector<spi::resource_summary>& all) {
@@ -117,7 +120,7 @@ std::string resources(const std::vector<spi::resource_summary>& all) {
   return line(list);
 }
 
-std::string checks(const std::vector<spi::check>& all) {
+value checks_value(const std::vector<spi::check>& all) {
   value list = value::array();
   for (const spi::check& one : all) {
     list.push_back({{"check", one.name},
@@ -125,17 +128,19 @@ std::string checks(const std::vector<spi::check>& all) {
                     {"detail", one.detail},
                     {"remedy", one.remedy}});
   }
-  return line(list);
+  return list;
+}
+
+std::string checks(const std::vector<spi::check>& all) { return line(checks_value(all)); }
+
+value event_value(const spi::store_event& event, wall_time at) {
+  return {{"at", rfc3339(at)},       {"event", name_of(event.kind)}, {"name", event.name},
+          {"claim", event.claim},    {"mode", name_of(event.mode)},  {"fence", fence(event.fence)},
+          {"payload", event.payload}};
 }
 
 std::string event(const spi::store_event& event, wall_time at) {
-  return line({{"at", rfc3339(at)},
-               {"event", name_of(event.kind)},
-               {"name", event.name},
-               {"claim", event.claim},
-               {"mode", name_of(event.mode)},
-               {"fence", fence(event.fence)},
-               {"payload", event.payload}});
+  return line(event_value(event, at));
 }
 
 }  // namespace json

@@ -14,7 +14,7 @@ namespace {
 void add_global(CLI::App& app, raw_arguments& into) {
   app.add_flag("-h,--help", into.help);
   app.add_flag("--version", into.version);
-  app.add_option("--url", into.url);
+  app.add_option("--url", into.urls)->allow_extra_args(false);
   app.add_option("--namespace", into.space);
   app.add_option("--password-file", into.password_file);
   app.add_option("--log-level", into.log_level);
@@ -96,6 +96,12 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   watch.add_flag("--all", into.all);
   add_command(app, "doctor").add_flag("--json", into.json);
   add_command(app, "redis-library");
+
+  CLI::App& serve = add_command(app, "serve");
+  serve.add_option("--listen", into.listen);
+  serve.add_option("--allow-host", into.hosts)->allow_extra_args(false);
+  serve.add_option("--token-file", into.token_file);
+  serve.add_flag("--allow-revoke", into.allow_revoke);
 
   CLI::App& demo = *app.add_subcommand("demo");
   demo.fallthrough();

@@ -15,10 +15,14 @@ struct raw_arguments {
   bool help = false;
   bool version = false;
 
-  std::optional<std::string> url, space, password_file, log_level;
+  std::vector<std::string> urls;  // several for serve only
+  std::optional<std::string> space, password_file, log_level;
   std::optional<std::string> wait, ttl, permits, max, grace, at_least, at_most, lock_delay,
       busy_exit_code;
-  std::optional<std::string> id, claim, listen;
+  std::optional<std::string> id, claim;
+  std::optional<std::string> listen, token_file;
+  std::vector<std::string> hosts;
+  bool allow_revoke = false;
   std::optional<std::string> buyers, stock, processes, locks;
   std::optional<std::string> threads, choice, mode, hold, length;
   std::optional<std::string> start, clients, workload, faults, seed, json_file, report;

@@ -109,7 +109,7 @@ outcome<void> read_torture(const raw_arguments& raw, torture_arguments& into) {
       for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
       return usage("--start is one of " + all, topic);
     }
-    if (raw.url) return usage("--start and --url exclude each other", topic);
+    if (!raw.urls.empty()) return usage("--start and --url exclude each other", topic);
     into.start = *raw.start;
   }
   if (raw.workload) {

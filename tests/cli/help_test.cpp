@@ -9,10 +9,10 @@ namespace holdfast::cli_test {
 namespace {
 
 const std::vector<words> commands{
-    {},        {"run"},    {"elect"},         {"multi"},   {"multi", "run"},
-    {"latch"}, {"ls"},     {"show"},          {"release"}, {"revoke"},
-    {"watch"}, {"doctor"}, {"redis-library"}, {"demo"},    {"demo", "flash-sale"},
-    {"bench"}, {"torture"}};
+    {},        {"run"},     {"elect"},         {"multi"},   {"multi", "run"},
+    {"latch"}, {"ls"},      {"show"},          {"release"}, {"revoke"},
+    {"watch"}, {"doctor"},  {"redis-library"}, {"demo"},    {"demo", "flash-sale"},
+    {"bench"}, {"torture"}, {"serve"}};
 
 class help : public command_line {
  protected:

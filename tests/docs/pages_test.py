@@ -20,7 +20,7 @@ QUESTIONS = {
     "how do I know who holds a lock": ("docs/tutorial.md", "$ holdfast show nightly"),
 }
 COMMANDS = ["run", "elect", "multi", "latch", "ls", "show", "release", "revoke", "watch", "doctor",
-            "redis-library", "demo", "bench", "torture"]
+            "redis-library", "serve", "demo", "bench", "torture"]
 
 
 def anchors(page):

@@ -14,13 +14,15 @@ namespace holdfast::http {
 namespace {
 
 constexpr std::chrono::milliseconds parting{500};
+constexpr std::size_t most_dropped = 1UL << 20;
 
 constexpr std::string_view too_many =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 22\r\n"
     "Retry-After: 1\r\nConnection: close\r\n\r\ntoo many connections.\n";
 
 int left_until(std::chrono::steady_clock::time_point by) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(by - std::chrono::steady_clock::now());
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(by - std::chrono::steady_clock::now());
   return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
 }
 
@@ -90,10 +92,10 @@ void connection::get_local_ip_and_port(std::string& ip, int& port) const {
 void connection::finish() noexcept {
   ::shutdown(socket_, SHUT_WR);
   const auto by = std::chrono::steady_clock::now() + parting;
-  while (taken_ < limits_.request_bytes && ready(POLLIN, by)) {
+  for (std::size_t dropped = 0; dropped < most_dropped && ready(POLLIN, by);) {
     const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (got <= 0) break;
-    taken_ += static_cast<std::size_t>(got);
+    dropped += static_cast<std::size_t>(got);
   }
   ::close(socket_);
 }

@@ -95,20 +95,19 @@ void hand_over(response&& from, httplib::Response& to) {
     to.set_content(from.body, from.type);
     return;
   }
-  to.set_chunked_content_provider(
-      from.type, [next = std::move(from.stream), text = std::string()](
-                     std::size_t, httplib::DataSink& sink) mutable {
-        text.clear();
-        bool more = false;
-        try {
-          more = next(text);
-        } catch (const std::exception&) {
-          return false;  // no memory: the client sees a connection that broke, and comes back
-        }
-        if (!text.empty() && !sink.write(text.data(), text.size())) return false;
-        if (!more) sink.done();
-        return true;
-      });
+  to.set_chunked_content_provider(from.type, [next = std::move(from.stream), text = std::string()](
+                                                 std::size_t, httplib::DataSink& sink) mutable {
+    text.clear();
+    bool more = false;
+    try {
+      more = next(text);
+    } catch (const std::exception&) {
+      return false;  // no memory: the client sees a connection that broke, and comes back
+    }
+    if (!text.empty() && !sink.write(text.data(), text.size())) return false;
+    if (!more) sink.done();
+    return true;
+  });
 }
 
 }  // namespace
@@ -153,6 +152,8 @@ struct server::inside : httplib::Server {
     return fine;
   }
 
+  // The library's own is 5: whoever comes while a few others connect would wait for a second.
+  void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
   [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
 
   const handler handler_;
@@ -172,8 +173,9 @@ std::string_view request::value_of(std::string_view name) const {
 }
 
 std::size_t request::count_of(std::string_view name) const {
-  return static_cast<std::size_t>(std::count_if(
-      headers.begin(), headers.end(), [&](const header& one) { return same_name(one.first, name); }));
+  return static_cast<std::size_t>(
+      std::count_if(headers.begin(), headers.end(),
+                    [&](const header& one) { return same_name(one.first, name); }));
 }
 
 server::server(handler answer, limits bounds)
@@ -189,7 +191,10 @@ tl::expected<void, std::string> server::bind(const std::string& host, std::uint1
   } else if (inside_->bind_to_port(host, port)) {
     inside_->port_ = port;
   }
-  if (inside_->port_ != 0) return {};
+  if (inside_->port_ != 0) {
+    inside_->lengthen_backlog();
+    return {};
+  }
   return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
 }
 

@@ -1,0 +1,130 @@
+// One engine as `holdfast serve` sees it: whether it answers, what is held and waited for, what doctor
+// finds. A thread of its own asks it, and only what somebody wants to know; requests read what it found.
+#pragma once
+
+#include "cli/connection.hpp"
+#include "cli/serve/event_log.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace holdfast::cli::serve {
+
+struct row {
+  spi::resource_summary summary;
+  // Of one holder, where it is known.
+  std::optional<json::wall_time> since{};
+  std::string payload{};
+};
+
+// What list() answered, at one time.
+struct listing {
+  std::vector<row> rows;  // at most most_names, in the order of their names
+  std::size_t names = 0;  // of all, as are the next three
+  std::size_t held = 0;
+  std::size_t waiting = 0;
+  std::size_t blocked = 0;  // names, by a lock delay
+  json::wall_time at{};
+  duration took{};
+  std::uint64_t number = 0;
+};
+
+struct engine_status {
+  bool up = false;
+  bool lists = true;    // false: this engine cannot
+  std::string trouble;  // why it is not up, or why nothing is seen of it; may be empty
+  std::vector<spi::check> checks;
+  std::shared_ptr<const listing> last;  // none: never listed, or not since it was down
+};
+
+// Thread-safe. Shutdown: stop(), then the destructor; calls under way end within their own deadlines.
+class engine_view {
+ public:
+  engine_view(std::string id, std::size_t number, address to, credentials with, event_log& log,
+              log_level level);
+  engine_view(const engine_view&) = delete;
+  engine_view& operator=(const engine_view&) = delete;
+  ~engine_view();
+
+  [[nodiscard]] const std::string& id() const noexcept { return id_; }
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+  [[nodiscard]] std::string shown_url() const { return public_url(to_.url); }
+  [[nodiscard]] const std::string& scheme() const noexcept { return to_.engine; }
+
+  // Somebody looks: from now on the engine is listed for a while.
+  void look();
+  // What is known now.
+  [[nodiscard]] engine_status status() const;
+  // What is known, of a listing no older than that if the engine answers in time.
+  [[nodiscard]] engine_status status(duration no_older_than);
+  [[nodiscard]] result<spi::resource_state> inspect(const std::string& name);
+  [[nodiscard]] result<std::vector<spi::holder>> revoke(const std::string& name,
+                                                        const std::string& claim);
+  // The answer of an engine, for people.
+  [[nodiscard]] std::string told(const error& why, std::string_view action) const {
+    return provenance(to_.engine, action, why);
+  }
+
+  void stop();
+
+ private:
+  void work();
+  void open_engine();
+  void subscribe();
+  void list_names();
+  void fill_in(listing& made);
+  void ask_for_unknown();
+  void ping();
+  void probe();
+  void answered(const std::optional<error>& problem, std::string_view action);
+  void down(const std::string& why);
+  [[nodiscard]] std::optional<client> connected() const;
+  [[nodiscard]] bool wants_listing(time_point now) const;  // with mutex_ held
+
+  const std::string id_;
+  const std::size_t number_;
+  const address to_;
+  const credentials with_;
+  const log_level level_;
+  event_log& log_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // All below are guarded by mutex_.
+  std::optional<client> client_;
+  engine_status status_;
+  bool stopped_ = false;
+  bool was_down_ = false;
+  time_point looked_{time_point::min()};
+  time_point wanted_{time_point::min()};  // a listing is due that began after this
+  time_point listed_{time_point::min()};  // when the last attempt to list began
+  time_point list_after_{time_point::min()};
+  std::uint64_t lists_ = 0;  // attempts that have ended
+  time_point asked_{time_point::min()};
+  time_point probed_{time_point::min()};
+  struct detail {
+    spi::resource_state state;
+    time_point at;
+  };
+  std::unordered_map<std::string, detail> details_;
+  struct known_holder {
+    std::string claim;
+    json::wall_time since;
+    std::string payload;
+  };
+  std::unordered_map<std::string, known_holder> known_;  // of names that are listed
+
+  std::unique_ptr<subscription> subscription_;  // the thread's own
+  std::jthread thread_;
+};
+
+}  // namespace holdfast::cli::serve

@@ -1,0 +1,175 @@
+// The documents about engines and all of their names: JSON, and the text that Prometheus reads.
+#include "cli/json_value.hpp"
+#include "cli/plain_text.hpp"
+#include "cli/serve/answers.hpp"
+#include "cli/serve/exposition.hpp"
+#include "cli/serve/site.hpp"
+
+#include <holdfast_version.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::cli::serve {
+
+namespace {
+
+std::uint64_t count_of(const event_counts& counts, spi::event_kind kind) {
+  return counts[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t lost_of(const event_counts& counts) {
+  return count_of(counts, spi::event_kind::expired) + count_of(counts, spi::event_kind::forced);
+}
+
+json::value seconds_value(const std::vector<event_counts>& seconds) {
+  json::value granted = json::value::array();
+  json::value queued = json::value::array();
+  json::value lost = json::value::array();
+  for (const event_counts& one : seconds) {
+    granted.push_back(count_of(one, spi::event_kind::granted));
+    queued.push_back(count_of(one, spi::event_kind::queued));
+    lost.push_back(lost_of(one));
+  }
+  return {
+      {"granted", std::move(granted)}, {"queued", std::move(queued)}, {"lost", std::move(lost)}};
+}
+
+json::value status_value(const engine_view& engine, const engine_status& status) {
+  json::value made{{"engine", engine.id()}, {"up", status.up}, {"trouble", status.trouble}};
+  if (status.last) {
+    made["names"] = status.last->names;
+    made["held"] = status.last->held;
+    made["waiting"] = status.last->waiting;
+    made["blocked"] = status.last->blocked;
+    made["listed_at"] = rfc3339(status.last->at);
+  }
+  return made;
+}
+
+}  // namespace
+
+http::response site::engines_document() {
+  json::value all = json::value::array();
+  for (const auto& one : engines_) {
+    one->look();
+    const engine_status status = one->status();
+    json::value made = status_value(*one, status);
+    made["scheme"] = one->scheme();
+    made["url"] = one->shown_url();
+    made["lists"] = status.lists;
+    made["checks"] = json::checks_value(status.checks);
+    made["seconds"] = seconds_value(log_.seconds(one->number()));
+    all.push_back(std::move(made));
+  }
+  return document(json::line({{"version", HOLDFAST_VERSION},
+                              {"now", rfc3339(std::chrono::system_clock::now())},
+                              {"may_revoke", may_revoke_},
+                              {"most_names", most_names},
+                              {"engines", std::move(all)}}));
+}
+
+// The last seconds that are over, of every engine.
+std::string site::statistics(std::size_t seconds) const {
+  json::value all = json::value::array();
+  for (const auto& one : engines_) {
+    json::value made = status_value(*one, one->status());
+    std::vector<event_counts> last = log_.seconds(one->number());
+    if (last.size() > seconds)
+      last.erase(last.begin(), last.end() - static_cast<std::ptrdiff_t>(seconds));
+    made["seconds"] = seconds_value(last);
+    all.push_back(std::move(made));
+  }
+  return "event: stats\ndata: " + json::line(all) + "\n";
+}
+
+std::string site::rows_of(const engine_view& engine, const listing& all,
+                          const std::string& prefix) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kept = rows_.find(engine.number());
+    if (prefix.empty() && kept != rows_.end() && kept->second.number == all.number) {
+      return kept->second.json;
+    }
+  }
+  const std::string id = json::value(engine.id()).dump();
+  std::string made;
+  for (const row& one : all.rows) {
+    if (!one.summary.name.starts_with(prefix)) continue;
+    json::value written{{"engine", engine.id()},
+                        {"name", one.summary.name},
+                        {"holders", one.summary.holders},
+                        {"waiters", one.summary.waiters}};
+    if (one.since) written["since"] = rfc3339(*one.since);
+    if (!one.payload.empty()) written["payload"] = one.payload;
+    if (one.summary.shut_for) {
+      written["blocked_ms"] =
+          std::chrono::floor<std::chrono::milliseconds>(*one.summary.shut_for).count();
+    }
+    if (cannot_be_read(one.summary)) written["damaged"] = true;
+    if (!made.empty()) made += ",";
+    made += json::line(written);
+    made.pop_back();
+  }
+  if (prefix.empty()) {
+    const std::lock_guard lock(mutex_);
+    rows_[engine.number()] = {all.number, made};
+  }
+  return made;
+}
+
+http::response site::names_document(const http::request& request, const question& asked) {
+  std::vector<engine_view*> engines;
+  if (asked.engine.empty()) {
+    for (const auto& one : engines_) engines.push_back(one.get());
+  } else {
+    http::response no;
+    engine_view* const engine = chosen(asked, no);
+    if (engine == nullptr) return no;
+    engines.push_back(engine);
+  }
+  for (engine_view* const one : engines) one->look();
+  json::value states = json::value::array();
+  std::string rows;
+  std::string tag;
+  for (engine_view* const one : engines) {
+    const engine_status status = one->status(list_every * 2);
+    states.push_back(status_value(*one, status));
+    tag += std::to_string(status.last ? status.last->number : 0) + (status.up ? "u" : "d");
+    if (!status.last) continue;
+    states.back()["listed"] = status.last->rows.size();
+    const std::string more = rows_of(*one, *status.last, asked.prefix);
+    if (!rows.empty() && !more.empty()) rows += ",";
+    rows += more;
+  }
+  tag = "\"" + tag + "\"";
+  http::response made = document({});
+  made.headers.emplace_back("ETag", tag);
+  if (asked.prefix.empty() && request.value_of("If-None-Match") == tag) {
+    made.status = 304;
+    return made;
+  }
+  std::string head = json::line({{"engines", std::move(states)}});
+  head.resize(head.size() - 2);  // the brace and the line end
+  made.body = head + ",\"locks\":[" + rows + "]}\n";
+  return made;
+}
+
+http::response site::metrics() {
+  std::vector<exposed_engine> all;
+  for (const auto& one : engines_) {
+    // As fresh as a scrape is usual, so that a scrape costs one listing.
+    all.push_back({one->id(), one->status(list_every), log_.counts(one->number())});
+  }
+  exposed_server server{.streams = streams_->load(),
+                        .missed = missed_.load(),
+                        .past_events = log_.kept(),
+                        .answers = {}};
+  {
+    const std::lock_guard lock(mutex_);
+    server.answers = answered_with_;
+  }
+  return text_document(exposition(all, server));
+}
+
+}  // namespace holdfast::cli::serve
