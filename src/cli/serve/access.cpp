@@ -1,6 +1,5 @@
 #include "cli/serve/access.hpp"
 
-#include "cli/number_text.hpp"
 #include "cli/serve/answers.hpp"
 
 #include <arpa/inet.h>
@@ -12,8 +11,6 @@
 namespace holdfast::cli::serve {
 
 namespace {
-
-constexpr std::uint32_t most_port = 65535;
 
 // Host or Host:port; a literal of IPv6 is in brackets.
 struct authority {
@@ -81,17 +78,9 @@ bool origin_is_ours(std::string_view origin, std::string_view host) {
 
 }  // namespace
 
-tl::expected<listen_address, std::string> parse_listen(std::string_view text) {
-  const auto parsed = parsed_authority(text);
-  if (!parsed || parsed->port.empty()) {
-    return tl::unexpected(std::string("is written HOST:PORT, as in 127.0.0.1:9464 or [::1]:9464"));
-  }
-  const auto port = parse_number(parsed->port, 0, most_port);
-  if (!port) return tl::unexpected("has a port that " + port.error());
-  return listen_address{
-      .host = parsed->host,
-      .port = static_cast<std::uint16_t>(*port),
-      .loopback = parsed->host == "localhost" || kind_of(parsed->host) == literal::loopback};
+bool is_loopback(const std::string& host) {
+  const std::string name = lower(host);
+  return name == "localhost" || kind_of(name) == literal::loopback;
 }
 
 bool same_secret(std::string_view given, std::string_view secret) noexcept {

@@ -101,9 +101,9 @@ outcome<std::vector<named_engine>> all_engines(const context& context, const ser
   return made;
 }
 
-outcome<serve::access_rules> rules_for(const serve_arguments& how,
-                                       const serve::listen_address& at) {
-  serve::access_rules made{.loopback = at.loopback, .hosts = how.hosts, .token = {}};
+outcome<serve::access_rules> rules_for(const serve_arguments& how, const listen_address& at) {
+  const bool loopback = serve::is_loopback(at.host);
+  serve::access_rules made{.loopback = loopback, .hosts = how.hosts, .token = {}};
   if (how.token_file) {
     auto token = read_password(*how.token_file);
     if (!token) return usage("--token-file cannot be read, or its first line is empty", "serve");
@@ -117,14 +117,14 @@ outcome<serve::access_rules> rules_for(const serve_arguments& how,
     }
     made.token = std::move(*token);
   }
-  if (!at.loopback && made.token.empty()) {
+  if (!loopback && made.token.empty()) {
     return usage("everybody who can reach " + at.host + " could read here: it needs --token-file",
                  "serve");
   }
   return made;
 }
 
-std::string shown_address(const serve::listen_address& at, std::uint16_t port) {
+std::string shown_address(const listen_address& at, std::uint16_t port) {
   const bool six = at.host.find(':') != std::string::npos;
   return "http://" + (six ? "[" + at.host + "]" : at.host) + ":" + std::to_string(port) + "/";
 }
@@ -148,7 +148,7 @@ int ending_signal(signal_inbox& inbox) {
 // Ends in this order: nothing new is accepted and streams are told; answers under way are finished; the
 // engines' threads end; the connections to the engines are closed.
 int serve_engines(const context& context, const serve_arguments& how) {
-  const auto at = serve::parse_listen(how.listen);
+  const auto at = parse_listen_address(how.listen);
   if (!at) return tell(usage("--listen " + at.error(), "serve").value());
   const auto rules = rules_for(how, *at);
   if (!rules) return tell(rules.error());
