@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .client import Client
 
 BUSY, UNAVAILABLE = 1, 7
+CONTENDED = 16  # acquisitions after one that found the lock busy
 _UNSET: Any = object()
 
 
@@ -34,6 +35,7 @@ class Acquirable:
         self.name = name
         #: How long acquiring waits unless it is given another time; None: no limit.
         self.wait = wait
+        self._contended = 0  # acquisitions of the main thread that will not try first
         # What `with` has acquired, by thread or task.
         self._held: dict[object, list[Lease]] = {}
 
@@ -54,9 +56,11 @@ class Acquirable:
         if limit == 0 or not is_main_thread():
             check(lib.hf_acquire(self._ptr, limit, how, NUL, out, error), error)
         else:
-            # Only a wait in Python is ended by Ctrl-C. A lock that is free needs none.
-            status = lib.hf_acquire(self._ptr, 0, how, NUL, out, error)
+            # Only a wait in Python is ended by Ctrl-C. A lock that is free needs none, so a try comes first; but not
+            # each time where others have it: that would be one more round trip.
+            status = BUSY if self._contended else lib.hf_acquire(self._ptr, 0, how, NUL, out, error)
             if status in (BUSY, UNAVAILABLE):
+                self._contended = self._contended - 1 if self._contended else CONTENDED
                 call = wait_for(lambda queue, tag, call, error: lib.hf_acquire_start(
                     self._ptr, limit, how, queue, tag, call, error))
                 status = lib.hf_call_lease(call, out, error)
@@ -203,7 +207,7 @@ class Permits(Acquirable):
 
     def __init__(self, of: Semaphore, count: int) -> None:
         self._client, self._ptr, self.name, self.wait = of._client, of._ptr, of.name, of.wait
-        self._held = {}
+        self._held, self._contended = {}, 0
         self.count = count
         self._options = acquire_options(permits=count)
 
