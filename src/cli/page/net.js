@@ -34,13 +34,16 @@ const takeRow = (row) => {
   const key = keyOf(row.engine, row.name);
   let lock = state.locks.get(key);
   if (!lock) {
-    lock = {key, engine: row.engine, name: row.name, search: row.name.toLowerCase(), detail: null, longest: 0};
+    lock = {key, engine: row.engine, name: row.name, search: row.name.toLowerCase(), detail: null, longest: 0, since: null};
     state.locks.set(key, lock);
   }
   lock.holders = row.holders;
   lock.waiters = row.waiters;
   lock.payload = row.payload || "";
-  lock.since = row.since ? Date.parse(row.since) : null;
+  if (row.since !== lock.sinceText) {
+    lock.sinceText = row.since;
+    lock.since = row.since ? Date.parse(row.since) : null;
+  }
   lock.blockedUntil = row.blocked_ms === undefined ? null : serverNow() + row.blocked_ms;
   lock.damaged = row.damaged === true;
   return lock;
@@ -53,7 +56,11 @@ const fetchList = async () => {
   listTag = answer.headers.get("ETag") || "";
   const list = await answer.json();
   const seen = new Set();
-  for (const row of list.locks) seen.add(takeRow(row));
+  list.locks.forEach((row, i) => {
+    const lock = takeRow(row);
+    lock.rank = i;
+    seen.add(lock);
+  });
   for (const [key, lock] of state.locks) if (!seen.has(lock)) state.locks.delete(key);
   state.cut = list.engines.some((one) => one.listed < one.names);
   return true;
@@ -68,6 +75,7 @@ const takeDetail = (lock, detail) => {
   if (first) {
     lock.payload = first.payload;
     if (first.since) lock.since = Date.parse(first.since);
+    lock.sinceText = null;
     // What a lease may last is not told; the most that was left of it comes near.
     if (lock.claim !== first.claim) lock.longest = 0;
     lock.claim = first.claim;

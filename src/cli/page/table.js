@@ -7,7 +7,6 @@ const columns = [
   {id: "remaining", title: "Time left", down: false, of: (one) => remainingOf(one) ?? Infinity},
   {id: "waiters", title: "Waiting", down: true, of: (one) => one.waiters},
 ];
-const collator = new Intl.Collator("en", {numeric: true});
 const narrow = matchMedia("(max-width: 760px)");
 const rowHeight = () => (narrow.matches ? 74 : 46);
 const spareRows = 6;
@@ -46,12 +45,11 @@ const arrange = () => {
     words.every((word) => one.search.includes(word) || one.payload.toLowerCase().includes(word)));
   const {of} = columns.find((one) => one.id === state.sort);
   const sign = state.down ? -1 : 1;
-  const keys = new Map(shown.map((one) => [one, of(one)]));
+  for (const one of shown) one.sorted = of(one);
+  // Names come in order: what is equal stays in the order in which the server lists it.
   shown.sort((left, right) => {
-    const a = keys.get(left);
-    const b = keys.get(right);
-    const order = typeof a === "string" ? collator.compare(a, b) : (a === b ? 0 : a - b);
-    return sign * order || collator.compare(left.name, right.name);
+    const order = left.sorted < right.sorted ? -1 : left.sorted > right.sorted ? 1 : 0;
+    return sign * order || left.rank - right.rank;
   });
   state.view = shown;
   table.focus = focused ? shown.indexOf(focused) : -1;

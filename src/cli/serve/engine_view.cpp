@@ -70,7 +70,9 @@ engine_status engine_view::status(duration no_older_than) {
 result<spi::resource_state> engine_view::inspect(const std::string& name) {
   std::optional<client> client;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    // Just started: whether the engine answers is known in a moment.
+    changed_.wait_for(lock, ping_within, [this] { return stopped_ || contacted_; });
     const auto found = details_.find(name);
     if (found != details_.end() && found->second.at > clock::now() - details_are_fresh) {
       return found->second.state;
@@ -282,9 +284,11 @@ void engine_view::answered(const std::optional<error>& problem, std::string_view
     if (!status_.up) probed_ = time_point::min();  // it may have come back another one
     back = was_down_;
     was_down_ = false;
+    contacted_ = true;
     status_.up = true;
     status_.trouble = problem ? told(*problem, action) : std::string();
   }
+  changed_.notify_all();
   if (back && level_ >= log_level::warn) tell("engine " + id_ + " answers again");
 }
 
@@ -295,12 +299,14 @@ void engine_view::down(const std::string& why) {
     asked_ = clock::now();
     news = !was_down_;
     was_down_ = true;
+    contacted_ = true;
     status_.up = false;
     status_.trouble = why;
     status_.last.reset();
     status_.checks.clear();
     details_.clear();
   }
+  changed_.notify_all();
   if (news && level_ >= log_level::warn) tell("engine " + id_ + " does not answer (" + why + ")");
 }
 

@@ -104,6 +104,7 @@ class engine_view {
   engine_status status_;
   bool stopped_ = false;
   bool was_down_ = false;
+  bool contacted_ = false;  // it has answered, or failed to
   time_point looked_{time_point::min()};
   time_point wanted_{time_point::min()};  // a listing is due that began after this
   time_point listed_{time_point::min()};  // when the last attempt to list began
