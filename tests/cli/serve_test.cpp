@@ -388,7 +388,9 @@ TEST_F(serve, an_engine_that_is_away_is_told_and_seen_again_when_it_is_back) {
   ASSERT_TRUE(server.complains("engine main answers again"));
   const process holder = hold("x", {"--url", url});
   ASSERT_TRUE(listed("x"));
+  // Once it listens again: what happened before that is not seen.
   EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(type({"--url", url, "run", "y", "--", "true"}).code, 0);
     return metric("holdfast_engine_events_total{engine=\"main\",event=\"granted\"}") != "0";
   })) << "events, too";
   const std::string shown = get("/api/engines").body + get("/metrics").body + server.err();
