@@ -48,11 +48,11 @@ class cpp_page : public testing::Test {
   void done() { done_.raise(); }
 
   task in_coroutine(mutex& stock) {
-#include <docs/cpp_11.inc>
+#include <docs/cpp_10.inc>
     logged_ = released ? "released" : released.error().message();
   }
   task on_pool(mutex& stock, executor pool, std::thread::id& on) {
-#include <docs/cpp_12.inc>
+#include <docs/cpp_11.inc>
     on = std::this_thread::get_id();
   }
   asio::awaitable<void> work(const lease& held) {
@@ -61,7 +61,7 @@ class cpp_page : public testing::Test {
   }
   asio::awaitable<void> in_asio(mutex& stock) {
     using namespace asio::experimental::awaitable_operators;
-#include <docs/cpp_13.inc>
+#include <docs/cpp_12.inc>
   }
 
   static constexpr int item = 42;
@@ -124,10 +124,6 @@ TEST_F(cpp_page, reacting_to_loss) {
   {
 #include <docs/cpp_7.inc>
     EXPECT_EQ(nightly.name(), "nightly");
-#include <docs/cpp_8.inc>
-    const auto held = import.acquire({.wait = 0s});
-    ASSERT_TRUE(held);
-    EXPECT_EQ(client.inspect("import")->holders.at(0).payload, "import of 2026-02-03");
   }
   const lease lease = mutex(client, "stock/42").acquire().value();
 #include <docs/cpp_6.inc>
@@ -141,7 +137,7 @@ TEST_F(cpp_page, callbacks_and_executors) {
   {
     const client client = client::open("memory:").value();
     mutex stock(client, "stock/42");
-#include <docs/cpp_9.inc>
+#include <docs/cpp_8.inc>
     EXPECT_TRUE(done_.wait(patience));
     EXPECT_GT(sold_.value(), 0U);
   }
@@ -150,7 +146,7 @@ TEST_F(cpp_page, callbacks_and_executors) {
     asio::thread_pool& threads;
     void post(move_only_function<void()> task) { asio::post(threads, std::move(task)); }
   } pool{threads};
-#include <docs/cpp_10.inc>
+#include <docs/cpp_9.inc>
   ASSERT_TRUE(client.has_value());
   flag ran;
   mutex(*client, "stock/42").async_acquire().then([&](const result<lease>& lease) {
@@ -201,23 +197,15 @@ TEST_F(cpp_page, errors_observers_and_operators) {
     client client = client::open("memory:", {.payload = "host:17:backup"}).value();
     mutex stock(client, "stock/42");
     const lease held = mutex(client, "stock/42").acquire().value();
-#include <docs/cpp_14.inc>
+#include <docs/cpp_13.inc>
     EXPECT_EQ(logged_.rfind("busy", 0), 0U) << logged_;
-#include <docs/cpp_17.inc>
+#include <docs/cpp_15.inc>
     EXPECT_EQ(logged_, "host:17:backup");
   }
-#include <docs/cpp_15.inc>
+#include <docs/cpp_14.inc>
   ASSERT_TRUE(client.has_value());
   EXPECT_TRUE(mutex(*client, "stock/42").acquire().has_value());
   EXPECT_TRUE(eventually([&] { return metrics->grants == 1; }));
-}
-
-TEST_F(cpp_page, metrics) {
-  // Broken: the few lines that bring a service's locks to Prometheus.
-#include <docs/cpp_16.inc>
-  ASSERT_TRUE(client.has_value());
-  EXPECT_TRUE(mutex(*client, "stock/42").acquire().has_value());
-  EXPECT_NE(numbers->prometheus_text().find("holdfast_acquisitions_total"), std::string::npos);
 }
 
 }  // namespace
