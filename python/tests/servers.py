@@ -45,20 +45,35 @@ def running(words, answers, stop):
 
 
 @contextlib.contextmanager
+def on_free_port(server):
+    """A server that runs in the block, on a port that nobody took between looking for it and listening."""
+    with contextlib.ExitStack() as stack:
+        for left in reversed(range(5)):
+            port = free_port()
+            try:
+                stack.enter_context(server(port))
+                break
+            except RuntimeError:
+                if left == 0:
+                    raise
+        yield port
+
+
+@contextlib.contextmanager
 def redis():
-    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        def answers():
-            said = subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, text=True)
-            return said.stdout.strip() == "PONG"
-        with running(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""],
-                     answers, signal.SIGTERM):
+        def server(port):
+            def answers():
+                said = subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, text=True)
+                return said.stdout.strip() == "PONG"
+            return running(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""],
+                           answers, signal.SIGTERM)
+        with on_free_port(server) as port:
             yield f"redis://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager
 def postgresql():
-    port = free_port()
     programs = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parts[-2]))
     with tempfile.TemporaryDirectory() as folder:
         user = []
@@ -71,13 +86,15 @@ def postgresql():
                         "--no-sync", "--no-instructions", "--encoding", "UTF8", "--locale", "C"],
                        check=True, stdout=subprocess.DEVNULL)
 
-        def answers():
-            return subprocess.run([programs / "pg_isready", "-h", folder, "-p", str(port)],
-                                  stdout=subprocess.DEVNULL).returncode == 0
-        settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", "fsync=off",
-                    "dynamic_shared_memory_type=mmap", "shared_buffers=16MB", "max_connections=200"]
-        with running([*user, str(programs / "postgres"), "-D", f"{folder}/data",
-                      *(word for each in settings for word in ("-c", each))], answers, signal.SIGQUIT):
+        def server(port):
+            def answers():
+                return subprocess.run([programs / "pg_isready", "-h", folder, "-p", str(port)],
+                                      stdout=subprocess.DEVNULL).returncode == 0
+            settings = [f"port={port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={folder}", "fsync=off",
+                        "dynamic_shared_memory_type=mmap", "shared_buffers=16MB", "max_connections=200"]
+            return running([*user, str(programs / "postgres"), "-D", f"{folder}/data",
+                            *(word for each in settings for word in ("-c", each))], answers, signal.SIGQUIT)
+        with on_free_port(server) as port:
             yield f"postgresql://tester@127.0.0.1:{port}/postgres?schema=locks"
 
 
