@@ -53,7 +53,8 @@ class lapses {
   };
   struct place {
     sim::moment busy{};    // last seen to be granted or given back
-    sim::moment absent{};  // until then an offer may be made to one that cannot take it up
+    // Until then an offer may be made to one that cannot take it up; nobody was absent before the start.
+    sim::moment absent = -settling;
     sim::moment lapsed = -settling;
   };
 
