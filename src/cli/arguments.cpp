@@ -105,8 +105,7 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
 checked read_serve(const raw_arguments& raw, serve_arguments& into) {
   if (!all_words(raw).empty()) return usage("takes no name", raw.command);
   if (raw.allow_revoke && !raw.token_file) {
-    return usage("--allow-revoke needs --token-file: whoever has the token may revoke",
-                 raw.command);
+    return usage("--allow-revoke needs --token-file: the token allows to revoke", raw.command);
   }
   into.urls = raw.urls;
   into.listen = raw.listen.value_or(into.listen);

@@ -1,5 +1,5 @@
 // What others are told while run, elect and multi run wait and hold: the service manager (ready, status,
-// watchdog), and whoever asks elect's page.
+// watchdog), and clients that ask elect's page.
 #pragma once
 
 #include "cli/arguments.hpp"

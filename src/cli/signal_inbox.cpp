@@ -1,9 +1,12 @@
 #include "cli/signal_inbox.hpp"
 
+#include <poll.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 
@@ -53,6 +56,17 @@ std::optional<signal_inbox::message> signal_inbox::take() noexcept {
   signalfd_siginfo info{};
   if (::read(file_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return message{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
+}
+
+int signal_inbox::wait_for_end() noexcept {
+  for (;;) {
+    pollfd file{get(), POLLIN, 0};
+    ::poll(&file, 1, -1);
+    while (const auto next = take()) {
+      if (next->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+      if (is_forwarded(next->number) && !was_ignored(next->number)) return next->number;
+    }
+  }
 }
 
 bool signal_inbox::is_forwarded(int number) noexcept {

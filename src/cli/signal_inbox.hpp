@@ -29,6 +29,9 @@ class signal_inbox {
   // The next one, without waiting.
   [[nodiscard]] std::optional<message> take() noexcept;
 
+  // Waits, however long, for one that ends a wait; SIGTSTP stops this process meanwhile.
+  [[nodiscard]] int wait_for_end() noexcept;
+
   // INT TERM HUP QUIT USR1 USR2: to be passed on, or to end a wait.
   [[nodiscard]] static bool is_forwarded(int number) noexcept;
   // Whoever started us had it ignored, as nohup does: it ends no wait of ours.

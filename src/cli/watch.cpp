@@ -5,9 +5,8 @@
 #include "cli/printer.hpp"
 #include "cli/signal_inbox.hpp"
 
-#include <poll.h>
-
 #include <chrono>
+#include <csignal>
 #include <string>
 
 namespace holdfast::cli {
@@ -21,20 +20,6 @@ std::string text_of(const spi::store_event& event, std::chrono::system_clock::ti
   if (event.fence) line += "  fence " + std::to_string(event.fence->value());
   if (!event.payload.empty()) line += "  " + plain(event.payload);
   return line + "\n";
-}
-
-// The first signal that is not one of housekeeping.
-int next_signal(signal_inbox& inbox) {
-  for (;;) {
-    pollfd file{inbox.get(), POLLIN, 0};
-    ::poll(&file, 1, -1);
-    while (const auto message = inbox.take()) {
-      if (message->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
-      if (signal_inbox::is_forwarded(message->number) && !inbox.was_ignored(message->number)) {
-        return message->number;
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -59,7 +44,7 @@ int watch(const context& context, const look_arguments& what) {
   if (!subscription) {
     return tell(from_engine("cannot watch", to->engine, "observe", subscription.error()));
   }
-  const int number = next_signal(inbox);
+  const int number = inbox.wait_for_end();
   tell("watching ended by " + signal_name(number));
   return exit_code::signalled + number;
 }

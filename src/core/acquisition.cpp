@@ -81,7 +81,7 @@ void acquisition::pursue() {
   claim->ttl = request_.lock.ttl;
   claim->lock_delay = request_.lock.lock_delay;
   claim->payload = request_.payload.empty() ? engine_->settings().payload : request_.payload;
-  // Its notice and its longest hold are the claim's own: whoever comes after would be told of a loss too
+  // Its notice and its longest hold are the claim's own: the next holder would be told of a loss too
   // early.
   const bool passes_on = request_.lock.notice == duration{0} && request_.lock.max_hold == forever;
   if (local_queue_ && engine_->settings().hand_over_locally && passes_on) {

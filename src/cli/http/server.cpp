@@ -152,7 +152,7 @@ struct server::inside : httplib::Server {
     return fine;
   }
 
-  // The library's own is 5: whoever comes while a few others connect would wait for a second.
+  // The library's own is 5: a client that comes while a few others connect would wait for a second.
   void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
   [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
 

@@ -117,7 +117,7 @@ void engine_view::work() {
       const time_point now = clock::now();
       open = client_.has_value();
       if (!open && asked_ > now - reopen_every) {
-        ++lists_;  // whoever waits for a listing gets none
+        ++lists_;  // those waiting for a listing get none
         listed_ = now;
         changed_.notify_all();
         continue;

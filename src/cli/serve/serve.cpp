@@ -8,8 +8,6 @@
 #include "cli/serve/site.hpp"
 #include "cli/signal_inbox.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -129,20 +127,6 @@ std::string shown_address(const listen_address& at, std::uint16_t port) {
   return "http://" + (six ? "[" + at.host + "]" : at.host) + ":" + std::to_string(port) + "/";
 }
 
-// SIGTERM or SIGINT; the others that would end us do it as well.
-int ending_signal(signal_inbox& inbox) {
-  for (;;) {
-    pollfd file{inbox.get(), POLLIN, 0};
-    ::poll(&file, 1, -1);
-    while (const auto message = inbox.take()) {
-      if (message->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
-      if (signal_inbox::is_forwarded(message->number) && !inbox.was_ignored(message->number)) {
-        return message->number;
-      }
-    }
-  }
-}
-
 }  // namespace
 
 // Ends in this order: nothing new is accepted and streams are told; answers under way are finished; the
@@ -175,7 +159,7 @@ int serve_engines(const context& context, const serve_arguments& how) {
   std::string names;
   for (const std::string& id : ids) names += (names.empty() ? "" : ", ") + id;
   note("serving " + names + " at " + shown_address(*at, server.port()) + "\n");
-  const int number = ending_signal(inbox);
+  const int number = inbox.wait_for_end();
   log.close();
   server.stop();
   serving.join();
