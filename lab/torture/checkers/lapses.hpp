@@ -52,7 +52,7 @@ class lapses {
     std::int32_t resource = sim::nobody;
   };
   struct place {
-    sim::moment busy{};    // last seen to be granted or given back
+    sim::moment busy{};  // last seen to be granted or given back
     // Until then an offer may be made to one that cannot take it up; nobody was absent before the start.
     sim::moment absent = -settling;
     sim::moment lapsed = -settling;
