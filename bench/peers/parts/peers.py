@@ -36,7 +36,7 @@ def copied(name, folder):
     """The peer's sources, in a folder where things may be built."""
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
-    for source in (HERE / name).iterdir():
+    for source in filter(pathlib.Path.is_file, (HERE / name).iterdir()):
         target = place / source.name
         if not target.exists() or target.read_bytes() != source.read_bytes():
             target.write_bytes(source.read_bytes())
