@@ -2,11 +2,14 @@
 // from outside, compaction, lost answers.
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
+#include "net/connector.hpp"
+#include "stores/etcd/blocker_watches.hpp"
 #include "support/etcd_server.hpp"
 #include "support/fault_proxy.hpp"
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace holdfast::test {
@@ -213,6 +216,61 @@ TEST_F(etcd_session, a_try_after_a_release_is_not_refused_because_of_it) {
     const auto next = stock.acquire({.wait = 0s});
     ASSERT_TRUE(next || next.error() != errc::busy) << "round " << i;
   }
+}
+
+TEST_F(etcd_session, a_lock_that_is_taken_again_has_the_key_that_it_had) {
+  // Broken: etcd keeps deleted keys until it is compacted and passes them at every look, so that each grant made the
+  // next one dearer.
+  const client a = open();
+  std::set<std::string> keys;
+  for (int i = 0; i < 5; ++i) {
+    auto held = mutex(a, "stock").acquire({.wait = patience});
+    ASSERT_THAT(held, succeeds());
+    keys.insert(server_->ctl({"get", "--prefix", "shop/stock/", "--keys-only"}));
+    const auto shown = a.inspect("stock");
+    ASSERT_THAT(shown, succeeds());
+    ASSERT_EQ(shown->holders.size(), 1U);
+    EXPECT_EQ(shown->holders[0].claim, held->claim());  // whose it is now
+    EXPECT_THAT(held->release(), succeeds());
+  }
+  EXPECT_EQ(keys.size(), 1U);
+}
+
+TEST_F(etcd_session, who_queues_again_is_woken_by_the_watch_that_is_there) {
+  // Broken: what happened to the key before its watch was used again is not told to the one who uses it.
+  const auto reactor = spi::make_reactor();
+  const net::network net = net::make_network(reactor);
+  etcd::server_options options;
+  options.servers.push_back({"127.0.0.1", server_->port(), {}});
+  const auto hub = std::make_shared<etcd::watch_hub>(
+      reactor, etcd::channel::make(net, std::make_shared<const etcd::server_options>(options)),
+      net::backoff_limits{});
+  const auto watches = std::make_shared<etcd::blocker_watches>(reactor, hub);
+  const auto removed_at = [&] {
+    server_->ctl({"put", "key", "x"});
+    server_->ctl({"del", "key"});
+    const std::string json = server_->ctl({"get", "key", "-w", "json"});
+    const std::string name = "\"revision\":";
+    return std::stoll(json.substr(json.find(name) + name.size()));
+  };
+  std::atomic<int> first{0};
+  std::atomic<int> second{0};
+  std::atomic<int> third{0};
+  const auto add = [&](std::int64_t seen, std::atomic<int>& looks) {
+    return watches->add("key", etcd::watch_filter::no_put, seen, [&looks] { ++looks; });
+  };
+  const auto one = add(0, first);
+  ASSERT_TRUE(eventually([&] { return first == 1; }));  // the watch is there
+  const std::int64_t revision = removed_at();
+  ASSERT_TRUE(eventually([&] { return first == 2; }));
+  const auto two = add(revision - 1, second);
+  EXPECT_EQ(second, 1);  // at once: it was removed after that
+  const auto three = add(revision, third);
+  EXPECT_EQ(third, 0);
+  removed_at();
+  EXPECT_TRUE(eventually([&] { return first == 3 && second == 2 && third == 1; }));
+  watches->close();
+  hub->close();
 }
 
 }  // namespace

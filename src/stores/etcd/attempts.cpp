@@ -15,9 +15,12 @@ duration time_to_look(const spi::claim& claim) {
                             std::chrono::seconds(5));
 }
 
-std::string data_in(const spi::claim& claim) {
-  if (claim.mode != spi::mode::permit) return claim.payload;
-  return stores::data_of(claim.payload, {claim.permits, claim.max});
+std::string data_in(const entry& which) {
+  const spi::claim& claim = *which.claim;
+  std::string data = claim.mode == spi::mode::permit
+                         ? stores::data_of(claim.payload, {claim.permits, claim.max})
+                         : claim.payload;
+  return which.id == spi::to_hex(claim.id) ? data : with_owner(std::move(data), claim.id);
 }
 
 }  // namespace
@@ -61,7 +64,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
     txn_writer step;
     step.created({which->key}, txn_writer::relation::equal, 0)
         .created({tombstone}, txn_writer::relation::equal, 0)
-        .then_put(put_body(which->key, data_in(claim), *lease))
+        .then_put(put_body(which->key, data_in(*which), *lease))
         .else_range(range_body({which->key}));
     for (const key_range& each : around) {
       const std::string body = range_body(each, last);
@@ -99,6 +102,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
       co_return failure(errc::unavailable, "etcd: an unexpected answer to a transaction");
     }
     which->uncertain = false;
+    which->late = which->late || before;
     const auto& own = done->parts[0].range.kvs;
     if (!done->succeeded && own.empty()) co_return failure(errc::lost, "left before");
     if (!done->succeeded) which->owner = own.front().lease;
@@ -167,9 +171,11 @@ bool etcd_store::doubtful(const line& order, const spi::claim& claim, std::size_
 // The server does not do things in the order in which it was asked: what we are about to remove, or have removed
 // since that revision, is no reason to refuse a try. Each look takes a round trip, and a removal ends by its until.
 bool etcd_store::leaves_here(entry& who, const standing& blocker, std::int64_t seen_at) {
-  const auto id = parse_id(blocker.id);
+  auto id = parse_id(blocker.id);
   if (!id) return false;
   const lock_guard lock(mutex_);
+  if (const auto reused = reused_keys_.find(blocker.key); reused != reused_keys_.end())
+    id = reused->second;
   if (seen_at < last_removal_) {
     if (++who.looks_again <= look_limit) return true;
     last_removal_ = 0;  // no look is as late: the cluster was restored to an earlier state
@@ -200,7 +206,7 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
       seen = std::move(*all);
     }
     const line order(which->prefix, seen.kvs);
-    const std::size_t place = order.find(which->id);
+    const std::size_t place = order.find(which->id, which->created);
     if (seen.scope == look::of::no_readers && doubtful(order, claim, place)) {
       result<look> all = co_await read_line(self, which, look::of::all, until);
       if (!all) co_return tl::unexpected(all.error());
@@ -240,7 +246,7 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
     if (!left) co_return tl::unexpected(left.error());
     co_return blocked_by(stores::payload_in(blocker->value), false);
   }
-  self->stand_behind(which, *blocker);
+  self->stand_behind(which, *blocker, seen.revision);
   co_return blocked_by(stores::payload_in(blocker->value), true);
 }
 
@@ -273,8 +279,8 @@ void etcd_store::look_again(const entry_ptr& which) {
   kick(which);
 }
 
-// Watches what is in the way. The watch, once it is there, brings about another look.
-void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker) {
+// Watches what is in the way, since the revision at which it was seen there.
+void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker, std::int64_t seen) {
   // Permits may be freed by anyone. A reader also waits for the end of a mode; of one that began as a
   // reader that is told by the key of its mode alone.
   const bool shared = which->claim->mode == spi::mode::shared;
@@ -284,31 +290,21 @@ void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker) {
   } else if (shared && blocker.kind == claim_kind::reader) {
     what = mode_key(which->prefix, blocker.kind, blocker.id);
   }
-  watch_hub::watch_id old = 0;
   {
     const lock_guard lock(mutex_);
-    if (which->watch != 0 && which->watched == what) return;
+    if (which->watch != nullptr && which->watched == what) return;
     if (which->where == entry::phase::over) return;
     if (which->permit() && !first_for_permits(which)) return;
-    old = std::exchange(which->watch, 0);
     which->watched = what;
   }
-  if (old != 0) watches_->remove(old);
-  const auto made = watches_->add(
-      keys_with(what), shared ? watch_filter::none : watch_filter::no_put,
-      [weak = weak_from_this(), claim = std::weak_ptr(which)](const watch_news& news) {
-        const auto self = weak.lock();
-        const auto alive = claim.lock();
-        if (self && alive && !self->closed_ && !news.refused) self->look_again(alive);
-      });
-  {
-    const lock_guard lock(mutex_);
-    if (which->where != entry::phase::over) {
-      which->watch = made;
-      return;
-    }
-  }
-  watches_->remove(made);
+  auto made = blockers_->add(what, shared ? watch_filter::none : watch_filter::no_put, seen,
+                             [weak = weak_from_this(), claim = std::weak_ptr(which)] {
+                               const auto self = weak.lock();
+                               const auto alive = claim.lock();
+                               if (self && alive && !self->closed_) self->look_again(alive);
+                             });
+  const lock_guard lock(mutex_);
+  if (which->where != entry::phase::over) which->watch = std::move(made);
 }
 
 task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net::patience until) {

@@ -65,6 +65,7 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
     held = which->where == entry::phase::held;
     uncertain = which->uncertain || which->unanswered;
     if (owner == 0 || (which->created == 0 && !uncertain)) co_return spi::departure::gone;
+    which->late = which->late || uncertain || std::exchange(which->removing, true);
   }
   std::size_t parts = 1;
   txn_writer step;
@@ -99,6 +100,7 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   which->created = 0;
   which->uncertain = false;
   if (!removed) co_return spi::departure::gone;
+  self->spare(*which);
   co_return held ? spi::departure::was_holder : spi::departure::was_waiting;
 }
 
@@ -134,7 +136,7 @@ void etcd_store::settle(const entry_ptr& which, result<spi::outcome> outcome) {
                                     : since + claim.ttl + claim.lock_delay;
       outcome = grant;
       if (first && attempts.empty()) tell = which->wakeup;
-      if (which->watch != 0) unneeded.push_back(std::exchange(which->watch, 0));
+      which->watch.reset();
     } else if (outcome) {
       auto& blocked = std::get<spi::blocked>(*outcome);
       blocked.at = spi::server_time(now().time_since_epoch());

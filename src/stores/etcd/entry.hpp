@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/patience.hpp"
+#include "stores/etcd/blocker_watches.hpp"
 #include "stores/etcd/lease_keeper.hpp"
 #include "stores/etcd/line.hpp"
 #include "stores/etcd/watch_hub.hpp"
@@ -37,7 +38,7 @@ struct entry {
   std::shared_ptr<spi::wakeup> wakeup;
   std::shared_ptr<lease_keeper> life;
   std::string prefix;  // of the resource
-  std::string id;      // as text
+  std::string id;      // of its key: its own, or that of a claim before it
   claim_kind kind{};
   phase where = phase::placing;
 
@@ -49,6 +50,9 @@ struct entry {
   spi::mode mode{};        // as changed
   bool changed = false;    // there is a key for its mode
   bool uncertain = false;  // a request that makes a key was not answered
+  bool late =
+      false;  // one was not, and may arrive when the claim is over: its key is not used again
+  bool removing = false;  // a request that removes the key was sent
 
   // Who waits.
   bool running = false;
@@ -60,9 +64,9 @@ struct entry {
   bool unanswered = false;  // as the core tells: leave a tombstone
   bool ending = false;      // its time is over: to be removed, though nobody asks
 
-  // Watches; 0: none.
-  watch_hub::watch_id watch = 0;  // on what is in the way
-  std::string watched;            // its key
+  // Watches; null or 0: none.
+  std::shared_ptr<blocker_watches::interest> watch;  // on what is in the way
+  std::string watched;                               // its key
   watch_hub::watch_id own_watch = 0;
   std::vector<watch_hub::watch_id> others_watches;
   int looks_again = 0;   // of a try, for a look that is older than a removal of ours

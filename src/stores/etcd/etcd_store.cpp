@@ -41,7 +41,8 @@ etcd_store::etcd_store(std::shared_ptr<spi::reactor> reactor, server_options opt
       caps_(make_caps()),
       way_(channel::make(net_, options_)),
       watches_(std::make_shared<watch_hub>(net_.reactor, channel::make(net_, options_),
-                                           options_->backoff)) {}
+                                           options_->backoff)),
+      blockers_(std::make_shared<blocker_watches>(net_.reactor, watches_)) {}
 
 etcd_store::~etcd_store() { close(); }
 
@@ -90,6 +91,26 @@ void etcd_store::forget(const entry_ptr& which) {
   which->life->unhold();
   const auto found = entries_.find(which->claim->id);
   if (found != entries_.end() && found->second == which) entries_.erase(found);
+  reused_keys_.erase(which->key);
+}
+
+// Called with the mutex held.
+void etcd_store::choose_key(entry& which) {
+  which.id = spi::to_hex(which.claim->id);
+  // A candidate's value is shown by others' clients as it is: no room to say whose the key is now.
+  const bool reuses = which.claim->role != spi::role::leader;
+  const auto spare = reuses ? spare_keys_.take(claim_key(which.prefix, which.kind, {}))
+                            : std::optional<std::string>();
+  if (spare) which.id = *spare;
+  which.key = claim_key(which.prefix, which.kind, which.id);
+  if (spare) reused_keys_.insert_or_assign(which.key, which.claim->id);
+}
+
+// Called with the mutex held, when the key was removed. What a request that is still under way does to it, it must
+// not do to another claim.
+void etcd_store::spare(const entry& which) {
+  if (which.late || which.claim->role == spi::role::leader) return;
+  spare_keys_.add(claim_key(which.prefix, which.kind, {}), which.id);
 }
 
 void etcd_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
@@ -100,13 +121,12 @@ void etcd_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wake
     which = std::make_shared<entry>();
     which->life = lease_for(lease_time(*claim));
     which->prefix = prefix_of(*options_, claim->resource);
-    which->id = spi::to_hex(claim->id);
     which->kind = kind_of(*claim);
-    which->key = claim_key(which->prefix, which->kind, which->id);
     which->mode = claim->mode;
     which->claim = std::move(claim);
     which->life->hold();
     const lock_guard lock(mutex_);
+    choose_key(*which);
     entries_.insert_or_assign(which->claim->id, which);
     wake_tick();
   }
@@ -234,6 +254,7 @@ void etcd_store::close() noexcept {
     timer = tick_timer_;
   }
   net_.reactor->cancel(timer);
+  blockers_->close();
   watches_->close();
   way_->close(farewell);
 }

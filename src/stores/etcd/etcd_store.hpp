@@ -9,6 +9,7 @@
 #include "stores/etcd/lease_keeper.hpp"
 #include "stores/etcd/line.hpp"
 #include "stores/etcd/options.hpp"
+#include "stores/etcd/spare_keys.hpp"
 #include "stores/etcd/watch_hub.hpp"
 
 #include <holdfast/spi/reactor.hpp>
@@ -93,6 +94,8 @@ class etcd_store final : public spi::store,
   [[nodiscard]] time_point now() const noexcept { return net_.reactor->now(); }
   std::shared_ptr<lease_keeper> lease_for(duration wanted);
   entry_ptr find(const spi::claim_id& id);
+  void choose_key(entry& which);
+  void spare(const entry& which);
   void forget(const entry_ptr& which);
   void wake_tick();
   void tick();
@@ -129,7 +132,7 @@ class etcd_store final : public spi::store,
   static task<result<spi::outcome>> judge(self_ptr self, entry_ptr which, look seen,
                                           net::patience until);
   [[nodiscard]] static std::optional<standing> known_blocker(const entry& which, const look& seen);
-  void stand_behind(const entry_ptr& which, const standing& blocker);
+  void stand_behind(const entry_ptr& which, const standing& blocker, std::int64_t seen);
   bool first_for_permits(const entry_ptr& which);
   [[nodiscard]] entry_ptr leave_permits(const entry_ptr& which);
   void look_again(const entry_ptr& which);
@@ -194,6 +197,7 @@ class etcd_store final : public spi::store,
   const spi::caps caps_;
   const std::shared_ptr<channel> way_;
   const std::shared_ptr<watch_hub> watches_;
+  const std::shared_ptr<blocker_watches> blockers_;
   std::atomic<bool> closed_{false};
 
   std::mutex mutex_;
@@ -201,6 +205,8 @@ class etcd_store final : public spi::store,
   std::int64_t last_removal_ = 0;  // the latest revision at which a claim of ours was removed
   std::map<duration, std::shared_ptr<lease_keeper>> leases_;  // by what was asked for
   std::map<spi::claim_id, entry_ptr> entries_;
+  spare_keys spare_keys_;
+  std::map<std::string, spi::claim_id> reused_keys_;  // whose they are now
   // Who waits here for permits of a resource, in its order: none is granted before the first, so that one alone
   // watches and looks.
   std::map<std::string, std::map<std::int64_t, entry_ptr>> permit_lines_;  // by prefix and revision

@@ -40,8 +40,15 @@ line::line(const std::string& prefix, const std::vector<key_value>& kvs, std::in
     } else if (key->part == key_part::revoked) {
       revoked.insert(key->id);
     } else {
-      standing one{key->kind,    key->id,      each.key,   each.value,
-                   each.created, each.created, each.lease, mode_of(key->kind)};
+      standing one;
+      one.kind = key->kind;
+      one.id = key->id;
+      one.claim = owner_in(each.value).value_or(id_text(key->id));
+      one.key = each.key;
+      one.value = each.value;
+      one.created = one.fenced = each.created;
+      one.lease = each.lease;
+      one.mode = mode_of(key->kind);
       if (one.mode == spi::mode::permit) {
         one.permits = stores::permits_in(each.value).value_or(stores::permits_data{});
       }
@@ -63,9 +70,9 @@ line::line(const std::string& prefix, const std::vector<key_value>& kvs, std::in
   lacks_claims_ = !changed.empty();
 }
 
-std::size_t line::find(const std::string& id) const noexcept {
+std::size_t line::find(const std::string& id, std::int64_t created) const noexcept {
   for (std::size_t i = claims_.size(); i-- > 0;) {
-    if (claims_[i].id == id) return i;
+    if (claims_[i].created == created && claims_[i].id == id) return i;
   }
   return none;
 }

@@ -26,7 +26,8 @@ constexpr fence_token fence_of(std::int64_t revision) noexcept {
 
 struct standing {
   claim_kind kind{};
-  std::string id;
+  std::string id;     // of the key
+  std::string claim;  // as people are shown it
   std::string key;
   std::string value;
   std::int64_t created = 0;  // the order of the line
@@ -55,7 +56,8 @@ class line {
   [[nodiscard]] std::int64_t revision() const noexcept { return revision_; }  // as of when
 
   [[nodiscard]] const std::vector<standing>& claims() const noexcept { return claims_; }
-  [[nodiscard]] std::size_t find(const std::string& id) const noexcept;
+  // `created`: its revision. The id alone may be that of a claim that had the key before.
+  [[nodiscard]] std::size_t find(const std::string& id, std::int64_t created) const noexcept;
 
   // Who is in the way of that one. For an exclusive claim the one just before it, for a reader the
   // last before it that excludes, for permits the first that could make room.

@@ -29,7 +29,7 @@ task<result<spi::granted>> etcd_store::change_mode(self_ptr self, entry_ptr whic
     const auto seen = read_range(looked[0]->body);
     if (!seen) co_return tl::unexpected(seen.error());
     const line order(which->prefix, seen->kvs);
-    const std::size_t place = order.find(which->id);
+    const std::size_t place = order.find(which->id, which->created);
     if (place == line::none) co_return failure(errc::lost, "the claim's key was removed");
     const standing& mine = order.claims()[place];
     if (mine.lease == owner) which->life->accept(proof);

@@ -1,5 +1,7 @@
 #include "stores/etcd/names.hpp"
 
+#include <algorithm>
+
 namespace holdfast::etcd {
 
 namespace {
@@ -8,6 +10,8 @@ constexpr std::size_t id_size = 32;
 constexpr std::size_t shown_id = 32;  // bytes of another's
 constexpr std::string_view mode_part = "/mode";
 constexpr std::string_view revoked_part = "/revoked";
+constexpr std::string_view owner_mark = "\nholdfast/1 claim=";  // at the end of a value
+constexpr std::size_t public_id_size = 16;
 
 int nibble(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
@@ -145,6 +149,21 @@ std::string revoked_key(const std::string& prefix, claim_kind kind, const std::s
 std::string id_text(const std::string& id) {
   const auto ours = parse_id(id);
   return ours ? spi::public_id(*ours) : id.substr(0, shown_id);
+}
+
+std::string with_owner(std::string value, const spi::claim_id& owner) {
+  value += owner_mark;
+  value += spi::public_id(owner);
+  return value;
+}
+
+std::optional<std::string> owner_in(std::string_view value) {
+  if (value.size() < owner_mark.size() + public_id_size) return std::nullopt;
+  const std::string_view id = value.substr(value.size() - public_id_size);
+  value.remove_suffix(public_id_size);
+  const bool hex = std::ranges::all_of(id, [](char each) { return nibble(each) >= 0; });
+  if (!value.ends_with(owner_mark) || !hex) return std::nullopt;
+  return std::string(id);
 }
 
 }  // namespace holdfast::etcd

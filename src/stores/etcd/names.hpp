@@ -67,6 +67,9 @@ std::string revoked_key(const std::string& prefix, claim_kind kind, const std::s
 
 // How a claim is shown to people: the public id of ours, the text itself of another's.
 std::string id_text(const std::string& id);
-std::optional<spi::claim_id> parse_id(std::string_view id);  // none: another's
+// A key that was another claim's before says in its value whose it is now.
+std::string with_owner(std::string value, const spi::claim_id& owner);
+std::optional<std::string> owner_in(std::string_view value);  // the public id
+std::optional<spi::claim_id> parse_id(std::string_view id);   // none: another's
 
 }  // namespace holdfast::etcd

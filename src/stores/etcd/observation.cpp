@@ -157,8 +157,12 @@ void observation::tell_changes(const std::string& name) {
   people now;
   for (std::size_t i = 0; i < order.claims().size(); ++i) {
     const standing& each = order.claims()[i];
-    now[each.id] = {each.mode, order.holds(i), each.revoked, fence_of(each.fenced),
-                    stores::payload_in(each.value)};
+    now[{each.created, each.id}] = {each.claim,
+                                    each.mode,
+                                    order.holds(i),
+                                    each.revoked,
+                                    fence_of(each.fenced),
+                                    stores::payload_in(each.value)};
   }
   const people before = std::exchange(people_[name], now);
   for (const auto& [id, who] : before) {
@@ -166,25 +170,24 @@ void observation::tell_changes(const std::string& name) {
     tell(!who.holds    ? event_kind::withdrawn
          : who.revoked ? event_kind::forced
                        : event_kind::released,
-         name, id, who);
+         name, who);
   }
   for (const auto& [id, who] : now) {
     const auto old = before.find(id);
     if (who.holds && (old == before.end() || !old->second.holds)) {
-      tell(event_kind::granted, name, id, who);
+      tell(event_kind::granted, name, who);
     } else if (!who.holds && old == before.end()) {
-      tell(event_kind::queued, name, id, who);
+      tell(event_kind::queued, name, who);
     }
   }
   if (now.empty()) people_.erase(name);
 }
 
-void observation::tell(spi::event_kind kind, const std::string& name, const std::string& claim,
-                       const person& who) {
+void observation::tell(spi::event_kind kind, const std::string& name, const person& who) {
   spi::store_event event;
   event.kind = kind;
   event.name = name;
-  event.claim = id_text(claim);
+  event.claim = who.claim;
   event.mode = who.mode;
   event.payload = who.payload;
   if (kind != spi::event_kind::queued && kind != spi::event_kind::withdrawn) {

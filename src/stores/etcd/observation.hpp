@@ -34,13 +34,14 @@ class observation final : public std::enable_shared_from_this<observation> {
 
  private:
   struct person {
+    std::string claim;  // as people are shown it
     spi::mode mode{};
     bool holds = false;
     bool revoked = false;
     std::optional<fence_token> fence;
     std::string payload;
   };
-  using people = std::map<std::string, person>;  // by id
+  using people = std::map<std::pair<std::int64_t, std::string>, person>;  // by revision and id
   using keys = std::map<std::string, key_value>;
 
   // What is to be done, in order.
@@ -56,8 +57,7 @@ class observation final : public std::enable_shared_from_this<observation> {
   void work(step& what);
   [[nodiscard]] std::optional<std::string> name_of(const std::string& key) const;
   void tell_changes(const std::string& name);
-  void tell(spi::event_kind kind, const std::string& name, const std::string& claim,
-            const person& who);
+  void tell(spi::event_kind kind, const std::string& name, const person& who);
 
   const std::shared_ptr<spi::reactor> reactor_;
   const std::shared_ptr<channel> way_;

@@ -37,7 +37,7 @@ flow etcd_store::do_inspect(self_ptr self, std::string prefix, net::patience unt
     const standing& each = order->claims()[i];
     if (!order->holds(i)) {
       spi::waiting one;
-      one.claim = id_text(each.id);
+      one.claim = each.claim;
       one.mode = each.mode;
       one.permits = each.permits.permits;
       one.payload = stores::payload_in(each.value);
@@ -45,7 +45,7 @@ flow etcd_store::do_inspect(self_ptr self, std::string prefix, net::patience unt
       continue;
     }
     spi::holder one;
-    one.claim = id_text(each.id);
+    one.claim = each.claim;
     one.mode = each.mode;
     one.permits = each.permits.permits;
     one.fence = fence_of(each.fenced);
@@ -122,7 +122,7 @@ flow etcd_store::do_revoke(self_ptr self, std::string prefix, spi::revocation ho
   std::vector<spi::holder> taken;
   for (std::size_t i = 0; i < order->claims().size(); ++i) {
     const standing& each = order->claims()[i];
-    if (!order->holds(i) || (!claim.empty() && claim != id_text(each.id))) continue;
+    if (!order->holds(i) || (!claim.empty() && claim != each.claim)) continue;
     if (how == spi::revocation::safe && !parse_id(each.id)) {
       done(failure(
           errc::unsupported,
@@ -153,7 +153,7 @@ flow etcd_store::do_revoke(self_ptr self, std::string prefix, spi::revocation ho
     }
     if (!step->succeeded) continue;  // it has just ended by itself
     spi::holder one;
-    one.claim = id_text(each.id);
+    one.claim = each.claim;
     one.mode = each.mode;
     one.permits = each.permits.permits;
     one.fence = fence_of(each.fenced);

@@ -118,7 +118,9 @@ void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size
       }
       if (!answered) continue;
       const range_answer& own = keys[first];
-      const bool blocker_gone = behind && keys[first + 1].kvs.empty();
+      // Also where another claim has the key by now: it came after us.
+      const bool blocker_gone = behind && (keys[first + 1].kvs.empty() ||
+                                           keys[first + 1].kvs.front().created > one->created);
       if (own.kvs.empty() || own.kvs.front().created != one->created) {
         if (one->running) continue;  // it is being put or removed just now
         answer.state = spi::hold_state::lost;

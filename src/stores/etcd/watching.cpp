@@ -19,9 +19,8 @@ duration guard_patience(const spi::claim& claim) {
 
 // Called with the mutex held: what is to be removed when it is free.
 void etcd_store::drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into) {
-  for (watch_hub::watch_id* each : {&which->watch, &which->own_watch}) {
-    if (*each != 0) into.push_back(std::exchange(*each, 0));
-  }
+  which->watch.reset();
+  if (which->own_watch != 0) into.push_back(std::exchange(which->own_watch, 0));
   std::ranges::move(std::exchange(which->others_watches, {}), std::back_inserter(into));
 }
 
@@ -67,7 +66,8 @@ void etcd_store::own_news(const entry_ptr& which, const watch_news& news) {
     if (which->where != entry::phase::held || which->ending || !which->leaves.empty()) return;
     for (const auto& each : news.events) {
       if (each.kv.key != which->key) look_again = true;
-      removed = removed || (each.deleted && each.kv.key == which->key);
+      removed = removed ||
+                (each.deleted && each.kv.key == which->key && each.kv.modified > which->created);
     }
   }
   if (removed) return gone(which, {errc::lost, "the claim's key was removed"});
@@ -113,7 +113,7 @@ flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
   {
     const lock_guard lock(self->mutex_);
     if (which->where != entry::phase::held || which->ending || !which->leaves.empty()) co_return;
-    const std::size_t place = order->find(which->id);
+    const std::size_t place = order->find(which->id, which->created);
     removed = place == line::none && !which->running;
     if (place != line::none) {
       if (order->wanted(place) && !std::exchange(which->wanted, true)) {
