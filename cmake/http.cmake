@@ -8,10 +8,17 @@ if(NOT Httplib_FOUND)
   message(STATUS "HTTP is left out: there is no cpp-httplib (Debian: libcpp-httplib-dev)")
   return()
 endif()
-holdfast_sources(sources src/cli/http)
-add_library(holdfast_http STATIC ${sources})
-target_include_directories(holdfast_http PUBLIC "${PROJECT_SOURCE_DIR}/src")
-target_link_libraries(holdfast_http PUBLIC tl::expected Threads::Threads PRIVATE Httplib::httplib)
+# Loaded by the program when it is needed: src/cli/http/server.cpp.
+holdfast_sources(sources src/cli/http/module)
+add_library(holdfast_http MODULE ${sources})
+set_target_properties(holdfast_http PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+target_compile_features(holdfast_http PRIVATE cxx_std_20)
+target_include_directories(holdfast_http PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_link_libraries(holdfast_http PRIVATE tl::expected Threads::Threads Httplib::httplib)
+file(RELATIVE_PATH http_module "/prefix/${CMAKE_INSTALL_BINDIR}"
+  "/prefix/${CMAKE_INSTALL_LIBDIR}/holdfast/holdfast_http.so")
+set_source_files_properties("${PROJECT_SOURCE_DIR}/src/cli/http/server.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "HOLDFAST_HTTP_MODULE=\"${http_module}\"")
 
 # The page as one string: the parts are put where its template names them.
 set(page_folder "${PROJECT_SOURCE_DIR}/src/cli/page")

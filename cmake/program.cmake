@@ -6,12 +6,12 @@ endif()
 
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
-# What speaks HTTP is a library of its own, and may be left out.
-list(FILTER sources EXCLUDE REGEX "/src/cli/http/")
+# What speaks HTTP is a module of its own, and may be left out.
+list(FILTER sources EXCLUDE REGEX "/src/cli/http/module/")
 if(TARGET holdfast_http)
   list(FILTER sources EXCLUDE REGEX "/(leader_page|serve)_left_out\\.cpp$")
 else()
-  list(FILTER sources EXCLUDE REGEX "/leader_page\\.cpp$|/src/cli/serve/")
+  list(FILTER sources EXCLUDE REGEX "/leader_page\\.cpp$|/src/cli/(http|serve)/")
 endif()
 add_executable(holdfast_cli ${sources})
 set_target_properties(holdfast_cli PROPERTIES
@@ -19,9 +19,11 @@ set_target_properties(holdfast_cli PROPERTIES
 target_include_directories(holdfast_cli PRIVATE "${PROJECT_SOURCE_DIR}/src"
   "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(holdfast_cli PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast> CLI11::CLI11
-  nlohmann_json::nlohmann_json holdfast_torture $<TARGET_NAME_IF_EXISTS:holdfast_http>)
+  nlohmann_json::nlohmann_json holdfast_torture ${CMAKE_DL_LIBS})
 holdfast_unity(holdfast_cli)
 
-if(TARGET holdfast_clock)
-  add_dependencies(holdfast_cli holdfast_clock)
-endif()
+foreach(module holdfast_clock holdfast_http)
+  if(TARGET ${module})
+    add_dependencies(holdfast_cli ${module})
+  endif()
+endforeach()

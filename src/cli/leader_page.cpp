@@ -18,17 +18,22 @@ namespace {
 class served_leader_page final : public leader_page {
  public:
   served_leader_page(std::string name, std::string id)
-      : name_(std::move(name)),
-        id_(std::move(id)),
-        server_([this](const http::request& asked) { return answer(asked); }) {}
-  ~served_leader_page() override { server_.stop(); }
+      : name_(std::move(name)), id_(std::move(id)) {}
+  ~served_leader_page() override {
+    if (server_ != nullptr) server_->stop();
+  }
 
   tl::expected<void, std::string> listen(const listen_address& at) {
-    auto bound = server_.bind(at.host, at.port);
-    if (bound) worker_ = std::jthread([this] { server_.run(); });
-    return bound;
+    auto made = http::make_server([this](const http::request& asked) { return answer(asked); });
+    if (!made) return tl::unexpected(made.error());
+    server_ = std::move(*made);
+    if (const auto bound = server_->bind(at.host, at.port); !bound) {
+      return tl::unexpected("bind, " + bound.error());
+    }
+    worker_ = std::jthread([this] { server_->run(); });
+    return {};
   }
-  [[nodiscard]] std::uint16_t port() const noexcept { return server_.port(); }
+  [[nodiscard]] std::uint16_t port() const noexcept { return server_->port(); }
 
   void lead(const command_lease& held, duration notice) override {
     const std::lock_guard lock(mutex_);
@@ -90,10 +95,10 @@ class served_leader_page final : public leader_page {
   const std::string name_;
   const std::string id_;
   mutable std::mutex mutex_;
-  const command_lease* held_ = nullptr;  // guarded by mutex_
-  duration notice_{0};                   // guarded by mutex_
-  http::server server_;
-  std::jthread worker_;  // last: runs the server
+  const command_lease* held_ = nullptr;   // guarded by mutex_
+  duration notice_{0};                    // guarded by mutex_
+  std::unique_ptr<http::server> server_;  // since listen()
+  std::jthread worker_;                   // last: runs the server
 };
 
 }  // namespace
@@ -102,9 +107,9 @@ outcome<std::unique_ptr<leader_page>> leader_page::open(const listen_address& at
                                                         std::string id) {
   auto page = std::make_unique<served_leader_page>(std::move(name), std::move(id));
   if (const auto bound = page->listen(at); !bound) {
-    return tl::unexpected(
-        complaint{exit_code::engine, "cannot listen on " + at.host + ":" + std::to_string(at.port) +
-                                         " (system, bind, " + bound.error() + ")"});
+    return tl::unexpected(complaint{exit_code::engine, "cannot listen on " + at.host + ":" +
+                                                           std::to_string(at.port) + " (system, " +
+                                                           bound.error() + ")"});
   }
   if (at.port == 0) tell("listening on port " + std::to_string(page->port()));
   return page;

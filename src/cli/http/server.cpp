@@ -1,169 +1,43 @@
 #include "cli/http/server.hpp"
 
-#include "cli/http/connection.hpp"
-
-#include <httplib.h>
+#include <dlfcn.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <condition_variable>
-#include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <filesystem>
+#include <system_error>
 
 namespace holdfast::http {
 
 namespace {
 
-// While the accepting thread refuses a connection: there is no thread for it.
-thread_local bool over_the_limit = false;
-
-// A thread per connection, made when it is needed and kept; over the limit the connection is refused by
-// the thread that accepted it, which does not block.
-class connection_threads : public httplib::TaskQueue {
- public:
-  explicit connection_threads(std::size_t most) : most_(most) {}
-
-  void enqueue(std::function<void()> serve) override {
-    {
-      const std::lock_guard lock(mutex_);
-      const bool spare = waiting_.size() < idle_;
-      if (spare || threads_.size() < most_) {
-        waiting_.push_back(std::move(serve));
-        if (!spare) threads_.emplace_back([this] { work(); });
-        changed_.notify_one();
-        return;
-      }
-    }
-    over_the_limit = true;
-    serve();
-    over_the_limit = false;
-  }
-
-  void shutdown() override {
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
-    changed_.notify_all();
-    threads_.clear();
-  }
-
- private:
-  void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      ++idle_;
-      changed_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
-      --idle_;
-      if (waiting_.empty()) return;
-      const auto serve = std::move(waiting_.back());
-      waiting_.pop_back();
-      lock.unlock();
-      serve();
-      lock.lock();
-    }
-  }
-
-  const std::size_t most_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> waiting_;  // guarded by mutex_, as are the next two
-  std::size_t idle_ = 0;
-  bool closed_ = false;
-  std::vector<std::jthread> threads_;  // last: they use all of the above
-};
+namespace fs = std::filesystem;
 
 bool same_name(std::string_view left, std::string_view right) {
   return left.size() == right.size() && ::strncasecmp(left.data(), right.data(), left.size()) == 0;
 }
 
-request taken_over(const httplib::Request& from) {
-  request made{.method = from.method, .target = from.target, .headers = {}};
-  made.headers.assign(from.headers.begin(), from.headers.end());
-  return made;
-}
-
-void hand_over(response&& from, httplib::Response& to) {
-  to.status = from.status;
-  for (const header& one : from.headers) to.set_header(one.first, one.second);
-  if (!from.stream) {
-    to.set_content(from.body, from.type);
-    return;
-  }
-  to.set_chunked_content_provider(from.type, [next = std::move(from.stream), text = std::string()](
-                                                 std::size_t, httplib::DataSink& sink) mutable {
-    text.clear();
-    bool more = false;
-    try {
-      more = next(text);
-    } catch (const std::exception&) {
-      return false;  // no memory: the client sees a connection that broke, and comes back
-    }
-    if (!text.empty() && !sink.write(text.data(), text.size())) return false;
-    if (!more) sink.done();
-    return true;
-  });
+// Beside the program as it is built, or where it is installed.
+fs::path module_path() {
+  std::error_code none;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", none).parent_path();
+  fs::path built = folder / "holdfast_http.so";
+  return fs::exists(built, none) ? built : (folder / HOLDFAST_HTTP_MODULE).lexically_normal();
 }
 
 }  // namespace
 
-// The way in is a virtual function of the library's; its own reads a request of any size and waits as
-// long as bytes drip in.
-struct server::inside : httplib::Server {
-  inside(handler answer, limits bounds) : handler_(std::move(answer)), limits_(bounds) {
-    new_task_queue = [this] { return new connection_threads(limits_.connections); };
-    // Without SO_REUSEPORT, the library's default: two servers would share a port without noticing.
-    set_socket_options([](socket_t socket) {
-      const int yes = 1;
-      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    });
-    set_payload_max_length(limits_.request_bytes);
-    // All routes are the handler's: the library's are regular expressions on a decoded path.
-    set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
-      try {
-        hand_over(handler_(taken_over(from)), to);
-      } catch (const std::exception&) {
-        to.status = 500;
-        to.set_content("out of resources\n", "text/plain");
-      }
-      return HandlerResponse::Handled;
-    });
+tl::expected<std::unique_ptr<server>, std::string> make_server(handler answer, limits bounds) {
+  using make = server*(handler&&, const limits&);
+  // It stays loaded: its library's threads and objects are not made for less.
+  void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const found = module == nullptr ? nullptr : ::dlsym(module, module_function);
+  if (found == nullptr) {
+    const char* why = ::dlerror();
+    return tl::unexpected(std::string(why == nullptr ? "it is incomplete" : why));
   }
-
-  bool process_and_close_socket(socket_t socket) override {
-    if (over_the_limit) {
-      refuse(socket);
-      return true;
-    }
-    ++connections_;
-    connection stream(socket, limits_);
-    bool closed = false;
-    // Compressing takes longer than the loopback interface saves.
-    const bool fine = process_request(stream, true, closed, [](httplib::Request& request) {
-      request.headers.erase("Accept-Encoding");
-    });
-    stream.finish();
-    --connections_;
-    return fine;
-  }
-
-  // The library's own is 5: a client that comes while a few others connect would wait for a second.
-  void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
-  [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
-
-  const handler handler_;
-  const limits limits_;
-  std::atomic<std::size_t> connections_{0};
-  std::uint16_t port_ = 0;
-  std::atomic<bool> started_{false};
-  std::atomic<bool> stopped_{false};
-  std::atomic<bool> ended_{false};
-};
+  return std::unique_ptr<server>(reinterpret_cast<make*>(found)(std::move(answer), bounds));
+}
 
 std::string_view request::value_of(std::string_view name) const {
   for (const header& one : headers) {
@@ -177,45 +51,6 @@ std::size_t request::count_of(std::string_view name) const {
       std::count_if(headers.begin(), headers.end(),
                     [&](const header& one) { return same_name(one.first, name); }));
 }
-
-server::server(handler answer, limits bounds)
-    : inside_(std::make_unique<inside>(std::move(answer), bounds)) {}
-
-server::~server() = default;
-
-tl::expected<void, std::string> server::bind(const std::string& host, std::uint16_t port) {
-  errno = 0;
-  if (port == 0) {
-    const int found = inside_->bind_to_any_port(host);
-    if (found > 0) inside_->port_ = static_cast<std::uint16_t>(found);
-  } else if (inside_->bind_to_port(host, port)) {
-    inside_->port_ = port;
-  }
-  if (inside_->port_ != 0) {
-    inside_->lengthen_backlog();
-    return {};
-  }
-  return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
-}
-
-std::uint16_t server::port() const noexcept { return inside_->port_; }
-
-void server::run() {
-  inside_->started_.store(true);
-  if (!inside_->stopped_.load()) inside_->listen_after_bind();
-  inside_->ended_.store(true);
-}
-
-void server::stop() noexcept {
-  inside_->stopped_.store(true);
-  // The library forgets a stop that comes before it has begun to accept.
-  while (inside_->started_.load() && !inside_->ended_.load() && inside_->listens()) {
-    inside_->stop();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-std::size_t server::connections() const noexcept { return inside_->connections_.load(); }
 
 tl::expected<std::string, std::string> decoded(std::string_view text) {
   const auto digit = [](char c) -> int {

@@ -1,5 +1,6 @@
-// A small HTTP server for the program: one handler for everything, one request per connection. The
-// library that speaks HTTP is known to server.cpp only.
+// A small HTTP server for the program: one handler for everything, one request per connection. The library that
+// speaks HTTP is known to module/ only, which is loaded when it is needed: with what it brings it would make every
+// start of the program a millisecond longer.
 //
 // Bounded: connections, bytes of a request, and the time that each of its steps may take. A client over
 // the limit of connections is answered 503 at once.
@@ -53,24 +54,25 @@ struct limits {
 
 class server {
  public:
-  explicit server(handler answer, limits bounds = {});
+  server() = default;
   server(const server&) = delete;
   server& operator=(const server&) = delete;
-  ~server();
+  virtual ~server() = default;
 
   // Port 0: any. The error says why not.
-  tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port);
-  [[nodiscard]] std::uint16_t port() const noexcept;
+  virtual tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port) = 0;
+  [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
   // Until stop(); answers under way are finished.
-  void run();
+  virtual void run() = 0;
   // From any thread, before or during run().
-  void stop() noexcept;
-  [[nodiscard]] std::size_t connections() const noexcept;
-
- private:
-  struct inside;
-  std::unique_ptr<inside> inside_;
+  virtual void stop() noexcept = 0;
+  [[nodiscard]] virtual std::size_t connections() const noexcept = 0;
 };
+
+// The error says why the module cannot be loaded.
+tl::expected<std::unique_ptr<server>, std::string> make_server(handler answer, limits bounds = {});
+// What the module exports, under this name: server* (handler&&, const limits&).
+inline constexpr const char* module_function = "holdfast_http_server";
 
 // The value with its %XX decoded; an error where it is malformed. '+' stays.
 tl::expected<std::string, std::string> decoded(std::string_view text);

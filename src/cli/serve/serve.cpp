@@ -145,8 +145,12 @@ int serve_engines(const context& context, const serve_arguments& how) {
   serve::event_log log(ids);
   std::vector<std::unique_ptr<serve::engine_view>> engines;
   serve::site site(*rules, how.allow_revoke, engines, log);
-  http::server server([&site](const http::request& request) { return site.answer(request); },
-                      {.connections = serve::most_connections});
+  const auto made =
+      http::make_server([&site](const http::request& request) { return site.answer(request); },
+                        {.connections = serve::most_connections});
+  if (!made)
+    return tell({exit_code::engine, "serve cannot be loaded (system, " + made.error() + ")"});
+  http::server& server = **made;
   if (const auto bound = server.bind(at->host, at->port); !bound) {
     return tell({exit_code::engine,
                  "cannot listen on " + how.listen + " (system, bind, " + bound.error() + ")"});

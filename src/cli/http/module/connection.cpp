@@ -1,4 +1,4 @@
-#include "cli/http/connection.hpp"
+#include "cli/http/module/connection.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
