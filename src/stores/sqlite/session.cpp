@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -21,9 +22,11 @@ constexpr const char* schema =
 // A page holds a lock and little else; what is not written needs no checksum.
 constexpr std::int64_t page_size = 1024;
 constexpr std::int64_t frame_size = page_size + 24;
-// The log is copied back when it has this many pages. More: fewer stalls of some milliseconds, and
-// a longer first open after all processes were killed (4 MiB are read).
+// The log is copied back when it has this many pages. More: fewer stalls of some milliseconds, and a longer first open
+// when no process has the file open, since the whole log is read then. So a session begins with few: where all
+// processes are short, as `run` is, none finds a long log.
 constexpr std::int64_t checkpoint_pages = 4000;
+constexpr std::int64_t first_checkpoint_pages = 256;
 constexpr std::int64_t least_checkpoint_pages = 32;
 // Transactions that are written while the log could not be copied back yet.
 constexpr std::int64_t log_slack_pages = 256;
@@ -37,7 +40,9 @@ session::session(const location& at, writer_lock writer_lock, std::unique_ptr<da
       writer_lock_(std::move(writer_lock)),
       database_(std::move(connection)),
       statements_(*database_),
-      ledger_(statements_) {}
+      ledger_(statements_),
+      most_pages_(checkpoint_pages),
+      checkpoint_at_(first_checkpoint_pages) {}
 
 result<std::unique_ptr<session>> session::open(const location& at, writer_lock writer_lock,
                                                time_point deadline) {
@@ -70,9 +75,8 @@ void session::set_up() {
     throw failed{{errc::unsupported, "sqlite, open " + location_.database +
                                          ", the file system cannot hold a write-ahead log"}};
   }
-  database_->execute(
-      "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF; PRAGMA wal_autocheckpoint = " +
-      std::to_string(checkpoint_pages));
+  database_->execute("PRAGMA synchronous = NORMAL; PRAGMA secure_delete = OFF");
+  sqlite3_wal_hook(database_->get(), &session::log_has_grown, this);
   if (database_->pragma_number("application_id") == format::application) return;
   database_->execute("BEGIN IMMEDIATE;" + std::string(schema) +
                      "PRAGMA application_id = " + std::to_string(format::application) +
@@ -136,6 +140,14 @@ result<void> session::in_place() const {
   return {};
 }
 
+int session::log_has_grown(void* self, sqlite3* database, const char* schema_name, int pages) {
+  auto& session = *static_cast<class session*>(self);
+  if (pages < session.checkpoint_at_) return SQLITE_OK;
+  session.checkpoint_at_ = session.most_pages_;
+  sqlite3_wal_checkpoint_v2(database, schema_name, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return SQLITE_OK;
+}
+
 void session::reserve_log() noexcept {
   const inside_sqlite inside;
   // A new file's tables are still in the log. Copied back they take the file's first blocks; on a
@@ -157,9 +169,8 @@ void session::reserve_log() noexcept {
     pages /= 2;
   }
   ::close(file);
-  if (pages != checkpoint_pages) {
-    sqlite3_wal_autocheckpoint(database_->get(), static_cast<int>(pages));
-  }
+  most_pages_ = pages;
+  checkpoint_at_ = std::min(checkpoint_at_, pages);
 }
 
 }  // namespace holdfast::sqlite

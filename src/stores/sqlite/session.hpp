@@ -127,6 +127,8 @@ class session {
   static tl::unexpected<error> not_entered();
   void set_up();
   void share_files() const noexcept;
+  // As sqlite3_wal_hook wants it: after a transaction, with the number of pages in the log.
+  static int log_has_grown(void* self, sqlite3* database, const char* schema_name, int pages);
 
   const location location_;
   const opened_file file_;
@@ -136,6 +138,8 @@ class session {
   std::unique_ptr<database> database_;  // for who has the turn
   statements statements_;               // for who has the turn
   ledger ledger_;                       // for who has the turn
+  std::int64_t most_pages_;             // for who has the turn
+  std::int64_t checkpoint_at_;          // for who has the turn
 };
 
 }  // namespace holdfast::sqlite
