@@ -1,4 +1,4 @@
-// The yardstick of the Redis store: its own two scripts, taking and giving back, sent by the bare
+// The yardstick of the Redis store: its own two functions, taking and giving back, sent by the bare
 // driver and nothing more: no waiting line here, no renewal, no loss, no other thread.
 #pragma once
 
@@ -10,8 +10,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace holdfast::bench {
+
+// A call of one of the store's functions, as the store sends it.
+inline std::string call_of(const redis::script& which, const redis::place& at,
+                           std::string_view argument) {
+  const std::string mark = redis::observed_key(at.partition);
+  const std::string_view keys[] = {at.state, mark};
+  const std::string_view arguments[] = {argument};
+  return std::string(which.call(keys, arguments).bytes());
+}
+inline void load_functions(const bare_redis& into) {
+  into.call({"FUNCTION", "LOAD", "REPLACE", redis::library_text()});
+}
 
 class bare_pair {
  public:
@@ -26,13 +39,9 @@ class bare_pair {
     const redis::sender from{"0123456789abcdef", std::chrono::seconds(2)};
     const std::string bytes =
         redis::claim_bytes(claim, from, redis::queueing::allowed, std::nullopt);
-    const std::string mark = redis::observed_key(place.partition);
-    for (const auto* each : {&all->attempt, &all->leave})
-      line_.call({"SCRIPT", "LOAD", each->text()});
-    attempt_ =
-        bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes});
-    leave_ = bare_redis::formatted(
-        {"EVALSHA", all->leave.hash(), "2", place.state, mark, redis::leaving_bytes(claim, from)});
+    load_functions(line_);
+    attempt_ = call_of(all->attempt, place, bytes);
+    leave_ = call_of(all->leave, place, redis::leaving_bytes(claim, from));
   }
   void take() const { line_.call(attempt_); }
   void give() const { line_.call(leave_); }

@@ -241,11 +241,8 @@ void hand_over_time(const test::redis_server& server, int claims) {
   const std::string process = "0123456789abcdef";
   const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
   const auto place = redis::place_of({"", "round"});
-  const std::string mark = redis::observed_key(place.partition);
   ear.call(std::vector<std::string>{"SUBSCRIBE", redis::process_channel(place.partition, process)});
-  for (const auto* each : {&all->attempt, &all->leave}) {
-    line.call({"SCRIPT", "LOAD", each->text()});
-  }
+  load_functions(line);
   std::vector<std::string> round;
   for (int i = 0; i < claims; ++i) {
     spi::claim claim;
@@ -256,10 +253,8 @@ void hand_over_time(const test::redis_server& server, int claims) {
     claim.payload = "host:1234:bench";
     const std::string bytes =
         redis::claim_bytes(claim, {process, 2s}, redis::queueing::allowed, std::nullopt);
-    round.push_back(bare_redis::formatted({"EVALSHA", all->leave.hash(), "2", place.state, mark,
-                                           redis::leaving_bytes(claim, {process, 2s})}));
-    round.push_back(
-        bare_redis::formatted({"EVALSHA", all->attempt.hash(), "2", place.state, mark, bytes}));
+    round.push_back(call_of(all->leave, place, redis::leaving_bytes(claim, {process, 2s})));
+    round.push_back(call_of(all->attempt, place, bytes));
     line.call(round.back());
   }
   constexpr int batches = 200;
@@ -318,18 +313,16 @@ void contended(const test::redis_server& server, int clients) {
 void waiters(const test::redis_server& server) {
   const bare_redis line(server.port());
   const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
-  const std::string hash = line.call({"SCRIPT", "LOAD", all->attempt.text()})->str;
+  load_functions(line);
   const auto place = redis::place_of({"", "line"});
   const auto ask = [&](std::uint16_t number) {
     spi::claim claim;
     claim.id.bytes[0] = static_cast<std::uint8_t>(number >> 8U);
     claim.id.bytes[1] = static_cast<std::uint8_t>(number);
     claim.ttl = 60s;
-    return bare_redis::formatted({"EVALSHA", hash, "2", place.state,
-                                  redis::observed_key(place.partition),
-                                  redis::claim_bytes(claim, {"0123456789abcdef", 2s},
-                                                     redis::queueing::allowed, std::nullopt),
-                                  ""});
+    return call_of(all->attempt, place,
+                   redis::claim_bytes(claim, {"0123456789abcdef", 2s}, redis::queueing::allowed,
+                                      std::nullopt));
   };
   const auto cost = [&] {
     const std::string again = ask(5);

@@ -120,7 +120,8 @@ class line_world {
     std::vector<etcd::key_value> kvs;
     for (const auto& [key, kv] : keys_) kvs.push_back(kv);
     const etcd::line order(prefix, kvs);
-    const std::size_t place = order.find(mine.key.substr(mine.key.rfind('/') + 1));
+    const std::size_t place =
+        order.find(mine.key.substr(mine.key.rfind('/') + 1), keys_.at(mine.key).created);
     const std::size_t blocker = order.blocker_of(place);
     if (blocker == etcd::line::none) return std::nullopt;
     return order.claims()[blocker].key;
