@@ -62,6 +62,18 @@ scenario drifting(scenario made) {
   return made;
 }
 
+// Longer than a lease: renewed again and again, or not held that long.
+scenario at_length(scenario made) {
+  made.longest_hold = lease + milliseconds(500);
+  return made;
+}
+
+// The first comes again when it has given back.
+scenario again(scenario made) {
+  made.roles[0].rounds = 2;
+  return made;
+}
+
 scenario watching(scenario made) {
   made.dialect = sim::dialect::watching;
   return made;
@@ -92,8 +104,8 @@ scenario permits() {
 }
 
 // Alone for longer than anything of it can live on the server.
-scenario cut_off() {
-  scenario made = two("one-cut-off", {.outages = 1});
+scenario cut_off(std::string_view name) {
+  scenario made = two(name, {.outages = 1});
   made.roles.pop_back();
   made.longest_trouble = std::chrono::seconds(10);
   return made;
@@ -126,7 +138,13 @@ std::vector<scenario> make() {
   add(briefly(unfair(two("two-unfair-crash", {.crashes = 1}))));
   add(briefly(watching(two("two-watching-loss", {.losses = 1}))));
   add(briefly(polling(two("two-polling-loss", {.losses = 1}))));
-  add(cut_off());
+  add(cut_off("one-cut-off"));
+  add_part(at_length(two("two-long", no_trouble)));
+  add_part(at_length(two("two-long-loss", {.losses = 1})));
+  add(at_length(cut_off("one-long-cut-off")));
+  add_part(briefly(again(two("two-again-stall", {.stalls = 1}))));
+  add_part(unrenewed(again(two("two-again-unrenewed-stall", {.stalls = 1}))));
+  add_part(at_once(three("three-crashes", {.crashes = 2, .together = 2})));
   add_part(two("two-wipe", {.wipes = 1}));
   add_part(at_once(three("three-pause", {.pauses = 1})));
   add_part(at_once(three("three-crash", {.crashes = 1})));

@@ -120,6 +120,22 @@ TEST(judge, a_slow_grant_at_the_beginning_is_no_sign_of_an_offer_that_ran_out) {
             "FIFO");
 }
 
+TEST(judge, who_is_connecting_again_may_be_passed_over) {
+  // Broken: a false alarm where a client waits again before the connection by which it is notified is back.
+  const auto kill_server = static_cast<int>(fault::kill_server);
+  const auto passed_over = [&](int asks) {
+    history told;
+    told.fair().asks(0, 1, 1).granted(0, 1, 1, 5);
+    told.line(100, what::trouble_began, sim::nobody, sim::nobody, 0, kill_server);
+    told.line(120, what::trouble_ended, sim::nobody, sim::nobody, 0, kill_server);
+    told.asks(asks, 2, 2).in_line(asks + 1, 2, 2).asks(asks + 2, 3, 3).in_line(asks + 3, 3, 3);
+    told.ends(asks + 10, 1, 1).granted(asks + 11, 3, 3, 6).ends(asks + 12, 3, 3);
+    return told.granted(asks + 13, 2, 2, 7).findings();
+  };
+  EXPECT_EQ(passed_over(1000), "");
+  EXPECT_EQ(passed_over(3000), "FIFO");
+}
+
 TEST(judge, who_asked_before_the_other_knew_its_place_may_come_first) {
   // Broken: a false alarm whenever two ask at once.
   history told;

@@ -1,8 +1,8 @@
 // Fair: nobody is granted before one that was in line when it asked. A client that was told its place
 // is in line for certain; in histories of other makers, where nobody is told, one is taken to be in line a
-// margin after it asked. Judged only where nothing disturbed the one that was passed over: a client
-// that is cut off or stopped may lose its turn, and a server that is gone may forget the line; nor just
-// after an offer may have run out.
+// margin after it asked. Judged only where nothing disturbed the one that was passed over, nor shortly before it asked: a
+// client that is cut off or stopped may lose its turn, its connections come back one after the other, and a server that
+// is gone may forget the line; nor just after an offer may have run out.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -12,6 +12,7 @@
 
 #include <holdfast/result.hpp>
 
+#include <chrono>
 #include <map>
 #include <optional>
 
@@ -79,7 +80,7 @@ class fair_order final : public sim::checker {
       // Gives up, or is about to.
       const duration slack = each.in_line ? duration{} : margin_;
       if (each.patience != forever && each.since + each.patience <= line.at + slack) continue;
-      if (disturbances_.since(each.process, each.since) ||
+      if (disturbances_.since(each.process, each.since - reconnecting) ||
           disturbances_.since(winner.process, each.since)) {
         continue;
       }
@@ -97,6 +98,9 @@ class fair_order final : public sim::checker {
              std::to_string(line.hold) + " that was in line when it asked",
          {line.hold, found->second.passed_by});
   }
+
+  // Which the engine cannot notify yet is not connected, as G7.1 says.
+  static constexpr duration reconnecting = std::chrono::seconds(2);
 
   const duration margin_;
   bool places_told_ = false;  // to some
