@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <random>
 
 namespace holdfast::explore {
 
@@ -42,7 +44,8 @@ class number_set {
 
 class searching {
  public:
-  searching(const scenario& in, const search_limits& limits) : scenario_(in), limits_(limits) {}
+  searching(const scenario& in, const search_limits& limits)
+      : scenario_(in), limits_(limits), random_(limits.order) {}
 
   search_result run() {
     const auto begun = std::chrono::steady_clock::now();
@@ -62,22 +65,26 @@ class searching {
  private:
   struct fork {
     std::vector<choice> choices;
+    route places;  // of each, before it was put into this order
     std::uint32_t taken = 0;
-    std::uint32_t total = 0;
   };
+
+  static const choice& taken(const fork& at) { return at.choices[at.places[at.taken]]; }
 
   // From the beginning to the last fork, and on from there until nothing new comes.
   void descend() {
     small_world world(scenario_);
-    for (const fork& each : path_) world.take(each.choices[each.taken]);
+    for (const fork& each : path_) world.take(taken(each));
     while (true) {
       if (world.broken()) return convict(world);
       if (!seen_.insert(world.fingerprint())) return;
       ++result_.states;
       fork next;
       world.choices(next.choices);
-      next.total = static_cast<std::uint32_t>(next.choices.size());
-      if (limits_.backwards) std::reverse(next.choices.begin(), next.choices.end());
+      next.places.resize(next.choices.size());
+      std::iota(next.places.begin(), next.places.end(), 0U);
+      if (limits_.order == 1) std::ranges::reverse(next.places);
+      if (limits_.order > 1) std::ranges::shuffle(next.places, random_);
       if (next.choices.empty()) {
         ++result_.runs;
         world.finish();
@@ -91,7 +98,7 @@ class searching {
       path_.push_back(std::move(next));
       result_.deepest = std::max(result_.deepest, static_cast<std::uint32_t>(path_.size()));
       ++result_.transitions;
-      world.take(path_.back().choices.front());
+      world.take(taken(path_.back()));
     }
   }
 
@@ -108,9 +115,7 @@ class searching {
 
   void convict(const small_world& world) {
     result_.violations = world.violations();
-    for (const fork& each : path_) {
-      result_.broken.push_back(limits_.backwards ? each.total - 1 - each.taken : each.taken);
-    }
+    for (const fork& each : path_) result_.broken.push_back(each.places[each.taken]);
   }
 
   const scenario& scenario_;
@@ -118,6 +123,7 @@ class searching {
   search_result result_;
   std::vector<fork> path_;
   number_set seen_;
+  std::mt19937 random_;
 };
 
 }  // namespace

@@ -17,7 +17,9 @@ namespace holdfast::explore {
 struct search_limits {
   std::uint64_t states = UINT64_MAX;
   std::uint32_t depth = 2'000;  // choices in a row
-  bool backwards = false;       // the last choice first: troubles before what is usual
+  // Which choice is tried first. 0: what is usual, before troubles; 1: the other way round; else shuffled, by this seed.
+  // A search that is stopped early shows other parts of a world with each.
+  std::uint32_t order = 0;
 };
 
 // The choices of a run, each by its place among those that there were.
