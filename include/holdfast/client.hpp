@@ -8,6 +8,7 @@
 #include <holdfast/awaitable.hpp>
 #include <holdfast/clock.hpp>
 #include <holdfast/inspection.hpp>
+#include <holdfast/lease.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/move_only_function.hpp>
 #include <holdfast/observer.hpp>
@@ -17,6 +18,7 @@
 #include <holdfast/spi/store.hpp>
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +76,21 @@ class client {
   // Does the engine answer? For checks at start-up: connects, logs in and reads, once. unavailable, with
   // the cause: not reached, or no answer within the time; else what the engine says against us.
   [[nodiscard]] result<void> ping(duration timeout = std::chrono::seconds(5)) const;
+
+  // Continues a lease that was detached, by any client of the same engine and namespace: with the same
+  // fence, renewed as from now. Once: the token is used up by it. Errors: invalid: not a token, or one of
+  // another engine or namespace; lost: the lease has ended, was adopted or released before, was revoked, or
+  // is of another server; unavailable: no answer in time, so that nobody knows whether the token is used up:
+  // if it is, the lock is released in the background, else it is as it was. unsupported.
+  [[nodiscard]] result<lease> adopt(std::string_view token, const adopt_options& options = {},
+                                    std::stop_token stop = {}) const;
+  awaitable<lease> async_adopt(std::string_view token, const adopt_options& options = {},
+                               std::stop_token stop = {}) const;
+  // For those who only pass a token on. Each waits at most 5 s, answers as adopt() does, and leaves the token
+  // as it is. The lease ends `ttl` after this call; zero: after the time that it was acquired with.
+  [[nodiscard]] result<void> renew(std::string_view token, duration ttl = duration{0}) const;
+  // Frees the lock at once. unavailable: no answer; if it was not carried out, the ttl ends it.
+  [[nodiscard]] result<void> release(std::string_view token) const;
 
   // For operators. Each waits at most 5 s.
   [[nodiscard]] result<resource_state> inspect(const std::string& name) const;

@@ -45,6 +45,18 @@ class [[nodiscard]] lease {
   // on, whether the answer is awaited or not.
   awaitable<void> async_release();
 
+  // Gives the lease up to whoever has the token, which client::adopt() continues in this process or another
+  // one: the same lock with the same fence, while nobody else gets in. Until then it is not renewed and lives
+  // on its ttl alone, counted from this call. The token is a secret: whoever has it can adopt, renew and
+  // release. Waits for the answer, at most a third of the ttl or 5 s. Errors: lost: it had ended before;
+  // unavailable: no answer, so nobody knows whether the engine carried it out; the lock is released in the
+  // background, or ends with its ttl. The lease holds nothing afterwards, whatever the answer, and lost()
+  // does not fire. Except: unsupported, where the engine cannot do it (nor for a leadership or a degraded
+  // lease); then it goes on as before.
+  [[nodiscard]] result<std::string> detach();
+  // The same without blocking.
+  awaitable<std::string> async_detach();
+
   // Compares with the clock at each call, so it is right even if the process was stopped or suspended
   // and lost() has not fired yet. It says nothing about the time after the call: pass the fence on.
   [[nodiscard]] bool valid() const noexcept;

@@ -66,7 +66,19 @@ struct acquire_options {
   duration wait = forever;
 };
 
+// A lease that another process has detached.
+struct adopt_options {
+  // Of the lease from now on; zero: what it had.
+  duration ttl{0};
+  holdfast::renew renew = holdfast::renew::automatic;
+  duration notice{0};           // as of lock_options
+  duration max_hold = forever;  // from the adoption on
+  // How long an engine that does not answer is asked again. There is nobody to wait for.
+  duration wait = std::chrono::seconds(5);
+};
+
 static_assert(std::is_trivially_destructible_v<lock_options>);
 static_assert(std::is_trivially_destructible_v<acquire_options>);
+static_assert(std::is_trivially_destructible_v<adopt_options>);
 
 }  // namespace holdfast

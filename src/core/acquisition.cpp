@@ -3,6 +3,7 @@
 #include "core/blame.hpp"
 #include "core/claim_runner.hpp"
 #include "core/hold.hpp"
+#include "core/lease_token.hpp"
 #include "core/local_queue.hpp"
 
 #include <algorithm>
@@ -88,8 +89,8 @@ void acquisition::pursue() {
     claim->fence_block = engine_->settings().limit.local_hand_overs + 1;
   }
 
-  auto runner =
-      std::make_shared<claim_runner>(engine_, std::move(claim), settings, shared_from_this());
+  auto runner = std::make_shared<claim_runner>(engine_, std::move(claim), settings,
+                                               shared_from_this(), request_.adopts);
   {
     const std::lock_guard lock(mutex_);
     if (!done_ || cancelled_) {
@@ -157,8 +158,11 @@ bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
   }
   if (!done) return false;
   if (!outcome) {
-    outcome.error() = blamed(std::move(outcome.error()), engine_->settings().where, "acquire",
-                             request_.resource.name);
+    const bool adopts = request_.adopts.has_value();
+    if (adopts && outcome.error() == errc::not_held)
+      outcome = failure(errc::lost, nothing_detached);
+    outcome.error() = blamed(std::move(outcome.error()), engine_->settings().where,
+                             adopts ? "adopt" : "acquire", request_.resource.name);
   }
   engine_->schedule().drop(*this);
   engine_->answered();

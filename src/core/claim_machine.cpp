@@ -193,7 +193,8 @@ claim_machine::orders claim_machine::send_renewal(time_point now) {
 
 claim_machine::orders claim_machine::release(time_point now) {
   orders todo;
-  const bool revoked = phase_ == phase::leaving && now < revoked_until_ && !leave_in_flight_;
+  const bool revoked =
+      phase_ == phase::leaving && now < revoked_until_ && !leave_in_flight_ && !detaching_;
   if (phase_ != phase::held && !revoked) {
     todo.released = failure(errc::lost, "the lease had ended before");
     return todo;
@@ -209,11 +210,71 @@ claim_machine::orders claim_machine::shut(time_point now) {
   if (phase_ == phase::held) {
     return lose(now, loss_cause::closed, {errc::cancelled, "the client was closed"}, now);
   }
+  if (detaching_) {
+    detach_until_ = now;  // its answer is the last that is waited for
+    return transfer_in_flight_ ? orders{} : retry_transfer(now);
+  }
   if (phase_ == phase::leaving && !leave_in_flight_) {
     leave_at_ = now;  // there is not much time left to be heard
     return tick(now);
   }
   return {};
+}
+
+claim_machine::orders claim_machine::detach(time_point now) {
+  orders todo;
+  if (phase_ != phase::held || expired(now)) {
+    todo.detached = failure(errc::lost, "the lease had ended before");
+    return todo;
+  }
+  begin_leaving(now);
+  if (mutated(mutant::renewed_by_both_sides)) renew_at_ = now;
+  detaching_ = true;
+  detach_until_ = std::min(valid_until(), now + command_limit(*settings_.limit, settings_.ttl));
+  return retry_transfer(now);
+}
+
+// Not answered in time, it may have been carried out, or may yet be: left, the claim cannot be transferred
+// any more, and what it was transferred to ends with its ttl.
+claim_machine::orders claim_machine::retry_transfer(time_point now) {
+  orders todo;
+  transfer_at_ = time_point::max();
+  if (now < detach_until_) {
+    transfer_in_flight_ = true;
+    todo.transfer = true;
+    todo.unanswered = may_reappear();
+    return todo;
+  }
+  detaching_ = false;
+  todo.detached = failure(errc::unavailable, last_error_.detail);
+  send_leave(todo);
+  return todo;
+}
+
+claim_machine::orders claim_machine::transferred(time_point now,
+                                                 const result<spi::granted>& answer) {
+  transfer_in_flight_ = false;
+  if (!detaching_) return {};
+  orders todo;
+  if (answer || answer.error() == errc::not_held) {
+    detaching_ = false;
+    todo.detached =
+        answer ? result<void>{} : failure(errc::lost, "the engine no longer had this claim");
+    if (answer || !may_reappear()) {
+      phase_ = phase::ended;
+    } else {
+      send_leave(todo);
+    }
+    return todo;
+  }
+  last_error_ = answer.error();
+  const time_point again = now + std::max(shortest_pause, backoff_.next(random()));
+  if (answer.error() != errc::unavailable || again >= detach_until_) {
+    detach_until_ = now;
+    return retry_transfer(now);
+  }
+  transfer_at_ = again;
+  return todo;
 }
 
 void claim_machine::begin_leaving(time_point now) {
@@ -307,6 +368,12 @@ claim_machine::orders claim_machine::tick(time_point now) {
       if (mutated(mutant::renewal_after_release) && renew_at_ <= now && !renewing_) {
         return send_renewal(now);
       }
+      if (mutated(mutant::renewed_by_both_sides) && renew_at_ <= now && !renewing_) {
+        return send_renewal(now);
+      }
+      if (detaching_) {
+        return transfer_in_flight_ || transfer_at_ > now ? orders{} : retry_transfer(now);
+      }
       if (leave_in_flight_) return {};
       orders todo;
       if (leave_at_ == time_point::max() && revoked_until_ <= now) {
@@ -338,6 +405,7 @@ time_point claim_machine::wake_at() const noexcept {
     case phase::held:
       return std::min(loss_at(), renewing_ ? time_point::max() : renew_at_);
     case phase::leaving:
+      if (detaching_) return std::min(transfer_at_, renew_at_);
       if (!leave_in_flight_ && leave_at_ == time_point::max()) return revoked_until_;
       return std::min(leave_in_flight_ ? time_point::max() : leave_at_,
                       renewing_ ? time_point::max() : renew_at_);

@@ -8,8 +8,8 @@
 //   seeking  | start                      | grant -> held; deadline, cancel, refusal -> leaving
 //   held     | a grant with validity left | release, local deadline, longest hold -> leaving; engine's word -> ended,
 //            |                            | or leaving where an unanswered attempt may yet arrive
-//   leaving  | the engine may know of us  | answered, or nothing of ours can be left -> ended;
-//            |                            | after a revocation: the holder's release, or the lease's end
+//   leaving  | the engine may know of us, | answered, or nothing of ours can be left -> ended;
+//            | or it is being detached    | after a revocation: the holder's release, or the lease's end
 //   ended    |                            |
 //
 // Invariants, cited by number in the .cpp files:
@@ -18,7 +18,7 @@
 //  I3  A grant is sticky: once believed, a later "blocked" or "waiting" of an older request is void.
 //  I4  Whatever ends the seeking, a claim that the engine may know of is left, by a request with a
 //      deadline of its own, until last_sent + ttl: a renewal that was sent but not answered counts.
-//  I5  Nothing is renewed after it was released.
+//  I5  Nothing is renewed after it was released, nor after its transfer to a detached claim was sent.
 #pragma once
 
 #include "core/backoff.hpp"
@@ -69,7 +69,9 @@ class claim_machine {
     bool watch = false;
     bool renew = false;
     bool leave = false;
-    bool unanswered = false;                    // with leave: keep a tombstone
+    bool transfer = false;                      // to the detached claim
+    std::optional<result<void>> detached;       // answer who detached
+    bool unanswered = false;                    // with leave and transfer: keep a tombstone
     bool starved = false;                       // with settle: it was not asked for in time
     bool forget = false;                        // nothing of it is at the engine
     std::optional<result<fence_token>> settle;  // answer the requester
@@ -96,7 +98,10 @@ class claim_machine {
   orders gone(time_point now, const error& why);
   orders cancel(time_point now, const error& why);  // while seeking
   orders release(time_point now);                   // while held
-  orders shut(time_point now);                      // the client is closed
+  // While held: nothing is renewed from here on, then it is transferred.
+  orders detach(time_point now);
+  orders transferred(time_point now, const result<spi::granted>& answer);
+  orders shut(time_point now);  // the client is closed
   orders departed(time_point now, const result<spi::departure>& answer);
   // The leave that was ordered is still not sent: the releasing caller waits no longer.
   orders leave_delayed(const error& why);
@@ -137,6 +142,7 @@ class claim_machine {
   orders let_run_out(time_point now, loss_cause cause, const std::string& why);
   orders held_too_long(time_point now);
   orders revoked(time_point now, loss_cause cause, error why, time_point leave_from);
+  orders retry_transfer(time_point now);
   void begin_leaving(time_point now);
   void send_leave(orders& todo);
   void prove(time_point proven_at, const spi::granted& grant);
@@ -205,6 +211,11 @@ class claim_machine {
   // The engine took it away, and may keep it until then for a holder that has yet to stop: what that one
   // releases before is free at once. min: not so.
   time_point revoked_until_ = time_point::min();
+  // Being detached: the transfer is repeated until then, and what it did is not known before its answer.
+  time_point detach_until_ = time_point::min();
+  bool detaching_ = false;
+  bool transfer_in_flight_ = false;
+  time_point transfer_at_ = time_point::max();
 };
 
 }  // namespace holdfast::core

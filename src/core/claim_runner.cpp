@@ -19,11 +19,13 @@ bool answers(const result<spi::outcome>& given) noexcept {
 }  // namespace
 
 claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
-                           const machine_settings& settings, std::shared_ptr<acquisition> requester)
+                           const machine_settings& settings, std::shared_ptr<acquisition> requester,
+                           std::optional<adoption> adopts)
     : engine_(std::move(engine)),
       deadline_(settings.deadline),
       first_contact_(settings.first_contact),
       patience_(settings.retry.within),
+      adopts_(adopts),
       claim_(std::move(claim)),
       requester_(std::move(requester)),
       machine_(settings) {}
@@ -87,9 +89,10 @@ void claim_runner::after_step(claim_machine::orders todo, time_point now) {
 void claim_runner::publish() noexcept {
   const claim_machine::phase phase = machine_.where();
   const bool held = phase == claim_machine::phase::held;
-  renewable_.store(
-      held || phase == claim_machine::phase::seeking || mutated(mutant::renewal_after_release),
-      std::memory_order_release);
+  renewable_.store(held || phase == claim_machine::phase::seeking ||
+                       mutated(mutant::renewal_after_release) ||
+                       mutated(mutant::renewed_by_both_sides),
+                   std::memory_order_release);
   valid_until_.store((held ? machine_.valid_until() : time_point::min()).time_since_epoch().count(),
                      std::memory_order_release);
   degraded_.store(machine_.degraded(), std::memory_order_release);
@@ -110,6 +113,7 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
                            });
   }
   if (todo.renew) engine_->watchdog().collect(shared_from_this());
+  if (todo.transfer) send_transfer(begun, todo.unanswered);
   if (todo.leave) order_leave(begun, todo.unanswered, todo.settle.has_value());
   if (todo.forget) {
     engine_->store().leave(claim_, {.deadline = begun}, [](const result<spi::departure>&) {});
@@ -117,18 +121,8 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
   // After the leave: what the requester asks for next must not meet its own claim that gave up.
   if (todo.starved) todo.settle = tl::unexpected<error>(engine_->window().reason());
   if (todo.settle) settle(std::move(*todo.settle), begun);
-  if (todo.released) {
-    spi::completion<void> done;
-    {
-      const std::lock_guard lock(mutex_);
-      done = std::move(on_released_);
-    }
-    if (done) {
-      done(std::move(*todo.released).map_error([this](error why) {
-        return blamed(std::move(why), engine_->settings().where, "release", claim_->resource.name);
-      }));
-    }
-  }
+  if (todo.released) answer_release(std::move(*todo.released), "release");
+  if (todo.detached) answer_release(std::move(*todo.detached), "detach");
   if (core::meter* meter = engine_->meter()) {
     if (todo.renewed) meter->renewed();
     if (todo.renewal_failed) meter->renewal_failed();
@@ -143,6 +137,18 @@ void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
     if (todo.release_pending) engine_->raise(event_kind::release_pending, *claim_);
     if (todo.release_abandoned) engine_->raise(event_kind::release_abandoned, *claim_);
   }
+}
+
+void claim_runner::answer_release(result<void> how, std::string_view verb) {
+  spi::completion<void> done;
+  {
+    const std::lock_guard lock(mutex_);
+    done = std::move(on_released_);
+  }
+  if (!done) return;
+  done(std::move(how).map_error([&](error why) {
+    return blamed(std::move(why), engine_->settings().where, verb, claim_->resource.name);
+  }));
 }
 
 spi::op_context claim_runner::context(time_point now) const {
@@ -200,26 +206,49 @@ void claim_runner::send_attempt(time_point sent_at) {
     claim_ = std::move(other);
   }
   if (attempts_++ == 0) first_attempt_ = sent_at;
-  engine_->store().attempt(
-      claim_, shared_from_this(), attempt_context(sent_at),
-      [self = shared_from_this(), sent_at, taken](result<spi::outcome> answer) {
-        core::engine& owner = *self->engine_;
-        owner.judge(answer ? nullptr : &answer.error());
-        const bool usable = answers(answer);
-        const bool unsent = !answer && answer.error().unsent;
-        self->attempt_answer_ = std::move(answer);
-        self->feed([self = self.get(), sent_at](time_point now) {
-          const result<spi::outcome> given = std::move(self->attempt_answer_);
-          if (given && std::holds_alternative<spi::blocked>(*given)) {
-            self->seen_ = std::get<spi::blocked>(*given);
-          }
-          return self->machine_.attempted(now, sent_at, given);
+  ask(sent_at, [self = shared_from_this(), sent_at, taken](result<spi::outcome> answer) {
+    core::engine& owner = *self->engine_;
+    owner.judge(answer ? nullptr : &answer.error());
+    const bool usable = answers(answer);
+    const bool unsent = !answer && answer.error().unsent;
+    self->attempt_answer_ = std::move(answer);
+    self->feed([self = self.get(), sent_at](time_point now) {
+      const result<spi::outcome> given = std::move(self->attempt_answer_);
+      if (given && std::holds_alternative<spi::blocked>(*given)) {
+        self->seen_ = std::get<spi::blocked>(*given);
+      }
+      return self->machine_.attempted(now, sent_at, given);
+    });
+    // What was never sent says nothing about the pace of the engine.
+    const time_point now = owner.runtime().now();
+    if (unsent) return owner.window().give_back(taken, now);
+    if (usable && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
+    owner.window().answered(taken, sent_at, now, usable);
+  });
+}
+
+// For the lock, or for a lease that is there already.
+void claim_runner::ask(time_point sent_at, spi::completion<spi::outcome> done) {
+  const spi::op_context how = attempt_context(sent_at);
+  if (!adopts_) return engine_->store().attempt(claim_, shared_from_this(), how, std::move(done));
+  engine_->store().transfer(
+      adopts_->from, claim_, shared_from_this(), how,
+      [fence = adopts_->fence, done = std::move(done)](result<spi::granted> answer) mutable {
+        if (!answer) return done(tl::unexpected(std::move(answer.error())));
+        answer->fence = fence;
+        done(*answer);
+      });
+}
+
+void claim_runner::send_transfer(time_point sent_at, bool unanswered) {
+  const spi::op_context how = leave_context(sent_at, unanswered);
+  engine_->store().transfer(
+      claim_->id, detached_, nullptr, how,
+      [self = shared_from_this()](result<spi::granted> answer) {
+        self->engine_->judge(answer ? nullptr : &answer.error());
+        self->feed([self = self.get(), answer = std::move(answer)](time_point now) {
+          return self->machine_.transferred(now, answer);
         });
-        // What was never sent says nothing about the pace of the engine.
-        const time_point now = owner.runtime().now();
-        if (unsent) return owner.window().give_back(taken, now);
-        if (usable && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
-        owner.window().answered(taken, sent_at, now, usable);
       });
 }
 
@@ -249,6 +278,11 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
         self->leave_answer_ = std::move(answer);
         self->feed([self = self.get()](time_point now) {
           const result<spi::departure> given = std::move(self->leave_answer_);
+          // Transferred after all, perhaps, by a request that was never answered. Once: the ttl ends it.
+          if (self->detached_ && given && *given == spi::departure::gone) {
+            self->engine_->store().leave(self->detached_, self->leave_context(now, false),
+                                         [](const result<spi::departure>&) {});
+          }
           return self->machine_.departed(now, given);
         });
         if (taken == 0) return;
@@ -331,6 +365,17 @@ void claim_runner::release(spi::completion<void> done) noexcept {
   inputs_.add([this, step](time_point now) {
     announced_ = true;
     return step(now);
+  });
+}
+
+void claim_runner::transfer_to(spi::claim_ptr to, spi::completion<void> done) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    on_released_ = std::move(done);
+  }
+  feed([this, to = std::move(to)](time_point now) {
+    detached_ = to;
+    return machine_.detach(now);
   });
 }
 

@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 namespace holdfast::core {
 
@@ -29,12 +30,15 @@ class claim_runner final : public agenda_item,
                            public std::enable_shared_from_this<claim_runner> {
  public:
   claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
-               const machine_settings& settings, std::shared_ptr<acquisition> requester);
+               const machine_settings& settings, std::shared_ptr<acquisition> requester,
+               std::optional<adoption> adopts = std::nullopt);
   ~claim_runner() override;
 
   void start();
   void cancel(error why) noexcept;
   void release(spi::completion<void> done) noexcept;
+  // Transfers the hold to `to`. ok; lost; unavailable: not known, and being left in the background.
+  void transfer_to(spi::claim_ptr to, spi::completion<void> done) noexcept;
   void shut() noexcept;
   void change(spi::mode to, spi::completion<fence_token> done);
 
@@ -90,6 +94,9 @@ class claim_runner final : public agenda_item,
   void tell_lost(const error& why, loss_cause cause);
   void tell_wanted();
   void send_attempt(time_point sent_at);
+  void ask(time_point sent_at, spi::completion<spi::outcome> done);
+  void send_transfer(time_point sent_at, bool unanswered);
+  void answer_release(result<void> how, std::string_view verb);
   void order_leave(time_point begun, bool unanswered, bool in_passing);
   void send_leave(slot taken, time_point sent_at, bool unanswered, bool in_passing);
   void send_waiting_leave(slot taken, time_point now);
@@ -101,7 +108,9 @@ class claim_runner final : public agenda_item,
   const std::shared_ptr<engine> engine_;
   const time_point deadline_;  // of the seeking
   const duration first_contact_;
-  const duration patience_;     // with an engine that does not answer
+  const duration patience_;  // with an engine that does not answer
+  const std::optional<adoption> adopts_;
+  spi::claim_ptr detached_;     // used while running_: what it is being transferred to
   spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
   std::uint32_t attempts_ = 0;  // used while running_
   time_point first_attempt_{};  // used while running_
@@ -126,7 +135,7 @@ class claim_runner final : public agenda_item,
   std::shared_ptr<acquisition> requester_;  // guarded by mutex_; until settled
   std::weak_ptr<hold> holder_;              // guarded by mutex_
   bool lost_ = false;                       // guarded by mutex_
-  spi::completion<void> on_released_;       // guarded by mutex_
+  spi::completion<void> on_released_;       // guarded by mutex_; also of transfer_to()
 
   claim_machine machine_;  // touched only by who set running_
   std::atomic<duration::rep> valid_until_{time_point::min().time_since_epoch().count()};

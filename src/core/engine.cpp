@@ -115,6 +115,7 @@ result<void> engine::check(const request& request) const {
   if (request.mode == spi::mode::shared && !caps.shared) return lacks("shared locks");
   if (request.mode == spi::mode::permit && !caps.permits) return lacks("semaphores");
   if (request.role == spi::role::leader && !caps.reports_holders) return lacks("elections");
+  if (request.adopts && !caps.supports_detach) return lacks("leases that move between processes");
   return {};
 }
 
@@ -141,7 +142,9 @@ std::shared_ptr<acquisition> engine::acquire(request request,
     return nullptr;
   }
   std::shared_ptr<local_queue> local_queue;
-  if (request.mode == spi::mode::exclusive && !request.lock.fair && !store_->caps().always_fair) {
+  // One that is adopted queues behind nobody, also not behind those of this client who wait for it.
+  if (request.mode == spi::mode::exclusive && !request.lock.fair && !store_->caps().always_fair &&
+      !request.adopts) {
     local_queue =
         request.local_queue ? std::move(request.local_queue) : local_queue_of(request.resource);
   }

@@ -38,6 +38,13 @@ class claim_runner;
 class local_queue;
 class hold;
 
+// A lease that is continued: what holds it now, and the fence that its last holder had, which is not the
+// engine's where the lock was passed on inside a process.
+struct adoption {
+  spi::claim_id from;
+  fence_token fence;
+};
+
 struct request {
   spi::resource_id resource;
   spi::mode mode = spi::mode::exclusive;
@@ -49,7 +56,8 @@ struct request {
   std::string payload;       // empty: the engine's
   std::uint64_t thread = 0;  // of a blocking caller, for the event self_wait; 0: none
   std::shared_ptr<core::local_queue>
-      local_queue;  // of the name, where the caller keeps one; else looked up
+      local_queue;                   // of the name, where the caller keeps one; else looked up
+  std::optional<adoption> adopts{};  // set: nothing is queued for, this lease is continued
 };
 
 // invalid, saying which limit a request breaks; whatever the engine.

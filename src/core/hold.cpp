@@ -2,6 +2,7 @@
 
 #include "core/blame.hpp"
 #include "core/claim_runner.hpp"
+#include "core/lease_token.hpp"
 #include "core/local_queue.hpp"
 
 #include <string>
@@ -14,6 +15,7 @@ hold::hold(std::shared_ptr<claim_runner> runner, std::shared_ptr<local_queue> lo
     : runner_(std::move(runner)),
       since_(since),
       fence_(fence.value()),
+      mode_(runner_->claim().mode),
       in_local_queue_(local_queue != nullptr),
       local_queue_(std::move(local_queue)) {}
 
@@ -117,14 +119,55 @@ bool hold::leave_held(state to) noexcept {
 
 void hold::disown() noexcept { leave_held(state::released); }
 
-void hold::release(spi::completion<void> done) {
-  if (!leave_held(state::released)) return release_lost(std::move(done));
-  engine& owner = runner_->owner();
-  if (owner.runtime().forked()) {
-    // The parent's lock: nothing is sent from here, and no mutex of the parent's is to be trusted.
-    if (done) done(failure(errc::cancelled, "in a forked child"));
-    return;
+result<void> hold::detachable() const {
+  const engine& owner = runner_->owner();
+  const auto refused = [&](const char* why) {
+    return tl::unexpected(blamed({errc::unsupported, why}, owner.settings().where, "detach",
+                                 runner_->claim().resource.name));
+  };
+  if (owner.runtime().forked()) return failure(errc::cancelled, "in a forked child");
+  if (!owner.store().caps().supports_detach) {
+    return refused("this engine cannot hand a lease to another process");
   }
+  if (degraded()) return refused("a degraded lease is known to this process only");
+  if (runner_->claim().role == spi::role::leader) {
+    return refused("a term of office belongs to its candidate: resign, and let another campaign");
+  }
+  return {};
+}
+
+void hold::detach(spi::completion<std::string> done) {
+  if (auto fine = detachable(); !fine) return done(tl::unexpected(std::move(fine.error())));
+  if (!leave_held(state::released)) {
+    return done(state_.load() == state::lost ? failure(errc::lost, "the lease had ended before")
+                                             : failure(errc::not_held, "released before"));
+  }
+  engine& owner = runner_->owner();
+  const spi::claim& claim = runner_->claim();
+  lease_token token;
+  token.id = owner.new_claim_id();
+  token.fence = fence();
+  token.ttl = claim.ttl;
+  token.lock_delay = claim.lock_delay;
+  token.permits = claim.permits;
+  token.max = claim.max;
+  token.mode = mode_.load(std::memory_order_acquire);
+  token.role = claim.role;
+  token.engine = owner.store().caps().engine;
+  token.resource = claim.resource;
+  count_release();
+  const std::shared_ptr<local_queue> left = take_local_queue();
+  runner_->transfer_to(detached_claim(token, claim.payload),
+                       [token, done = std::move(done)](result<void> answer) mutable {
+                         if (!answer) return done(tl::unexpected(std::move(answer.error())));
+                         done(to_text(token));
+                       });
+  if (left) left->leave();
+}
+
+// It is held no more, and nobody has lost it.
+time_point hold::count_release() {
+  engine& owner = runner_->owner();
   runner_->detach();
   tell_ended(failure(errc::not_held, "released"));
   const time_point now = owner.runtime().now();
@@ -133,6 +176,18 @@ void hold::release(spi::completion<void> done) {
     meter->released(primitive_of(claim.mode, claim.role), claim.resource.name, now - since_);
   }
   if (owner.observed()) owner.raise(event_kind::released, claim, fence(), now - since_);
+  return now;
+}
+
+void hold::release(spi::completion<void> done) {
+  if (!leave_held(state::released)) return release_lost(std::move(done));
+  engine& owner = runner_->owner();
+  if (owner.runtime().forked()) {
+    // The parent's lock: nothing is sent from here, and no mutex of the parent's is to be trusted.
+    if (done) done(failure(errc::cancelled, "in a forked child"));
+    return;
+  }
+  const time_point now = count_release();
   const std::shared_ptr<local_queue> left = take_local_queue();
   if (left && left->pass_on(runner_, fence(), now)) {
     if (done) done({});
@@ -181,6 +236,7 @@ void hold::change(spi::mode to, spi::completion<void> done) {
       return done(tl::unexpected<error>(std::move(answer.error())));
     }
     self->renumber(*answer);
+    self->mode_.store(to, std::memory_order_release);
     done({});
   });
 }

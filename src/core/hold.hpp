@@ -63,6 +63,12 @@ class hold : public std::enable_shared_from_this<hold> {
   // The same without an answer; what unlock() and destructors use.
   void release() noexcept;
 
+  // ok; else why it cannot be detached, and it goes on as it is.
+  [[nodiscard]] result<void> detachable() const;
+  // Hands it to nobody for now: the token continues it. It is held no more, whatever the answer, and
+  // never lost. lost: it was gone before; unavailable: not known, and being left in the background.
+  void detach(spi::completion<std::string> done);
+
   // Downgrade or upgrade: see spi::store::change. The fence changes with it.
   void change(spi::mode to, spi::completion<void> done);
 
@@ -92,6 +98,7 @@ class hold : public std::enable_shared_from_this<hold> {
   };
 
   bool leave_held(state to) noexcept;
+  time_point count_release();  // when
   void count_loss(const error& why, loss_cause cause) noexcept;
   [[nodiscard]] bool gone() const noexcept;
   void tell_ended(const result<void>& how) noexcept;
@@ -103,6 +110,7 @@ class hold : public std::enable_shared_from_this<hold> {
   const std::shared_ptr<claim_runner> runner_;
   const time_point since_;
   std::atomic<std::uint64_t> fence_;
+  std::atomic<spi::mode> mode_;  // change() makes it differ from the claim's
   std::atomic<state> state_{state::held};
   std::atomic<bool> in_local_queue_;  // ours to leave or to pass on, once
   std::shared_ptr<local_queue>

@@ -38,6 +38,9 @@ enum class mutant : std::uint8_t {
   early_grant_dropped,
   offer_never_completed,
   silent_waiter_offered,
+  adopted_twice,
+  adopted_after_its_end,
+  renewed_by_both_sides,
   // Of the quorum: worlds of their own show them.
   quorum_fence_not_written_back,
   quorum_fence_written_back_anywhere,

@@ -118,6 +118,30 @@ awaitable<void> lease::async_release() {
       [hold = std::move(hold)](spi::completion<void> done) { hold->release(std::move(done)); });
 }
 
+result<std::string> lease::detach() {
+  if (!hold_) return tl::unexpected(nothing_held);
+  if (hold_->runtime()->on_own_thread()) {
+    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  }
+  if (auto fine = hold_->detachable(); !fine) return tl::unexpected(std::move(fine.error()));
+  const auto hold = std::exchange(hold_, nullptr);
+  return wait_for<std::string>(
+      hold->runtime(), [&](spi::completion<std::string> done) { hold->detach(std::move(done)); });
+}
+
+awaitable<std::string> lease::async_detach() {
+  if (!hold_) return detail::make_refusal<std::string>(nothing_held);
+  if (auto fine = hold_->detachable(); !fine) {
+    return detail::make_refusal<std::string>(std::move(fine.error()));
+  }
+  auto hold = std::exchange(hold_, nullptr);
+  auto owner = hold->owner();
+  return detail::make_awaitable<std::string>(
+      std::move(owner), [hold = std::move(hold)](spi::completion<std::string> done) {
+        hold->detach(std::move(done));
+      });
+}
+
 result<void> lease::wait_lost(duration wait, std::stop_token token) const {
   const auto hold = hold_;
   if (!hold) return tl::unexpected(nothing_held);

@@ -14,16 +14,23 @@ namespace {
 constexpr std::size_t call_limit = 200;
 
 const scenario scenarios[] = {
-    {"alone", alone},           {"waiting", waiting},
-    {"fair_line", fair_line},   {"holding", holding},
-    {"trying", trying},         {"timing_out", timing_out},
-    {"cancelling", cancelling}, {"cancelling_at_once", cancelling_at_once},
-    {"changing", changing},     {"permits", permits},
-    {"closing", closing},       {"latch", counting_down},
+    {"alone", alone},
+    {"waiting", waiting},
+    {"fair_line", fair_line},
+    {"holding", holding},
+    {"trying", trying},
+    {"timing_out", timing_out},
+    {"cancelling", cancelling},
+    {"cancelling_at_once", cancelling_at_once},
+    {"changing", changing},
+    {"permits", permits},
+    {"closing", closing},
+    {"latch", counting_down},
+    {"handing_off", handing_off},
 };
 
-const verb requests[] = {verb::attempt, verb::leave,        verb::renew,
-                         verb::change,  verb::change_latch, verb::read_latch};
+const verb requests[] = {verb::attempt,  verb::leave,        verb::renew,     verb::change,
+                         verb::transfer, verb::change_latch, verb::read_latch};
 
 const fault request_faults[] = {fault::request_lost,     fault::answer_lost,  fault::answer_late,
                                 fault::closed_before,    fault::closed_after, fault::request_late,

@@ -1,5 +1,7 @@
 #include "fault/scenarios.hpp"
 
+#include "core/lease_token.hpp"
+
 #include <gtest/gtest.h>
 
 namespace holdfast::test {
@@ -244,6 +246,43 @@ void closing(fault_world& world) {
   EXPECT_FALSE(holder->granted && holder->granted->valid());
   EXPECT_TRUE(world.wait_until([&] { return closed; }, 4200ms));
   expect_free_for_others(world);
+}
+
+void handing_off(fault_world& world) {
+  const auto asked = world.ask(world.troubled());
+  world.expect_granted(asked, recovery);
+  if (!asked->granted) return;
+  const fence_token fence = asked->granted->fence();
+  const auto waiter = world.ask(world.third());
+  std::optional<result<std::string>> given;
+  asked->granted->detach([&given](result<std::string> token) { given = std::move(token); });
+  EXPECT_FALSE(asked->granted->valid());
+  ASSERT_TRUE(world.wait_until([&] { return given.has_value(); }, recovery));
+  if (!*given) {
+    EXPECT_EQ(given->error(), errc::unavailable) << given->error().message();
+    world.expect_granted(waiter, recovery);  // it was left behind by nobody
+    world.expect_release(waiter);
+    return;
+  }
+  const auto token = core::parse_token(**given);
+  ASSERT_TRUE(token.has_value());
+  auto adopting = brief_request("stock", 5s);
+  adopting.adopts = core::adoption{token->id, token->fence};
+  world.pass(1s);
+  EXPECT_EQ(waiter->state(), "waiting");
+  const auto adopted = world.ask(world.troubled(), adopting);
+  world.expect_granted(adopted, recovery);
+  if (adopted->granted) {
+    EXPECT_EQ(adopted->granted->fence(), fence);
+  }
+  const auto second = world.ask(world.other(), adopting);
+  EXPECT_TRUE(world.wait_until([&] { return second->answered(); }, recovery));
+  EXPECT_EQ(second->state(), "lost");
+  world.expect_hold(adopted, 8s);
+  EXPECT_EQ(waiter->state(), "waiting");
+  world.expect_release(adopted);
+  world.expect_granted(waiter, recovery);
+  world.expect_release(waiter);
 }
 
 void counting_down(fault_world& world) {

@@ -34,6 +34,8 @@ void changing(fault_world& world);
 void permits(fault_world& world);
 // Close the client while it holds and waits.
 void closing(fault_world& world);
+// Detach a lease and adopt it again, while another waits.
+void handing_off(fault_world& world);
 // Set a latch and count it down, from two clients.
 void counting_down(fault_world& world);
 

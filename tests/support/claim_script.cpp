@@ -71,6 +71,8 @@ std::string said(const core::claim_machine::orders& orders) {
   if (orders.attempt) add("attempt");
   if (orders.watch) add("watch");
   if (orders.renew) add("renew");
+  if (orders.transfer) add("transfer");
+  if (orders.detached) add(word("detached", *orders.detached));
   if (orders.leave) add(orders.unanswered ? "leave+tombstone" : "leave");
   if (orders.released) add(word("released", *orders.released));
   if (orders.release_pending) add("release_pending");

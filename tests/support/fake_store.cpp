@@ -36,6 +36,10 @@ bool fake_store::answer_change(result<spi::granted> answer) {
   return answer_oldest(changes, std::move(answer));
 }
 
+bool fake_store::answer_transfer(result<spi::granted> answer) {
+  return answer_oldest(transfers, std::move(answer));
+}
+
 std::string fake_store::name_of(const spi::claim& claim) {
   const auto known = names_.find(claim.id);
   if (known != names_.end()) return known->second;
@@ -91,10 +95,23 @@ void fake_store::change(spi::claim_ptr claim, spi::mode, const spi::op_context& 
   changes.push_back({std::move(claim), context, std::move(done)});
 }
 
+void fake_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                          std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                          spi::completion<spi::granted> done) {
+  if (closed) return done(down());
+  spi::claim before;
+  before.id = from;
+  const std::string held = name_of(before);
+  const std::string name = name_of(*to);
+  if (wakeup) wakeups_[name] = std::move(wakeup);
+  log.push_back((context.unanswered ? "transfer+tombstone " : "transfer ") + held + " " + name);
+  transfers.push_back({std::move(to), context, std::move(done)});
+}
+
 void fake_store::close() noexcept {
   closed = true;
   while (answer_attempt(down()) || answer_watch(down()) || answer_leave(down()) ||
-         answer_renewal(down()) || answer_change(down())) {
+         answer_renewal(down()) || answer_change(down()) || answer_transfer(down())) {
   }
   wakeups_.clear();
 }

@@ -37,7 +37,8 @@ class fake_store final : public spi::store {
   std::deque<pending<spi::departure>> leaves;
   std::deque<pending_renewal> renewals;
   std::deque<pending<spi::granted>> changes;
-  spi::blocked last_seen;  // what the last watch() was given
+  std::deque<pending<spi::granted>> transfers;  // their claim: the one that is to hold
+  spi::blocked last_seen;                       // what the last watch() was given
   bool closed = false;
 
   // Answer the oldest call of the verb. False: there is none.
@@ -46,6 +47,7 @@ class fake_store final : public spi::store {
   bool answer_leave(result<spi::departure> answer);
   bool answer_renewal(result<std::vector<spi::renewal>> answer);
   bool answer_change(result<spi::granted> answer);
+  bool answer_transfer(result<spi::granted> answer);
 
   // The claim's name, and its way back.
   std::string name_of(const spi::claim& claim);
@@ -65,6 +67,8 @@ class fake_store final : public spi::store {
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override;
   void close() noexcept override;
 
   // Not asked for by the core.

@@ -18,8 +18,8 @@ result<T> none() {
 }  // namespace
 
 std::string_view to_string(verb which) noexcept {
-  constexpr std::string_view names[] = {"attempt",      "leave",      "renew", "change",
-                                        "change_latch", "read_latch", "push"};
+  constexpr std::string_view names[] = {"attempt",  "leave",        "renew",      "change",
+                                        "transfer", "change_latch", "read_latch", "push"};
   return names[static_cast<std::size_t>(which)];
 }
 
@@ -155,6 +155,16 @@ void faulty_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
       [inner = inner_, claim = std::move(claim), to,
        context](spi::completion<spi::granted> answer) {
         inner->change(claim, to, context, std::move(answer));
+      });
+}
+
+void faulty_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                            spi::completion<spi::granted> done) {
+  run(verb::transfer, context, std::move(done),
+      [inner = inner_, from, to = std::move(to), wakeup = std::move(wakeup),
+       context](spi::completion<spi::granted> answer) {
+        inner->transfer(from, to, wakeup, context, std::move(answer));
       });
 }
 

@@ -15,7 +15,16 @@
 
 namespace holdfast::test {
 
-enum class verb : std::uint8_t { attempt, leave, renew, change, change_latch, read_latch, push };
+enum class verb : std::uint8_t {
+  attempt,
+  leave,
+  renew,
+  change,
+  transfer,
+  change_latch,
+  read_latch,
+  push
+};
 
 enum class fault : std::uint8_t {
   request_lost,      // never executed; no answer by the deadline
@@ -60,6 +69,8 @@ class faulty_store final : public spi::store {
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override;
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
   void list(const std::string& space, const std::string& prefix, const spi::op_context& context,

@@ -66,6 +66,12 @@ class lossy_store final : public spi::store {
       inner_->change(std::move(claim), to, context, std::move(answer));
     });
   }
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override {
+    pass<spi::granted>(context, std::move(done), [&](spi::completion<spi::granted> answer) {
+      inner_->transfer(from, std::move(to), std::move(wakeup), context, std::move(answer));
+    });
+  }
   void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
              spi::completion<spi::granted> done) override {
     pass<spi::granted>(context, std::move(done), [&](spi::completion<spi::granted> answer) {

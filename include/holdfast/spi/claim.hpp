@@ -52,6 +52,8 @@ struct claim {
   bool fair = false;
   bool queued = true;   // false (a try): answered at once, never queued
   bool renewed = true;  // false: the lease ends after ttl, a renewal only completes an offer
+  // On its way between two processes: it ends after ttl, whatever the engine knows of any client.
+  bool detached = false;
   duration ttl{};
   duration lock_delay{};          // after an abnormal end the resource stays shut this long
   std::uint32_t fence_block = 1;  // the grant reserves this many fences, for local hand-overs

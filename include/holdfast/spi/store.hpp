@@ -183,6 +183,15 @@ class store {
   virtual void change(claim_ptr claim, mode to, const op_context& context,
                       completion<granted> done) = 0;
 
+  // Gives a hold to another claim of the resource, in one atomic step: where `from` holds, `to` holds
+  // instead, with the same fence, mode, permits and lock delay, for to->ttl from the engine's now on. Nobody
+  // else is let in. Where `to` holds already, it is prolonged: replayed, the same answer again. Where both
+  // are the same, a detached claim is prolonged. Never creates: not_held, and nothing was changed, where
+  // neither holds, the hold was revoked, or `to` has a tombstone. `from` gets one with op_context::unanswered.
+  // The wakeup is that of `to`, as with attempt(); none where that is detached.
+  virtual void transfer(const claim_id& from, claim_ptr to, std::shared_ptr<wakeup> wakeup,
+                        const op_context& context, completion<granted> done);
+
   // For a member of a quorum, one atomic step: only where the claim still holds, its hold is
   // prolonged as by a renewal and no later fence of the resource is below fence + fence_block.
   // lost: it does not hold here, and nothing was written.
@@ -226,6 +235,11 @@ class store {
 
 inline void store::raise(claim_ptr, fence_token, const op_context&, completion<granted> done) {
   done(failure(errc::unsupported, caps().engine + " cannot be a member of a quorum"));
+}
+
+inline void store::transfer(const claim_id&, claim_ptr, std::shared_ptr<wakeup>, const op_context&,
+                            completion<granted> done) {
+  done(failure(errc::unsupported, caps().engine + " cannot hand a lease to another process"));
 }
 
 }  // namespace holdfast::spi

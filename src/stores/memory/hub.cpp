@@ -66,6 +66,25 @@ result<spi::outcome> hub::attempt(spi::runtime& runtime, process_id process,
   });
 }
 
+result<spi::granted> hub::transfer(spi::runtime& runtime, process_id process,
+                                   const spi::claim_id& from, const spi::claim_ptr& to,
+                                   std::shared_ptr<spi::wakeup> wakeup, on_leave then) {
+  return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
+    if (!processes_.contains(process)) {
+      return result<spi::granted>(failure(errc::cancelled, "memory: closed"));
+    }
+    auto answer = book.transfer(now, from, to, process, then, out);
+    if (!answer) {
+      out.ended.push_back(from);
+    } else if (wakeup) {
+      registered_wakeup& known = wakeups_[to->id];
+      known.process = process;
+      known.wakeup.swap(wakeup);
+    }
+    return answer;
+  });
+}
+
 spi::departure hub::leave(spi::runtime& runtime, process_id process, const spi::claim& claim,
                           on_leave then) {
   return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {

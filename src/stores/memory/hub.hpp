@@ -53,6 +53,9 @@ class hub : public std::enable_shared_from_this<hub> {
   // The wake-up stays while the claim lives here.
   result<spi::outcome> attempt(spi::runtime& runtime, process_id process,
                                const spi::claim_ptr& claim, std::shared_ptr<spi::wakeup> wakeup);
+  result<spi::granted> transfer(spi::runtime& runtime, process_id process,
+                                const spi::claim_id& from, const spi::claim_ptr& to,
+                                std::shared_ptr<spi::wakeup> wakeup, on_leave then);
   spi::departure leave(spi::runtime& runtime, process_id process, const spi::claim& claim,
                        on_leave then);
 

@@ -152,6 +152,54 @@ result<spi::granted> ledger::change(spi::server_time now, const spi::claim& clai
   return prolong(step, *at, claim.id);
 }
 
+result<spi::granted> ledger::transfer(spi::server_time now, const spi::claim_id& from,
+                                      const spi::claim_ptr& to, process_id process, on_leave then,
+                                      effects& out) {
+  tombstones_.drop_ended(now);
+  resource* at = known(to->resource);
+  const moment step{now, out, process, nullptr};
+  // Not promoted yet: one that waits must not be granted on the way to another.
+  if (at != nullptr) drop_ended(step, *at);
+  const holders::entry* found = at == nullptr ? nullptr : at->holders.find(to->id);
+  if (found == nullptr && at != nullptr && !tombstones_.contains(to->id)) {
+    found = at->holders.find(from);
+  }
+  if (found == nullptr && mutated(mutant::adopted_twice) && at != nullptr && !at->holders.empty()) {
+    found = at->holders.find(at->holders.begin()->first);
+  }
+  if (found == nullptr && mutated(mutant::adopted_after_its_end) && at != nullptr) {
+    grant({now, out, process, &to->id}, *at, to, process);
+    return granted_at(step, *at, to->id);
+  }
+  if (found == nullptr || found->value.revoked) {
+    if (at != nullptr) promote(step, *at);
+    return failure(errc::not_held, "not held any more");
+  }
+  hold given = found->value;
+  const bool moves = given.claim->id != to->id;
+  if (moves) {
+    out.ended.push_back(given.claim->id);
+    if (then == on_leave::remember) remember(now, *given.claim);
+    note(step, *at, spi::event_kind::released, *given.claim, &given);
+  }
+  auto claim = std::make_shared<spi::claim>(*to);
+  // What the engine granted stays what it is, whatever the new holder says of it.
+  claim->permits = given.claim->permits;
+  claim->max = given.claim->max;
+  claim->lock_delay = given.claim->lock_delay;
+  claim->fence_block = given.claim->fence_block;
+  at->holders.remove(given.claim->id);
+  given.claim = std::move(claim);
+  given.process = process;
+  given.offer = false;
+  given.told = !at->line.empty();
+  at->holders.add(given, after(now, to->ttl));
+  note(step, *at, moves ? spi::event_kind::granted : spi::event_kind::renewed, *given.claim,
+       &given);
+  promote(step, *at);
+  return granted_at(step, *at, to->id);
+}
+
 result<spi::latch_state> ledger::change_latch(spi::server_time now,
                                               const spi::resource_id& resource,
                                               const spi::latch_change& change, effects& out) {

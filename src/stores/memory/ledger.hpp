@@ -71,6 +71,12 @@ class ledger {
   result<spi::granted> change(spi::server_time now, const spi::claim& claim, spi::mode to,
                               process_id process, effects& out);
 
+  // Gives a hold to another claim, with the same fence: see spi::store::transfer. not_held: neither holds.
+  // `then`: of the one that held.
+  result<spi::granted> transfer(spi::server_time now, const spi::claim_id& from,
+                                const spi::claim_ptr& to, process_id process, on_leave then,
+                                effects& out);
+
   // A member's part in a quorum's fence: see spi::store::raise. lost: not a holder.
   result<spi::granted> raise(spi::server_time now, const spi::claim& claim, fence_token fence,
                              process_id process, effects& out);

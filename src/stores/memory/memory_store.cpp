@@ -14,6 +14,7 @@ spi::caps capabilities() {
   caps.engine = "memory";
   caps.excludes_processes = false;
   caps.can_vote = true;
+  caps.supports_detach = true;
   return caps;
 }
 
@@ -80,6 +81,13 @@ void memory_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
   answer(done, [&](ledger& book, spi::server_time now, effects& out) {
     return book.change(now, *claim, to, process_, out);
   });
+}
+
+void memory_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                            spi::completion<spi::granted> done) {
+  done(hub_->transfer(*runtime_, process_, from, to, std::move(wakeup),
+                      context.unanswered ? on_leave::remember : on_leave::forget));
 }
 
 void memory_store::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context&,

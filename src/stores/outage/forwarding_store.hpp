@@ -38,6 +38,10 @@ class forwarding_store : public spi::store {
               spi::completion<spi::granted> done) override {
     inner_->change(std::move(claim), to, context, std::move(done));
   }
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override {
+    inner_->transfer(from, std::move(to), std::move(wakeup), context, std::move(done));
+  }
   void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
              spi::completion<spi::granted> done) override {
     inner_->raise(std::move(claim), fence, context, std::move(done));
