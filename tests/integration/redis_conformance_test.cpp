@@ -121,6 +121,7 @@ class world {
     const known_claim one = claims_[index];
     const bool leaves =
         about_ == about::line ? pick(25) != 0 : about_ == about::alone && pick(4) != 0;
+    if (!leaves && pick(12) == 0) return transfer(index);
     switch (leaves ? 7 : pick(8)) {
       case 0:
       case 1:
@@ -255,6 +256,44 @@ class world {
     log("change", one, theirs);
     ASSERT_EQ(theirs, ours ? text_of(*ours) : std::string(describe(ours.error().code))) << history_;
     if (answer->kind > 0) check_fence(redis::granted_of(*answer, 2).fence, one.claim->id);
+  }
+
+  // To a claim that is new, or to itself; sometimes once more, as if the answer had been lost.
+  void transfer(std::size_t index) {
+    const known_claim before = claims_[index];
+    known_claim next = newcomer(pick(processes));
+    auto claim = std::make_shared<spi::claim>(*next.claim);
+    if (pick(4) == 0) claim->id = before.claim->id;
+    // What the new holder says of these is not what counts.
+    claim->mode = before.claim->mode;
+    claim->permits = before.claim->permits;
+    claim->max = before.claim->max;
+    next.claim = std::move(claim);
+    const bool remember = pick(4) == 0;
+    for (std::uint64_t times = 1 + pick(4) / 3; times > 0; --times) {
+      const std::string id(reinterpret_cast<const char*>(before.claim->id.bytes.data()),
+                           before.claim->id.bytes.size());
+      const redis::reply raw =
+          caller_.run(caller_.scripts().transfer, keys(), {bytes(next), id, remember ? "1" : "0"});
+      const auto answer = redis::answer_of(raw);
+      ASSERT_TRUE(answer) << raw.text;
+      if (answer->dated()) last_ = answer->at;
+      const auto ours =
+          ledger_.transfer(last_, before.claim->id, next.claim, next.process,
+                           remember ? memory::on_leave::remember : memory::on_leave::forget, out_);
+      const std::string theirs =
+          answer->kind < 0
+              ? std::string(describe(redis::refusal_of(*answer, next.claim.get()).code))
+              : text_of(redis::granted_of(*answer, 2));
+      log("transfer to " + spi::public_id(next.claim->id), before, theirs);
+      ASSERT_EQ(theirs, ours ? text_of(*ours) : std::string(describe(ours.error().code)))
+          << history_;
+      if (!ours) return;
+      EXPECT_EQ(redis::granted_of(*answer, 2).fence, fences_[before.claim->id]) << history_;
+      fences_[next.claim->id] = fences_[before.claim->id];
+      if (last_granted_ == before.claim->id) last_granted_ = next.claim->id;
+      claims_[index] = next;
+    }
   }
 
   void revoke() {

@@ -90,6 +90,7 @@ class short_scripts {
         leave(changed(made_->leave)),
         renew(changed(made_->renew)),
         change(changed(made_->change)),
+        transfer(changed(made_->transfer)),
         revoke(changed(made_->revoke)),
         inspect(changed(made_->inspect)),
         batch(changed(*made_->attempt.batched().by)) {}
@@ -126,7 +127,7 @@ class short_scripts {
   const std::shared_ptr<const redis::library> library_;
 
  public:
-  const redis::script attempt, leave, renew, change, revoke, inspect, batch;
+  const redis::script attempt, leave, renew, change, transfer, revoke, inspect, batch;
 };
 
 // The script with a server that fails once. As the server does, call() raises (before

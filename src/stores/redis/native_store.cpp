@@ -18,6 +18,7 @@ namespace {
 spi::caps capabilities() {
   spi::caps caps;
   caps.engine = "redis";
+  caps.supports_detach = true;
   return caps;
 }
 
@@ -256,6 +257,31 @@ result<seen> seen_of(const script_answer& from) {
 }
 
 }  // namespace
+
+// An answer that is lost is asked for again, and so `to` stays connected until it is left.
+void native_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                            spi::completion<spi::granted> done) {
+  const place where = place_of(to->resource);
+  const bool connected = wakeup != nullptr;
+  if (connected) board_->connect(where.partition, to->id, std::move(wakeup));
+  const std::string bytes = claim_bytes(*to, sender_, queueing::forbidden, std::nullopt);
+  ask_for(where, scripts_->transfer, fields{bytes, text_of(from), context.unanswered ? "1" : "0"},
+          "transfer", context,
+          [self = shared_from_this(), at = where.partition, from, to, connected,
+           done = std::move(done)](const result<script_answer>& found) mutable {
+            auto answer =
+                found ? (found->kind < 0
+                             ? result<spi::granted>(tl::unexpected(refusal_of(*found, to.get())))
+                             : result<spi::granted>(granted_of(*found, 2)))
+                      : result<spi::granted>(tl::unexpected(found.error()));
+            const bool unknown = !answer && answer.error() == errc::unavailable;
+            if (unknown && !answer.error().unsent) self->board_->attempt_lost(at, to->id);
+            if (!unknown && from != to->id) self->board_->disconnect(at, from);
+            if (connected && !answer && !unknown) self->board_->disconnect(at, to->id);
+            done(std::move(answer));
+          });
+}
 
 void native_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                            spi::completion<spi::resource_state> done) {

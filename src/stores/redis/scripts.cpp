@@ -83,6 +83,7 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
               calls.make("leave", script::gives::nothing, {batch, 'l'}),
               calls.make("renew", holds),
               calls.make("change", holds),
+              calls.make("transfer", holds),
               calls.make("revoke"),
               calls.make("inspect"),
               calls.make("list"),

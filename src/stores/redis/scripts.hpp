@@ -19,6 +19,7 @@ struct scripts {
   script leave;
   script renew;
   script change;
+  script transfer;
   script revoke;
   script inspect;
   script list;

@@ -158,6 +158,8 @@ error refusal_of(const script_answer& from, const spi::claim* claim) {
       return {errc::not_held, "the latch is unset"};
     case 17:
       return {errc::name_conflict, "the name is in use as Redisson's read-write lock"};
+    case 18:
+      return {errc::not_held, "not held any more"};
     default:
       return {errc::unavailable, "unexpected reply"};
   }

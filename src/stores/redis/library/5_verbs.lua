@@ -1,11 +1,14 @@
 -- The verbs. Each is one atomic step, and idempotent by the claim's id.
 
+-- Has the claim a tombstone?
+local function left_behind(id)
+  local till = tombs_till > now and call('ZSCORE', side('t'), id)
+  return till and tonumber(till) > now
+end
+
 -- Why a claim that is new here cannot be placed, or nil. idle: nobody holds or waits.
 local function objection(raw, mode, idle)
-  if tombs_till > now then
-    local till = call('ZSCORE', side('t'), caller)
-    if till and tonumber(till) > now then return REFUSED.left_before end
-  end
+  if left_behind(caller) then return REFUSED.left_before end
   local not_after = unpack_bytes('>d', raw, 33)
   if not_after > 0 and now > not_after then return REFUSED.too_late end
   local all = 0
@@ -188,6 +191,44 @@ local function change(key, bytes, raw, mode)
   why = commit()
   if why then return refusal(why) end
   return { 1, now, h.fence, ttl, flags }
+end
+
+-- Gives a hold to another claim, with the same fence: where `from` holds, the claim `raw` holds instead, from now on
+-- for its ttl; where it holds already, that is prolonged. remember: '1': `from` gets a tombstone.
+-- {1, now, fence, ttl, flags}.
+local function transfer(key, bytes, raw, from, remember)
+  if not bytes then return refusal(REFUSED.nothing_to_take) end
+  local why = load(key, bytes)
+  if why then return refusal(why) end
+  drop_ended() -- not promoted yet: a claim that waits must not be granted on its way to another
+  local to = id_of(raw)
+  local h = find_holder(to) or not left_behind(to) and find_holder(from)
+  if not h or h.revoked then
+    promote()
+    return refusal(commit() or REFUSED.nothing_to_take)
+  end
+  local before = claim_of(h)
+  if h.id ~= to then
+    note(RELEASED, before, h)
+    if remember == '1' then
+      tombstone, tombstone_id = now + ttl_of(before) + TOMBSTONE_EXTRA, from
+      tombs_till = max(tombs_till, tombstone)
+    end
+  end
+  local given = {
+    fence = h.fence, fin = now + ttl_of(raw), since = h.since, mode = h.mode, offer = false, told = waiting > 0,
+    revoked = false, id = to,
+    -- What was granted stays what it is: lock delay, offer, fences, permits, mode, fairness.
+    raw = sub(raw, 1, 48) .. sub(before, 49, 78) .. sub(raw, 79),
+  }
+  remove_holder(h)
+  add_holder(given)
+  note(h.id == to and RENEWED or GRANTED, given.raw, given)
+  promote()
+  local ttl, flags = grant_of(given)
+  why = commit()
+  if why then return refusal(why) end
+  return { 1, now, given.fence, ttl, flags }
 end
 
 -- The ids of all that hold now.

@@ -48,6 +48,7 @@ end
 local calls = {
   attempt = about_one(attempt), -- claim, name (absent or empty where the key tells it)
   change = about_one(change), -- claim, mode
+  transfer = about_one(transfer), -- claim that is to hold, id that holds, remember
   inspect = about_one(inspect),
   latch = about_one(latch), -- 's' or 'd', count, id, life, name
   latch_count = about_one(function(key, bytes) return latch(key, bytes, 'r') end),
@@ -158,5 +159,7 @@ end
 if not wrapped then
   register({}, { 'attempt', 'vote', 'latch', 'batch' })
   register({ 'no-writes' }, { 'version' })
-  register({ 'allow-oom' }, { 'leave', 'renew', 'raise', 'change', 'revoke', 'inspect', 'list', 'latch_count' })
+  register({ 'allow-oom' }, {
+    'leave', 'renew', 'raise', 'change', 'transfer', 'revoke', 'inspect', 'list', 'latch_count',
+  })
 end
