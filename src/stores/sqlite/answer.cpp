@@ -55,11 +55,13 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
 
 void ledger::tell_wanted(const moment& step, resource_row& at) {
   for (const claim_row& row : resource_rows_.all_holders(at, ledger_limits::told_limit)) {
+    if (row.client == nobody) continue;
     step.out.pushes.push_back({push::kind::wanted, row.client, row.id, {}, {}});
   }
 }
 
 void ledger::tell_gone(const moment& step, const claim_row& row, const char* why, duration kept) {
+  if (row.client == nobody) return;
   spi::granted until;
   until.ttl = kept;
   step.out.pushes.push_back({push::kind::gone, row.client, row.id, until, why});

@@ -272,6 +272,55 @@ result<spi::granted> ledger::change(const moment& step, const spi::claim& claim,
   return answer;
 }
 
+result<spi::granted> ledger::transfer(const moment& step, const spi::claim_id& from,
+                                      const spi::claim& to, std::int64_t& place) {
+  auto found = resource_rows_.find(key_of(to.resource));
+  const auto refused = failure(errc::not_held, "not held any more");
+  if (!found || found->kind == kind::latch) return refused;
+  resource_row& at = *found;
+  // Not promoted yet: one that waits must not be granted on the way to another.
+  drop_ended(step, at);
+  std::optional<claim_row> held = holder_with(at, to.id);
+  if (!held) held = holder_with(at, from);
+  if (!held || held->revoked) {
+    promote(step, at);
+    save(step, at);
+    return refused;
+  }
+  claim_row row = *held;
+  row.id = to.id;
+  row.client = to.detached ? nobody : step.self;
+  row.ttl = to.ttl.count();
+  row.renewed = to.renewed;
+  row.offer = false;
+  row.ends = to.renewed ? never : after(step.now, to.ttl);
+  row.payload = to.payload;
+  if (held->id != to.id) note(step, at, spi::event_kind::released, *held, true);
+  resource_rows_.change_holder(at, *held, row);
+  note(step, at, held->id == to.id ? spi::event_kind::renewed : spi::event_kind::granted, row,
+       true);
+  place = row.place;
+  promote(step, at);
+  // Invariant 5: the head watches another client now, or none but the clock.
+  if (at.waiting > 0) wake_head(step, at);
+  const spi::granted answer = granted_to(step, at, row);
+  save(step, at);
+  return answer;
+}
+
+std::optional<claim_row> ledger::holder_with(const resource_row& at, const spi::claim_id& id) {
+  for (claim_row& row : resource_rows_.all_holders(at, ledger_limits::holder_limit)) {
+    if (row.id == id) return std::move(row);
+  }
+  return std::nullopt;
+}
+
+std::int64_t ledger::place_of_holder(const spi::resource_id& resource, const spi::claim_id& id) {
+  const auto at = resource_rows_.find(key_of(resource));
+  const auto held = at ? holder_with(*at, id) : std::nullopt;
+  return held ? held->place : 0;
+}
+
 std::vector<spi::holder> ledger::revoke(const moment& step, const spi::resource_id& resource,
                                         spi::revocation how, const std::string& claim) {
   auto found = resource_rows_.find(key_of(resource));

@@ -77,6 +77,11 @@ class ledger {
                                       std::int64_t place);
   result<spi::granted> change(const moment& step, const spi::claim& claim, std::int64_t place,
                               spi::mode to);
+  // Gives a hold to another claim, with the same fence. `place`: where it is then. not_held: neither holds.
+  result<spi::granted> transfer(const moment& step, const spi::claim_id& from, const spi::claim& to,
+                                std::int64_t& place);
+  // Where a claim holds whose place no client knows; 0: nowhere.
+  std::int64_t place_of_holder(const spi::resource_id& resource, const spi::claim_id& id);
   std::vector<spi::holder> revoke(const moment& step, const spi::resource_id& resource,
                                   spi::revocation how, const std::string& claim);
   // Takes the dead off a resource and lets in who is next.
@@ -105,6 +110,7 @@ class ledger {
                            std::int64_t& place);
   spi::outcome stand(const moment& step, resource_row& at, const claim_row& row, standing where);
   void save(const moment& step, resource_row& at);
+  std::optional<claim_row> holder_with(const resource_row& at, const spi::claim_id& id);
 
   // promote.cpp
   void promote(const moment& step, resource_row& at);

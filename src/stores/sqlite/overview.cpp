@@ -65,7 +65,8 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
     if (row.ends != never) holder.remaining = duration(row.ends - at);
     holder.held_for = duration(at - row.since);
     holder.payload = row.payload;
-    if (const auto who = peer_notifier_->address(row.client)) {
+    const auto who = row.client != nobody ? peer_notifier_->address(row.client) : std::nullopt;
+    if (who) {
       holder.kept_by = heir_of(*folder_, who->token).value_or("");
     }
     state.holders.push_back(std::move(holder));

@@ -268,6 +268,7 @@ bool peer_notifier::any_dead(const std::vector<std::int64_t>& clients, time_poin
 }
 
 bool peer_notifier::is_dead(std::int64_t client) {
+  if (client == nobody) return false;  // a detached claim ends by time
   const auto who = address(client);
   if (!who || alive(*folder_, *who)) return false;
   mark_dead(client);

@@ -204,12 +204,12 @@ std::vector<claim_row> resource_rows::all_holders(const resource_row& at, std::s
 std::vector<std::int64_t> resource_rows::holding_clients(const resource_row& at,
                                                          std::size_t limit) {
   std::vector<std::int64_t> clients;
-  if (at.inline_holder) clients.push_back(at.inline_holder->client);
-  if (at.holders <= clients.size()) return clients;
+  const std::int64_t first = at.inline_holder ? at.inline_holder->client : nobody;
+  if (first != nobody) clients.push_back(first);
+  if (at.holders <= (at.inline_holder ? 1U : 0U)) return clients;
   query found(statements_.holding_clients, at.id, static_cast<std::int64_t>(limit));
   while (found.next()) {
-    if (!at.inline_holder || found.number(0) != at.inline_holder->client)
-      clients.push_back(found.number(0));
+    if (found.number(0) != nobody && found.number(0) != first) clients.push_back(found.number(0));
   }
   return clients;
 }

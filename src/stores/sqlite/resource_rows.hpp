@@ -43,6 +43,7 @@ class resource_rows {
                                                 const spi::claim_id& id);
 
   [[nodiscard]] std::vector<claim_row> all_holders(const resource_row& at, std::size_t limit);
+  // Whose the holds are; of detached ones nobody's.
   [[nodiscard]] std::vector<std::int64_t> holding_clients(const resource_row& at,
                                                           std::size_t limit);
   void add_holder(resource_row& at, claim_row row);

@@ -31,6 +31,9 @@ using sql::space_of;
 
 enum class kind : std::uint8_t { idle = 0, lock = 1, semaphore = 2, latch = 3 };
 
+// Whose a detached claim is: no client has this number.
+inline constexpr std::int64_t nobody = 0;
+
 // The values are in the database.
 enum class standing : std::int64_t { holds = 1, waits = 2 };
 

@@ -22,6 +22,7 @@ spi::caps capabilities() {
   spi::caps caps;
   caps.engine = "sqlite";
   caps.expires = false;
+  caps.supports_detach = true;
   return caps;
 }
 
@@ -196,6 +197,16 @@ void sqlite_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
   perform(&of, context, std::move(done), [claim, to](sqlite_store& self, time_point deadline) {
     return self.do_change(*claim, to, deadline);
   });
+}
+
+void sqlite_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                            spi::completion<spi::granted> done) {
+  const spi::claim& of = *to;
+  perform(&of, context, std::move(done),
+          [from, to, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
+            return self.do_transfer(from, to, wakeup, deadline);
+          });
 }
 
 void sqlite_store::inspect(const spi::resource_id& resource, const spi::op_context& context,

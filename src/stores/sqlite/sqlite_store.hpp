@@ -62,6 +62,8 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override;
 
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
@@ -114,6 +116,9 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   // `place`: where the claim stands, as far as this client knows.
   result<spi::outcome> do_attempt(const spi::claim& claim, std::int64_t place, time_point deadline);
   result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
+  result<spi::departure> leave_detached(const spi::claim& claim, time_point deadline);
+  result<spi::granted> do_transfer(const spi::claim_id& from, const spi::claim_ptr& to,
+                                   const std::shared_ptr<spi::wakeup>& wakeup, time_point deadline);
   result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
                                              time_point deadline);
   result<void> take_up(const std::vector<spi::claim_ptr>& claims,

@@ -90,6 +90,7 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
 }
 
 result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
+  if (claim.detached) return leave_detached(claim, deadline);
   const std::int64_t place = local_claims_->place(claim.id);
   if (place == 0 || broken()) {
     local_claims_->strike(claim.id);
@@ -115,6 +116,44 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
   }
   local_claims_->strike(claim.id);
   if (peer_notifier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
+  return answer;
+}
+
+// No client has it: it is looked for.
+result<spi::departure> sqlite_store::leave_detached(const spi::claim& claim, time_point deadline) {
+  effects out;
+  spi::departure answer = spi::departure::gone;
+  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+    answer = book.leave(step, claim, book.place_of_holder(claim.resource, claim.id));
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
+  if (peer_notifier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
+  return answer;
+}
+
+// An error means that nothing has happened: `to` is known here only if it holds.
+result<spi::granted> sqlite_store::do_transfer(const spi::claim_id& from, const spi::claim_ptr& to,
+                                               const std::shared_ptr<spi::wakeup>& wakeup,
+                                               time_point deadline) {
+  schedule_upkeep();
+  effects out;
+  result<spi::granted> answer;
+  std::int64_t place = 0;
+  if (wakeup) local_claims_->enlist(to, wakeup);
+  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+    answer = book.transfer(step, from, *to, place);
+  });
+  if (!done) {
+    if (local_claims_->place(to->id) == 0) local_claims_->strike(to->id);
+    return tl::unexpected(std::move(done.error()));
+  }
+  if (from != to->id) local_claims_->strike(from);
+  if (answer) {
+    local_claims_->set_held_place(to->id, place);
+  } else {
+    local_claims_->strike(to->id);
+  }
+  if (peer_notifier_->deliver(out, deadline)) settle(key_of(to->resource), deadline);
   return answer;
 }
 
