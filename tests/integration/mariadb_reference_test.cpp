@@ -73,6 +73,14 @@ class mariadb_rules : public sql_rules {
     with.bytes(process).number(static_cast<int>(to));
     return call(now, statement::change, with);
   }
+  sql::rows transfer(time now, const spi::claim_id& from, const spi::claim& to,
+                     const std::string& process, bool remember) override {
+    arguments with;
+    with.bytes(sql::key_of(to.resource)).bytes(sql::bytes_of(from)).bytes(sql::bytes_of(to.id));
+    with.bytes(spi::public_id(to.id)).bytes(process).flag(to.renewed);
+    with.number(sql::microseconds(to.ttl)).bytes(to.payload).flag(remember);
+    return call(now, statement::transfer, with);
+  }
   sql::rows revoke(time now, const spi::resource_id& resource, bool force) override {
     arguments with;
     with.bytes(sql::key_of(resource)).flag(force).bytes("");

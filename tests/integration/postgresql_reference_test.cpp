@@ -69,6 +69,14 @@ class postgresql_rules : public sql_rules {
                 {hex(sql::key_of(claim.resource)), hex(claim.id), process,
                  std::to_string(static_cast<int>(to))});
   }
+  sql::rows transfer(time now, const spi::claim_id& from, const spi::claim& to,
+                     const std::string& process, bool remember) override {
+    return call(now,
+                "transfer_1($1::bytea, $2::bytea, $3::bytea, $4, $5, $6::bool, $7::int8, "
+                "$8::bytea, $9::bool)",
+                {hex(sql::key_of(to.resource)), hex(from), hex(to.id), spi::public_id(to.id),
+                 process, truth(to.renewed), micros(to.ttl), hex(to.payload), truth(remember)});
+  }
   sql::rows revoke(time now, const spi::resource_id& resource, bool force) override {
     return call(now, "revoke_1($1::bytea, $2::bool, '')",
                 {hex(sql::key_of(resource)), truth(force)});

@@ -133,6 +133,26 @@ class both {
     if (answer) fences_.emplace(answer->fence.value(), claim->id);
     compare(expected, "change of " + name_of(*claim));
   }
+  // True: `to` holds, and has the fence that the other had.
+  bool transfer(const spi::claim_ptr& from, const spi::claim_ptr& to, std::uint64_t process,
+                bool remember) {
+    memory::effects expected;
+    const auto reference = reference_.transfer(
+        time(), from->id, to, process,
+        remember ? memory::on_leave::remember : memory::on_leave::forget, expected);
+    const auto answer =
+        sql::to_granted(rules_.transfer(now_, from->id, *to, sql_process_name(process), remember));
+    EXPECT_EQ(described(answer), described(reference)) << "transfer of " << name_of(*from);
+    if (answer) {
+      EXPECT_EQ(answer->fence.value(), granted_[from->id]) << name_of(*from);
+      granted_[to->id] = granted_[from->id];
+      auto claim = std::make_shared<spi::claim>(*to);
+      claim->fence_block = claims_[from->id]->fence_block;
+      claims_[to->id] = std::move(claim);
+    }
+    compare(expected, "transfer of " + name_of(*from));
+    return answer.has_value();
+  }
   void revoke(const spi::resource_id& resource, spi::revocation how) {
     memory::effects expected;
     const auto reference = reference_.revoke(time(), resource, how, "", expected);
@@ -265,6 +285,7 @@ class world {
     const request chosen = requests_[index];
     if (choice < 48) return ledgers_.attempt(chosen.claim, chosen.process);
     if (choice < 55) return ledgers_.renew({chosen.claim}, chosen.process);
+    if (choice < 58) return transfer(requests_[index]);
     if (choice < 62) return ledgers_.renew(all_of(chosen.process), chosen.process);
     if (choice < 88) {
       using remember = sql_rules::remember;
@@ -282,6 +303,24 @@ class world {
       const auto how = pick(2) == 0 ? spi::revocation::force : spi::revocation::safe;
       ledgers_.revoke(chosen.claim->resource, how);
     }
+  }
+
+  // To a claim that is new, or to itself; sometimes once more, as if the answer had been lost.
+  void transfer(request& chosen) {
+    const spi::claim_ptr before = chosen.claim;
+    request next = make_request();
+    auto claim = std::make_shared<spi::claim>(*next.claim);
+    if (pick(4) == 0) claim->id = before->id;
+    claim->resource = before->resource;
+    claim->mode = before->mode;
+    claim->permits = before->permits;
+    claim->max = before->max;
+    next.claim = std::move(claim);
+    const bool remember = pick(4) == 0;
+    bool moved = ledgers_.transfer(before, next.claim, next.process, remember);
+    if (pick(4) == 0)
+      moved = ledgers_.transfer(before, next.claim, next.process, remember) || moved;
+    if (moved) chosen = next;
   }
 
   // Those who came first go first, nearly always.

@@ -31,6 +31,8 @@ class sql_rules {
                           const std::string& process) = 0;
   virtual sql::rows change(time now, const spi::claim& claim, spi::mode to,
                            const std::string& process) = 0;
+  virtual sql::rows transfer(time now, const spi::claim_id& from, const spi::claim& to,
+                             const std::string& process, bool remember) = 0;
   virtual sql::rows revoke(time now, const spi::resource_id& resource, bool force) = 0;
   virtual sql::rows change_latch(time now, const spi::resource_id& resource,
                                  const spi::latch_change& change) = 0;

@@ -14,13 +14,14 @@ namespace {
 using sql::limited;
 
 // In the order of the enumeration.
-constexpr std::array names{
-    "attempt",       "leave",         "renew",        "change",     "inspect",
-    "list",          "revoke",        "change_latch", "read_latch", "wish",
-    "ignore",        "listen",        "discard",      "examine",    "session_attempt",
-    "session_leave", "session_renew", "tied_inspect", "tied_list",  "tied_revoke",
-    "tied_forced",   "row_take",      "row_end",      "row_beat",   "row_make",
-    "row_record",    "row_queue",     "row_leave",    "row_renew",  "rollback"};
+constexpr std::array names{"attempt",       "leave",         "renew",        "change",
+                           "transfer",      "inspect",       "list",         "revoke",
+                           "change_latch",  "read_latch",    "wish",         "ignore",
+                           "listen",        "discard",       "examine",      "session_attempt",
+                           "session_leave", "session_renew", "tied_inspect", "tied_list",
+                           "tied_revoke",   "tied_forced",   "row_take",     "row_end",
+                           "row_beat",      "row_make",      "row_record",   "row_queue",
+                           "row_leave",     "row_renew",     "rollback"};
 
 constexpr const char* examine =
 #include "stores/mariadb/examine.sql.inc"

@@ -16,6 +16,7 @@ enum class statement : std::uint8_t {
   leave,
   renew,
   change,
+  transfer,
   inspect,
   list,
   revoke,

@@ -25,6 +25,9 @@ constexpr std::array<entry, statement_count> entries{{
     {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::text, $3::int2, $4::int8)"},
     {"renew", of_lease, "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
     {"change", of_lease, "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
+    {"transfer", of_lease,
+     "SELECT @.transfer_1($1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, $6::bool, $7::int8, "
+     "$8::bytea, $9::bool)"},
     {"inspect", of_lease, "SELECT @.inspect_1($1::bytea)"},
     {"list", of_lease, "SELECT @.list_1($1::bytea, $2::bytea)"},
     {"revoke", of_lease, "SELECT @.revoke_1($1::bytea, $2::bool, $3::text)"},

@@ -16,6 +16,7 @@ enum class statement : std::uint8_t {
   leave,
   renew,
   change,
+  transfer,
   inspect,
   list,
   revoke,
@@ -43,7 +44,7 @@ enum class statement : std::uint8_t {
   row_leave,
   row_renew,
 };
-inline constexpr std::size_t statement_count = 30;
+inline constexpr std::size_t statement_count = 31;
 
 // What a connection is for, and so which statements it has.
 enum class duty : std::uint8_t {

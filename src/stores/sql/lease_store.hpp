@@ -54,6 +54,8 @@ class lease_store : public server_store<Engine> {
              spi::completion<std::vector<spi::renewal>> done) final;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) final;
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) final;
 
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) final;
@@ -97,6 +99,7 @@ template <class Engine>
 spi::caps lease_store<Engine>::capabilities() {
   spi::caps caps;
   caps.engine = Engine::name;
+  caps.supports_detach = true;
   return caps;
 }
 
@@ -189,6 +192,35 @@ void lease_store<Engine>::change(spi::claim_ptr claim, spi::mode to, const spi::
   with.number(static_cast<std::int64_t>(to));
   ask(command_connection(key), statement::change, std::move(with), terms::ahead_of_others(context),
       std::move(done), to_granted);
+}
+
+// An answer that is lost is asked for again, and so `to` stays registered until it is left.
+template <class Engine>
+void lease_store<Engine>::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                                   std::shared_ptr<spi::wakeup> wakeup,
+                                   const spi::op_context& context,
+                                   spi::completion<spi::granted> done) {
+  if (!usable()) return done(refusal());
+  const std::string key = key_of(to->resource);
+  auto& registry = notifications_->wakeup_registry();
+  if (wakeup) {
+    registry.add(to->id, std::move(wakeup));
+    registry.disturb(to->id);  // it is not where the fast paths look
+  }
+  arguments with;
+  with.bytes(key).bytes(bytes_of(from)).bytes(bytes_of(to->id)).text(spi::public_id(to->id));
+  with.text(notifications_->process()).flag(to->renewed).number(microseconds(to->ttl));
+  with.bytes(to->payload).flag(context.unanswered);
+  spi::completion<spi::granted> answered =
+      [wakeups = notifications_->shared_wakeups(), from, id = to->id,
+       done = std::move(done)](result<spi::granted> answer) mutable {
+        const bool unknown = !answer && answer.error() == errc::unavailable;
+        if (!unknown && from != id) wakeups->remove(from);
+        if (!answer && !unknown) wakeups->remove(id);
+        done(std::move(answer));
+      };
+  ask(command_connection(key), statement::transfer, std::move(with),
+      terms::ahead_of_others(context), std::move(answered), to_granted);
 }
 
 template <class Engine>
