@@ -30,9 +30,10 @@ test: packages-test ## build everything and run all tests that a change must pas
 	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml || scripts/show-failures build/tests.xml
 	@scripts/check-coverage build/tests.xml
 
-test-long: packages-test build ## what takes longer: a million seeds, every mutant from seed 1 on, half a minute of torture per engine, the Conan package
+test-long: packages-test build ## what takes longer: a million seeds, every mutant from seed 1 on, half a minute of torture per engine, 500 killed pipelines, the Conan package
 	@$(MAKE) --no-print-directory sim
 	@$(MAKE) --no-print-directory torture
+	HOLDFAST_ADOPTION_ROUNDS=500 build/tests/test_contract --gtest_filter='*/adoption.*'
 	scripts/check-conan
 
 check: packages-tools build ## format, clang-tidy and the project's own rules

@@ -26,6 +26,8 @@ constexpr row rows[] = {
     {"lock delay", [](const spi::caps& caps) { return caps.supports_lock_delay; }},
     {"holders are reported; elections", [](const spi::caps& caps) { return caps.reports_holders; }},
     {"waiters are reported", [](const spi::caps& caps) { return caps.reports_waiters; }},
+    {"leases that move between processes",
+     [](const spi::caps& caps) { return caps.supports_detach; }},
     {"revocation", [](const spi::caps& caps) { return caps.revokes; }},
     {"wake-up by push", [](const spi::caps& caps) { return caps.pushes; }},
     {"holds end by time", [](const spi::caps& caps) { return caps.expires; }},
