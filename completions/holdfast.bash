@@ -40,7 +40,7 @@ _holdfast() {
         ((i++))
         ;;
       --log-level) ((i++)) ;;
-      run | elect | latch | ls | show | release | revoke | watch | doctor | redis-library | serve | multi | demo | bench | torture)
+      run | acquire | renew | elect | latch | ls | show | release | revoke | watch | doctor | redis-library | serve | multi | demo | bench | torture)
         [[ -n $command ]] || command=$word
         ;;
     esac
@@ -91,7 +91,7 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W '127.0.0.1:9464 0.0.0.0:9464 [::1]:9464' -- "$cur")
       return
       ;;
-    --namespace | --allow-host | --permits | --max | --busy-exit-code | --id | --claim | --buyers | --stock | --processes | --threads | --clients | --seed)
+    --namespace | --allow-host | --permits | --max | --busy-exit-code | --id | --claim | --token | --buyers | --stock | --processes | --threads | --clients | --seed)
       return
       ;;
   esac
@@ -103,12 +103,14 @@ _holdfast() {
     case $command in
       '') choices="--version $common" ;;
       run) choices="$hold --fair --shared --permits --max --no-renew --at-least --at-most $common" ;;
+      acquire) choices="--wait --ttl --lock-delay --busy-exit-code --quiet --fair --shared --permits --max --token-file --json $common" ;;
+      renew) choices="--ttl --token-file $common" ;;
       elect) choices="$hold --id --listen $common" ;;
       multi) choices="$hold --fair --no-renew --at-least --at-most $common" ;;
       latch) choices="--wait --id $common" ;;
       ls) choices="--json --names $common" ;;
       show | doctor) choices="--json $common" ;;
-      release) choices="--force --claim --yes $common" ;;
+      release) choices="--token --token-file --force --claim --yes $common" ;;
       watch) choices="--json --all $common" ;;
       serve) choices="--listen --token-file --allow-revoke --allow-host $common" ;;
       torture) choices="--start --clients --duration --ttl --workload --faults --seed --json --report $common" ;;
@@ -120,7 +122,7 @@ _holdfast() {
     return
   fi
   case $command in
-    '') choices='run elect multi latch ls show release revoke watch doctor redis-library serve demo bench torture' ;;
+    '') choices='run acquire renew elect multi latch ls show release revoke watch doctor redis-library serve demo bench torture' ;;
     multi) [[ $prev != multi ]] || choices=run ;;
     demo) [[ $prev != demo ]] || choices=flash-sale ;;
     torture) [[ $prev != torture ]] || choices='check replay' ;;
@@ -128,7 +130,7 @@ _holdfast() {
   esac
   if [[ -n $choices ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$cur")
-  elif [[ $command != doctor && $command != redis-library && $command != serve && $command != demo && $command != bench && $command != torture ]]; then
+  elif [[ $command != renew && $command != doctor && $command != redis-library && $command != serve && $command != demo && $command != bench && $command != torture ]]; then
     _holdfast_names
   fi
 }

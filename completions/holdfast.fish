@@ -20,7 +20,7 @@ function __holdfast_inner
     complete -C "$words "(commandline -ct)
 end
 
-set -l commands run elect multi latch ls show release revoke watch doctor redis-library serve demo bench torture
+set -l commands run acquire renew elect multi latch ls show release revoke watch doctor redis-library serve demo bench torture
 
 complete -c holdfast -f
 complete -c holdfast -l url -x -a 'sqlite: redis:// rediss:// valkey:// valkeys:// redis+sentinel:// redis+cluster:// redlock:// zookeeper:// etcd:// etcds:// postgresql:// mariadb:// mysql:// memory:' -d 'The engine'
@@ -32,12 +32,14 @@ complete -c holdfast -l version -d 'Print the version'
 
 set -l none "not __fish_seen_subcommand_from $commands"
 complete -c holdfast -n $none -a run -d 'Hold a lock while a command runs'
+complete -c holdfast -n $none -a acquire -d 'Take a lock for a pipeline'
+complete -c holdfast -n $none -a renew -d 'Renew the lock of a token'
 complete -c holdfast -n $none -a elect -d 'Run a command while leader'
 complete -c holdfast -n $none -a multi -d 'Take several locks, all or nothing'
 complete -c holdfast -n $none -a latch -d 'A count-down latch'
 complete -c holdfast -n $none -a ls -d 'Names that are held or waited for'
 complete -c holdfast -n $none -a show -d 'Holders and waiters of a name'
-complete -c holdfast -n $none -a release -d 'Take a lock away by force'
+complete -c holdfast -n $none -a release -d 'By a token, or by force'
 complete -c holdfast -n $none -a revoke -d 'End a lock safely'
 complete -c holdfast -n $none -a watch -d 'A line per event'
 complete -c holdfast -n $none -a doctor -d 'Check the engine'
@@ -47,41 +49,43 @@ complete -c holdfast -n $none -a demo -d 'A flash sale'
 complete -c holdfast -n $none -a bench -d 'Measure an engine'
 complete -c holdfast -n $none -a torture -d 'Real clients, real faults'
 
-set -l named '__fish_seen_subcommand_from run elect multi latch ls show release revoke watch'
+set -l named '__fish_seen_subcommand_from run acquire elect multi latch ls show release revoke watch'
 complete -c holdfast -n "$named; and not contains -- -- (commandline -opc)" -a '(__holdfast_names)' -d Lock
 complete -c holdfast -n 'contains -- -- (commandline -opc)' -a '(__holdfast_inner)'
 
 set -l hold '__fish_seen_subcommand_from run elect multi'
-complete -c holdfast -n '__fish_seen_subcommand_from run elect multi latch' -l wait -x -d 'Give up after'
-complete -c holdfast -n $hold -l ttl -x -d 'Kept without a sign of life'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire elect multi latch' -l wait -x -d 'Give up after'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire renew elect multi' -l ttl -x -d 'Kept without a sign of life'
 complete -c holdfast -n $hold -l grace -x -d 'Between SIGTERM and the end'
-complete -c holdfast -n $hold -l lock-delay -x -d 'Stays blocked after an abnormal end'
-complete -c holdfast -n $hold -l busy-exit-code -x -d 'Instead of 124'
-complete -c holdfast -n $hold -l quiet -d 'Nothing on stderr when busy'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire elect multi' -l lock-delay -x -d 'Stays blocked after an abnormal end'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire elect multi' -l busy-exit-code -x -d 'Instead of 124'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire elect multi' -l quiet -d 'Nothing on stderr when busy'
 complete -c holdfast -n $hold -l pass-url -d 'Holdfast inside the command uses the same engine'
 complete -c holdfast -n $hold -l pass-notify -d 'The command talks to systemd'
 
 set -l locking '__fish_seen_subcommand_from run multi'
-complete -c holdfast -n $locking -l fair -d 'First come, first served'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire multi' -l fair -d 'First come, first served'
 complete -c holdfast -n $locking -l no-renew -d 'Take it once, for ttl'
 complete -c holdfast -n $locking -l at-least -x -d 'Keep it so long'
 complete -c holdfast -n $locking -l at-most -x -d 'End the command then'
 
-complete -c holdfast -n '__fish_seen_subcommand_from run' -l shared -d 'A reader'
-complete -c holdfast -n '__fish_seen_subcommand_from run' -l permits -x -d 'How many'
-complete -c holdfast -n '__fish_seen_subcommand_from run' -l max -x -d 'Of how many'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire' -l shared -d 'A reader'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire' -l permits -x -d 'How many'
+complete -c holdfast -n '__fish_seen_subcommand_from run acquire' -l max -x -d 'Of how many'
 complete -c holdfast -n '__fish_seen_subcommand_from elect latch' -l id -x -d 'Who we are; counts once'
 complete -c holdfast -n '__fish_seen_subcommand_from elect' -l listen -x -d 'Answer HTTP'
 complete -c holdfast -n '__fish_seen_subcommand_from multi' -a run
 complete -c holdfast -n '__fish_seen_subcommand_from latch' -a 'set down wait count'
 
-complete -c holdfast -n '__fish_seen_subcommand_from ls show watch doctor bench' -l json -d 'For programs'
+complete -c holdfast -n '__fish_seen_subcommand_from acquire ls show watch doctor bench' -l json -d 'For programs'
 complete -c holdfast -n '__fish_seen_subcommand_from ls' -l names -d 'A name a line'
 complete -c holdfast -n '__fish_seen_subcommand_from watch' -l all -d 'Renewals too'
 complete -c holdfast -n '__fish_seen_subcommand_from serve' -l listen -x -a '127.0.0.1:9464 0.0.0.0:9464' -d 'Where'
 complete -c holdfast -n '__fish_seen_subcommand_from serve' -l token-file -r -F -d 'Its first line is needed by clients'
 complete -c holdfast -n '__fish_seen_subcommand_from serve' -l allow-revoke -d 'May end a hold'
 complete -c holdfast -n '__fish_seen_subcommand_from serve' -l allow-host -x -d 'Another name of this host'
+complete -c holdfast -n '__fish_seen_subcommand_from release' -l token -x -d 'Of acquire'
+complete -c holdfast -n '__fish_seen_subcommand_from acquire renew release' -l token-file -r -F -d 'The file of the token'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l force -d 'Yes, by force'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l yes -d 'Do not ask'
 complete -c holdfast -n '__fish_seen_subcommand_from release' -l claim -x -d 'Only this holder'

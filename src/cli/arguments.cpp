@@ -5,6 +5,7 @@
 #include "cli/hold_options.hpp"
 #include "cli/number_text.hpp"
 #include "cli/torture_options.hpp"
+#include "core/lease_token.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
 
@@ -75,6 +76,43 @@ checked read_latch(const raw_arguments& raw, latch_arguments& into) {
   return {};
 }
 
+// Where the token is: one of an argument, --token and --token-file.
+checked read_token(const raw_arguments& raw, token_arguments& into) {
+  into.token_file = raw.token_file;
+  into.json = raw.json;
+  if (raw.token_file && raw.token_file->empty()) {
+    return usage("--token-file needs a file", raw.command);
+  }
+  if (raw.command == "acquire") return {};
+  const auto words = all_words(raw);
+  const bool argument = raw.command == "renew" && !words.empty();
+  if (words.size() > (argument ? 1U : 0U)) {
+    return usage(raw.command == "renew" ? "takes one TOKEN" : "a token needs no NAME", raw.command);
+  }
+  if (raw.force || raw.claim || raw.yes) {
+    return usage("--force, --claim and --yes go with a NAME, not with a token", raw.command);
+  }
+  if (int{argument} + int{raw.token.has_value()} + int{raw.token_file.has_value()} != 1) {
+    return usage(raw.command == "renew" ? "needs a TOKEN or --token-file"
+                                        : "takes either --token or --token-file",
+                 raw.command);
+  }
+  if (argument) into.token = words.front();
+  if (raw.token) into.token = *raw.token;
+  if (!raw.token_file && !core::parse_token(into.token)) {
+    return usage("that is not a token, or not all of one", raw.command);
+  }
+  if (!raw.ttl) return {};
+  const auto ttl = parse_duration(*raw.ttl);
+  if (!ttl) return usage("--ttl " + ttl.error(), raw.command);
+  into.ttl = *ttl;
+  constexpr core::limits limit;
+  if (into.ttl < limit.min_ttl || into.ttl > limit.max_ttl) {
+    return usage("--ttl must be from 100ms to 24h", raw.command);
+  }
+  return {};
+}
+
 checked read_look(const raw_arguments& raw, look_arguments& into) {
   into.json = raw.json;
   into.names = raw.names;
@@ -96,8 +134,11 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
   if (raw.claim && raw.claim->empty()) return usage("--claim needs an id", raw.command);
   if (auto fine = one_name(raw, into.name); !fine) return fine;
   if (raw.command == "release" && !raw.force) {
-    return usage("release takes a lock from its holder and needs --force; revoke is the safe way",
-                 raw.command);
+    return usage(
+        "release takes a lock from its holder and needs --force, or the --token of acquire; revoke "
+        "is "
+        "the safe way",
+        raw.command);
   }
   return {};
 }
@@ -180,6 +221,12 @@ outcome<arguments> understand(const raw_arguments& raw) {
   checked fine;
   if (raw.command == "run" || raw.command == "elect" || raw.command == "multi run") {
     fine = read_hold(raw, made.hold);
+  } else if (raw.command == "acquire") {
+    fine = read_hold(raw, made.hold);
+    if (fine) fine = read_token(raw, made.token);
+  } else if (raw.command == "renew" ||
+             (raw.command == "release" && (raw.token || raw.token_file))) {
+    fine = read_token(raw, made.token);
   } else if (raw.command == "latch") {
     fine = read_latch(raw, made.latch);
   } else if (raw.command == "serve") {

@@ -46,6 +46,14 @@ struct hold_arguments {
   std::vector<std::string> command;
 };
 
+// renew, and release of a lease that was detached.
+struct token_arguments {
+  std::string token;                      // as it was given; empty: in the file
+  std::optional<std::string> token_file;  // also of acquire: where its token goes
+  duration ttl{0};                        // renew; zero: what it was acquired with
+  bool json = false;                      // acquire
+};
+
 struct latch_arguments {
   enum class verb : std::uint8_t { set, down, wait, count };
   std::string name;
@@ -101,6 +109,7 @@ struct arguments {
   std::string command;
   global_arguments global;
   hold_arguments hold;
+  token_arguments token;
   latch_arguments latch;
   look_arguments look;
   serve_arguments serve;

@@ -7,6 +7,9 @@
 namespace holdfast::cli {
 
 int run(const context& context, const hold_arguments& how);
+int acquire(const context& context, const hold_arguments& how, const token_arguments& where);
+int renew_token(const context& context, const token_arguments& what);
+int release_token(const context& context, const token_arguments& what);
 int elect(const context& context, const hold_arguments& how);
 int multi_run(const context& context, const hold_arguments& how);
 int latch(const context& context, const latch_arguments& what);

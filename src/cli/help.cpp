@@ -15,13 +15,15 @@ constexpr std::string_view overview =
 
 Commands:
   run        hold a lock while a command runs
+  acquire    take a lock for a pipeline: print a token, and leave the lock held
+  renew      renew the lock of a token
   elect      run a command while this host is the leader
   multi run  hold several locks, all or nothing, while a command runs
   latch      set, count down, wait for or read a countdown latch
   ls         list names that are held or waited for
   show       show the holders and waiters of a name
   revoke     end a hold safely: stop its renewal
-  release    take a lock away by force
+  release    release the lock of a token, or take a lock away by force
   watch      print a line per event
   doctor     check the engine and its settings
   serve      a live page, metrics for Prometheus, JSON and events, over HTTP
@@ -102,6 +104,51 @@ found or is not executable; 124 not granted in time; 123 the lock was lost while
 ran; 122 the engine failed; 2 usage.
 )help";
 
+constexpr std::string_view acquire_help =
+    R"help(holdfast acquire [options] NAME
+
+Waits for the lock NAME and ends, leaving it held: for pipelines whose steps are different
+processes. Prints a token, by which any process renews or releases the lock. Between these
+the lock lives on its ttl alone: no process keeps it, and none can lose it by its death.
+
+  TOKEN=$(holdfast acquire deploy --ttl 10m)
+  holdfast renew "$TOKEN"                          another 10 minutes
+  holdfast release --token "$TOKEN"
+  holdfast acquire deploy --ttl 10m --token-file t    the same without a secret in view
+  holdfast renew --token-file t
+  holdfast release --token-file t
+
+The token is a secret: whoever knows it can end the lock or take it over. On a command line
+it can be seen in the list of processes; a file of --token-file is yours alone (0600).
+
+  --ttl D             how long the lock is kept, 100ms to 24h (default 30s)
+  --wait D            give up after D; 0s tries once (default: wait forever)
+  --token-file F      write the token to F instead of printing it
+  --json              print name, fencing token and ttl, and the token unless it is in F
+  --fair, --shared, --permits N --max M, --lock-delay D, --busy-exit-code N, --quiet
+                      as for run
+
+Exit status: 124 not granted in time; 123 it was lost again; 122 the engine failed, or
+cannot do it (ZooKeeper and etcd, redlock, strategy=session and row); 2 usage.
+)help";
+
+constexpr std::string_view renew_help =
+    R"help(holdfast renew [--ttl D] TOKEN
+holdfast renew [--ttl D] --token-file F
+
+Renews the lock of a token that acquire printed: it ends a ttl from now.
+
+  holdfast renew "$TOKEN"
+  holdfast renew --ttl 1h --token-file t
+
+  --ttl D           from now on (default: what it was acquired with)
+  --token-file F    the first line of F is the token
+
+Exit status: 123 the lock is gone: its time was over, it was released, taken over or
+revoked; 122 the engine failed, and nobody knows whether it was renewed; 2 not a token,
+or one of another engine or namespace.
+)help";
+
 constexpr std::string_view elect_help =
     R"help(holdfast elect [options] NAME -- CMD ARGS...
 
@@ -177,11 +224,21 @@ lock delay.
 )help";
 
 constexpr std::string_view release_help =
-    R"help(holdfast release NAME --force [--claim ID] [--yes]
+    R"help(holdfast release --token TOKEN
+holdfast release --token-file F
+holdfast release NAME --force [--claim ID] [--yes]
 
-Takes the lock from its holder at once. Two commands may run at the same time until the
-old holder notices, at its next renewal (a third of the ttl) at the latest. The next
-holder's fencing token is greater. Waiters stay in line. Prefer revoke.
+With a token of acquire it releases that lock, at once.
+
+  holdfast release --token "$TOKEN"
+  holdfast release --token-file t                  its first line is the token
+
+Exit status then: 123 the lock was gone before; 122 the engine failed; 2 not a token, or
+one of another engine or namespace.
+
+With --force it takes the lock NAME from its holder at once. Two commands may run at the
+same time until the old holder notices, at its next renewal (a third of the ttl) at the
+latest. The next holder's fencing token is greater. Waiters stay in line. Prefer revoke.
 
   holdfast release backup --force                  asks first, on a terminal
   holdfast release backup --force --yes            in a script
@@ -348,6 +405,8 @@ struct entry {
 
 constexpr std::array entries{
     entry{"run", run_help},
+    entry{"acquire", acquire_help},
+    entry{"renew", renew_help},
     entry{"elect", elect_help},
     entry{"multi", multi_help},
     entry{"multi run", multi_help},

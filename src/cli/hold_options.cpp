@@ -106,6 +106,12 @@ checked read_kind(const raw_arguments& raw, hold_arguments& into) {
 
 // NAME... -- CMD ARGS...; a name that begins with '-' stands between two: -- -x -- CMD.
 checked read_words(const raw_arguments& raw, hold_arguments& into) {
+  if (raw.command == "acquire") {
+    into.names = raw.words;
+    into.names.insert(into.names.end(), raw.tail.begin(), raw.tail.end());
+    if (into.names.size() != 1) return usage("needs one NAME", raw.command);
+    return check_name(into.names.front(), raw.command);
+  }
   const bool several = raw.command == "multi run";
   if (!raw.split) return usage("the command to run comes after --", raw.command);
   into.names = raw.words;

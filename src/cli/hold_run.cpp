@@ -135,6 +135,8 @@ result<command_lease> take_visibly(const hold_arguments& how, const client& clie
   return granted;
 }
 
+}  // namespace
+
 int not_granted(const hold_arguments& how, const std::string& what, const std::string& engine,
                 const error& why) {
   complaint said = from_engine(what + " was not granted", engine, "attempt", why);
@@ -148,8 +150,6 @@ int not_granted(const hold_arguments& how, const std::string& what, const std::s
   }
   return tell(said);
 }
-
-}  // namespace
 
 int run_holding(const context& context, const hold_arguments& how, const std::string& what,
                 const take_lock& take) {

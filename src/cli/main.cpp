@@ -35,12 +35,18 @@ void open_standard_files() noexcept {
 int dispatch(const cli::context& context, const cli::arguments& asked) {
   const std::string& command = asked.command;
   if (command == "run") return cli::run(context, asked.hold);
+  if (command == "acquire") return cli::acquire(context, asked.hold, asked.token);
+  if (command == "renew") return cli::renew_token(context, asked.token);
   if (command == "elect") return cli::elect(context, asked.hold);
   if (command == "multi run") return cli::multi_run(context, asked.hold);
   if (command == "latch") return cli::latch(context, asked.latch);
   if (command == "ls") return cli::ls(context, asked.look);
   if (command == "show") return cli::show(context, asked.look);
-  if (command == "release") return cli::release(context, asked.look);
+  if (command == "release") {
+    const bool by_token = !asked.token.token.empty() || asked.token.token_file;
+    if (by_token) return cli::release_token(context, asked.token);
+    return cli::release(context, asked.look);
+  }
   if (command == "revoke") return cli::revoke(context, asked.look);
   if (command == "watch") return cli::watch(context, asked.look);
   if (command == "doctor") return cli::doctor(context, asked.look);

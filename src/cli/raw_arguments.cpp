@@ -27,13 +27,17 @@ CLI::App& add_command(CLI::App& app, const char* name) {
   return command;
 }
 
-void add_holding(CLI::App& command, raw_arguments& into) {
+void add_waiting(CLI::App& command, raw_arguments& into) {
   command.add_option("--wait", into.wait);
   command.add_option("--ttl", into.ttl);
-  command.add_option("--grace", into.grace);
   command.add_option("--lock-delay", into.lock_delay);
   command.add_option("--busy-exit-code", into.busy_exit_code);
   command.add_flag("--quiet", into.quiet);
+}
+
+void add_holding(CLI::App& command, raw_arguments& into) {
+  add_waiting(command, into);
+  command.add_option("--grace", into.grace);
   command.add_flag("--pass-url", into.pass_url);
   command.add_flag("--pass-notify", into.pass_notify);
 }
@@ -65,6 +69,19 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   run.add_option("--permits", into.permits);
   run.add_option("--max", into.max);
 
+  CLI::App& acquire = add_command(app, "acquire");
+  add_waiting(acquire, into);
+  acquire.add_flag("--fair", into.fair);
+  acquire.add_flag("--shared", into.shared);
+  acquire.add_option("--permits", into.permits);
+  acquire.add_option("--max", into.max);
+  acquire.add_option("--token-file", into.token_file);
+  acquire.add_flag("--json", into.json);
+
+  CLI::App& renew = add_command(app, "renew");
+  renew.add_option("--ttl", into.ttl);
+  renew.add_option("--token-file", into.token_file);
+
   CLI::App& elect = add_command(app, "elect");
   add_holding(elect, into);
   elect.add_option("--id", into.id);
@@ -89,6 +106,8 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   release.add_flag("--force", into.force);
   release.add_flag("--yes", into.yes);
   release.add_option("--claim", into.claim);
+  release.add_option("--token", into.token);
+  release.add_option("--token-file", into.token_file);
   add_command(app, "revoke");
 
   CLI::App& watch = add_command(app, "watch");

@@ -20,7 +20,7 @@ struct raw_arguments {
   std::optional<std::string> wait, ttl, permits, max, grace, at_least, at_most, lock_delay,
       busy_exit_code;
   std::optional<std::string> id, claim;
-  std::optional<std::string> listen, token_file;
+  std::optional<std::string> listen, token, token_file;
   std::vector<std::string> hosts;
   bool allow_revoke = false;
   std::optional<std::string> buyers, stock, processes, locks;

@@ -10,8 +10,6 @@
 
 namespace holdfast::cli {
 
-namespace {
-
 result<lease> take(const hold_arguments& how, const client& client, std::stop_token token) {
   const std::string& name = how.names.front();
   if (how.max) {
@@ -25,8 +23,6 @@ result<lease> take(const hold_arguments& how, const client& client, std::stop_to
   mutex lock(client, name, how.lock);
   return lock.acquire(how.acquire, std::move(token));
 }
-
-}  // namespace
 
 int run(const context& context, const hold_arguments& how) {
   return run_holding(context, how, "'" + how.names.front() + "'",

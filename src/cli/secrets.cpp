@@ -1,6 +1,7 @@
 #include "cli/secrets.hpp"
 
 #include "cli/passed_url.hpp"
+#include "core/lease_token.hpp"
 #include "runtime/password_file.hpp"
 
 #include <algorithm>
@@ -57,6 +58,10 @@ void cut(char* text, const range& gap) noexcept {
 }
 
 void scrub(char* text) noexcept {
+  const std::size_t token = std::string_view(text).find(core::token_mark);
+  if (token != std::string_view::npos) {
+    cut(text, {token + core::token_mark.size(), std::strlen(text)});
+  }
   if (const auto gap = widest_credentials(text)) cut(text, *gap);
   while (const auto gap = secret_option(text, 0)) cut(text, *gap);
 }

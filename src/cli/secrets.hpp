@@ -19,7 +19,7 @@ struct secrets {
   std::optional<std::string> password;  // HOLDFAST_PASSWORD
 };
 
-// Overwrites passwords in URLs before the first "--" of the arguments, where they stand: ps shows
+// Overwrites tokens, and passwords in URLs, before the first "--" of the arguments, where they stand: ps shows
 // the process's own memory. Copy the arguments first.
 void scrub_arguments(int count, char** arguments) noexcept;
 

@@ -12,7 +12,7 @@ const std::vector<words> commands{
     {},        {"run"},     {"elect"},         {"multi"},   {"multi", "run"},
     {"latch"}, {"ls"},      {"show"},          {"release"}, {"revoke"},
     {"watch"}, {"doctor"},  {"redis-library"}, {"demo"},    {"demo", "flash-sale"},
-    {"bench"}, {"torture"}, {"serve"}};
+    {"bench"}, {"torture"}, {"serve"},         {"renew"}};
 
 class help : public command_line {
  protected:
