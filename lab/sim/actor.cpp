@@ -1,5 +1,6 @@
 #include "sim/actor.hpp"
 
+#include "core/lease_token.hpp"
 #include "sim/process.hpp"
 #include "sim/world.hpp"
 
@@ -87,7 +88,31 @@ void actor::draw_round() {
   if (random_.chance(plan.cancels)) {
     round_.cancel_after_steps = static_cast<std::uint32_t>(random_.between(1, 6));
   }
+  if (plan.moves > 0) round_.moves = random_.chance(plan.moves);
   draw_request();
+}
+
+void actor::start_adopting(const token& detached) {
+  const auto read = core::parse_token(detached.text);
+  rounds_left_ = 0;
+  round_ = {};
+  round_.resource = detached.resource;
+  round_.acquisition = world_.next_acquisition();
+  round_.hold = random_.between(duration{0}, world_.plan().longest_hold);
+  round_.adopted = true;
+  round_.moves = random_.chance(world_.plan().moves / 2);
+  core::request& request = round_.request;
+  request.resource = read->resource;
+  request.mode = read->mode;
+  request.permits = read->permits;
+  request.max = read->max;
+  request.lock.ttl = read->ttl;
+  request.lock.lock_delay = read->lock_delay;
+  request.lock.retry = world_.plan().retry;
+  request.payload = std::to_string(round_.acquisition);
+  request.wait = random_.between(duration{1}, world_.plan().longest_wait);
+  request.adopts = core::adoption{read->id, read->fence};
+  after(duration{0}, &actor::acquire);
 }
 
 void actor::draw_request() {
@@ -127,7 +152,7 @@ void actor::draw_request() {
 }
 
 void actor::acquire() {
-  record line = about(what::acquire_invoked);
+  record line = about(round_.adopted ? what::adopt_invoked : what::acquire_invoked);
   line.number = round_.request.wait > duration{0} ? 1 : 0;
   world_.record(line);
   const std::int32_t acquisition = round_.acquisition;
@@ -170,7 +195,7 @@ void actor::acquired(result<std::shared_ptr<core::hold>> answer) {
   acquiring_ = nobody;
   pending_.reset();
   if (answer) return keep(std::move(*answer));
-  record line = about(what::acquire_failed);
+  record line = about(round_.adopted ? what::adopt_failed : what::acquire_failed);
   line.number = static_cast<int>(answer.error().code);
   world_.record(line);
   end_round();
@@ -182,11 +207,12 @@ void actor::end_round() {
 
 void actor::keep(std::shared_ptr<core::hold> hold) {
   const std::int32_t number = world_.next_hold();
+  if (round_.adopted) world_.note_adoption();
   holding_ = holding{};
   holding_->number = number;
   holding_->claim = world_.book().of(hold->claim(), process_.index()).number;
   holding_->hold = std::move(hold);
-  record line = about(what::acquire_granted);
+  record line = about(round_.adopted ? what::adopt_granted : what::acquire_granted);
   line.number = round_.request.lock.renew == renew::automatic ? 1 : 0;
   line.until = round_.request.lock.ttl;
   line.shut = round_.request.lock.lock_delay;
@@ -200,7 +226,7 @@ void actor::work() {
   if (!holding_) return;
   for (; round_.reentries > 0; --round_.reentries) reenter();
   if (round_.changes_to) return change();
-  after(round_.hold / 2, &actor::give_back);
+  after(round_.hold / 2, round_.moves ? &actor::detach : &actor::give_back);
 }
 
 void actor::reenter() {
@@ -261,6 +287,26 @@ void actor::give_back() {
     answered.hold = number;
     answered.number = answer ? 0 : static_cast<int>(answer.error().code);
     alive->world_.record(answered);
+    alive->end_round();
+  });
+}
+
+void actor::detach() {
+  if (!holding_) return;
+  const record asked = about(what::detach_invoked);
+  world_.record(asked);
+  const auto hold = std::move(holding_->hold);
+  holding_.reset();
+  lost_.reset();
+  reentry_.exit(any_thread);
+  hold->detach([self = weak_from_this(), asked](const result<std::string>& answer) {
+    const auto alive = self.lock();
+    if (!alive || alive->dead_) return;
+    record answered = asked;
+    answered.kind = what::detach_answered;
+    answered.number = answer ? 0 : static_cast<int>(answer.error().code);
+    alive->world_.record(answered);
+    if (answer) alive->world_.pass_on({*answer, asked.resource}, alive->random_);
     alive->end_round();
   });
 }

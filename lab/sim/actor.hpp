@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 namespace holdfast::sim {
 
@@ -26,6 +27,12 @@ class actor : public std::enable_shared_from_this<actor> {
   actor& operator=(const actor&) = delete;
 
   void start();
+  // Instead of rounds: continues a lease that another has detached, and gives it back.
+  struct token {
+    std::string text;
+    std::int32_t resource = nobody;
+  };
+  void start_adopting(const token& detached);
   // No round is left, or none can be had any more.
   [[nodiscard]] bool finished() const noexcept { return finished_; }
 
@@ -48,6 +55,8 @@ class actor : public std::enable_shared_from_this<actor> {
     bool asks_for_answer = true;           // of the release
     std::optional<spi::mode> changes_to;
     std::uint32_t reentries = 0;
+    bool moves = false;    // it is detached instead of released
+    bool adopted = false;  // it is adopted instead of acquired
   };
   struct holding {
     std::int32_t number = nobody;
@@ -71,6 +80,7 @@ class actor : public std::enable_shared_from_this<actor> {
   void change();
   void changed(spi::mode to, const result<void>& answer);
   void give_back();
+  void detach();
   void told_lost(std::int32_t hold);
   void cancel(std::int32_t acquisition);
   void end_round();

@@ -20,6 +20,7 @@ enum class verb : std::uint8_t {
   leave,
   renew,
   change,
+  transfer,
   raise,
   change_latch,
   read_latch,
@@ -33,7 +34,8 @@ struct request {
   std::vector<spi::claim_ptr> claims;  // one, but for renew
   memory::on_leave then = memory::on_leave::forget;
   spi::mode to = spi::mode::exclusive;
-  fence_token fence;  // of raise
+  fence_token fence;     // of raise
+  spi::claim_id from{};  // of transfer, to the claim
   std::optional<spi::server_time> not_after;
   spi::resource_id resource;  // of a latch
   spi::latch_change latch;

@@ -76,8 +76,14 @@ constexpr std::array table{
           "a pushed grant is never made a full lease"},
     named{mutant::silent_waiter_offered, "silent-waiter-offered",
           "each dead or paused waiter in line costs an offer of its own"},
+    named{mutant::adopted_twice, "adopted-twice",
+          "a token adopts whatever its name's holder is by then"},
+    named{mutant::adopted_after_its_end, "adopted-after-its-end",
+          "a token makes the hold that it does not find"},
+    named{mutant::renewed_by_both_sides, "renewed-by-both-sides",
+          "whoever detaches a lease goes on renewing it"},
 };
-static_assert(table.size() == static_cast<std::size_t>(mutant::silent_waiter_offered));
+static_assert(table.size() == static_cast<std::size_t>(mutant::renewed_by_both_sides));
 
 const named& entry_of(mutant which) noexcept { return table[static_cast<std::size_t>(which) - 1]; }
 

@@ -20,7 +20,8 @@ enum class part : std::uint8_t {
   network,
   clocks,
   disturbances,
-  window
+  window,
+  moves
 };
 
 random_source stream(std::uint64_t seed, part of) {
@@ -99,6 +100,12 @@ void draw_window(plan& made) {
   made.limit.window_least = 1;
 }
 
+// In every fifth world leases move between processes.
+void draw_moves(plan& made) {
+  auto random = stream(made.seed, part::moves);
+  if (random.chance(200)) made.moves = 500;
+}
+
 void draw_tuning(plan& made) {
   auto random = stream(made.seed, part::tuning);
   static constexpr std::int64_t ttls[] = {100, 150, 300, 600, 1000, 2000, 5000};
@@ -125,6 +132,7 @@ void draw_tuning(plan& made) {
   limit.local_hand_overs = static_cast<std::uint32_t>(random.between(0, 4));
   limit.waiter_lease = limit.recheck * 3 + made.ttl + milliseconds(random.between(100, 1000));
   draw_window(made);
+  draw_moves(made);
   made.retry.first = milliseconds(random.between(2, 50));
   made.retry.limit = milliseconds(random.between(50, 400));
 

@@ -61,6 +61,7 @@ struct plan {
   std::uint32_t unrenewed = 100;
   std::uint32_t cancels = 0;
   std::uint32_t changes = 0;  // up- and downgrades
+  std::uint32_t moves = 0;    // leases that are detached, and adopted by others
   std::uint32_t named = 500;  // claims whose acquisition is known: they are not handed over
   bool hand_over_locally = true;
   bool closes = true;  // clients are closed in the end

@@ -55,8 +55,13 @@ std::string_view to_string(what kind) noexcept {
       std::string_view("write accepted"),
       std::string_view("write refused"),
       std::string_view("left behind"),
+      std::string_view("detach invoked"),
+      std::string_view("detach answered"),
+      std::string_view("adopt invoked"),
+      std::string_view("adopt granted"),
+      std::string_view("adopt failed"),
   };
-  static_assert(names.size() == static_cast<std::size_t>(what::left_behind) + 1);
+  static_assert(names.size() == static_cast<std::size_t>(what::adopt_failed) + 1);
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -99,6 +104,8 @@ std::string number_of(const record& line) {
     case what::acquire_failed:
     case what::release_answered:
     case what::change_answered:
+    case what::detach_answered:
+    case what::adopt_failed:
       return line.number == 0 ? "ok" : std::string(describe(static_cast<errc>(line.number)));
     default:
       return line.number == 0 ? "" : std::to_string(line.number);

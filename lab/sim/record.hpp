@@ -63,6 +63,12 @@ enum class what : std::uint8_t {
   write_accepted,  // by a resource that checks fences; number: 1 if believed before and after
   write_refused,
   left_behind,  // on the server, after everybody has gone; number: claims
+  // A lease that moves.
+  detach_invoked,
+  detach_answered,  // number: 0 or errc
+  adopt_invoked,
+  adopt_granted,  // as acquire_granted
+  adopt_failed,   // number: errc
 };
 
 // The number of attempt_answered and executed_attempt.

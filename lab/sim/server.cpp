@@ -62,6 +62,9 @@ reply server::execute(const request& message) {
     case verb::change:
       answer.value = change(message, out);
       break;
+    case verb::transfer:
+      answer.value = transfer(message, out);
+      break;
     case verb::raise:
       answer.value = raise(message, out);
       break;
@@ -145,6 +148,34 @@ reply_value server::change(const request& message, memory::effects& out) {
   auto answer = ledger_.change(time(), claim, message.to,
                                static_cast<memory::process_id>(message.process), out);
   if (answer) note_grant(claim.id, *answer, what::server_changed);
+  emit(std::move(out));
+  return value_of(std::move(answer));
+}
+
+// Written down as a hold that begins beside another, which then ends: in between nobody is let in.
+reply_value server::transfer(const request& message, memory::effects& out) {
+  auto to = std::make_shared<spi::claim>(*message.claims.front());
+  const claim_book::entry& known = book_.of(*to, message.process);
+  auto answer =
+      ledger_.transfer(time(), message.from, message.claims.front(),
+                       static_cast<memory::process_id>(message.process), message.then, out);
+  record line = about(known, what::executed_attempt);
+  line.number = static_cast<int>(answer ? answer::granted : answer::refused);
+  log_.add(line);
+  if (answer) {
+    // The fences that its grant reserved stay reserved.
+    const auto before = claims_.find(message.from);
+    if (before != claims_.end()) to->fence_block = before->second->fence_block;
+    claims_[to->id] = to;
+    note_grant(to->id, *answer, what::server_changed);
+    standing& at = standings_[message.from];
+    if (message.from != to->id &&
+        std::exchange(at.now, standing::state::unknown) == standing::state::holding) {
+      record left = about(*book_.find(message.from), what::server_left);
+      left.number = static_cast<int>(spi::departure::was_holder);
+      log_.add(left);
+    }
+  }
   emit(std::move(out));
   return value_of(std::move(answer));
 }

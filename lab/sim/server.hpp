@@ -69,6 +69,7 @@ class server : public node {
   reply_value leave(const request& message, memory::effects& out);
   reply_value renew(const request& message, memory::effects& out);
   reply_value change(const request& message, memory::effects& out);
+  reply_value transfer(const request& message, memory::effects& out);
   reply_value raise(const request& message, memory::effects& out);
   reply_value latch(const request& message, memory::effects& out);
 

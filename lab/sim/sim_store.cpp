@@ -54,6 +54,7 @@ sim_store::sim_store(spi::runtime& runtime, sim::link& link, history& log, claim
   caps_.pushes = settings.dialect != dialect::polling;
   caps_.fair = settings.dialect == dialect::queueing;
   caps_.always_fair = settings.always_fair;
+  caps_.supports_detach = true;
   link_.attach(this);
 }
 
@@ -89,6 +90,12 @@ void sim_store::finish(std::uint64_t number, reply_value value) {
 void sim_store::complete(operation done, reply_value value) {
   note_answer(done, value);
   if (ends_wakeup(*done.message, value)) wakeups_.erase(done.message->claims.front()->id);
+  if (done.message->what == verb::transfer) {
+    const auto* failed = std::get_if<error>(&value);
+    const bool unknown = failed != nullptr && *failed == errc::unavailable;
+    if (!unknown) wakeups_.erase(done.message->from);
+    if (failed != nullptr && !unknown) wakeups_.erase(done.message->claims.front()->id);
+  }
   std::visit(
       [&]<class T>(spi::completion<T>& completion) {
         if (auto* failed = std::get_if<error>(&value)) {
@@ -102,7 +109,14 @@ void sim_store::complete(operation done, reply_value value) {
 
 void sim_store::note_answer(const operation& of, const reply_value& value) {
   const auto* failed = std::get_if<error>(&value);
-  if (of.message->what == verb::attempt) {
+  if (of.message->what == verb::transfer) {
+    if (of.message->claims.front()->detached) return;
+    record line = about(book_.of(*of.message->claims.front(), process_), what::attempt_answered);
+    line.number =
+        static_cast<int>(failed != nullptr ? kind_of(tl::unexpected(*failed)) : answer::granted);
+    log_.add(line);
+    steps_.stepped(process_, line.acquisition);
+  } else if (of.message->what == verb::attempt) {
     record line = about(book_.of(*of.message->claims.front(), process_), what::attempt_answered);
     line.number = static_cast<int>(failed != nullptr ? kind_of(tl::unexpected(*failed))
                                                      : kind_of(std::get<spi::outcome>(value)));
@@ -183,6 +197,28 @@ void sim_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context
   message.what = verb::change;
   message.to = to;
   message.claims.push_back(std::move(claim));
+  begin(std::move(message), context, std::move(done));
+}
+
+// An adoption is to its claim what an attempt is to others.
+void sim_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                         std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                         spi::completion<spi::granted> done) {
+  const claim_book::entry& known = book_.of(*to, process_);
+  if (!to->detached) {
+    record line = about(known, what::attempt_sent);
+    line.until = to->ttl;
+    log_.add(line);
+    wakeups_[to->id].wakeup = std::move(wakeup);
+  }
+  steps_.stepped(process_, known.acquisition);
+  request message;
+  message.what = verb::transfer;
+  message.from = from;
+  const auto held = wakeups_.find(from);
+  const bool copies = held != wakeups_.end() && held->second.copies;
+  if (context.unanswered || copies) message.then = memory::on_leave::remember;
+  message.claims.push_back(std::move(to));
   begin(std::move(message), context, std::move(done));
 }
 

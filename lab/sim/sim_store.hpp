@@ -49,6 +49,8 @@ class sim_store final : public spi::store, public link_user {
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override;
   void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
              spi::completion<spi::granted> done) override;
   void inspect(const spi::resource_id& resource, const spi::op_context& context,

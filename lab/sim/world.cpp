@@ -67,7 +67,7 @@ world_outcome world::run() {
   if (finished) come_to_rest();
   history_.finish();
   world_outcome outcome{history_.violations(), loop_.hash(), loop_.steps(),
-                        static_cast<std::uint32_t>(holds_), loop_.now()};
+                        static_cast<std::uint32_t>(holds_ - adoptions_), loop_.now()};
   tear_down();
   return outcome;
 }
@@ -82,11 +82,30 @@ bool world::run_until(moment limit, bool until_over) {
 }
 
 bool world::over() const {
-  if (loop_.now() < plan_.healed || !active_.empty()) return false;
+  if (loop_.now() < plan_.healed || !active_.empty() || tokens_under_way_ > 0) return false;
   return std::all_of(processes_.begin(), processes_.end(), [](const auto& process) {
     return process->dead || std::all_of(process->actors.begin(), process->actors.end(),
                                         [](const auto& each) { return each->finished(); });
   });
+}
+
+void world::pass_on(const actor::token& detached, random_source& random) {
+  const std::int64_t adopters = random.between(1, 2);
+  for (std::int64_t i = 0; i < adopters; ++i) {
+    process& whose = *processes_[random.below(processes_.size())];
+    const bool in_time = random.chance(700);
+    const moment when =
+        loop_.now() + random.between(duration{0}, in_time ? plan_.ttl / 4 : plan_.ttl * 2);
+    const random_source own = random.branch(static_cast<std::uint64_t>(i) + 1);
+    ++tokens_under_way_;
+    loop_.at(when, outside_, event_class::timer, [this, &whose, detached, own] {
+      --tokens_under_way_;
+      if (whose.dead || whose.closed) return;
+      whose.actors.push_back(std::make_shared<actor>(
+          *this, whose, static_cast<std::int32_t>(whose.actors.size()), own));
+      whose.actors.back()->start_adopting(detached);
+    });
+  }
 }
 
 // Validity ends by the mere passing of time: ends are written down before beginnings.

@@ -44,6 +44,10 @@ class world final : public step_listener {
   void record(sim::record line) { history_.add(line); }
   std::int32_t next_acquisition() noexcept { return acquisitions_++; }
   std::int32_t next_hold() noexcept { return holds_++; }
+  // The last of those is no grant.
+  void note_adoption() noexcept { ++adoptions_; }
+  // Somebody adopts it, or several try to, or nobody in time.
+  void pass_on(const actor::token& detached, random_source& random);
   // Every latch is set once, by whoever comes first.
   struct latch_book {
     bool claimed = false;
@@ -85,8 +89,10 @@ class world final : public step_listener {
   std::map<std::int32_t, latch_book> latches_;
   int server_pauses_ = 0;
   int server_stops_ = 0;
+  int tokens_under_way_ = 0;
   std::int32_t acquisitions_ = 0;
   std::int32_t holds_ = 0;
+  std::int32_t adoptions_ = 0;
 };
 
 }  // namespace holdfast::sim

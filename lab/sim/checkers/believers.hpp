@@ -25,6 +25,7 @@ class believers {
   bool see(const record& line) {
     switch (line.kind) {
       case what::acquire_granted:
+      case what::adopt_granted:
         holds_[line.hold] = {line.hold, line.process, line.resource,
                              line.mode, line.permits, line.fence};
         return false;
@@ -34,6 +35,7 @@ class believers {
         return true;
       case what::belief_ended:
       case what::release_invoked:
+      case what::detach_invoked:
         believing_.erase(line.hold);
         return false;
       case what::change_invoked:

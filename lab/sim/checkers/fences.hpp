@@ -23,6 +23,10 @@ class fence_order final : public checker {
         holds_[line.hold] = {line.resource, line.process, line.fence};
         check(line, requested_[line.acquisition]);
         return;
+      case what::adopt_granted:
+        holds_[line.hold] = {line.resource, line.process, line.fence};
+        adopted(line);
+        return;
       case what::change_invoked:
         changing_[line.hold] = ended_[line.resource];
         return;
@@ -64,6 +68,13 @@ class fence_order final : public checker {
            {first->second, line.hold});
     }
   }
+  // The fence of a grant that was detached, and no new one.
+  void adopted(const record& line) {
+    if (given_[line.resource].contains(line.fence)) return;
+    fail(line.at, "resource " + std::to_string(line.resource) + ": hold " +
+                      std::to_string(line.hold) + " was adopted with fence " +
+                      std::to_string(line.fence) + ", which nobody had before");
+  }
   void end(std::int32_t hold) {
     const auto found = holds_.find(hold);
     if (found == holds_.end()) return;
@@ -88,6 +99,7 @@ class fence_constancy final : public checker {
   void see(const record& line) override {
     switch (line.kind) {
       case what::acquire_granted:
+      case what::adopt_granted:
         fences_[line.hold] = line.fence;
         return;
       case what::change_answered:
@@ -95,6 +107,7 @@ class fence_constancy final : public checker {
         return;
       case what::reentered:
       case what::release_invoked:
+      case what::detach_invoked:
         if (line.fence != fences_[line.hold]) {
           fail(line.at, "hold " + std::to_string(line.hold) + " was given fence " +
                             std::to_string(fences_[line.hold]) + " and shows " +

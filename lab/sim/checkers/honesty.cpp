@@ -102,6 +102,7 @@ void honesty::see(const record& line) {
       return;
     }
     case what::acquire_granted:
+    case what::adopt_granted:
       granted(line);
       return;
     case what::acquire_failed:
@@ -124,9 +125,11 @@ void honesty::see(const record& line) {
       held_.erase(line.hold);
       return;
     case what::release_invoked:
+    case what::detach_invoked:
       held_.erase(line.hold);
       return;
     case what::release_answered:
+    case what::detach_answered:
       released(line);
       return;
     case what::closed:

@@ -1,5 +1,7 @@
 #include "sim/checkers/leak.hpp"
 
+#include <holdfast/result.hpp>
+
 #include <algorithm>
 
 namespace holdfast::sim {
@@ -23,6 +25,10 @@ void leak::deny_afterlife(const record& line) {
   if (about.left && !about.forgotten) {
     fail(line.at, "claim " + std::to_string(line.claim) + " was left, and the server has it again");
   }
+  if (about.given_away && !about.forgotten) {
+    fail(line.at,
+         "claim " + std::to_string(line.claim) + " was detached, and the server has it again");
+  }
 }
 
 void leak::see(const record& line) {
@@ -44,11 +50,23 @@ void leak::see(const record& line) {
       if (claims_[line.claim].leaving != moment{}) {
         fail(line.at, "claim " + std::to_string(line.claim) + " is renewed after it was left");
       }
+      if (claims_[line.claim].detached) {
+        fail(line.at, "claim " + std::to_string(line.claim) + " is renewed after it was detached");
+      }
+      return;
+    case what::detach_invoked:
+      claims_[line.claim].detached = true;
+      return;
+    case what::detach_answered:
+      // Without an answer it is left, in case.
+      if (line.number != static_cast<int>(errc::unavailable)) claims_[line.claim].absent = true;
+      claims_[line.claim].given_away = line.number == 0;
       return;
     case what::renewal_answered:
       if (line.number == static_cast<int>(spi::hold_state::lost)) claims_[line.claim].absent = true;
       return;
     case what::acquire_granted:
+    case what::adopt_granted:
       claims_[line.claim].stays_shut = line.shut > duration{0};
       return;
     case what::belief_ended:

@@ -17,16 +17,23 @@ class liveness final : public checker {
   void see(const record& line) override {
     switch (line.kind) {
       case what::acquire_invoked:
+      case what::adopt_invoked:
         acquiring_[line.acquisition] = line.process;
         return;
       case what::acquire_granted:
       case what::acquire_failed:
+      case what::adopt_granted:
+      case what::adopt_failed:
         acquiring_.erase(line.acquisition);
         return;
       case what::release_invoked:
         if (line.number != 0) releasing_[line.hold] = line.process;
         return;
+      case what::detach_invoked:
+        releasing_[line.hold] = line.process;
+        return;
       case what::release_answered:
+      case what::detach_answered:
         releasing_.erase(line.hold);
         return;
       case what::killed:

@@ -17,6 +17,7 @@ class lock_delay final : public checker {
   void see(const record& line) override {
     switch (line.kind) {
       case what::acquire_granted:
+      case what::adopt_granted:
         holds_[line.hold] = {line.process, line.resource, line.claim, line.shut};
         return;
       case what::belief_began:
@@ -30,6 +31,7 @@ class lock_delay final : public checker {
         holds_.erase(line.hold);
         return;
       case what::release_invoked:
+      case what::detach_invoked:
         holds_.erase(line.hold);
         return;
       case what::killed:

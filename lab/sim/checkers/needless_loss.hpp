@@ -21,6 +21,7 @@ class needless_loss final : public checker {
     repeat(line);
     switch (line.kind) {
       case what::acquire_granted:
+      case what::adopt_granted:
         holds_[line.hold] = {line.number != 0, line.until, line.at};
         return;
       case what::trouble_began:
@@ -71,6 +72,7 @@ class needless_loss final : public checker {
       case what::belief_ended:
       case what::lost_told:
       case what::release_invoked:
+      case what::detach_invoked:
       case what::leave_sent:
         missed_.erase(line.claim);
         return;

@@ -23,12 +23,14 @@ class renewals {
   std::optional<answer_of> see(const record& line) {
     switch (line.kind) {
       case what::acquire_granted:
+      case what::adopt_granted:
         claims_[line.claim].held = {line.hold, {}, line.number != 0, line.until};
         claims_[line.claim].since = line.at;
         return std::nullopt;
       case what::belief_ended:
       case what::lost_told:
       case what::release_invoked:
+      case what::detach_invoked:
         claims_[line.claim].held.hold = nobody;
         return std::nullopt;
       case what::renewal_sent:

@@ -39,6 +39,7 @@ class silent_loss final : public checker {
         untold_.erase(line.hold);
         return;
       case what::release_invoked:
+      case what::detach_invoked:
         untold_.erase(line.hold);
         return;
       case what::paused:
