@@ -12,7 +12,8 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
                                            net::patience until) {
   const auto known = parse_node(which->node);
   if (!known) co_return failure(errc::lost, "not held any more");
-  const std::string name = prefix_of(which->claim->id, to) + sequence_text(known->sequence);
+  const std::string name =
+      prefix_of(which->naming, which->claim->id, to) + sequence_text(known->sequence);
   const std::string payload = which->claim->payload;
   std::vector<request> parts;
   parts.push_back(make_set_data(which->node_path(), payload));

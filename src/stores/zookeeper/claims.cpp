@@ -79,7 +79,7 @@ task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net:
     if (answers[i]->code != code::ok || !names) {
       co_return tl::unexpected(refusal("list", which->parent, answers[i]->code));
     }
-    const std::string mine = protection_of(which->claim->id);
+    const std::string mine = protection_of(which->naming, which->claim->id);
     for (const std::string& each : *names) {
       if (each.starts_with(mine)) found.push_back((i == 1 ? which->parent : leases) + "/" + each);
     }

@@ -36,6 +36,7 @@ struct entry {
   std::shared_ptr<session> life;
   std::string path;  // of the resource
   claim_kind kind{};
+  node_naming naming{};
   phase where = phase::placing;
 
   // In ZooKeeper.

@@ -64,7 +64,8 @@ task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std
     if (!fits) co_return tl::unexpected(fits.error());
   }
   const openness acl = self->options_->acl;
-  const std::string node = which->parent + "/" + prefix_of(which->claim->id, which->kind);
+  const std::string node =
+      which->parent + "/" + prefix_of(which->naming, which->claim->id, which->kind);
   for (int round = 0; round < look_limit; ++round) {
     bool doubted = false;
     {

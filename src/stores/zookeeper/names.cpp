@@ -10,6 +10,9 @@ namespace {
 constexpr std::string_view digits = "0123456789ABCDEF";
 constexpr std::string_view protection = "_c_";
 constexpr std::size_t uuid_size = 36;
+constexpr std::size_t hex_size = 32;
+constexpr std::string_view kazoo_lock = "__lock__";
+constexpr std::string_view kazoo_reader = "__rlock__";
 constexpr std::array kinds{claim_kind::lock, claim_kind::writer, claim_kind::reader,
                            claim_kind::leader, claim_kind::lease};
 
@@ -39,10 +42,11 @@ int hex_value(char c) noexcept {
 }
 
 std::optional<spi::claim_id> parse_uuid(std::string_view text) {
+  const bool dashes = text.size() == uuid_size;
   spi::claim_id id;
   std::size_t nibble = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    const bool dash = dashes && (i == 8 || i == 13 || i == 18 || i == 23);
     if (dash != (text[i] == '-')) return std::nullopt;
     if (dash) continue;
     const int value = hex_value(text[i]);
@@ -64,6 +68,23 @@ std::optional<std::int32_t> parse_sequence(std::string_view text) {
     value = value * 10 + (each - '0');
   }
   return static_cast<std::int32_t>(negative ? -value : value);
+}
+
+// "<32 hex digits>__lock__<sequence>"
+std::optional<claim_node> parse_kazoo(std::string_view name) {
+  if (name.size() <= hex_size) return std::nullopt;
+  claim_node node;
+  node.name = name;
+  node.id = parse_uuid(name.substr(0, hex_size));
+  if (!node.id) return std::nullopt;
+  name.remove_prefix(hex_size);
+  const bool reads = name.starts_with(kazoo_reader);
+  if (!reads && !name.starts_with(kazoo_lock)) return std::nullopt;
+  const auto sequence = parse_sequence(name.substr((reads ? kazoo_reader : kazoo_lock).size()));
+  if (!sequence) return std::nullopt;
+  node.kind = reads ? claim_kind::reader : claim_kind::writer;
+  node.sequence = *sequence;
+  return node;
 }
 
 }  // namespace
@@ -138,17 +159,23 @@ std::string_view stem_of(claim_kind kind) noexcept {
   return {};
 }
 
-std::string protection_of(const spi::claim_id& id) {
+std::string protection_of(node_naming naming, const spi::claim_id& id) {
   std::string hex = spi::to_hex(id);
+  if (naming == node_naming::kazoo) return hex + "__";
   for (const std::size_t at : {8U, 13U, 18U, 23U}) hex.insert(at, 1, '-');
   return std::string(protection) + hex + "-";
 }
 
-std::string prefix_of(const spi::claim_id& id, claim_kind kind) {
-  return protection_of(id) + std::string(stem_of(kind));
+std::string prefix_of(node_naming naming, const spi::claim_id& id, claim_kind kind) {
+  if (naming == node_naming::kazoo) {
+    const bool reads = kind == claim_kind::reader;
+    return spi::to_hex(id) + std::string(reads ? kazoo_reader : kazoo_lock);
+  }
+  return protection_of(naming, id) + std::string(stem_of(kind));
 }
 
 std::optional<claim_node> parse_node(std::string_view name) {
+  if (auto node = parse_kazoo(name)) return node;
   claim_node node;
   node.name = name;
   if (name.starts_with(protection)) {

@@ -1,5 +1,5 @@
-// Where a resource is in ZooKeeper's tree, and what the nodes below it are called: Curator's names,
-// so that both exclude each other.
+// Where a resource is in ZooKeeper's tree, and what the nodes below it are called: Curator's names, or
+// kazoo's, so that both exclude each other.
 #pragma once
 
 #include "stores/zookeeper/options.hpp"
@@ -45,10 +45,11 @@ inline constexpr std::string_view revoke_message = "__REVOKE__";
 // "lock-", "__WRIT__", ...
 std::string_view stem_of(claim_kind kind) noexcept;
 
-// "_c_<id as a UUID>-<stem>": what is asked for; the server appends the sequence number.
-std::string prefix_of(const spi::claim_id& id, claim_kind kind);
+// "_c_<id as a UUID>-<stem>", or kazoo's "<id as hex>__lock__": what is asked for; the server appends the
+// sequence number.
+std::string prefix_of(node_naming naming, const spi::claim_id& id, claim_kind kind);
 // What every node of the claim begins with.
-std::string protection_of(const spi::claim_id& id);
+std::string protection_of(node_naming naming, const spi::claim_id& id);
 
 struct claim_node {
   std::string name;  // the whole
@@ -66,7 +67,8 @@ struct claim_node {
   [[nodiscard]] bool excludes() const noexcept { return kind != claim_kind::reader; }
 };
 
-// Nothing for any other child: a stray one has no place in the line.
+// Of Curator, of kazoo (its Lock is its WriteLock) or of ours. Nothing for any other child: a stray one has no
+// place in the line.
 std::optional<claim_node> parse_node(std::string_view name);
 // How the claim is shown to people.
 std::string id_text(const claim_node& node);

@@ -76,8 +76,9 @@ result<duration> tick_of(const spi::url& url) {
 result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
                                                    std::shared_ptr<spi::reactor> reactor,
                                                    const net::backoff_limits& pauses) {
-  if (auto known = spi::check_options(url, {"acl", "layout", "tick", "connect_timeout", "tls", "ca",
-                                            "cert", "key", "sni", "verify"});
+  if (auto known =
+          spi::check_options(url, {"acl", "layout", "peer", "election", "tick", "connect_timeout",
+                                   "tls", "ca", "cert", "key", "sni", "verify"});
       !known) {
     return tl::unexpected(std::move(known.error()));
   }
@@ -100,6 +101,14 @@ result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
   const auto layout = choice(url, "layout", name_layout::flat, "path", name_layout::path, "flat");
   if (!layout) return tl::unexpected(layout.error());
   options.layout = *layout;
+  const auto naming =
+      choice(url, "peer", node_naming::curator, "kazoo", node_naming::kazoo, "curator");
+  if (!naming) return tl::unexpected(naming.error());
+  options.naming = *naming;
+  const auto election = choice(url, "election", election_layout::latch, "selector",
+                               election_layout::selector, "latch");
+  if (!election) return tl::unexpected(election.error());
+  options.election = *election;
   auto tick = tick_of(url);
   if (!tick) return tl::unexpected(tick.error());
   options.tick = *tick;

@@ -21,6 +21,18 @@ enum class name_layout : std::uint8_t {
   path,  // '/' nests
 };
 
+// What the nodes of claims are called. Nodes of the other kind are counted, too.
+enum class node_naming : std::uint8_t {
+  curator,  // _c_UUID-lock-SEQ, __WRIT__, __READ__, latch-
+  kazoo,    // HEX__lock__SEQ, HEX__rlock__SEQ; semaphores as Curator's
+};
+
+// Which of Curator's recipes an election is.
+enum class election_layout : std::uint8_t {
+  latch,     // LeaderLatch
+  selector,  // LeaderSelector: a mutex, and kazoo's Election
+};
+
 struct server_options {
   std::vector<net::target> servers;
   std::shared_ptr<const net::tls_context> tls;  // null: none
@@ -29,6 +41,8 @@ struct server_options {
   spi::secret password;
   openness acl = openness::everybody;
   name_layout layout = name_layout::flat;
+  node_naming naming = node_naming::curator;
+  election_layout election = election_layout::latch;
   duration tick{0};  // of the servers; 0: unknown, taken for half a session's time-out
   duration connect_limit = std::chrono::seconds(5);  // one server, from resolving to the greeting
   net::backoff_limits backoff;

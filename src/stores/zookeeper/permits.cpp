@@ -57,7 +57,7 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
   const spi::claim& claim = *which->claim;
   const openness acl = self->options_->acl;
   const std::string folder = which->path + "/" + std::string(leases_folder);
-  const std::string lease = folder + "/" + prefix_of(claim.id, claim_kind::lease);
+  const std::string lease = folder + "/" + prefix_of(which->naming, claim.id, claim_kind::lease);
   const std::string data = stores::data_of(claim.payload, {claim.permits, claim.max});
   std::vector<request> parts;
   parts.push_back(make_set_data(which->node_path(), data));  // its answer has the zxid of all

@@ -25,7 +25,7 @@ spi::caps make_caps() {
   return caps;
 }
 
-claim_kind kind_of(const spi::claim& claim) {
+claim_kind kind_of(const spi::claim& claim, election_layout elections) {
   if (claim.mode == spi::mode::permit) return claim_kind::lock;  // in the folder of locks
   if (claim.mode == spi::mode::shared) return claim_kind::reader;
   switch (claim.role) {
@@ -34,7 +34,7 @@ claim_kind kind_of(const spi::claim& claim) {
     case spi::role::writer:
       return claim_kind::writer;
     case spi::role::leader:
-      return claim_kind::leader;
+      return elections == election_layout::selector ? claim_kind::lock : claim_kind::leader;
   }
   return claim_kind::lock;
 }
@@ -136,7 +136,9 @@ void zookeeper_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>
     which = std::make_shared<entry>();
     which->life = session_for(session_time(*claim));
     which->path = path_of(*options_, claim->resource);
-    which->kind = kind_of(*claim);
+    which->kind = kind_of(*claim, options_->election);
+    // kazoo's semaphore is made of other nodes than Curator's, which ours is.
+    which->naming = claim->mode == spi::mode::permit ? node_naming::curator : options_->naming;
     which->parent = which->path;
     if (claim->mode == spi::mode::permit) which->parent += "/" + std::string(locks_folder);
     which->claim = std::move(claim);
