@@ -11,6 +11,21 @@
 
 namespace holdfast::postgresql {
 
+namespace {
+
+// The first number of the locks that order releases and new waiters, see session.sql.inc.
+constexpr std::string_view own_locks = "1752132708";
+
+// One spelling each: two names of one number would be refused as a conflict.
+template <class Number>
+bool spells(const std::string& text) {
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return std::to_string(number) == text;
+}
+
+}  // namespace
+
 std::shared_ptr<connection> engine::make_control_connection(const net::network& net,
                                                             const options_ptr& options,
                                                             const std::string&) {
@@ -30,12 +45,18 @@ result<void> engine::check_name(const spi::resource_id& resource) {
   constexpr std::string_view prefix = "advisory:";
   if (!resource.space.empty() || !resource.name.starts_with(prefix)) return {};
   const std::string text = resource.name.substr(prefix.size());
-  std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  if (std::to_string(number) == text) return {};
-  return failure(errc::invalid,
-                 "postgresql, strategy=session: after advisory: comes a number of 64 bits, as in "
-                 "advisory:4711; keys of two numbers are not supported");
+  const auto comma = text.find(',');
+  if (comma == std::string::npos && spells<std::int64_t>(text)) return {};
+  const std::string first = text.substr(0, comma);
+  if (comma != std::string::npos && spells<std::int32_t>(first) &&
+      spells<std::int32_t>(text.substr(comma + 1)) && first != own_locks) {
+    return {};
+  }
+  return failure(
+      errc::invalid,
+      "postgresql, strategy=session: after advisory: comes a number of 64 bits or two of 32, as "
+      "in advisory:4711 and advisory:47,11; the first is not " +
+          std::string(own_locks) + ", which holdfast uses itself");
 }
 
 std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
