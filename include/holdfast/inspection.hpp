@@ -28,6 +28,7 @@ struct capabilities {
   bool fair = true;
   bool shared = true;
   bool permits = true;
+  std::string why_no_permits{};      // for people, where permits is false; may be empty
   bool supports_mode_change = true;  // upgrade, downgrade
   bool latches = true;
   bool supports_listing = true;     // ls, and events for watch

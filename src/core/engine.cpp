@@ -108,12 +108,14 @@ result<void> engine::check(const request& request) const {
   if (auto fine = check_limits(request, settings_.limit); !fine) return fine;
   const lock_options& lock = request.lock;
   const spi::caps& caps = store_->caps();
-  const auto lacks = [&caps](const char* what) {
+  const auto lacks = [&caps](const std::string& what) {
     return failure(errc::unsupported, caps.engine + " has no " + what);
   };
   if (lock.fair && !caps.fair) return lacks("fair locks");
   if (request.mode == spi::mode::shared && !caps.shared) return lacks("shared locks");
-  if (request.mode == spi::mode::permit && !caps.permits) return lacks("semaphores");
+  if (request.mode == spi::mode::permit && !caps.permits) {
+    return lacks("semaphores" + (caps.why_no_permits.empty() ? "" : ": " + caps.why_no_permits));
+  }
   if (request.role == spi::role::leader && !caps.reports_holders) return lacks("elections");
   if (request.adopts && !caps.supports_detach) return lacks("leases that move between processes");
   return {};

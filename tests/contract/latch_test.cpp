@@ -21,6 +21,9 @@ bool has_latches(const client& from) {
   return false;
 }
 
+// Redisson's: one that is not there is open, and one that is lives until it is counted down.
+bool like_redissons(const client& from) { return from.caps().engine == "redis, dialect=redisson"; }
+
 TEST_P(latches, waiting_ends_when_the_last_has_counted_down) {
   // Broken: the start signal comes too early, or never.
   const client a = open();
@@ -45,6 +48,12 @@ TEST_P(latches, an_unset_latch_is_waited_for) {
   if (!has_latches(a)) return;
   latch from_a(a, "start");
   latch from_b(b, "start");
+  if (like_redissons(a)) {
+    EXPECT_EQ(from_a.count().value(), 0U);
+    EXPECT_EQ(from_a.count_down().value(), 0U);
+    EXPECT_THAT(from_b.wait({.wait = 0s}), succeeds());
+    return;
+  }
   EXPECT_EQ(from_a.count().value(), std::nullopt);
   EXPECT_THAT(from_a.count_down(), fails_with(errc::not_held));
   auto waits = in_thread([&] { return from_b.wait({.wait = patience}); });
@@ -142,6 +151,7 @@ TEST_P(latches, closing_the_client_ends_its_waits) {
   client a = open();
   if (!has_latches(a)) return;
   latch start(a, "start");
+  ASSERT_THAT(start.set(1), succeeds());
   reply<void> waits;
   start.async_wait({}, {}, waits.callback());
   auto blocked = in_thread([&] { return start.wait(); });
@@ -158,7 +168,7 @@ TEST_P(latches, closing_the_client_ends_its_waits) {
 TEST_P(latches, a_latch_is_forgotten_some_time_after_its_last_change) {
   // Broken: every start-up leaves something behind forever.
   const client a = open();
-  if (!has_latches(a)) return;
+  if (!has_latches(a) || like_redissons(a)) return;
   EXPECT_TRUE(also_longer(1s, [&](duration life) {
     latch start(a, "start/" + std::to_string(life.count()), {.life = life});
     EXPECT_THAT(start.set(1), succeeds());

@@ -169,6 +169,7 @@ TEST_P(outage, a_wait_for_a_latch_that_was_seen_shut_times_out) {
   // Broken: a look that comes too late at the end is told as an engine that is gone.
   if (!disturbed().caps().latches) return;
   latch start(disturbed(), "start");
+  ASSERT_THAT(start.set(1), succeeds());
   EXPECT_TRUE(also_longer(900ms, [&](duration wait) {
     const int before = way().requests();
     auto seen_once = in_thread([&] { return start.wait({.wait = wait}); });

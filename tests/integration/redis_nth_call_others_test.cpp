@@ -74,36 +74,62 @@ TEST_P(redis_nth_call_latch, of_setting_it) {
       });
 }
 
-// dialect=simple and dialect=redisson: keys, arguments and answers of their scripts are the same.
+// The foreign dialects: keys, arguments and answers of their scripts are the same.
 class redis_nth_call_foreign : public redis_nth_call_others {
  protected:
-  const std::string fence_key = "fence";
+  struct form {
+    const char* name;
+    const redis::foreign_form* scripts;
+    std::vector<std::string> beside;
+  };
   const std::string tomb_key = "holdfast:{0}:t:me";
-  const std::vector<std::string> taking{"plain", fence_key, tomb_key};
-  const std::vector<std::string> leaving{"plain", tomb_key};
-  const std::vector<std::string> renewing{"plain", fence_key};
-  const redis::foreign_format* format = nullptr;
+  const form* used = nullptr;
 
   template <class Test>
   void in_every_format(const Test& test) {
-    for (const auto* each : {&redis::simple_format, &redis::redisson_format}) {
-      SCOPED_TRACE(each->dialect);
-      format = each;
+    const redis::foreign_form* const both = redis::redisson_format.read_write;
+    const form forms[] = {
+        {"simple", &redis::simple_format.lock, {}},
+        {"python-redis-lock", &redis::python_redis_lock_format.lock, {"signal"}},
+        {"redisson", &redis::redisson_format.lock, {}},
+        {"redisson, writer", both, {}},
+        {"redisson, reader", both, {"{plain}:me:rwlock_timeout:1"}},
+    };
+    for (const form& each : forms) {
+      SCOPED_TRACE(each.name);
+      used = &each;
       test();
     }
   }
   const redis::script& use(redis::script redis::scripts::*which) { return (*all).*which; }
+  const redis::script& taking_script() { return use(used->scripts->attempt); }
+
+  [[nodiscard]] std::vector<std::string> keys(std::vector<std::string> common) const {
+    common.insert(common.end(), used->beside.begin(), used->beside.end());
+    return common;
+  }
+  [[nodiscard]] std::vector<std::string> taking() const {
+    return keys({"plain", "fence", tomb_key});
+  }
+  [[nodiscard]] std::vector<std::string> leaving() const { return keys({"plain", tomb_key}); }
+  [[nodiscard]] std::vector<std::string> renewing() const { return keys({"plain", "fence"}); }
 
   redis::reply attempt(const std::string& who) {
-    return caller.run(use(format->attempt), taking, {who, "60000", "0", "1"});
+    return caller.run(taking_script(), taking(), {who, "60000", "0", "1"});
   }
   std::int64_t leave(const std::string& who) {
-    return caller.run(use(format->leave), leaving, {who, "0", "channel"}).elements.at(0).integer;
+    return caller.run(use(used->scripts->leave), leaving(), {who, "0", "channel"})
+        .elements.at(0)
+        .integer;
   }
   std::string holder() {
-    if (format == &redis::simple_format) return caller.send(command{"GET", "plain"}).text;
-    const redis::reply owners = caller.send(command{"HKEYS", "plain"});
-    return owners.elements.empty() ? std::string() : owners.elements.at(0).text;
+    if (caller.send(command{"TYPE", "plain"}).text == "string") {
+      return caller.send(command{"GET", "plain"}).text;
+    }
+    for (const redis::reply& each : caller.send(command{"HKEYS", "plain"}).elements) {
+      if (each.text != "mode") return each.text;
+    }
+    return {};
   }
   bool ends() { return caller.send(command{"PTTL", "plain"}).integer != -1; }
 };
@@ -115,7 +141,7 @@ TEST_P(redis_nth_call_foreign, of_an_attempt) {
   in_every_format([&] {
     std::int64_t last = 0;
     sweep(
-        use(format->attempt), taking, {"me", "60000", "0", "1"}, [] {},
+        taking_script(), taking(), {"me", "60000", "0", "1"}, [] {},
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           EXPECT_TRUE(ends());
@@ -133,7 +159,7 @@ TEST_P(redis_nth_call_foreign, of_a_release) {
   // Broken: a release that failed would free another's lock, or could not be repeated.
   in_every_format([&] {
     sweep(
-        use(format->leave), leaving, {"me", "0", "channel"}, [&] { attempt("me"); },
+        use(used->scripts->leave), leaving(), {"me", "0", "channel"}, [&] { attempt("me"); },
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           leave("me");
@@ -150,16 +176,89 @@ TEST_P(redis_nth_call_foreign, of_a_renewal) {
   in_every_format([&] {
     std::int64_t fence = 0;
     sweep(
-        use(format->renew), renewing, {"me", "60000", "1", "1"},
+        use(used->scripts->renew), renewing(), {"me", "60000", "1", "1"},
         [&] { fence = attempt("me").elements.at(2).integer; },
         [&] {
           EXPECT_EQ(holder(), "me");
           const redis::reply renewed =
-              caller.run(use(format->renew), renewing, {"me", "60000", "1", "1"});
+              caller.run(use(used->scripts->renew), renewing(), {"me", "60000", "1", "1"});
           EXPECT_EQ(renewed.elements.at(1).integer, 0);
           EXPECT_EQ(renewed.elements.at(2).integer, fence);
         });
   });
+}
+
+// Redisson's latch.
+class redis_nth_call_foreign_latch : public redis_nth_call_others {
+ protected:
+  const std::vector<std::string> keys{"start", "ids"};
+  static std::vector<std::string> words(const std::string& count, const std::string& id) {
+    return {count, id, "60000", "channel"};
+  }
+  std::int64_t ask(const redis::script& what, const std::string& count, const std::string& id) {
+    return caller.run(what, keys, words(count, id)).elements.at(2).integer;
+  }
+  std::int64_t count() { return ask(all->redisson_latch_count, "0", ""); }
+};
+INSTANTIATE_TEST_SUITE_P(with, redis_nth_call_foreign_latch,
+                         testing::Values("OOM", "NOPERM", "WRONGTYPE"), name_of);
+
+TEST_P(redis_nth_call_foreign_latch, of_a_count_down_that_counts_once) {
+  // Broken: a count-down that failed half-way would count twice when repeated, or never.
+  sweep(
+      all->redisson_latch_down, keys, words("1", "mine"),
+      [&] { EXPECT_EQ(ask(all->redisson_latch_set, "2", "set"), 2); },
+      [&] {
+        EXPECT_THAT(count(), testing::AnyOf(1, 2));
+        EXPECT_EQ(ask(all->redisson_latch_down, "1", "mine"), 1);
+        EXPECT_EQ(count(), 1);
+        EXPECT_EQ(ask(all->redisson_latch_down, "1", "other"), 0);
+        EXPECT_EQ(caller.send(command{"EXISTS", "start"}).integer, 0);
+      });
+}
+
+TEST_P(redis_nth_call_foreign_latch, of_setting_it) {
+  // Broken: a latch that is set and is not, or cannot be set any more.
+  sweep(
+      all->redisson_latch_set, keys, words("3", "set"), [] {},
+      [&] {
+        EXPECT_THAT(count(), testing::AnyOf(0, 3));
+        EXPECT_EQ(ask(all->redisson_latch_set, "3", "set"), 3);
+        EXPECT_EQ(ask(all->redisson_latch_down, "1", "mine"), 2);
+      });
+}
+
+// What the server answers to one command, whatever it would.
+redis::script answering(const redis::script& what, const std::string& to, int with) {
+  return what.with_text(
+      "local real = redis\nlocal redis = {pcall = real.pcall, call = function(c, ...) "
+      "if c == '" +
+      to + "' then return " + std::to_string(with) + " end return real.call(c, ...) end}\n" +
+      what.text());
+}
+
+TEST(redis_foreign_scripts,
+     a_lease_with_less_than_a_millisecond_left_is_asked_for_in_a_millisecond) {
+  // Broken: a waiter sleeps for a second more than the lock is held.
+  const redis_server server;
+  script_caller caller{server.port(), {}};
+  const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
+  caller.send(command{"SET", "text", "theirs", "PX", "60000"});
+  caller.send(command{"HSET", "hash", "theirs", "1"});
+  caller.send(command{"HSET", "both", "mode", "write", "theirs:write", "1"});
+  const auto asked = [&](const redis::script& what, const std::string& name, int left) {
+    return caller
+        .run(answering(what, "PTTL", left), {name, "fence", "tomb"}, {"me", "60000", "0", "1"})
+        .elements.at(3)
+        .integer;
+  };
+  for (const auto& [what, name] :
+       {std::pair{&all->simple_attempt, "text"}, std::pair{&all->redisson_attempt, "hash"},
+        std::pair{&all->redisson_rw_attempt, "both"}}) {
+    EXPECT_EQ(asked(*what, name, 0), 1'000) << name;
+    EXPECT_EQ(asked(*what, name, 7), 7'000) << name;
+    EXPECT_EQ(asked(*what, name, -1), 1'000'000) << name;  // it has no end
+  }
 }
 
 }  // namespace

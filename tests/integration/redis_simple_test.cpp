@@ -121,6 +121,38 @@ TEST_F(redis_simple, what_the_format_cannot_is_refused) {
   EXPECT_EQ(server.cli({"LLEN", "list"}), "1");
 }
 
+TEST(redis_simple_python, a_release_wakes_a_waiter_of_python_redis_lock) {
+  // Broken: it sleeps in BLPOP, without a limit where its locks have no end.
+  const redis_server server;
+  const client mine = open_client(redis_url(server.port(), "?dialect=python-redis-lock"));
+  auto held = mutex(mine, "stock").acquire();
+  ASSERT_TRUE(held) << held.error().message();
+  EXPECT_EQ(server.cli({"STRLEN", "lock:stock"}), "32");
+  auto waiting = in_thread([&] { return server.cli({"BLPOP", "lock-signal:stock", "60"}); });
+  ASSERT_TRUE(eventually([&] {
+    return server.cli({"INFO", "clients"}).find("blocked_clients:1") != std::string::npos;
+  }));
+  EXPECT_EQ(told(held->release()), "ok");
+  EXPECT_EQ(waiting.get(), "lock-signal:stock\n1");
+  EXPECT_EQ(server.cli({"EXISTS", "lock:stock"}), "0");
+}
+
+TEST(redis_simple_python, its_lock_is_respected_and_its_signal_has_an_end) {
+  // Broken: two inside, or a list that stays for each name that was ever locked.
+  const redis_server server;
+  const client mine = open_client(redis_url(server.port(), "?dialect=python-redis-lock"));
+  server.cli({"SET", "lock:stock", "theirs", "NX"});
+  mutex lock(mine, "stock");
+  EXPECT_EQ(told(lock.acquire({.wait = 0s})), std::string(describe(errc::busy)));
+  auto waiting = in_thread([&] { return lock.acquire({.wait = patience}); });
+  server.cli({"DEL", "lock:stock"});
+  auto held = waiting.get();
+  ASSERT_TRUE(held) << held.error().message();
+  EXPECT_EQ(told(held->release()), "ok");
+  EXPECT_EQ(server.cli({"KEYS", "lock:*"}), "");
+  EXPECT_TRUE(eventually([&] { return server.cli({"EXISTS", "lock-signal:stock"}) == "0"; }));
+}
+
 TEST(redis_url, what_is_wrong_with_a_url_is_said) {
   // Broken: an option with a typing error would be ignored, and TLS be off.
   const auto refused = [](const std::string& url) {
@@ -129,7 +161,8 @@ TEST(redis_url, what_is_wrong_with_a_url_is_said) {
   };
   using testing::HasSubstr;
   EXPECT_THAT(refused("redis://h?ofer=2s"), HasSubstr("known: dialect, offer"));
-  EXPECT_THAT(refused("redis://h?dialect=redis"), HasSubstr("native, simple or redisson"));
+  EXPECT_THAT(refused("redis://h?dialect=redis"),
+              HasSubstr("native, simple, python-redis-lock or redisson"));
   EXPECT_THAT(refused("redis://h?offer=2"), HasSubstr("250ms or 2s"));
   EXPECT_THAT(refused("redis://h?ca=/x"), HasSubstr("rediss://"));
   EXPECT_THAT(refused("rediss://h?verify=no"), HasSubstr("full or none"));

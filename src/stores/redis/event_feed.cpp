@@ -193,7 +193,7 @@ class latch_watching final : public channel_listener {
   }
   void interrupted(const error&) override {}
   void message(std::string_view payload) override {
-    if (payload == tail_) confirmed();
+    if (tail_.empty() || payload == tail_) confirmed();
   }
   void end() noexcept { calls_.end(); }
 
@@ -244,8 +244,16 @@ result<std::unique_ptr<spi::subscription>> event_feed::watch_latch(const spi::re
                                                                    spi::latch_watch on_change) {
   const place where = place_of(resource);
   const auto parsed = parse_state(where.state);
-  auto made = std::make_shared<latch_watching>(std::string(parsed->tail), std::move(on_change));
-  auto listening = topology_->listen(where.partition, latch_channel(where.partition), made);
+  return watch_channel(where.partition, latch_channel(where.partition), std::string(parsed->tail),
+                       std::move(on_change));
+}
+
+result<std::unique_ptr<spi::subscription>> event_feed::watch_channel(partition which,
+                                                                     const std::string& channel,
+                                                                     std::string only,
+                                                                     spi::latch_watch on_change) {
+  auto made = std::make_shared<latch_watching>(std::move(only), std::move(on_change));
+  auto listening = topology_->listen(which, channel, made);
   if (!listening) return tl::unexpected(std::move(listening.error()));
   made->subscription = std::move(*listening);
   return std::make_unique<ending<latch_watching>>(runtime_, std::move(made));

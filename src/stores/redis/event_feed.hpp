@@ -30,6 +30,11 @@ class event_feed : public std::enable_shared_from_this<event_feed> {
       const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink);
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change);
+  // only: the message that is meant; empty: any.
+  result<std::unique_ptr<spi::subscription>> watch_channel(partition which,
+                                                           const std::string& channel,
+                                                           std::string only,
+                                                           spi::latch_watch on_change);
 
  private:
   const std::shared_ptr<spi::runtime> runtime_;

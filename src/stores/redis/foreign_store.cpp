@@ -2,6 +2,7 @@
 
 #include "stores/redis/client/server_error.hpp"
 #include "stores/redis/doctor.hpp"
+#include "stores/redis/event_feed.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/release_channels.hpp"
 #include "stores/redis/server_times.hpp"
@@ -13,78 +14,16 @@ namespace holdfast::redis {
 
 namespace {
 
-std::string nowhere(const std::string&) { return {}; }
-
-std::string simple_fence(const spi::resource_id& resource) {
-  return partition_prefix(partition_of(resource)) + "f:" + resource.name;
-}
-
-// Redisson puts braces around a name that has none, so that what belongs to it is in its slot.
-std::string derived(const char* prefix, const std::string& name) {
-  const bool tagged = name.find('{') != std::string::npos;
-  return std::string(prefix) + (tagged ? ":" + name : ":{" + name + "}");
-}
-
-// "UUID:THREAD", which Redisson compares and never reads. A claim is one owner and counts one: who
-// enters again does so on this side.
-std::string redisson_owner(const spi::claim_id& id) {
-  std::string text = spi::to_hex(id);
-  for (const std::size_t at : {20U, 16U, 12U, 8U}) text.insert(at, "-");
-  return text + ":1";
-}
-
-std::string redisson_token(const spi::resource_id& resource) {
-  return derived("redisson_lock_token", resource.name);
-}
-
-std::string redisson_channel(const std::string& name) {
-  return derived("redisson_lock__channel", name);
-}
-
-}  // namespace
-
-const foreign_format simple_format{"simple",
-                                   &scripts::simple_attempt,
-                                   &scripts::simple_leave,
-                                   &scripts::simple_renew,
-                                   &scripts::simple_inspect,
-                                   [](const spi::claim_id& id) { return spi::to_hex(id); },
-                                   simple_fence,
-                                   nowhere,
-                                   true,
-                                   "~holdfast:*",
-                                   ""};
-
-const foreign_format redisson_format{"redisson",
-                                     &scripts::redisson_attempt,
-                                     &scripts::redisson_leave,
-                                     &scripts::redisson_renew,
-                                     &scripts::redisson_inspect,
-                                     redisson_owner,
-                                     redisson_token,
-                                     redisson_channel,
-                                     false,
-                                     "~redisson_lock_token:* ~holdfast:*",
-                                     "&redisson_lock__channel:*"};
-
-const foreign_format* foreign_format_of(const std::string& dialect) {
-  for (const foreign_format* each : {&simple_format, &redisson_format}) {
-    if (dialect == each->dialect) return each;
-  }
-  return nullptr;
-}
-
-namespace {
-
 spi::caps capabilities(const foreign_format& format) {
   spi::caps caps;
   caps.engine = std::string("redis, dialect=") + format.dialect;
-  caps.pushes = !format.channel("x").empty();
+  caps.pushes = !format.lock.channel("x").empty();
   caps.fair = false;
-  caps.shared = false;
+  caps.shared = format.read_write != nullptr;
   caps.permits = false;
+  caps.why_no_permits = format.why_no_permits;
   caps.supports_mode_change = false;
-  caps.latches = false;
+  caps.latches = format.latches;
   caps.supports_listing = false;
   caps.reports_holders = false;
   caps.reports_waiters = false;
@@ -99,6 +38,17 @@ std::string tombstone_key(const spi::claim& claim) {
   return partition_prefix(partition_of(claim.resource)) + "t:" + spi::to_hex(claim.id);
 }
 
+// The lock's own key, one or two more, and what the form adds.
+std::vector<std::string> keys_of(const foreign_format& format, const spi::claim& claim,
+                                 std::initializer_list<std::string> more) {
+  std::vector<std::string> keys{format.key(claim.resource.name)};
+  keys.insert(keys.end(), more);
+  if (std::string last = format.of(claim).beside(claim); !last.empty()) {
+    keys.push_back(std::move(last));
+  }
+  return keys;
+}
+
 // What doctor tries. The names of locks are anybody's: it leaves them alone.
 requirements needed_by(const foreign_format& format) {
   const std::string mine = partition_prefix(partition{}) + "doctor";
@@ -110,11 +60,17 @@ requirements needed_by(const foreign_format& format) {
   for (const char* const each : {"GET", "EXISTS", "PTTL"}) call({each, mine});
   call({"PEXPIRE", mine, "1000"});
   call({"DEL", mine});
-  needed.channel = format.channel("holdfast-doctor");
-  needed.channels = format.channels;
-  needed.listening = std::string("+subscribe +publish ") + format.channels;
+  needed.channel = format.lock.channel("holdfast-doctor");
+  needed.channels = format.lock.channels;
+  needed.listening = std::string("+subscribe +publish ") + format.lock.channels;
   needed.untried = "beside the names of your locks, which are not tried";
   needed.tried = std::make_shared<const script>("return 1");
+  const spi::claim anything;
+  if (const std::string list = format.lock.beside(anything); !list.empty()) {
+    call({"LPUSH", list + "holdfast-doctor", "1"}, format.lock.keys);
+    call({"PEXPIRE", list + "holdfast-doctor", "1000"}, format.lock.keys);
+    call({"DEL", list + "holdfast-doctor"}, format.lock.keys);
+  }
   if (needed.channel.empty()) return needed;
   const std::string hash = mine + ":hash";
   call({"HSET", hash, "f", "1"});
@@ -139,7 +95,15 @@ std::string fences(const spi::claim& claim) {
   return std::to_string(std::max(claim.fence_block, 1U));
 }
 
+// Redisson renews all readers of a lock for so long by default, also where one asked for more.
+constexpr duration longest_read = std::chrono::seconds(30);
+
 constexpr duration tombstone_extra = std::chrono::seconds(60);
+
+// For what a refusal says is missing.
+const foreign_form latch_form{
+    nullptr, nullptr, nullptr,       nullptr,
+    nullptr, nullptr, "~holdfast:*", "&redisson_countdownlatch__channel__*"};
 
 // Others of these formats ask several times a second, and get what is free first. Not all at the same
 // time: each claim has a pause of its own.
@@ -157,19 +121,24 @@ foreign_store::foreign_store(std::shared_ptr<spi::runtime> runtime,
       format_(format),
       scripts_(scripts::make(topology_->flavour())),
       caps_(capabilities(format)),
-      releases_(std::make_shared<release_channels>(runtime_, topology_)) {}
+      releases_(std::make_shared<release_channels>(runtime_, topology_)),
+      feed_(std::make_shared<event_feed>(runtime_, topology_)) {}
 
 foreign_store::~foreign_store() {
   if (!runtime_->forked()) close();
 }
 
-tl::unexpected<error> foreign_store::unsupported(const char* what) const {
+tl::unexpected<error> foreign_store::unsupported(const std::string& what) const {
   return failure(errc::unsupported, caps_.engine + " has no " + what);
 }
 
 // The raw name is the key: there is no place for a namespace.
 result<void> foreign_store::fits(const spi::claim& claim) const {
-  if (claim.mode != spi::mode::exclusive) return unsupported("shared locks and permits");
+  if (claim.mode == spi::mode::permit) return unsupported("semaphores");
+  if (claim.mode == spi::mode::shared && !caps_.shared) return unsupported("shared locks");
+  if (claim.mode == spi::mode::shared && claim.ttl > longest_read) {
+    return unsupported("shared locks with a ttl above 30 s: another reader's renewal shortens it");
+  }
   if (claim.fair) return unsupported("order");
   if (claim.lock_delay > duration{0}) return unsupported("lock delay");
   if (!claim.resource.space.empty()) return unsupported("namespaces");
@@ -182,21 +151,21 @@ void foreign_store::close() noexcept {
 }
 
 template <class T, class Read>
-void foreign_store::ask(const spi::resource_id& resource, const script& what, const fields& keys,
-                        const fields& arguments, const char* verb, const net::patience& until,
-                        spi::completion<T> done, Read read) {
+void foreign_store::ask(const spi::resource_id& resource, const foreign_form& form,
+                        const script& what, const fields& keys, const fields& arguments,
+                        const char* verb, const net::patience& until, spi::completion<T> done,
+                        Read read) {
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> words(arguments.begin(), arguments.end());
   const time_point sent = runtime_->now();
   topology_->run(
       partition_of(resource), what, key_words, words, until,
-      [self = shared_from_this(), verb, sent, at = partition_of(resource), name = resource.name,
+      [self = shared_from_this(), &form, verb, sent, at = partition_of(resource), name = keys[0],
        done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
         if (!answer) return done(tl::unexpected(std::move(answer.error())));
         if (answer->is_error()) {
-          return done(tl::unexpected(
-              to_error(*answer, verb, self->topology_->where(at),
-                       {"~" + name + " " + self->format_.keys, self->format_.channels})));
+          return done(tl::unexpected(to_error(*answer, verb, self->topology_->where(at),
+                                              {"~" + name + " " + form.keys, form.channels})));
         }
         const auto found = answer_of(*answer);
         if (!found) return done(tl::unexpected(found.error()));
@@ -208,23 +177,25 @@ void foreign_store::ask(const spi::resource_id& resource, const script& what, co
 void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
-  if (claim->queued && caps_.pushes) releases_->enter(*claim, std::move(wakeup));
+  const foreign_form& form = format_.of(*claim);
+  std::string channel = form.channel(claim->resource.name);
+  if (claim->queued && caps_.pushes) releases_->enter(*claim, channel, std::move(wakeup));
   const auto not_after = times_.latest(context.deadline);
   const auto since = not_after ? not_after->time_since_epoch() : duration{0};
   ask<spi::outcome>(
-      claim->resource, (*scripts_).*format_.attempt,
-      {claim->resource.name, format_.fence_key(claim->resource), tombstone_key(*claim)},
-      {format_.owner(claim->id), milliseconds(claim->ttl),
+      claim->resource, form, (*scripts_).*form.attempt,
+      keys_of(format_, *claim, {format_.fence_key(claim->resource), tombstone_key(*claim)}),
+      {form.owner(*claim), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim),
        claim->proposed_fence ? std::to_string(*claim->proposed_fence) : ""},
       "attempt", context, std::move(done),
-      [claim, releases = releases_](const script_answer& from) {
+      [claim, channel = std::move(channel), releases = releases_](const script_answer& from) {
         result<spi::outcome> outcome = outcome_of(from, *claim);
         auto* blocked = outcome ? std::get_if<spi::blocked>(&*outcome) : nullptr;
         if (blocked != nullptr) {
           blocked->recheck_after = std::min(blocked->recheck_after, longest_poll(*claim));
         } else if (outcome || outcome.error() != errc::unavailable) {
-          releases->forget(*claim);
+          releases->forget(*claim, channel);
         }
         auto* grant = outcome ? std::get_if<spi::granted>(&*outcome) : nullptr;
         if (grant != nullptr) grant->server = server_number(from.text(6));
@@ -234,33 +205,35 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
 
 void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::op_context& context,
                           spi::completion<spi::armed> done) {
-  releases_->listen(*claim, format_.channel(claim->resource.name), context.deadline,
+  releases_->listen(*claim, format_.of(*claim).channel(claim->resource.name), context.deadline,
                     std::move(done));
 }
 
 void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
-  releases_->forget(*claim);
+  const foreign_form& form = format_.of(*claim);
+  const std::string channel = form.channel(claim->resource.name);
+  releases_->forget(*claim, channel);
   const duration remember = context.unanswered ? claim->ttl + tombstone_extra : duration{0};
-  ask<spi::departure>(
-      claim->resource, (*scripts_).*format_.leave, {claim->resource.name, tombstone_key(*claim)},
-      {format_.owner(claim->id), milliseconds(remember), format_.channel(claim->resource.name)},
-      "leave", context, std::move(done), [](const script_answer& from) -> result<spi::departure> {
-        return static_cast<spi::departure>(from.kind);
-      });
+  ask<spi::departure>(claim->resource, form, (*scripts_).*form.leave,
+                      keys_of(format_, *claim, {tombstone_key(*claim)}),
+                      {form.owner(*claim), milliseconds(remember), channel}, "leave", context,
+                      std::move(done), [](const script_answer& from) -> result<spi::departure> {
+                        return static_cast<spi::departure>(from.kind);
+                      });
 }
 
 void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token> fence,
                               const spi::op_context& context,
                               spi::function<void(spi::renewal)> done) {
-  const fields keys{claim.resource.name, format_.fence_key(claim.resource)};
-  const fields words{format_.owner(claim.id), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
+  const foreign_form& form = format_.of(claim);
+  const fields keys = keys_of(format_, claim, {format_.fence_key(claim.resource)});
+  const fields words{form.owner(claim), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
                      fences(claim), fence ? std::to_string(fence->value()) : ""};
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> argument_words(words.begin(), words.end());
-  topology_->run(partition_of(claim.resource), (*scripts_).*format_.renew, key_words,
-                 argument_words, context,
-                 [done = std::move(done)](const result<reply>& answer) mutable {
+  topology_->run(partition_of(claim.resource), (*scripts_).*form.renew, key_words, argument_words,
+                 context, [done = std::move(done)](const result<reply>& answer) mutable {
                    spi::renewal one;
                    if (answer && !answer->elements.empty()) {
                      const auto at = to_server_time(answer->elements[0].integer);
@@ -302,8 +275,9 @@ void foreign_store::inspect(const spi::resource_id& resource, const spi::op_cont
                             spi::completion<spi::resource_state> done) {
   if (!resource.space.empty()) return done(unsupported("namespaces"));
   ask<spi::resource_state>(
-      resource, (*scripts_).*format_.inspect, {resource.name, format_.fence_key(resource)}, {},
-      "inspect", context, std::move(done),
+      resource, format_.lock, (*scripts_).*format_.inspect,
+      {format_.key(resource.name), format_.fence_key(resource)}, {}, "inspect", context,
+      std::move(done),
       [dialect = format_.dialect](const script_answer& from) -> result<spi::resource_state> {
         if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
         spi::resource_state state;
@@ -311,7 +285,9 @@ void foreign_store::inspect(const spi::resource_id& resource, const spi::op_cont
         spi::holder holder;
         holder.claim = dialect;
         if (from.number(3) >= 0) holder.remaining = std::chrono::milliseconds(from.number(3));
-        state.holders.push_back(std::move(holder));
+        if (from.number(6) > 0) holder.mode = spi::mode::shared;
+        state.holders.assign(static_cast<std::size_t>(std::max<std::int64_t>(from.number(5), 1)),
+                             holder);
         return state;
       });
 }
@@ -331,19 +307,44 @@ result<std::unique_ptr<spi::subscription>> foreign_store::observe(
   return unsupported("events");
 }
 
-void foreign_store::change_latch(const spi::resource_id&, const spi::latch_change&,
-                                 const spi::op_context&, spi::completion<spi::latch_state> done) {
-  done(unsupported("latches"));
+void foreign_store::ask_latch(const spi::resource_id& resource, const script& what,
+                              const fields& arguments, const char* verb,
+                              const spi::op_context& context,
+                              spi::completion<spi::latch_state> done) {
+  if (!caps_.latches) return done(unsupported("latches"));
+  if (!resource.space.empty()) return done(unsupported("namespaces"));
+  const std::string ids = partition_prefix(partition_of(resource)) + "i:" + resource.name;
+  ask<spi::latch_state>(
+      resource, latch_form, what, {format_.key(resource.name), ids}, arguments, verb, context,
+      std::move(done), [](const script_answer& from) -> result<spi::latch_state> {
+        if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+        const auto most = std::int64_t{UINT32_MAX};
+        return spi::latch_state{static_cast<std::uint32_t>(std::min(from.number(2), most))};
+      });
 }
 
-void foreign_store::read_latch(const spi::resource_id&, const spi::op_context&,
+void foreign_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                                 const spi::op_context& context,
+                                 spi::completion<spi::latch_state> done) {
+  constexpr duration default_life = std::chrono::hours(24);
+  const bool set = change.what == spi::latch_change::kind::set;
+  const duration life = change.life > duration{0} ? change.life : default_life;
+  ask_latch(resource, set ? scripts_->redisson_latch_set : scripts_->redisson_latch_down,
+            {std::to_string(change.count), spi::to_hex(change.id), milliseconds(life),
+             redisson_latch_channel(resource.name)},
+            set ? "latch set" : "latch down", context, std::move(done));
+}
+
+void foreign_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
                                spi::completion<spi::latch_state> done) {
-  done(unsupported("latches"));
+  ask_latch(resource, scripts_->redisson_latch_count, {}, "latch count", context, std::move(done));
 }
 
-result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(const spi::resource_id&,
-                                                                      spi::latch_watch) {
-  return unsupported("latches");
+result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(
+    const spi::resource_id& resource, spi::latch_watch on_change) {
+  if (!caps_.latches) return unsupported("latches");
+  return feed_->watch_channel(partition_of(resource), redisson_latch_channel(resource.name), {},
+                              std::move(on_change));
 }
 
 void foreign_store::probe(const spi::op_context& context,

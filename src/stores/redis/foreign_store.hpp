@@ -1,7 +1,8 @@
-// dialect=simple and dialect=redisson: locks that other libraries take too, in their format, on the
-// plain name. A mutex only: the formats have no room for more, or their other locks are not shared here.
+// dialect=simple, python-redis-lock and redisson: locks that other libraries take too, in their format, under
+// their names. What the format has no room for, or is not shared here, is unsupported.
 #pragma once
 
+#include "stores/redis/foreign_formats.hpp"
 #include "stores/redis/scripts.hpp"
 #include "stores/redis/server_times.hpp"
 #include "stores/redis/topology.hpp"
@@ -18,34 +19,7 @@
 
 namespace holdfast::redis {
 
-// How other libraries keep their locks in Redis, as far as we share them: a mutex under the plain name.
-
-// The scripts of all formats have the same keys, arguments and answers; what differs is here.
-struct foreign_format {
-  const char* dialect;  // as the URL names it
-  script scripts::*attempt;
-  script scripts::*leave;
-  script scripts::*renew;
-  script scripts::*inspect;
-  // What stands for a claim in the lock.
-  std::string (*owner)(const spi::claim_id& id);
-  std::string (*fence_key)(const spi::resource_id& resource);
-  // Where those who wait hear of a release; empty: nowhere.
-  std::string (*channel)(const std::string& name);
-  bool votes;  // its servers may be members of a quorum
-  // What an ACL must allow beside the name itself.
-  const char* keys;
-  const char* channels;
-};
-
-// SET NX PX and compare-and-delete, as redis-py, redsync and node-redlock have it.
-extern const foreign_format simple_format;
-// Redisson's RLock, with the token of its RFencedLock as the fence.
-extern const foreign_format redisson_format;
-
-// The format of this dialect; null: there is none.
-const foreign_format* foreign_format_of(const std::string& dialect);
-
+class event_feed;
 class release_channels;
 
 // Thread-safe. A waiter asks again when a release is published, where the format has a channel for that, and
@@ -100,16 +74,19 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
  private:
   using fields = std::vector<std::string>;
 
-  [[nodiscard]] tl::unexpected<error> unsupported(const char* what) const;
+  [[nodiscard]] tl::unexpected<error> unsupported(const std::string& what) const;
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
 
   // fence: that the claim's has to be at least; none: as it is.
   void renew_one(const spi::claim& claim, std::optional<fence_token> fence,
                  const spi::op_context& context, spi::function<void(spi::renewal)> done);
   template <class T, class Read>
-  void ask(const spi::resource_id& resource, const script& what, const fields& keys,
-           const fields& arguments, const char* verb, const net::patience& until,
-           spi::completion<T> done, Read read);
+  void ask(const spi::resource_id& resource, const foreign_form& form, const script& what,
+           const fields& keys, const fields& arguments, const char* verb,
+           const net::patience& until, spi::completion<T> done, Read read);
+  void ask_latch(const spi::resource_id& resource, const script& what, const fields& arguments,
+                 const char* verb, const spi::op_context& context,
+                 spi::completion<spi::latch_state> done);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
@@ -117,6 +94,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   const std::shared_ptr<const scripts> scripts_;
   const spi::caps caps_;
   const std::shared_ptr<release_channels> releases_;
+  const std::shared_ptr<event_feed> feed_;
   server_times times_;
 };
 

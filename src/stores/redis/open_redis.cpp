@@ -292,7 +292,7 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
   const std::string dialect = option(url, "dialect").value_or("native");
   const foreign_format* const foreign = foreign_format_of(dialect);
   if (dialect != "native" && foreign == nullptr) {
-    return failure(errc::invalid, "URL: dialect is native, simple or redisson");
+    return failure(errc::invalid, "URL: dialect is native, simple, python-redis-lock or redisson");
   }
   auto servers = servers_of(url, reactor, pauses);
   if (!servers) return tl::unexpected(std::move(servers.error()));

@@ -4,7 +4,7 @@
 
 namespace holdfast::redis {
 
-// Of one name. Outlives nothing: the subscription has it weakly.
+// Of one channel. Outlives nothing: the subscription has it weakly.
 class release_channels::listener final : public channel_listener {
  public:
   listener(std::weak_ptr<release_channels> all, std::string which)
@@ -25,22 +25,22 @@ class release_channels::listener final : public channel_listener {
   const std::string which_;
 };
 
-void release_channels::enter(const spi::claim& claim, std::shared_ptr<spi::wakeup> wakeup) {
+void release_channels::enter(const spi::claim& claim, const std::string& channel,
+                             std::shared_ptr<spi::wakeup> wakeup) {
   const std::lock_guard lock(mutex_);
-  if (!closed_) names_[claim.resource.name].waiters[claim.id].wakeup = std::move(wakeup);
+  if (!closed_) channels_[channel].waiters[claim.id].wakeup = std::move(wakeup);
 }
 
-void release_channels::listen(const spi::claim& claim, const std::string& channel,
+void release_channels::listen(const spi::claim& claim, const std::string& which,
                               time_point deadline, spi::completion<spi::armed> done) {
-  const std::string& which = claim.resource.name;
   result<spi::armed> answer = failure(errc::cancelled, "nobody waits any more");
   std::shared_ptr<channel_listener> begins;
   {
     const std::lock_guard lock(mutex_);
-    const auto where = names_.find(which);
-    const auto who = where == names_.end() ? decltype(where->second.waiters.begin()){}
-                                           : where->second.waiters.find(claim.id);
-    const bool there = where != names_.end() && who != where->second.waiters.end();
+    const auto where = channels_.find(which);
+    const auto who = where == channels_.end() ? decltype(where->second.waiters.begin()){}
+                                              : where->second.waiters.find(claim.id);
+    const bool there = where != channels_.end() && who != where->second.waiters.end();
     if (there && where->second.confirmed) {
       const bool before = std::exchange(who->second.listens, true);
       answer = before ? spi::armed::no_gap : spi::armed::recheck;
@@ -54,22 +54,22 @@ void release_channels::listen(const spi::claim& claim, const std::string& channe
     }
   }
   if (!begins) return done(answer);
-  auto made = topology_->listen(partition_of(claim.resource), channel, begins);
+  auto made = topology_->listen(partition_of(claim.resource), which, begins);
   if (!made) return interrupted(which, made.error());
   std::unique_ptr<spi::subscription> unneeded;
   const std::lock_guard lock(mutex_);
-  const auto found = names_.find(which);
-  const bool wanted = found != names_.end() && found->second.listener == begins;
+  const auto found = channels_.find(which);
+  const bool wanted = found != channels_.end() && found->second.listener == begins;
   (wanted ? found->second.subscription : unneeded) = std::move(*made);
 }
 
-void release_channels::forget(const spi::claim& claim) noexcept {
+void release_channels::forget(const spi::claim& claim, const std::string& channel) noexcept {
   std::unique_ptr<spi::subscription> unneeded;
   spi::completion<spi::armed> done;
   {
     const std::lock_guard lock(mutex_);
-    const auto where = names_.find(claim.resource.name);
-    if (where == names_.end()) return;
+    const auto where = channels_.find(channel);
+    if (where == channels_.end()) return;
     const auto who = where->second.waiters.find(claim.id);
     if (who == where->second.waiters.end()) return;
     runtime_->cancel(who->second.timer);
@@ -77,7 +77,7 @@ void release_channels::forget(const spi::claim& claim) noexcept {
     where->second.waiters.erase(who);
     if (where->second.waiters.empty()) {
       unneeded = std::move(where->second.subscription);
-      names_.erase(where);
+      channels_.erase(where);
     }
   }
   if (done) done(failure(errc::cancelled, "nobody waits any more"));
@@ -88,8 +88,8 @@ void release_channels::confirmed(const std::string& which) {
   std::vector<std::shared_ptr<spi::wakeup>> others;
   {
     const std::lock_guard lock(mutex_);
-    const auto where = names_.find(which);
-    if (where == names_.end()) return;
+    const auto where = channels_.find(which);
+    if (where == channels_.end()) return;
     where->second.confirmed = true;
     for (auto& [id, who] : where->second.waiters) {
       runtime_->cancel(who.timer);
@@ -109,8 +109,8 @@ void release_channels::published(const std::string& which) {
   std::vector<std::shared_ptr<spi::wakeup>> all;
   {
     const std::lock_guard lock(mutex_);
-    const auto where = names_.find(which);
-    if (where == names_.end()) return;
+    const auto where = channels_.find(which);
+    if (where == channels_.end()) return;
     for (const auto& [id, who] : where->second.waiters) all.push_back(who.wakeup);
   }
   for (const auto& each : all) each->notify(std::nullopt);
@@ -122,8 +122,8 @@ void release_channels::interrupted(const std::string& which, const error& why) {
   std::vector<spi::completion<spi::armed>> waiting;
   {
     const std::lock_guard lock(mutex_);
-    const auto where = names_.find(which);
-    if (where == names_.end()) return;
+    const auto where = channels_.find(which);
+    if (where == channels_.end()) return;
     where->second.confirmed = false;
     for (auto& [id, who] : where->second.waiters) {
       who.listens = false;
@@ -139,8 +139,8 @@ void release_channels::late(const std::string& which, const spi::claim_id& id) {
   spi::completion<spi::armed> done;
   {
     const std::lock_guard lock(mutex_);
-    const auto where = names_.find(which);
-    if (where == names_.end()) return;
+    const auto where = channels_.find(which);
+    if (where == channels_.end()) return;
     const auto who = where->second.waiters.find(id);
     if (who != where->second.waiters.end()) done = std::exchange(who->second.done, nullptr);
   }
@@ -148,11 +148,11 @@ void release_channels::late(const std::string& which, const spi::claim_id& id) {
 }
 
 void release_channels::close() noexcept {
-  std::map<std::string, name> all;
+  std::map<std::string, heard> all;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    all = std::exchange(names_, {});
+    all = std::exchange(channels_, {});
   }
   for (auto& [which, where] : all) {
     for (auto& [id, who] : where.waiters) {

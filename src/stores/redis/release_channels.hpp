@@ -1,5 +1,5 @@
-// Where holders of a foreign format say that they have given a lock back: one subscription for every name
-// that somebody in this process waits for.
+// Where holders of a foreign format say that they have given a lock back: one subscription for every
+// channel to which somebody in this process listens.
 #pragma once
 
 #include "stores/redis/topology.hpp"
@@ -22,13 +22,14 @@ class release_channels final : public std::enable_shared_from_this<release_chann
       : runtime_(std::move(runtime)), topology_(std::move(servers)) {}
 
   // With an attempt: by whom it is woken.
-  void enter(const spi::claim& claim, std::shared_ptr<spi::wakeup> wakeup);
+  void enter(const spi::claim& claim, const std::string& channel,
+             std::shared_ptr<spi::wakeup> wakeup);
   // Listens for it from now on. no_gap: it did so before its last attempt. recheck: it does so now. An error,
   // also at the deadline: nothing is heard.
   void listen(const spi::claim& claim, const std::string& channel, time_point deadline,
               spi::completion<spi::armed> done);
   // It holds, or has left.
-  void forget(const spi::claim& claim) noexcept;
+  void forget(const spi::claim& claim, const std::string& channel) noexcept;
   void close() noexcept;
 
  private:
@@ -39,7 +40,7 @@ class release_channels final : public std::enable_shared_from_this<release_chann
     spi::runtime::timer_id timer = 0;
     spi::completion<spi::armed> done{};  // waits for the confirmation
   };
-  struct name {
+  struct heard {
     std::shared_ptr<channel_listener> listener;
     std::unique_ptr<spi::subscription> subscription;
     bool confirmed = false;
@@ -54,8 +55,8 @@ class release_channels final : public std::enable_shared_from_this<release_chann
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
   std::mutex mutex_;
-  bool closed_ = false;                // guarded by mutex_
-  std::map<std::string, name> names_;  // guarded by mutex_
+  bool closed_ = false;                    // guarded by mutex_
+  std::map<std::string, heard> channels_;  // guarded by mutex_
 };
 
 }  // namespace holdfast::redis

@@ -99,7 +99,13 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
               foreign("redisson", "attempt", holds),
               foreign("redisson", "leave"),
               foreign("redisson", "renew", holds),
-              foreign("redisson", "inspect")});
+              foreign("redisson", "inspect"),
+              foreign("redisson_rw", "attempt", holds),
+              foreign("redisson_rw", "leave"),
+              foreign("redisson_rw", "renew", holds),
+              foreign("redisson_latch", "set", holds),
+              foreign("redisson_latch", "down", holds),
+              foreign("redisson_latch", "count")});
 }
 
 }  // namespace holdfast::redis

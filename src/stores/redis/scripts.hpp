@@ -1,5 +1,5 @@
 // The Lua of the store, as it is sent to the server: the native dialect's library, from library/*.lua, and the scripts of
-// the two foreign dialects, from scripts/*.lua.
+// the foreign dialects, from scripts/*.lua.
 #pragma once
 
 #include "stores/redis/client/command.hpp"
@@ -36,6 +36,12 @@ struct scripts {
   script redisson_leave;
   script redisson_renew;
   script redisson_inspect;
+  script redisson_rw_attempt;
+  script redisson_rw_leave;
+  script redisson_rw_renew;
+  script redisson_latch_set;
+  script redisson_latch_down;
+  script redisson_latch_count;
 
   // `how`: the kind of channels on which they tell processes of their claims.
   static std::shared_ptr<const scripts> make(channel_id::flavour how);

@@ -160,6 +160,8 @@ error refusal_of(const script_answer& from, const spi::claim* claim) {
       return {errc::name_conflict, "the name is in use as Redisson's read-write lock"};
     case 18:
       return {errc::not_held, "not held any more"};
+    case 19:
+      return {errc::name_conflict, "the name is in use as Redisson's lock"};
     default:
       return {errc::unavailable, "unexpected reply"};
   }

@@ -33,7 +33,7 @@ local QUEUED, GRANTED, RENEWED, RELEASED, EXPIRED, WITHDRAWN, FORCED = 0, 1, 2, 
 local REFUSED = {
   in_use_as_latch = 1, left_before = 2, too_late = 3, other_kind = 4, other_max = 5, bad_permits = 6, too_many = 7,
   foreign = 8, other_version = 9, not_held = 10, no_other_mode = 11, other_readers = 12, reader_died = 13,
-  in_use_as_lock = 14, latch_is_set = 15, latch_is_unset = 16, -- 17: scripts/redisson.lua
+  in_use_as_lock = 14, latch_is_set = 15, latch_is_unset = 16, -- 17, 19: scripts/
   nothing_to_take = 18,
 }
 

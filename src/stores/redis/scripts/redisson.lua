@@ -11,10 +11,26 @@ if foreign and not string.find(found.err, 'WRONGTYPE', 1, true) then return foun
 -- Redisson's read-write lock has a hash of this name, too, and looks at `mode` alone: it goes past our field.
 local other_type = not foreign and redis.call('HEXISTS', KEYS[1], 'mode') == 1
 
+-- Whom Redisson's fair lock has first in line, as its scripts find it, by our clock: it hears on a channel of its own.
+-- nil: nobody, or we may not look.
+local function first_waiter(tail)
+  local queue, ends = 'redisson_lock_queue' .. tail, 'redisson_lock_timeout' .. tail
+  for _ = 1, 100 do
+    local first = redis.pcall('LINDEX', queue, 0)
+    if type(first) ~= 'string' then return nil end
+    local over = redis.pcall('ZSCORE', ends, first)
+    if type(over) ~= 'string' or tonumber(over) > now / 1000 then return first end
+    redis.pcall('ZREM', ends, first)
+    if type(redis.pcall('LPOP', queue)) ~= 'string' then return nil end
+  end
+end
+
 -- Tells those who wait, as Redisson's unlock does. KEYS: and the tombstone. ARGV: tombstone's ms or 0, channel.
 if verb == 'leave' then
   if mine then
     redis.call('PUBLISH', ARGV[4], '0') -- first: where it is not allowed the lock stays held
+    local first = first_waiter(string.sub(ARGV[4], #'redisson_lock__channel' + 1))
+    if first then redis.pcall('PUBLISH', ARGV[4] .. ':' .. first, '0') end
     redis.call('HDEL', KEYS[1], owner) -- a hash without fields is gone
   end
   -- After a deletion it is allowed without memory, too.
@@ -37,10 +53,12 @@ if verb == 'renew' then
   return { now, 0, fence, tonumber(ARGV[3]) * 1000, 0, 0 }
 end
 
--- KEYS: and the fence. {0, now, owner or '', ms left or -1, fence}
+-- Of a read-write lock, too. KEYS: and the fence. {0, now, owner or '', ms left or -1, fence, owners, readers}
 if verb == 'inspect' then
-  local held = redis.call('HKEYS', KEYS[1])[1]
-  return { 0, now, held or '', held and redis.call('PTTL', KEYS[1]) or 0, last }
+  local owners = redis.call('HKEYS', KEYS[1])
+  local readers = redis.call('HGET', KEYS[1], 'mode') == 'read' and #owners - 1 or 0
+  local rest = owners[1] and redis.call('PTTL', KEYS[1]) or 0
+  return { 0, now, owners[1] or '', rest, last, #owners - (other_type and 1 or 0), readers }
 end
 
 -- An attempt. Asked again by the same claim it does not count up. KEYS: and the fence, the tombstone. ARGV: ttl in ms,

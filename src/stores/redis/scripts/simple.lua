@@ -9,8 +9,13 @@ local held = redis.pcall('GET', KEYS[1])
 local foreign = type(held) == 'table'
 if foreign and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
 
--- KEYS: and the tombstone. ARGV: tombstone's ms or 0.
+-- KEYS: and the tombstone, python-redis-lock's list. ARGV: tombstone's ms or 0.
 if verb == 'leave' then
+  if held == value and KEYS[3] then -- one waiter takes it out and is awake; its end is the one that the library gives
+    redis.call('DEL', KEYS[3])
+    redis.call('LPUSH', KEYS[3], '1')
+    redis.call('PEXPIRE', KEYS[3], 1000)
+  end
   if held == value then redis.call('DEL', KEYS[1]) end
   if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[3])) end
   return { held == value and 1 or 2, now }

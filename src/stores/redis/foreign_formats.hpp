@@ -1,0 +1,56 @@
+// How other libraries keep their locks in Redis, as far as we share them: the names of their keys and channels, and
+// which scripts speak their format.
+#pragma once
+
+#include "stores/redis/scripts.hpp"
+
+#include <holdfast/spi/claim.hpp>
+
+#include <string>
+
+namespace holdfast::redis {
+
+// One kind of lock. The scripts of all have the same arguments and answers; what differs is here.
+struct foreign_form {
+  script scripts::*attempt;
+  script scripts::*leave;
+  script scripts::*renew;
+  // What stands for a claim in the lock.
+  std::string (*owner)(const spi::claim& claim);
+  // A key that the scripts need after the common ones; empty: none.
+  std::string (*beside)(const spi::claim& claim);
+  // Where those who wait hear of a release; empty: nowhere.
+  std::string (*channel)(const std::string& name);
+  // What an ACL must allow beside the name itself.
+  const char* keys;
+  const char* channels;
+};
+
+struct foreign_format {
+  const char* dialect;  // as the URL names it
+  std::string (*key)(const std::string& name);
+  std::string (*fence_key)(const spi::resource_id& resource);
+  script scripts::*inspect;
+  foreign_form lock;
+  const foreign_form* read_write;  // null: none
+  bool votes;                      // its servers may be members of a quorum
+  bool latches;
+  const char* why_no_permits;
+
+  [[nodiscard]] const foreign_form& of(const spi::claim& claim) const noexcept;
+};
+
+// SET NX PX and compare-and-delete, as redis-py, redsync and node-redlock have it.
+extern const foreign_format simple_format;
+// The same as python-redis-lock has it: its waiters sleep until something is in a list.
+extern const foreign_format python_redis_lock_format;
+// Redisson's RLock, with the token of its RFencedLock as the fence; RReadWriteLock and RCountDownLatch.
+extern const foreign_format redisson_format;
+
+// The format of this dialect; null: there is none.
+const foreign_format* foreign_format_of(const std::string& dialect);
+
+// Of Redisson's RCountDownLatch.
+std::string redisson_latch_channel(const std::string& name);
+
+}  // namespace holdfast::redis
