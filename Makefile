@@ -13,7 +13,7 @@ PYTHON ?= python3
 .DEFAULT_GOAL := build
 .PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: python torture-python bench-python clang docs torture report-shots serve-shots broken-locks fuzz interop-redisson interop-etcd
+.PHONY: python torture-python bench-python clang docs torture report-shots serve-shots broken-locks fuzz interop
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -140,11 +140,10 @@ deb: packages-tools build/package/build.ninja ## Debian packages, in build/packa
 	cmake --build build/package -j $(JOBS)
 	cd build/package && cpack -G DEB
 
-interop-redisson: packages-test packages-peers build ## Redisson and holdfast on one lock; fetches Redisson
-	scripts/interop-redisson
-
-interop-etcd: packages-test packages-peers build ## etcdctl, Go and holdfast on one lock; fetches Go's client
+interop: packages-test packages-peers build ## other libraries and holdfast on the same locks: docs/interop.md; fetches them
+	HOLDFAST_SOURCE_DIR=$(CURDIR) build/test_interop
 	scripts/interop-etcd
+	scripts/interop
 
 fresh: packages-tools ## demo, tests, install and the README of HEAD on a bare Debian, in a chroot; needs root; LOG=file
 	scripts/fresh $(LOG)
