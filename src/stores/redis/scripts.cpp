@@ -39,7 +39,7 @@ std::string rules() {
   return text;
 }
 
-constexpr std::string_view library_name = "holdfast_3";
+constexpr std::string_view library_name = "holdfast_4";
 
 // The calls of the library, as functions and as scripts.
 class native_calls {

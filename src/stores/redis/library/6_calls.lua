@@ -151,7 +151,7 @@ function calls.version() return 3 end
 local function register(flags, names)
   for i = 1, #names do
     redis.register_function({
-      function_name = 'holdfast_3_' .. names[i], callback = calls[names[i]], flags = flags,
+      function_name = 'holdfast_4_' .. names[i], callback = calls[names[i]], flags = flags,
     })
   end
 end
