@@ -69,7 +69,7 @@ TEST_P(detached_lease, is_continued_by_another_client_with_the_same_fence) {
 }
 
 TEST_P(detached_lease, lets_no_waiter_in_and_the_next_one_when_it_is_released) {
-  // Broken: whoever waits gets the lock between two steps of a pipeline, or never.
+  // Broken: a waiter gets the lock between two steps of a pipeline, or never.
   const client a = open();
   const client b = open();
   const client c = open();
