@@ -130,7 +130,7 @@ TEST_F(redis_redisson_others, a_release_keeps_the_lock_for_as_long_as_the_reader
 }
 
 TEST_F(redis_redisson_others, the_end_of_readers_and_of_writers_is_published) {
-  // Broken: who waits in Java sleeps until our lease would have ended.
+  // Broken: a waiter in Java sleeps until our lease would have ended.
   const child_process ear = listen_to("redisson_rwlock:{price}");
   shared_mutex mine(a, "price");
   auto one = mine.acquire_shared();
