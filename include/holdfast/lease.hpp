@@ -45,9 +45,9 @@ class [[nodiscard]] lease {
   // on, whether the answer is awaited or not.
   awaitable<void> async_release();
 
-  // Gives the lease up to whoever has the token, which client::adopt() continues in this process or another
+  // Gives the lease up to the owner of the token, which client::adopt() continues in this process or another
   // one: the same lock with the same fence, while nobody else gets in. Until then it is not renewed and lives
-  // on its ttl alone, counted from this call. The token is a secret: whoever has it can adopt, renew and
+  // on its ttl alone, counted from this call. The token is a secret: anyone who has it can adopt, renew and
   // release. Waits for the answer, at most a third of the ttl or 5 s. Errors: lost: it had ended before;
   // unavailable: no answer, so nobody knows whether the engine carried it out; the lock is released in the
   // background, or ends with its ttl. The lease holds nothing afterwards, whatever the answer, and lost()

@@ -168,6 +168,13 @@ std::optional<std::pair<const scenario*, search_result>> catch_in(
   }
 }
 
+// None of them has a latch or a token.
+bool beyond_these_worlds(core::mutant which) {
+  using core::mutant;
+  return which == mutant::latch_counts_repeats || which == mutant::adopted_twice ||
+         which == mutant::adopted_after_its_end || which == mutant::renewed_by_both_sides;
+}
+
 // Those that are named must be caught; without names it only says which are.
 int explore_mutants(const command& asked) {
   bool all_caught = true;
@@ -175,8 +182,7 @@ int explore_mutants(const command& asked) {
   const bool named = !asked.mutants.empty();
   std::puts("| mutant | world | states until caught | caught by |\n|---|---|---|---|");
   for (const core::mutant each : named ? asked.mutants : sim::all_mutants()) {
-    // Latches are counted, not held: none of these worlds has one.
-    if (each == core::mutant::latch_counts_repeats && !named) continue;
+    if (!named && beyond_these_worlds(each)) continue;
     sim::activate(each);
     const auto caught = catch_in(worlds, asked.limits.states);
     all_caught = all_caught && caught.has_value();

@@ -81,7 +81,7 @@ constexpr std::array table{
     named{mutant::adopted_after_its_end, "adopted-after-its-end",
           "a token makes the hold that it does not find"},
     named{mutant::renewed_by_both_sides, "renewed-by-both-sides",
-          "whoever detaches a lease goes on renewing it"},
+          "the process that detached a lease goes on renewing it"},
 };
 static_assert(table.size() == static_cast<std::size_t>(mutant::renewed_by_both_sides));
 

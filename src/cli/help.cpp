@@ -118,7 +118,7 @@ the lock lives on its ttl alone: no process keeps it, and none can lose it by it
   holdfast renew --token-file t
   holdfast release --token-file t
 
-The token is a secret: whoever knows it can end the lock or take it over. On a command line
+The token is a secret: anyone who knows it can end the lock or take it over. On a command line
 it can be seen in the list of processes; a file of --token-file is yours alone (0600).
 
   --ttl D             how long the lock is kept, 100ms to 24h (default 30s)

@@ -1,5 +1,5 @@
 // A lease token: what a process must know to continue a lease that another one has detached. The text is a
-// secret: whoever has it can adopt, renew or release the lease.
+// secret: anyone who has it can adopt, renew or release the lease.
 //
 // Text: "hft1_" and base64url of the fields below, ended by a checksum, so that a token that was cut off or
 // mistyped is not taken for one whose lease has ended.

@@ -1,4 +1,4 @@
-// acquire, renew and release --token: a lock that is held between processes, by whoever has its token.
+// acquire, renew and release --token: a lock that is held between processes, by the owner of its token.
 #include "cli/fixture.hpp"
 
 #include <sys/stat.h>
@@ -53,7 +53,7 @@ TEST_F(token, keeps_a_lock_between_processes_until_it_is_released) {
 }
 
 TEST_F(token, is_shown_nowhere) {
-  // Broken: whoever may look at locks may take them.
+  // Broken: anyone who may look at locks may take them.
   const std::string secret = taken("deploy", {"--ttl", "10m"});
   const std::string shown = type({"show", "deploy"}).out + type({"show", "deploy", "--json"}).out +
                             type({"ls", "--json"}).out;

@@ -23,7 +23,7 @@ constexpr duration step_ttl = 500ms;
 constexpr duration slowness = 20s;
 
 struct pipeline_page {
-  // What the lock protects: whoever comes in has the newest fence.
+  // What the lock protects: the one that comes in has the newest fence.
   std::atomic<std::uint64_t> newest{0};
   std::atomic<int> entries{0};  // with that fence
   std::atomic<int> overlaps{0};
@@ -44,7 +44,7 @@ struct pipeline_page {
   std::atomic<bool> over{false};
 };
 
-// A visit of what the lock protects. Whoever is still there when somebody else has come in, with a lease that
+// A visit of what the lock protects. A holder that is still there when somebody else has come in, with a lease that
 // is valid even now, has met another holder.
 class visit {
  public:
