@@ -46,11 +46,11 @@ class postgresql_by_hand : public testing::Test {
     return server.ask("SELECT " + schema + ".renew_1(ARRAY[" + keys + "], ARRAY[" + ids +
                       "], 'p1')");
   }
-  // Who sits, who is beside the seat, how many more wait, and how many are in the other table.
+  // The inline holder and waiter, how many more wait, and how many are in the other table.
   std::string look() {
     return server
         .ask(
-            "SELECT concat_ws(' ', coalesce(left(seat, 2), '-'), coalesce(left(next, 2), '-'), "
+            "SELECT concat_ws(' ', coalesce(left(inline_holder, 2), '-'), coalesce(left(next, 2), '-'), "
             "waiting, "
             "(SELECT count(*) FROM " +
             schema + ".claims)) FROM " + schema + ".resources")

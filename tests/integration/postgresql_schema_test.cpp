@@ -156,29 +156,29 @@ TEST(postgresql_schema, who_observes_is_told_of_all_and_the_dead_slow_nobody_dow
     admin.ask("SELECT " + schema + ".listen_1('{\"\\\\x2f78\"}', '{}', '" + process +
               "', 1000000 * " + seconds + "::bigint)");
   };
-  // Takes a lock that nobody observes by name, and gives it back. In the seat: the short way.
-  const auto seated = [&] {
+  // Takes a lock that nobody observes by name, and gives it back. Inline: the fast path.
+  const auto held_inline = [&] {
     const auto claim = claim_on("stock", 1);
     admin.ask("SELECT " + schema + "." + attempt_call(claim, "p1"));
     const bool found =
-        admin.ask("SELECT seat IS NOT NULL FROM " + schema + ".resources").front() == "t";
+        admin.ask("SELECT inline_holder IS NOT NULL FROM " + schema + ".resources").front() == "t";
     EXPECT_EQ(admin.ask("SELECT " + schema + "." + leave_call(claim, 0, 1'000'000)).front(), "h");
     return found;
   };
   later("0");
-  seated();  // the name's first time makes its row
+  held_inline();  // the name's first time makes its row
   later("1");
-  EXPECT_TRUE(seated());
+  EXPECT_TRUE(held_inline());
   listen("p2", "30");
   listen("p3", "1");  // must not end what the other has asked for
-  EXPECT_FALSE(seated());
+  EXPECT_FALSE(held_inline());
   later("29");
-  EXPECT_FALSE(seated());
+  EXPECT_FALSE(held_inline());
   later("31");
-  EXPECT_TRUE(seated());
+  EXPECT_TRUE(held_inline());
   EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".observers").front(), "2");
   listen("p4", "30");
-  EXPECT_FALSE(seated());
+  EXPECT_FALSE(held_inline());
   EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".observers").front(), "1");
 }
 

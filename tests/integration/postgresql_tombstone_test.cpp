@@ -72,7 +72,7 @@ TEST_F(postgresql_tombstones, are_not_left_where_the_only_attempt_has_arrived) {
   // The same from the line.
   const auto second = claim(2);
   EXPECT_TRUE(std::holds_alternative<spi::granted>(attempt(second).get().value()));
-  EXPECT_EQ(look("seat IS NOT NULL"), "t") << "the short way is open";
+  EXPECT_EQ(look("inline_holder IS NOT NULL"), "t") << "the fast path is open";
   const auto third = claim(3);
   answer = attempt(third);
   EXPECT_EQ(leave_unanswered(third).value(), spi::departure::was_waiting);

@@ -127,7 +127,7 @@ void row_pool<Engine>::lend(spi::completion<std::shared_ptr<pooled_connection>> 
   serve();
 }
 
-// Seats to those who wait for one; where all hold locks there is nothing to wait for.
+// Connections to those who wait for one; where all hold locks there is nothing to wait for.
 template <class Engine>
 void row_pool<Engine>::serve() {
   for (;;) {

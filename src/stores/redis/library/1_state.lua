@@ -117,7 +117,7 @@ local ended_out, dirty -- what has ended is out; the state is to be written
 local base, tail, queue_key -- of the keys beside the state
 local tombstone, tombstone_id -- to be kept, until when
 local messages, events, reach -- by process: to be sent; to be told; has it a subscription?
-local queue, next_ticket, queue_end, queue_read, alive, left_gap -- of the queue as far as it was read
+local queue, next_number, queue_end, queue_read, alive, left_gap -- of the queue as far as it was read
 local joined, beat -- a waiter more; one that was heard
 local cut, withdrawn, gone -- fields to be taken out, of those granted and of those that left; ids that are out
 local to_hash -- some of those granted are in the hash of holders

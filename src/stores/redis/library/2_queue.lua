@@ -1,8 +1,8 @@
--- The claims that wait for a name, in the order in which they came: one hash, with a record for each ticket and the
--- ticket of each id. The state has the first ticket that may still wait and the last that was given; what is missing
--- between them has left. So joining, leaving and handing over cost the same at any length.
+-- The claims that wait for a name, in the order in which they came: one hash, with a record for each sequence number
+-- and the number of each id. The state has the first number that may still wait and the last that was given; what is
+-- missing between them has left. So joining, leaving and handing over cost the same at any length.
 
-local function ticket_field(ticket) return pack('>d', ticket) end
+local function number_field(number) return pack('>d', number) end
 
 local function queue_hash()
   queue_key = queue_key or side('q')
@@ -10,19 +10,19 @@ local function queue_hash()
 end
 
 -- record: when it came, when it was last heard, the claim.
-local function waiter_of(ticket, bytes)
+local function waiter_of(number, bytes)
   local since, heard, id = unpack_bytes('>ddc16', bytes)
-  return { ticket = ticket, since = since, heard = heard, id = id, raw = sub(bytes, 17) }
+  return { number = number, since = since, heard = heard, id = id, raw = sub(bytes, 17) }
 end
 
 local function find_waiter(id)
   if joined and joined.id == id then return joined end
   if waiting == 0 or gone and gone[id] then return nil end
   local field = call('HGET', queue_hash(), id)
-  local ticket = field and unpack_bytes('>d', field) or 0
-  if ticket < first or ticket > seq then return nil end -- what a failure left there
+  local number = field and unpack_bytes('>d', field) or 0
+  if number < first or number > seq then return nil end -- what a failure left there
   local bytes = call('HGET', queue_hash(), field)
-  local w = bytes and waiter_of(ticket, bytes)
+  local w = bytes and waiter_of(number, bytes)
   return w and w.id == id and w or nil
 end
 
@@ -34,13 +34,13 @@ local function cut_waiter(w, left)
     joined = nil
   else
     local list = left and withdrawn or not left and cut or {}
-    list[#list + 1], list[#list + 2] = ticket_field(w.ticket), w.id
+    list[#list + 1], list[#list + 2] = number_field(w.number), w.id
     if left then withdrawn = list else cut = list end
   end
   -- A hold in the hash is written after the state: until then its place is where it was, and known.
   if not left and mode_of(w.raw) ~= EXCLUSIVE then
     to_hash = true
-  elseif w.ticket == first then
+  elseif w.number == first then
     first = first + 1
   end
   waiting, dirty = waiting - 1, true
@@ -50,7 +50,7 @@ local function join(raw)
   if waiting == 0 then first, dead, mark, cursor = seq + 1, now + WAITER_LEASE, 0, 0 end
   seq = seq + 1
   if gone then gone[caller] = nil end -- it had died, and is back
-  joined = { ticket = seq, since = now, heard = now, id = caller, raw = raw }
+  joined = { number = seq, since = now, heard = now, id = caller, raw = raw }
   waiting, dirty = waiting + 1, true
 end
 
@@ -69,35 +69,35 @@ local function passed_over(process, heard) return mark > 0 and heard <= mark or 
 -- passed over are left out, and cost little: ten thousand dead ones must not keep a live one waiting. False: that was
 -- all.
 local function read_queue()
-  if not queue then queue, next_ticket, alive, queue_end = {}, first, 0, joined and seq - 1 or seq end
-  local read = next_ticket - first
-  if next_ticket > queue_end or read > LOOK_LIMIT then
+  if not queue then queue, next_number, alive, queue_end = {}, first, 0, joined and seq - 1 or seq end
+  local read = next_number - first
+  if next_number > queue_end or read > LOOK_LIMIT then
     if queue_read then return false end
     queue_read = true
     -- The state only counts what is there.
-    if next_ticket > queue_end and not joined and alive < waiting then waiting, dirty = alive, true end
+    if next_number > queue_end and not joined and alive < waiting then waiting, dirty = alive, true end
     queue[#queue + 1] = joined
     return joined ~= nil
   end
-  local count = min(queue_end - next_ticket, read == 0 and 0 or read < 16 and 7 or read < 256 and 63 or PAGE - 1) + 1
+  local count = min(queue_end - next_number, read == 0 and 0 or read < 16 and 7 or read < 256 and 63 or PAGE - 1) + 1
   local fields = {}
-  for i = 1, count do fields[i] = ticket_field(next_ticket + i - 1) end
+  for i = 1, count do fields[i] = number_field(next_number + i - 1) end
   local found = call('HMGET', queue_hash(), unpack(fields))
   for i = 1, count do
     local bytes = found[i]
     if not bytes then
-      if alive == 0 then left_gap = next_ticket + i end
+      if alive == 0 then left_gap = next_number + i end
     else
       local heard, id, process = unpack_bytes('>dc16c16', bytes, 9)
       if not (gone and gone[id]) then
         alive = alive + 1
         if id == caller or not passed_over(process, heard) then
-          queue[#queue + 1] = waiter_of(next_ticket + i - 1, bytes)
+          queue[#queue + 1] = waiter_of(next_number + i - 1, bytes)
         end
       end
     end
   end
-  next_ticket = next_ticket + count
+  next_number = next_number + count
   return true
 end
 
@@ -121,7 +121,7 @@ local function sweep()
         local w = waiter_of(unpack_bytes('>d', found[i]), found[i + 1])
         if w.heard + WAITER_LEASE > now then
           next_death = min(next_death, w.heard + WAITER_LEASE)
-        elseif w.ticket >= first and not (gone and gone[w.id]) then
+        elseif w.number >= first and not (gone and gone[w.id]) then
           cut_waiter(w, true)
           note(WITHDRAWN, w.raw)
         end
@@ -136,7 +136,7 @@ end
 -- The hash lives as long as somebody in it may, and a little longer. When, if the server is to be told now.
 local function queue_life()
   local need = WAITER_LEASE + LIFE_SLACK
-  if queue_till >= now + need and not (joined and joined.ticket == first) then return nil end
+  if queue_till >= now + need and not (joined and joined.number == first) then return nil end
   queue_till, dirty = max(queue_till, now + 2 * need), true
   return string.format('%.0f', math.floor(queue_till / 1000))
 end
@@ -147,15 +147,15 @@ local function write_queue_before() paged(call, 'HDEL', queue_hash(), withdrawn)
 -- Answers an error reply where the new holder is still in the queue, behind others.
 local function write_queue_after(till)
   if waiting == 0 then
-    try('DEL', queue_hash()) -- what stays is behind the last ticket
+    try('DEL', queue_hash()) -- what stays is behind the last number
   elseif cut then
     local problem = paged(try, 'HDEL', queue_hash(), cut)
-    -- In front of the first ticket it does no harm; a holder in the hash takes it along when it leaves.
+    -- In front of the first number it does no harm; a holder in the hash takes it along when it leaves.
     if problem and not to_hash and unpack_bytes('>d', cut[1]) >= first then return problem end
   end
   local w = joined or beat
   if not w or gone and gone[w.id] then return end
-  local field, record = ticket_field(w.ticket), pack('>ddc0', w.since, w.heard, w.raw)
+  local field, record = number_field(w.number), pack('>ddc0', w.since, w.heard, w.raw)
   if w == joined then
     call('HSET', queue_hash(), field, record, w.id, field)
   else

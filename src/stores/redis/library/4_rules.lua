@@ -136,7 +136,7 @@ local function recheck_after(w)
     wait = max(next_end - now, 0)
   end
   if not w then return wait end
-  local place = w.ticket - first -- so many are before it, at most
+  local place = w.number - first -- so many are before it, at most
   wait = wait + min(STAGGER * place, STAGGER_LIMIT)
   -- Mostly a holder is done before it need be told that somebody waits. If not, the next look tells it.
   if holder and not holder.told and place == 0 then

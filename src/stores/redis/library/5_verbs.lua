@@ -287,16 +287,16 @@ local function inspect(key, bytes)
     if i <= SHOWN_LIMIT then holding[#holding + 1] = found end
     granted[sub(found, 26, 41)] = true
   end
-  local ticket = first
-  while waiting > 0 and ticket <= seq and #queued < SHOWN_LIMIT do
+  local number = first
+  while waiting > 0 and number <= seq and #queued < SHOWN_LIMIT do
     local fields = {}
-    for one = ticket, min(seq, ticket + PAGE - 1) do fields[#fields + 1] = ticket_field(one) end
+    for one = number, min(seq, number + PAGE - 1) do fields[#fields + 1] = number_field(one) end
     for _, found in ipairs(call('HMGET', queue_hash(), unpack(fields))) do
       if found and #queued < SHOWN_LIMIT and not granted[sub(found, 17, 32)] then
         queued[#queued + 1] = sub(found, 1, 8) .. sub(found, 17)
       end
     end
-    ticket = ticket + PAGE
+    number = number + PAGE
   end
   return { 0, now, holding, queued, max(delay_till - now, 0) }
 end

@@ -1,4 +1,4 @@
-// Who sits in the row of a name, who is beside the seat, and what becomes of them.
+// The holder and the waiter that are in the row of their name, and what becomes of them.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_by_hand.hpp"
@@ -14,9 +14,9 @@
 namespace holdfast::test {
 namespace {
 
-using postgresql_seat = postgresql_by_hand;
+using postgresql_inline = postgresql_by_hand;
 
-TEST_F(postgresql_seat, the_next_one_takes_the_seat_and_the_line_leaves_it_there) {
+TEST_F(postgresql_inline, the_waiter_becomes_the_holder_and_the_queue_leaves_it_there) {
   // Broken: each hand-over and each wait moves the holder between two tables, the long way.
   set_clock();
   attempt("x", 1);
@@ -49,7 +49,7 @@ TEST_F(postgresql_seat, the_next_one_takes_the_seat_and_the_line_leaves_it_there
   EXPECT_EQ(look(), "05 - 0 0");
 }
 
-TEST_F(postgresql_seat, who_is_beside_the_seat_keeps_its_place_in_the_other_table) {
+TEST_F(postgresql_inline, the_waiter_keeps_its_place_in_the_other_table) {
   // Broken: the first in line is behind those who came later, or looks as if it came just now.
   attempt("x", 1);
   leave("x", 1, 30'000'000);
@@ -65,7 +65,7 @@ TEST_F(postgresql_seat, who_is_beside_the_seat_keeps_its_place_in_the_other_tabl
             sql::to_hex("/x") + " 1 2 0");
 }
 
-TEST_F(postgresql_seat, nothing_is_lost_on_the_way_from_the_seat_into_the_other_table) {
+TEST_F(postgresql_inline, nothing_is_lost_on_the_way_into_the_other_table) {
   // Broken: a claim with another end, fence, age or payload than the one that was asked for.
   set_clock();
   attempt("x", 1);
@@ -130,7 +130,7 @@ TEST_F(postgresql_seat, nothing_is_lost_on_the_way_from_the_seat_into_the_other_
                                  "1 t t f f f 1000001802 1 1000001800 1030002100 30000000 0 ")});
 }
 
-TEST_F(postgresql_seat, who_is_beside_the_seat_is_listed) {
+TEST_F(postgresql_inline, the_waiter_is_listed) {
   attempt("x", 1);
   leave("x", 1, 30'000'000);
   attempt("x", 1);
@@ -140,7 +140,7 @@ TEST_F(postgresql_seat, who_is_beside_the_seat_is_listed) {
             sql::to_hex("/x") + " 1 1 0");
 }
 
-TEST_F(postgresql_seat, an_offer_counts_from_when_the_row_was_had) {
+TEST_F(postgresql_inline, an_offer_counts_from_when_the_row_was_had) {
   // Broken: a release that waited long for the row makes an offer that is over when it is heard of.
   set_clock();
   attempt("x", 1);
@@ -164,7 +164,7 @@ TEST_F(postgresql_seat, an_offer_counts_from_when_the_row_was_had) {
             std::to_string(1'000'001'000 + 5'000'000 + 2'000'000));
 }
 
-TEST_F(postgresql_seat, a_hand_over_that_waited_for_the_name_finds_its_row_where_it_is_now) {
+TEST_F(postgresql_inline, a_hand_over_that_waited_for_the_name_finds_its_row_where_it_is_now) {
   // Broken: the row has moved meanwhile, and who is handed the lock is in no table any more.
   attempt("x", 1);
   server.run("BEGIN");  // has the row's lock, and moves it three times
@@ -180,7 +180,7 @@ TEST_F(postgresql_seat, a_hand_over_that_waited_for_the_name_finds_its_row_where
   EXPECT_EQ(look(), "02 - 2 2");
 }
 
-TEST_F(postgresql_seat, whoever_sits_and_is_over_holds_nothing) {
+TEST_F(postgresql_inline, a_holder_whose_time_is_over_holds_nothing) {
   // Broken: a lease that has ended is given back or renewed as if it had not.
   set_clock();
   attempt("x", 1);
@@ -194,7 +194,7 @@ TEST_F(postgresql_seat, whoever_sits_and_is_over_holds_nothing) {
   EXPECT_EQ(leave("x", 2, 30'000'000), "n");
 }
 
-TEST_F(postgresql_seat, whoever_sits_and_is_over_hands_nothing_over) {
+TEST_F(postgresql_inline, a_holder_whose_time_is_over_hands_nothing_over) {
   // Broken: it is told that it gave back what had been lost.
   set_clock();
   attempt("x", 1);
@@ -206,7 +206,7 @@ TEST_F(postgresql_seat, whoever_sits_and_is_over_hands_nothing_over) {
   EXPECT_EQ(look(), "- - 0 1") << "and the next one holds, the long way";
 }
 
-TEST_F(postgresql_seat, whoever_was_beside_it_too_long_is_handed_nothing) {
+TEST_F(postgresql_inline, a_waiter_that_was_silent_too_long_is_handed_nothing) {
   // Broken: an offer to a client that has not been heard for half a minute.
   set_clock();
   spi::claim longer = claim_on("x", 1);
@@ -219,7 +219,7 @@ TEST_F(postgresql_seat, whoever_was_beside_it_too_long_is_handed_nothing) {
   EXPECT_EQ(look(), "- - 0 0");
 }
 
-TEST_F(postgresql_seat, fences_grow_over_a_clock_that_is_set_back) {
+TEST_F(postgresql_inline, fences_grow_over_a_clock_that_is_set_back) {
   // Broken: whoever checks fences refuses the new holder.
   set_clock();
   EXPECT_EQ(attempt("x", 1), "g 1000000000");
@@ -230,7 +230,7 @@ TEST_F(postgresql_seat, fences_grow_over_a_clock_that_is_set_back) {
   EXPECT_EQ(server.ask("SELECT last FROM " + schema + ".resources").front(), "1000000001");
 }
 
-TEST_F(postgresql_seat, whoever_is_silent_is_passed_over_beside_it_too) {
+TEST_F(postgresql_inline, a_silent_waiter_is_passed_over) {
   // Broken: each claim of a process that sleeps costs those behind it an offer.
   set_clock();
   for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
@@ -250,7 +250,7 @@ TEST_F(postgresql_seat, whoever_is_silent_is_passed_over_beside_it_too) {
   EXPECT_EQ(look(), "03 - 1 1");
 }
 
-TEST_F(postgresql_seat, whoever_does_not_listen_is_passed_over_without_an_offer) {
+TEST_F(postgresql_inline, a_waiter_that_does_not_listen_is_passed_over_without_an_offer) {
   // Broken: each process that was killed in line costs those behind it 2 s.
   for (const std::int64_t heard : {30'000'000, 0, -1}) {
     server.run("TRUNCATE " + schema + ".claims, " + schema + ".resources");
@@ -271,7 +271,7 @@ TEST_F(postgresql_seat, whoever_does_not_listen_is_passed_over_without_an_offer)
   }
 }
 
-TEST_F(postgresql_seat, whoever_observes_hears_of_a_hand_over) {
+TEST_F(postgresql_inline, an_observer_hears_of_a_hand_over) {
   // Broken: a dashboard on which nobody ever gave back what somebody else has.
   set_clock();
   attempt("x", 1);
@@ -286,7 +286,7 @@ TEST_F(postgresql_seat, whoever_observes_hears_of_a_hand_over) {
   EXPECT_EQ(heard, (std::vector<std::string>{"e released", "e granted "}));
 }
 
-TEST_F(postgresql_seat, whoever_is_beside_it_is_answered_when_it_asks_again) {
+TEST_F(postgresql_inline, the_waiter_is_answered_when_it_asks_again) {
   // Broken: it is in no table, so it is told that it is lost, or waits twice.
   set_clock();
   attempt("x", 1);
@@ -301,7 +301,7 @@ TEST_F(postgresql_seat, whoever_is_beside_it_is_answered_when_it_asks_again) {
   EXPECT_EQ(look(), "- - 1 2");
 }
 
-TEST_F(postgresql_seat, only_who_is_exclusive_is_beside_it) {
+TEST_F(postgresql_inline, only_an_exclusive_waiter_is_inline) {
   // Broken: a reader is handed the lock as if it were a writer.
   set_clock();
   attempt("x", 1);
@@ -311,7 +311,7 @@ TEST_F(postgresql_seat, only_who_is_exclusive_is_beside_it) {
   EXPECT_EQ(look(), "- - 1 2");
 }
 
-TEST_F(postgresql_seat, an_end_of_before_means_nothing_to_the_next_holder) {
+TEST_F(postgresql_inline, an_end_of_before_means_nothing_to_the_next_holder) {
   // Broken: who waits asks again when a hold would have ended that was given back long before.
   set_clock();
   attempt("x", 1);
@@ -325,8 +325,8 @@ TEST_F(postgresql_seat, an_end_of_before_means_nothing_to_the_next_holder) {
   EXPECT_EQ(server.ask("SELECT next_end FROM " + schema + ".resources").front(), "1060001000");
 }
 
-TEST_F(postgresql_seat, nobody_sits_where_there_are_tombstones) {
-  // Broken: a late attempt of somebody who has left is queued beside the seat, and handed the lock.
+TEST_F(postgresql_inline, nobody_is_inline_where_there_are_tombstones) {
+  // Broken: a late attempt of somebody who has left is queued inline, and handed the lock.
   set_clock();
   for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
   EXPECT_EQ(call(leave_call(claim_on("x", 9), 1, 30'000'000)), "n");
@@ -336,7 +336,7 @@ TEST_F(postgresql_seat, nobody_sits_where_there_are_tombstones) {
   EXPECT_EQ(attempt("x", 9), "e lost left before");
 }
 
-TEST_F(postgresql_seat, another_process_that_renews_is_the_one_to_push_to) {
+TEST_F(postgresql_inline, another_process_that_renews_is_the_one_to_push_to) {
   // Broken: whoever waits is heard of by a client that is gone.
   set_clock();
   attempt("x", 1);
