@@ -4,8 +4,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <system_error>
@@ -58,10 +61,13 @@ std::optional<signal_inbox::message> signal_inbox::take() noexcept {
   return message{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
 }
 
-int signal_inbox::wait_for_end() noexcept {
+int signal_inbox::wait_for_end(duration beat, const std::function<void()>& on_beat) {
+  const auto wanted = std::chrono::ceil<std::chrono::milliseconds>(beat).count();
+  const int pause =
+      beat == forever ? -1 : static_cast<int>(std::min<std::int64_t>(wanted, INT_MAX));
   for (;;) {
     pollfd file{get(), POLLIN, 0};
-    ::poll(&file, 1, -1);
+    if (::poll(&file, 1, pause) == 0) on_beat();
     while (const auto next = take()) {
       if (next->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
       if (is_forwarded(next->number) && !was_ignored(next->number)) return next->number;

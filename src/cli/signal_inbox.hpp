@@ -4,9 +4,12 @@
 
 #include "cli/descriptor.hpp"
 
+#include <holdfast/clock.hpp>
+
 #include <sys/types.h>
 
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -30,7 +33,9 @@ class signal_inbox {
   [[nodiscard]] std::optional<message> take() noexcept;
 
   // Waits, however long, for one that ends a wait; SIGTSTP stops this process meanwhile.
-  [[nodiscard]] int wait_for_end() noexcept;
+  // `on_beat` is called whenever `beat` has passed.
+  [[nodiscard]] int wait_for_end(duration beat = forever,
+                                 const std::function<void()>& on_beat = {});
 
   // INT TERM HUP QUIT USR1 USR2: to be passed on, or to end a wait.
   [[nodiscard]] static bool is_forwarded(int number) noexcept;

@@ -114,6 +114,19 @@ TEST_F(service, the_watchdog_hears_from_us) {
   ASSERT_TRUE(manager_.hears("WATCHDOG=1\nWATCHDOG=1\n"));
 }
 
+#ifdef HOLDFAST_WITH_HTTP
+TEST_F(service, serve_is_ready_when_it_listens) {
+  // Broken: systemd takes it for ready before anybody can ask it, or ends it although it is well.
+  shell_.environment["WATCHDOG_USEC"] = "200000";
+  process served = begin({"serve", "--listen", "127.0.0.1:0"});
+  ASSERT_TRUE(manager_.hears("READY=1\nSTATUS=serving "));
+  ASSERT_TRUE(manager_.hears("WATCHDOG=1\nWATCHDOG=1\n"));
+  served.send(SIGTERM);
+  EXPECT_EQ(served.end().code, 0);
+  EXPECT_TRUE(manager_.hears("STOPPING=1"));
+}
+#endif
+
 TEST_F(service, a_watchdog_of_another_process_is_not_ours) {
   shell_.environment["WATCHDOG_USEC"] = "1000";
   shell_.environment["WATCHDOG_PID"] = "1";

@@ -6,6 +6,7 @@
 #include "cli/serve/engine_view.hpp"
 #include "cli/serve/event_log.hpp"
 #include "cli/serve/site.hpp"
+#include "cli/service_manager.hpp"
 #include "cli/signal_inbox.hpp"
 
 #include <algorithm>
@@ -162,8 +163,14 @@ int serve_engines(const context& context, const serve_arguments& how) {
   std::jthread serving([&server] { server.run(); });
   std::string names;
   for (const std::string& id : ids) names += (names.empty() ? "" : ", ") + id;
-  note("serving " + names + " at " + shown_address(*at, server.port()) + "\n");
-  const int number = inbox.wait_for_end();
+  const std::string status = "serving " + names + " at " + shown_address(*at, server.port());
+  note(status + "\n");
+  const service_manager manager;
+  manager.tell("READY=1\nSTATUS=" + status);
+  // Twice as often as it must be heard.
+  const duration beat = manager.watchdog() ? *manager.watchdog() / 2 : forever;
+  const int number = inbox.wait_for_end(beat, [&manager] { manager.tell("WATCHDOG=1"); });
+  manager.tell("STOPPING=1\nSTATUS=ending");
   log.close();
   server.stop();
   serving.join();
