@@ -50,7 +50,8 @@ class postgresql_by_hand : public testing::Test {
   std::string look() {
     return server
         .ask(
-            "SELECT concat_ws(' ', coalesce(left(inline_holder, 2), '-'), coalesce(left(next, 2), '-'), "
+            "SELECT concat_ws(' ', coalesce(left(inline_holder, 2), '-'), coalesce(left(next, 2), "
+            "'-'), "
             "waiting, "
             "(SELECT count(*) FROM " +
             schema + ".claims)) FROM " + schema + ".resources")
