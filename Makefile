@@ -141,7 +141,7 @@ deb: packages-tools build/package/build.ninja ## Debian packages, in build/packa
 	cd build/package && cpack -G DEB
 
 interop: packages-test packages-peers build ## other libraries and holdfast on the same locks: docs/interop.md; fetches them
-	HOLDFAST_SOURCE_DIR=$(CURDIR) build/test_interop
+	HOLDFAST_SOURCE_DIR=$(CURDIR) build/tests/test_interop
 	scripts/interop-etcd
 	scripts/interop
 
