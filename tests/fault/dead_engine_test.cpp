@@ -1,6 +1,5 @@
 // An engine that was never there: a port that refuses, one that says nothing, a name that does not resolve. On
 // every engine with a server a try is answered at once, and nobody waits without an end or a cause.
-#include "support/free_port.hpp"
 #include "support/recording_observer.hpp"
 
 #include <holdfast/holdfast.hpp>
@@ -28,30 +27,40 @@ auto is_refusal() { return testing::AnyOf(HasSubstr("refused"), HasSubstr("Can't
 // Well below what these took, and enough for a machine that is busy.
 constexpr duration answered_within = 4s;
 
-// Takes connections, and says nothing.
-class silent_port {
+// Nobody else's while it lives.
+class own_port {
  public:
-  silent_port() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  [[nodiscard]] std::string text() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ protected:
+  explicit own_port(bool listens) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in here{};
     here.sin_family = AF_INET;
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof here;
     auto* address = reinterpret_cast<sockaddr*>(&here);
-    if (::bind(socket_, address, size) != 0 || ::listen(socket_, 100) != 0 ||
+    if (::bind(socket_, address, size) != 0 || (listens && ::listen(socket_, 100) != 0) ||
         ::getsockname(socket_, address, &size) != 0) {
-      throw std::runtime_error("no port to be silent on");
+      throw std::runtime_error("no port");
     }
     port_ = ntohs(here.sin_port);
   }
-  silent_port(const silent_port&) = delete;
-  silent_port& operator=(const silent_port&) = delete;
-  ~silent_port() { ::close(socket_); }
-
-  [[nodiscard]] std::string text() const { return "127.0.0.1:" + std::to_string(port_); }
+  own_port(const own_port&) = delete;
+  own_port& operator=(const own_port&) = delete;
+  ~own_port() { ::close(socket_); }
 
  private:
   int socket_;
   std::uint16_t port_ = 0;
+};
+
+// Takes connections, and says nothing.
+struct silent_port : own_port {
+  silent_port() : own_port(true) {}
+};
+
+struct refusing_port : own_port {
+  refusing_port() : own_port(false) {}
 };
 
 struct dead_case {
@@ -100,7 +109,7 @@ class dead_engine : public ::testing::TestWithParam<dead_case> {
     if (!made) throw std::runtime_error(made.error().message());
     return *made;
   }
-  static std::string refusing() { return "127.0.0.1:" + std::to_string(free_port()); }
+  [[nodiscard]] std::string refusing() const { return refuses_.text(); }
 
   // What it says, and that it says it soon.
   template <class Call>
@@ -111,6 +120,9 @@ class dead_engine : public ::testing::TestWithParam<dead_case> {
     EXPECT_FALSE(answer);
     return answer ? error{} : answer.error();
   }
+
+ private:
+  const refusing_port refuses_;
 };
 
 TEST_P(dead_engine, a_try_at_a_port_that_refuses_is_answered_at_once) {
