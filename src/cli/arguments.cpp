@@ -135,9 +135,8 @@ checked read_look(const raw_arguments& raw, look_arguments& into) {
   if (auto fine = one_name(raw, into.name); !fine) return fine;
   if (raw.command == "release" && !raw.force) {
     return usage(
-        "release takes a lock from its holder and needs --force, or the --token of acquire; revoke "
-        "is "
-        "the safe way",
+        "release takes a lock from its holder and needs --force, or the --token of acquire; "
+        "revoke is the safe way",
         raw.command);
   }
   return {};

@@ -50,6 +50,13 @@ void add_locking(CLI::App& command, raw_arguments& into) {
   command.add_flag("--no-renew", into.no_renew);
 }
 
+// Not exclusively: a reader, or permits of a semaphore.
+void add_kind(CLI::App& command, raw_arguments& into) {
+  command.add_flag("--shared", into.shared);
+  command.add_option("--permits", into.permits);
+  command.add_option("--max", into.max);
+}
+
 void add_torture(CLI::App& command, raw_arguments& into) {
   command.add_option("--start", into.start);
   command.add_option("--clients", into.clients);
@@ -65,16 +72,12 @@ void add_torture(CLI::App& command, raw_arguments& into) {
 void add_commands(CLI::App& app, raw_arguments& into) {
   CLI::App& run = add_command(app, "run");
   add_locking(run, into);
-  run.add_flag("--shared", into.shared);
-  run.add_option("--permits", into.permits);
-  run.add_option("--max", into.max);
+  add_kind(run, into);
 
   CLI::App& acquire = add_command(app, "acquire");
   add_waiting(acquire, into);
   acquire.add_flag("--fair", into.fair);
-  acquire.add_flag("--shared", into.shared);
-  acquire.add_option("--permits", into.permits);
-  acquire.add_option("--max", into.max);
+  add_kind(acquire, into);
   acquire.add_option("--token-file", into.token_file);
   acquire.add_flag("--json", into.json);
 

@@ -1,4 +1,4 @@
-// A hold that is given to whoever has its token: nothing is renewed any more, and no answer is neither success
+// A hold that is given to the owner of its token: nothing is renewed any more, and no answer is neither success
 // nor loss.
 #include "support/claim_script.hpp"
 
@@ -44,7 +44,7 @@ TEST(claim_machine_detach, a_request_without_an_answer_is_repeated) {
 }
 
 TEST(claim_machine_detach, no_answer_in_time_is_unknown_and_the_claim_is_left) {
-  // Broken: whoever detached believes that the token works, or that it does not, and the lock stays.
+  // Broken: the caller of detach() believes that the token works, or that it does not, and the lock stays.
   auto machine = held_claim();
   machine.detach(at(8s));
   EXPECT_EQ(said(machine.transferred(at(13s), no_answer<spi::granted>())),

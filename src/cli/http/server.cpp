@@ -1,3 +1,4 @@
+// Loads the module that speaks HTTP, and what needs no library: names of headers, %XX.
 #include "cli/http/server.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// The server, by cpp-httplib: the one file that knows it, beside its connections.
 #include "cli/http/server.hpp"
 
 #include "cli/http/module/connection.hpp"
