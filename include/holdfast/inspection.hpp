@@ -67,14 +67,14 @@ struct resource_state {
   std::vector<holder> holders;
   std::vector<waiter> waiters;  // in order
   // One with a lock delay ended abnormally: nobody is granted for this long.
-  std::optional<duration> shut_for{};
+  std::optional<duration> blocked_for{};
 };
 
 struct resource_summary {
   std::string name;
   std::size_t holders = 0;
   std::size_t waiters = 0;
-  std::optional<duration> shut_for{};  // listed also if nobody holds it or waits for it
+  std::optional<duration> blocked_for{};  // listed also if nobody holds it or waits for it
 };
 
 enum class revocation : std::uint8_t {

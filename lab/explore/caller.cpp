@@ -120,7 +120,7 @@ void caller::keep(std::shared_ptr<core::hold> hold) {
   sim::record line = about(what::acquire_granted);
   line.number = scenario_.renewed ? 1 : 0;
   line.until = lease;
-  line.shut = scenario_.lock_delay;
+  line.lock_delay = scenario_.lock_delay;
   log_.add(line);
   reentry_.begin(own_thread, hold_);
   lost_ = std::make_unique<lost_callback>(*this, hold_->lost());

@@ -215,7 +215,7 @@ void actor::keep(std::shared_ptr<core::hold> hold) {
   record line = about(round_.adopted ? what::adopt_granted : what::acquire_granted);
   line.number = round_.request.lock.renew == renew::automatic ? 1 : 0;
   line.until = round_.request.lock.ttl;
-  line.shut = round_.request.lock.lock_delay;
+  line.lock_delay = round_.request.lock.lock_delay;
   world_.record(line);
   reentry_.begin(any_thread, holding_->hold);
   lost_ = std::make_unique<lost_callback>(*this, number, holding_->hold->lost());

@@ -92,8 +92,8 @@ struct record {
   std::int32_t hold = nobody;
   std::uint64_t fence = 0;
   std::int64_t number = 0;
-  moment until{};   // true time, or how long
-  duration shut{};  // after an abnormal end nobody is let in for this long
+  moment until{};         // true time, or how long
+  duration lock_delay{};  // after an abnormal end nobody is let in for this long
 };
 
 // One line of the timeline.

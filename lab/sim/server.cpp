@@ -237,7 +237,7 @@ void server::note_grant(const spi::claim_id& id, const spi::granted& grant, what
   line.offer = grant.offer;
   line.number = claim.fence_block;
   line.until = clock().when(at.until.time_since_epoch());
-  line.shut = claim.lock_delay;
+  line.lock_delay = claim.lock_delay;
   greatest_fence_ = std::max(greatest_fence_, grant.fence.value() + claim.fence_block);
   log_.add(line);
 }

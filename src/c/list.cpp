@@ -131,7 +131,7 @@ hf_status hf_list_name(const hf_list* list, size_t index, hf_name* name, hf_erro
     made.name = to_text(each.name);
     made.holders = each.holders;
     made.waiters = each.waiters;
-    made.blocked_for = to_time(each.shut_for);
+    made.blocked_for = to_time(each.blocked_for);
     return write_struct(name, made, "name");
   });
 }
@@ -152,7 +152,7 @@ hf_status hf_list_check(const hf_list* list, size_t index, hf_check* check, hf_e
 
 hf_nanoseconds hf_list_blocked_for(const hf_list* list) {
   const auto* state = found_as<resource_state>(list);
-  return state == nullptr ? -1 : to_time(state->shut_for);
+  return state == nullptr ? -1 : to_time(state->blocked_for);
 }
 
 void hf_list_free(hf_list* list) { delete list; }

@@ -102,7 +102,7 @@ value resource_value(const std::string& name, const spi::resource_state& state, 
   }
   value document{
       {"name", name}, {"holders", holders_value(state.holders, now)}, {"waiters", waiters}};
-  if (state.shut_for) document["blocked_ms"] = milliseconds(state.shut_for);
+  if (state.blocked_for) document["blocked_ms"] = milliseconds(state.blocked_for);
   return document;
 }
 
@@ -114,7 +114,7 @@ std::string resources(const std::vector<spi::resource_summary>& all) {
   value list = value::array();
   for (const spi::resource_summary& one : all) {
     list.push_back({{"name", one.name}, {"holders", one.holders}, {"waiters", one.waiters}});
-    if (one.shut_for) list.back()["blocked_ms"] = milliseconds(one.shut_for);
+    if (one.blocked_for) list.back()["blocked_ms"] = milliseconds(one.blocked_for);
     if (cannot_be_read(one)) list.back()["damaged"] = true;
   }
   return line(list);

@@ -24,7 +24,7 @@ namespace holdfast::cli {
 
 // A name that is listed though nobody is there: the engine found it and could not read it.
 inline bool cannot_be_read(const spi::resource_summary& one) noexcept {
-  return one.holders == 0 && one.waiters == 0 && !one.shut_for;
+  return one.holders == 0 && one.waiters == 0 && !one.blocked_for;
 }
 
 std::string_view name_of(spi::mode mode);

@@ -29,7 +29,7 @@ int ls(const context& context, const look_arguments& what) {
     return exit_code::ok;
   }
   const bool blocked = std::any_of(all->begin(), all->end(),
-                                   [](const auto& one) { return one.shut_for.has_value(); });
+                                   [](const auto& one) { return one.blocked_for.has_value(); });
   std::vector<std::vector<std::string>> rows{{"NAME", "HOLDERS", "WAITERS"}};
   if (blocked) rows.front().emplace_back("BLOCKED FOR");
   for (const spi::resource_summary& one : *all) {
@@ -38,7 +38,7 @@ int ls(const context& context, const look_arguments& what) {
       continue;
     }
     rows.push_back({plain(one.name), std::to_string(one.holders), std::to_string(one.waiters)});
-    if (blocked) rows.back().push_back(one.shut_for ? to_text(*one.shut_for) : "");
+    if (blocked) rows.back().push_back(one.blocked_for ? to_text(*one.blocked_for) : "");
   }
   return print_all(columns(rows, {1, 2}));
 }

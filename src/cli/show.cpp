@@ -19,9 +19,9 @@ int show(const context& context, const look_arguments& what) {
   const auto now = std::chrono::system_clock::now();
   if (what.json) return print_all(json::resource(what.name, *state, now));
   std::string text;
-  if (state->shut_for) {
-    text =
-        "blocked by lock delay for " + to_text(*state->shut_for) + ": a holder ended abnormally\n";
+  if (state->blocked_for) {
+    text = "blocked by lock delay for " + to_text(*state->blocked_for) +
+           ": a holder ended abnormally\n";
   } else if (state->holders.empty()) {
     text = "free\n";
   }

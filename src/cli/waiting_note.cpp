@@ -101,7 +101,7 @@ bool waiting_note::pause_until(const std::stop_token& stop, time_point when) {
 waiting_note::sight waiting_note::look() const {
   for (const std::string& name : names_) {
     auto state = client_.inspect(name);
-    if (!state || (state->holders.empty() && !state->shut_for)) continue;
+    if (!state || (state->holders.empty() && !state->blocked_for)) continue;
     return {name, std::move(*state), clock::now()};
   }
   return {names_.front(), std::nullopt, clock::now()};
@@ -110,7 +110,7 @@ waiting_note::sight waiting_note::look() const {
 std::string waiting_note::text(const sight& seen) const {
   const time_point now = clock::now();
   std::string line = "waiting for " + plain(seen.name);
-  if (seen.state && seen.state->shut_for && seen.state->holders.empty()) {
+  if (seen.state && seen.state->blocked_for && seen.state->holders.empty()) {
     line += ", blocked by its lock delay";
   } else if (seen.state) {
     const spi::holder& first = seen.state->holders.front();

@@ -76,7 +76,7 @@ bool attempt_window::room(precedence rank, time_point now) const noexcept {
   return rank != precedence::fresh || (now >= fresh_not_before_ && !overdue(now));
 }
 
-// Renewals take too long. Not where one of several servers is silent: it must not shut the others.
+// Renewals take too long. Not where one of several servers is silent: it must not hold up the others.
 bool attempt_window::overdue(time_point now) const noexcept {
   return !one_silent_ && !many_since_.empty() && now - *many_since_.begin() > target();
 }

@@ -137,7 +137,7 @@ class attempt_window final : public agenda_item,
   bool doubling_ = true;  // until it was too large once
   time_point shrunk_at_ = time_point::min();
   // In flight, by period. One that is older than the period before counts no longer: if
-  // one of many servers is silent, it must not shut the others.
+  // one of many servers is silent, it must not hold up the others.
   slot period_ = 2;
   time_point period_began_ = time_point::min();
   std::size_t current_ = 0;

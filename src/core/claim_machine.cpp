@@ -45,9 +45,9 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
       prove(sent_at, answer.grant);
       // Asked to prolong it the engine did not: told while there is time left to stop.
       if (answer.state == spi::hold_state::held && settings_.renewed) {
-        const bool stays_shut = settings_.lock_delay > duration{0};
+        const bool stays_blocked = settings_.lock_delay > duration{0};
         return revoked(now, loss_cause::taken, {errc::lost, "revoked: not renewed any more"},
-                       stays_shut ? time_point::max() : valid_until_);
+                       stays_blocked ? time_point::max() : valid_until_);
       }
       todo.renewed = true;
       todo.wanted = answer.grant.wanted;
@@ -148,21 +148,22 @@ bool claim_machine::expired(time_point now) const noexcept {
 }
 
 // The engine may keep it for the margin longer: others need not wait for that. But who asked for
-// notice is protected until validity ends; and where the lock stays shut after an abnormal end, the
+// notice is protected until validity ends; and where the lock stays blocked after an abnormal end, the
 // engine must see one: a leave would be a release to it. A renewal that was carried out and not
 // answered moves that end, so no moment is safe for a leave: the claim is let run out.
 claim_machine::orders claim_machine::let_run_out(time_point now, loss_cause cause,
                                                  const std::string& why) {
-  const bool stays_shut = settings_.lock_delay > duration{0};
-  return lose(now, cause, {errc::lost, why}, stays_shut ? time_point::max() : valid_until_);
+  const bool stays_blocked = settings_.lock_delay > duration{0};
+  return lose(now, cause, {errc::lost, why}, stays_blocked ? time_point::max() : valid_until_);
 }
 
 // The engine would keep it: it is left when the time is over, or before by the holder's release. Where the
-// lock stays shut after an abnormal end, which this is, it runs out instead, if it ever does.
+// lock stays blocked after an abnormal end, which this is, it runs out instead, if it ever does.
 claim_machine::orders claim_machine::held_too_long(time_point now) {
-  const bool stays_shut = settings_.lock_delay > duration{0} && valid_until_ != time_point::max();
+  const bool stays_blocked =
+      settings_.lock_delay > duration{0} && valid_until_ != time_point::max();
   return revoked(now, loss_cause::max_hold, {errc::lost, "held for its longest time"},
-                 stays_shut ? time_point::max() : hold_until_);
+                 stays_blocked ? time_point::max() : hold_until_);
 }
 
 claim_machine::orders claim_machine::expire(time_point now) {
@@ -205,7 +206,7 @@ claim_machine::orders claim_machine::release(time_point now) {
   return todo;
 }
 
-claim_machine::orders claim_machine::shut(time_point now) {
+claim_machine::orders claim_machine::close(time_point now) {
   if (phase_ == phase::seeking) return cancel(now, {errc::cancelled, "the client was closed"});
   if (phase_ == phase::held) {
     return lose(now, loss_cause::closed, {errc::cancelled, "the client was closed"}, now);

@@ -101,7 +101,7 @@ class claim_machine {
   // While held: nothing is renewed from here on, then it is transferred.
   orders detach(time_point now);
   orders transferred(time_point now, const result<spi::granted>& answer);
-  orders shut(time_point now);  // the client is closed
+  orders close(time_point now);  // the client is closed
   orders departed(time_point now, const result<spi::departure>& answer);
   // The leave that was ordered is still not sent: the releasing caller waits no longer.
   orders leave_delayed(const error& why);

@@ -345,7 +345,7 @@ void claim_runner::detach() noexcept {
 void claim_runner::start() {
   // Enlisted before the attempt is sent: whatever happens next, somebody looks after this claim.
   engine_->enlist(shared_from_this());
-  if (engine_->closed()) shut();  // close() may have looked before we were on the list
+  if (engine_->closed()) close();  // close() may have looked before we were on the list
   feed([this](time_point now) { return machine_.start(now); });
 }
 
@@ -379,13 +379,13 @@ void claim_runner::transfer_to(spi::claim_ptr to, spi::completion<void> done) no
   });
 }
 
-void claim_runner::shut() noexcept {
+void claim_runner::close() noexcept {
   feed([this](time_point now) {
     if (waiting_leave_) {
       engine_->window().withdraw(*this);
       send_waiting_leave(0, now);
     }
-    return machine_.shut(now);
+    return machine_.close(now);
   });
 }
 

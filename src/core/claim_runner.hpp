@@ -39,7 +39,7 @@ class claim_runner final : public agenda_item,
   void release(spi::completion<void> done) noexcept;
   // Transfers the hold to `to`. ok; lost; unavailable: not known, and being left in the background.
   void transfer_to(spi::claim_ptr to, spi::completion<void> done) noexcept;
-  void shut() noexcept;
+  void close() noexcept;
   void change(spi::mode to, spi::completion<fence_token> done);
 
   // spi::wakeup

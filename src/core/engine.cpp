@@ -277,7 +277,7 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
     local_queue->give_up_all({errc::cancelled, "the client was closed"});
   // First all who wait, or a release would let one of them in.
   for (const auto& runner : runners) runner->cancel({errc::cancelled, "the client was closed"});
-  for (const auto& runner : runners) runner->shut();
+  for (const auto& runner : runners) runner->close();
   if (live_claims() == 0) return finish_close();
   const time_point now = runtime_->now();
   if (limit >= time_point::max() - now) return;  // forever: the last release ends it

@@ -78,11 +78,11 @@ void socket_stream::close() noexcept {
   if (watch != 0) reactor_->unwatch(watch);
   lock.lock();
   unwatched_ = true;
-  if (!writing_) shut();
+  if (!writing_) end_socket();
 }
 
 // Called with the mutex held.
-void socket_stream::shut() noexcept {
+void socket_stream::end_socket() noexcept {
   // A forked child may have the socket too: without this the peer would not learn of the end.
   ::shutdown(socket_.get(), SHUT_RDWR);
   socket_.close();
@@ -139,7 +139,7 @@ void socket_stream::write(mutex_lock& lock) noexcept {
     if (!write_once(lock)) break;
   }
   writing_ = false;
-  if (unwatched_) return shut();
+  if (unwatched_) return end_socket();
   if (!blocked_ && !why_ && unsent_ > 0) {
     reactor_->post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->flush();

@@ -53,7 +53,7 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
   bool write_once(mutex_lock& lock) noexcept;
   void write_failed(int number) noexcept;
   void await_writable(bool wanted) noexcept;
-  void shut() noexcept;
+  void end_socket() noexcept;
 
   const runtime::fork_guard guard_;
   const std::shared_ptr<spi::reactor> reactor_;

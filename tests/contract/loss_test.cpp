@@ -165,7 +165,7 @@ TEST_P(loss, the_holder_is_told_that_somebody_waits) {
   EXPECT_THAT(waits.get(), succeeds());
 }
 
-TEST_P(loss, after_an_abnormal_end_the_lock_stays_shut_for_its_delay) {
+TEST_P(loss, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   // Broken: a resource that cannot check fences is written by two.
   if (!supported()) return;
   const client a = open();

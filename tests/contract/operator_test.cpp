@@ -87,7 +87,7 @@ TEST_P(operating, a_list_has_the_names_that_are_in_use) {
   EXPECT_EQ(a.list("_hop")->size(), 0U);
 }
 
-TEST_P(operating, a_name_that_stays_shut_says_so) {
+TEST_P(operating, a_blocked_name_says_so) {
   // Broken: whoever looks sees a free lock that nobody can have.
   const client a = open();
   const client b = open();
@@ -108,8 +108,8 @@ TEST_P(operating, a_name_that_stays_shut_says_so) {
     if (!before) return testing::AssertionFailure() << "not shown";
     ended.push_back(*std::move(held));
     EXPECT_TRUE(eventually([&] { return !ended.back().valid(); }));
-    if (!before->shut_for) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << "shut while it is held, or looked at too late";
+    if (!before->blocked_for) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "blocked while it is held, or looked at too late";
   }));
   // Whoever is gone stands in the way for that time.
   if (b.caps().engine == "zookeeper" || b.caps().engine == "etcd") {
@@ -119,16 +119,16 @@ TEST_P(operating, a_name_that_stays_shut_says_so) {
   ASSERT_TRUE(eventually([&] { return holders(b, name) == 0; }));
   const auto state = b.inspect(name);
   ASSERT_THAT(state, succeeds());
-  ASSERT_TRUE(state->shut_for);
-  EXPECT_GT(*state->shut_for, 5s);
-  EXPECT_LE(*state->shut_for, delay);
+  ASSERT_TRUE(state->blocked_for);
+  EXPECT_GT(*state->blocked_for, 5s);
+  EXPECT_LE(*state->blocked_for, delay);
   if (!b.caps().supports_listing) return;
   const auto names = b.list(name);
   ASSERT_THAT(names, succeeds());
   ASSERT_EQ(names->size(), 1U);
   EXPECT_EQ(names->front().holders + names->front().waiters, 0U);
-  ASSERT_TRUE(names->front().shut_for);
-  EXPECT_GT(*names->front().shut_for, 5s);
+  ASSERT_TRUE(names->front().blocked_for);
+  EXPECT_GT(*names->front().blocked_for, 5s);
 }
 
 TEST_P(operating, revoking_takes_away_one_claim_or_all) {

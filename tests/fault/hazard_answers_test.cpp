@@ -56,7 +56,7 @@ TEST(hazard_answers, a_release_whose_answer_was_lost_is_not_a_loss) {
 }
 
 TEST(hazard_answers, a_release_that_was_never_delivered_is_repeated) {
-  // Broken: the lock stays shut until its ttl although its owner gave it back.
+  // Broken: the lock stays blocked until its ttl although its owner gave it back.
   fault_world world({verb::leave, fault::request_lost, 1});
   const auto asked = world.ask(world.troubled());
   const auto next = world.ask(world.other());

@@ -62,8 +62,8 @@ class postgresql_tombstones : public testing::Test {
 };
 
 TEST_F(postgresql_tombstones, are_not_left_where_the_only_attempt_has_arrived) {
-  // Broken: a grant that overtook the answer of its attempt, and was given back at once, shuts the short
-  // ways of its name for a minute and a half.
+  // Broken: a grant that overtook the answer of its attempt, and was given back at once, closes the fast path
+  // of its name for a minute and a half.
   const auto first = claim(1);
   auto answer = attempt(first);
   EXPECT_EQ(leave_unanswered(first).value(), spi::departure::was_holder);

@@ -89,7 +89,7 @@ TEST_F(redis_line, whoever_cannot_be_reached_is_passed_over_with_its_place_kept)
 }
 
 TEST_F(redis_line, that_was_lost_takes_them_in_again) {
-  // Broken: a key that vanished would shut the lock.
+  // Broken: a key that vanished would block the lock.
   queue(1, claims);
   server.cli({"DEL", line_key()});
   for (std::uint8_t number = claims; number >= 2; --number) EXPECT_EQ(answer(number), 0);

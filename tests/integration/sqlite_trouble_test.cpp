@@ -45,9 +45,9 @@ TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
   forked_process holder([&] {
     const embedded_client client(at(file, "first boot"));
     client.acquire(client.claim());
-    auto shut = client.claim("shut");
-    shut->lock_delay = 24h;
-    client.acquire(shut);
+    auto blocked = client.claim("blocked");
+    blocked->lock_delay = 24h;
+    client.acquire(blocked);
     line.say_back('h');
     for (;;) ::pause();
   });
@@ -60,14 +60,14 @@ TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
   ASSERT_TRUE(granted(taken));
   EXPECT_GT(fence(taken), before + 59'000'000);  // a minute, should the clock have lost that
   EXPECT_EQ(client.read_latch("start")->count, 3U);
-  auto shut = client.claim("shut");
-  shut->queued = false;
-  EXPECT_FALSE(granted(client.attempt(shut))) << "its holder ended abnormally";
+  auto blocked = client.claim("blocked");
+  blocked->queued = false;
+  EXPECT_FALSE(granted(client.attempt(blocked))) << "its holder ended abnormally";
 }
 
 TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
   // Broken: a machine that crashes twice lets in somebody whom the delay was to keep out; or a delay
-  // that is long over shuts the lock at every boot.
+  // that is long over blocks the lock at every boot.
   const embedded_file file;
   const telephone line;
   forked_process holder([&] {
@@ -99,7 +99,7 @@ TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
   for (const char* boot : {"second boot", "third boot"}) {
     const embedded_client client(at(file, boot));
     EXPECT_FALSE(tried(client, "long")) << boot;
-    EXPECT_GT(client.inspect("long").shut_for.value_or(duration{0}), 23h) << boot;
+    EXPECT_GT(client.inspect("long").blocked_for.value_or(duration{0}), 23h) << boot;
     EXPECT_TRUE(tried(client, "short")) << boot;
   }
 }

@@ -162,7 +162,7 @@ TEST(sqlite_verbs, a_lease_that_is_not_renewed_ends_by_time) {
   }));
 }
 
-TEST(sqlite_verbs, after_an_abnormal_end_the_lock_stays_shut_for_its_delay) {
+TEST(sqlite_verbs, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   // Broken: --lock-delay, on which resources without fences rely.
   const embedded_file file;
   const embedded_client client(file.path());

@@ -149,7 +149,7 @@ TEST_F(checkers_test, a_hold_with_a_lock_delay_that_was_lost_with_its_notice_run
   say(what::attempt_sent, 1, 0, 0, 10s);
   record line = about(1, 0);
   line.kind = what::acquire_granted;
-  line.shut = 5s;
+  line.lock_delay = 5s;
   add(1ms, line);
   line.kind = what::belief_ended;
   line.until = loop.now() + 3s;  // the notice

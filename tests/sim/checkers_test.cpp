@@ -141,7 +141,7 @@ TEST_F(checkers_test, a_lock_that_opens_before_its_delay_is_over_is_seen) {
   record line = about(1, 0);
   line.kind = what::acquire_granted;
   line.until = 10s;
-  line.shut = 5s;
+  line.lock_delay = 5s;
   add(0ms, line);
   line.kind = what::belief_began;
   add(0ms, line);
@@ -152,11 +152,11 @@ TEST_F(checkers_test, a_lock_that_opens_before_its_delay_is_over_is_seen) {
   EXPECT_NE(broken("lock delay"), "");
 }
 
-TEST_F(checkers_test, a_client_killed_after_its_hold_ran_out_shuts_the_lock_from_then_on) {
+TEST_F(checkers_test, a_client_killed_after_its_hold_ran_out_blocks_the_lock_from_then_on) {
   grant(1, 0, 1);
   record line = about(1, 0);
   line.kind = what::acquire_granted;
-  line.shut = 5s;
+  line.lock_delay = 5s;
   add(0ms, line);
   line.kind = what::belief_began;
   add(0ms, line);

@@ -59,7 +59,7 @@ TEST(attempt_window, claims_of_one_name_keep_their_order) {
 }
 
 TEST(attempt_window, one_that_is_answered_blocked_makes_room) {
-  // Broken: waiters in the engine's line shut the window, and ten thousand of them a client.
+  // Broken: waiters in the engine's line close the window, and ten thousand of them a client.
   engine_bench bench(with_window(1));
   const auto waits = bench.ask("stock");
   const auto other = bench.ask("price");
@@ -137,7 +137,7 @@ TEST(attempt_window, a_try_does_not_hang_there) {
   EXPECT_TRUE(second->answered() || narrow.store->attempts.size() == 2U);
 }
 
-TEST(attempt_window, a_silent_server_of_many_does_not_shut_the_others) {
+TEST(attempt_window, a_silent_server_of_many_does_not_hold_up_the_others) {
   // Broken: attempts to one dead shard keep those to all others waiting until their deadline.
   engine_bench bench(with_window(2));
   std::vector<question_ptr> all;

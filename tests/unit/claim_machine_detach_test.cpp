@@ -68,17 +68,17 @@ TEST(claim_machine_detach, a_client_that_is_closed_waits_for_the_answer_that_is_
   // Broken: close() cuts off a token that was as good as made, or waits for one forever.
   auto answered = held_claim();
   answered.detach(at(8s));
-  EXPECT_EQ(said(answered.shut(at(8001ms))), "");
+  EXPECT_EQ(said(answered.close(at(8001ms))), "");
   EXPECT_EQ(said(answered.transferred(at(8002ms), transferred_to())), "detached:ok");
   auto silent = held_claim();
   silent.detach(at(8s));
-  silent.shut(at(8001ms));
+  silent.close(at(8001ms));
   EXPECT_EQ(said(silent.transferred(at(8002ms), no_answer<spi::granted>())),
             "detached:unavailable leave");
   auto between = held_claim();
   between.detach(at(8s));
   between.transferred(at(8001ms), no_answer<spi::granted>());
-  EXPECT_EQ(said(between.shut(at(8002ms))), "detached:unavailable leave");
+  EXPECT_EQ(said(between.close(at(8002ms))), "detached:unavailable leave");
 }
 
 TEST(claim_machine_detach, a_renewal_that_was_under_way_changes_nothing) {

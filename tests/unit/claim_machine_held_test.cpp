@@ -220,7 +220,7 @@ TEST(claim_machine_held, notice_comes_before_the_end_and_the_lock_is_kept_until_
 }
 
 TEST(claim_machine_held, with_a_lock_delay_a_lease_that_was_lost_is_let_run_out) {
-  // Broken: a leave tells the engine of a clean release, and the lock does not stay shut.
+  // Broken: a leave tells the engine of a clean release, and the lock does not stay blocked.
   for (const duration notice : {duration(0s), duration(5s)}) {
     auto settings = usual_settings();
     settings.lock_delay = 15s;

@@ -68,7 +68,7 @@ TEST(claim_machine_leaving, a_release_without_an_answer_says_so_once_and_goes_on
 }
 
 TEST(claim_machine_leaving, the_background_release_ends_when_nothing_of_ours_can_be_left) {
-  // Broken: given up too early it leaves the lock shut, too late it never ends.
+  // Broken: given up too early it leaves the lock blocked, too late it never ends.
   claim_machine machine = held_claim();
   machine.release(at(1s));
   machine.departed(at(6s), no_answer<spi::departure>());
@@ -192,13 +192,13 @@ TEST(claim_machine_leaving, closing_cancels_who_waits_and_releases_who_holds) {
   claim_machine waiter(usual_settings());
   waiter.start(at(0s));
   waiter.attempted(at(1ms), at(0s), blocked_in_line(1ms));
-  EXPECT_EQ(said(waiter.shut(at(1s))), "settle:cancelled leave");
+  EXPECT_EQ(said(waiter.close(at(1s))), "settle:cancelled leave");
 
   claim_machine holder = held_claim();
-  EXPECT_EQ(said(holder.shut(at(1s))), "lose:cancelled leave");
+  EXPECT_EQ(said(holder.close(at(1s))), "lose:cancelled leave");
 
   claim_machine fresh(usual_settings());
-  EXPECT_EQ(said(fresh.shut(at(0s))), "settle:cancelled");
+  EXPECT_EQ(said(fresh.close(at(0s))), "settle:cancelled");
   EXPECT_EQ(said(fresh.start(at(0s))), "");
 }
 
@@ -206,11 +206,11 @@ TEST(claim_machine_leaving, closing_repeats_a_release_at_once) {
   // Broken: the two seconds of a close pass while a release waits for its next turn.
   claim_machine machine = held_claim();
   machine.release(at(1s));
-  EXPECT_EQ(said(machine.shut(at(2s))), "");  // one is on its way
+  EXPECT_EQ(said(machine.close(at(2s))), "");  // one is on its way
   machine.departed(at(6s), no_answer<spi::departure>());
-  EXPECT_EQ(said(machine.shut(at(6s))), "leave");
+  EXPECT_EQ(said(machine.close(at(6s))), "leave");
   machine.departed(at(6s + 1ms), spi::departure::was_holder);
-  EXPECT_EQ(said(machine.shut(at(7s))), "");
+  EXPECT_EQ(said(machine.close(at(7s))), "");
 }
 
 TEST(claim_machine_leaving, a_refused_leave_is_repeated_too) {

@@ -101,7 +101,7 @@ TEST(claim_machine_max_hold, a_release_of_it_without_an_answer_is_repeated) {
 
 TEST(claim_machine_max_hold,
      with_a_lock_delay_it_runs_out_so_that_the_engine_sees_an_abnormal_end) {
-  // Broken: a hung holder and its successor write at once, although the lock was to stay shut.
+  // Broken: a hung holder and its successor write at once, although the lock was to stay blocked.
   core::machine_settings settings = at_most(5s);
   settings.lock_delay = 1min;
   claim_machine machine = held_at_once(settings);

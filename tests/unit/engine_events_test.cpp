@@ -93,7 +93,7 @@ TEST_F(engine_events, an_engine_that_cannot_be_reached_and_is_back) {
 }
 
 TEST_F(engine_events, a_release_that_nobody_heard) {
-  // Broken: locks that stay shut until their ttl have no trace.
+  // Broken: locks that stay blocked until their ttl have no trace.
   auto holder = bench.ask();
   bench.grant(1);
   events();

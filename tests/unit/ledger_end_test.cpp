@@ -5,7 +5,7 @@ namespace holdfast::memory {
 
 using ledger_end = ledger_harness;
 
-TEST_F(ledger_end, after_an_abnormal_end_the_lock_stays_shut_for_its_delay) {
+TEST_F(ledger_end, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   granted(make_claim(1, {.lock_delay = 5s}));
   const auto two = make_claim(2, fair());
   blocked(two);
@@ -27,7 +27,7 @@ TEST_F(ledger_end, a_lock_that_was_left_is_free_at_once_whatever_its_delay) {
   granted(make_claim(2));
 }
 
-TEST_F(ledger_end, a_shut_lock_is_not_upgraded) {
+TEST_F(ledger_end, a_blocked_lock_is_not_upgraded) {
   const auto one = make_claim(1, shared());
   granted(make_claim(2, {.mode = spi::mode::shared, .ttl = 1s, .lock_delay = 5s}));
   granted(one);
@@ -38,7 +38,7 @@ TEST_F(ledger_end, a_shut_lock_is_not_upgraded) {
 }
 
 // The fence is forgotten last: not while the delay runs.
-TEST_F(ledger_end, a_shut_lock_is_not_forgotten) {
+TEST_F(ledger_end, a_blocked_lock_is_not_forgotten) {
   memory::ledger small({.idle_limit = 1});
   const auto one = make_claim(1, {.lock_delay = 60s});
   ASSERT_TRUE(small.attempt(now, one, 1, std::nullopt, out).has_value());
@@ -149,21 +149,21 @@ TEST_F(ledger_end, people_see_holders_and_waiters_in_order) {
   EXPECT_EQ(book.inspect(now, one->resource, out).holders.size(), 1U);
 }
 
-TEST_F(ledger_end, people_see_that_a_name_is_shut_and_for_how_long) {
+TEST_F(ledger_end, people_see_that_a_name_is_blocked_and_for_how_long) {
   // Broken: whoever looks sees "free", and nobody is granted.
   const auto one = make_claim(1, {.lock_delay = 5s});
   granted(one);
-  EXPECT_FALSE(book.inspect(now, one->resource, out).shut_for);
+  EXPECT_FALSE(book.inspect(now, one->resource, out).blocked_for);
   pass(12s);
   const spi::resource_state state = book.inspect(now, one->resource, out);
   EXPECT_TRUE(state.holders.empty());
-  EXPECT_EQ(state.shut_for, 3s);
+  EXPECT_EQ(state.blocked_for, 3s);
   const auto found = book.list(now, "", "", out);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].holders + found[0].waiters, 0U);
-  EXPECT_EQ(found[0].shut_for, 3s);
+  EXPECT_EQ(found[0].blocked_for, 3s);
   pass(3s);
-  EXPECT_FALSE(book.inspect(now, one->resource, out).shut_for);
+  EXPECT_FALSE(book.inspect(now, one->resource, out).blocked_for);
   EXPECT_TRUE(book.list(now, "", "", out).empty());
 }
 

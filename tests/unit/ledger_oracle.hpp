@@ -46,7 +46,7 @@ class ledger_oracle {
       if (!lives(claim, name) || claim.until > now) continue;
       if (claim.is == view::state::held) {
         const duration delay = claim.claim->lock_delay;
-        if (delay > 0s) shut_[name] = std::max(shut_[name], claim.until + delay);
+        if (delay > 0s) blocked_[name] = std::max(blocked_[name], claim.until + delay);
         if (claim.offer && !claim.revoked) silence_[name] = std::max(silence_[name], claim.offered);
       }
       claim.is = view::state::none;
@@ -108,7 +108,7 @@ class ledger_oracle {
       return lives(each.second, name) && each.second.is == view::state::held;
     }));
   }
-  [[nodiscard]] bool shut(const std::string& name) { return shut_[name] > now; }
+  [[nodiscard]] bool blocked(const std::string& name) { return blocked_[name] > now; }
 
   // After a verb on this name: nobody beside an exclusive holder, permits within max, and nobody
   // waits for what is free.
@@ -129,7 +129,7 @@ class ledger_oracle {
     }
     EXPECT_TRUE(sum.exclusive == 0 || sum.holders == 1) << where << ": a writer is not alone";
     EXPECT_TRUE(sum.permits == 0 || sum.permits <= sum.max) << where << ": too many permits";
-    if (sum.first != nullptr && !shut(name)) check_progress(sum);
+    if (sum.first != nullptr && !blocked(name)) check_progress(sum);
   }
 
  private:
@@ -169,7 +169,7 @@ class ledger_oracle {
       }
     } else {
       EXPECT_GT(grant.fence.value(), fences_[name]) << where << ": a fence did not grow";
-      EXPECT_FALSE(shut(name)) << where << ": granted while shut";
+      EXPECT_FALSE(blocked(name)) << where << ": granted while blocked";
       check_order(claim);
       fences_[name] = grant.fence.value() + claim.claim->fence_block - 1;
       claim.fence = grant.fence.value();
@@ -212,7 +212,7 @@ class ledger_oracle {
   std::uint64_t arrivals_ = 0;
   std::map<std::string, spi::server_time> silence_;  // when the last offer was made that lapsed
   std::map<std::string, std::uint64_t> fences_;
-  std::map<std::string, spi::server_time> shut_;
+  std::map<std::string, spi::server_time> blocked_;
 };
 
 }  // namespace holdfast::memory

@@ -171,7 +171,7 @@ class world {
     oracle_.take(out, number, answer ? &*answer : nullptr);
     if (!answer) {
       EXPECT_EQ(answer.error(), errc::would_deadlock) << oracle_.where;
-      EXPECT_TRUE(oracle_.holding(name) > 1 || oracle_.shut(name)) << oracle_.where;
+      EXPECT_TRUE(oracle_.holding(name) > 1 || oracle_.blocked(name)) << oracle_.where;
     }
     oracle_.check(name);
   }

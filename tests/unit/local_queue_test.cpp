@@ -121,7 +121,7 @@ TEST_F(local_queue, a_waiter_that_was_cancelled_at_the_gate_leaves_it) {
 }
 
 TEST_F(local_queue, who_fails_inside_lets_the_next_one_try) {
-  // Broken: after an error the name is shut in this process.
+  // Broken: after an error the name is blocked in this process.
   const auto first = bench.ask();
   const auto second = bench.ask();
   bench.store->answer_attempt(failure(errc::denied, "no"));
@@ -158,7 +158,7 @@ TEST_F(local_queue, who_is_cancelled_inside_lets_the_next_one_try) {
 }
 
 TEST_F(local_queue, who_loses_its_lease_inside_lets_the_next_one_try) {
-  // Broken: a lost lease that its owner has not noticed shuts the name for this process.
+  // Broken: a lost lease that its owner has not noticed blocks the name for this process.
   const auto first = bench.ask();
   bench.grant(1);
   const auto second = bench.ask();

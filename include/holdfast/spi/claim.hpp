@@ -55,7 +55,7 @@ struct claim {
   // On its way between two processes: it ends after ttl, whatever the engine knows of any client.
   bool detached = false;
   duration ttl{};
-  duration lock_delay{};          // after an abnormal end the resource stays shut this long
+  duration lock_delay{};          // after an abnormal end the resource stays blocked this long
   std::uint32_t fence_block = 1;  // the grant reserves this many fences, for local hand-overs
   std::string payload{};          // who: "host:pid:program", or an election's own text
   // Set: the store is one member of a quorum and is asked for its vote. It grants with this number

@@ -67,11 +67,11 @@ void leak::see(const record& line) {
       return;
     case what::acquire_granted:
     case what::adopt_granted:
-      claims_[line.claim].stays_shut = line.shut > duration{0};
+      claims_[line.claim].stays_blocked = line.lock_delay > duration{0};
       return;
     case what::belief_ended:
       // Also one that ended with its notice, before it ran out, and before its holder was told.
-      if (claims_[line.claim].stays_shut) claims_[line.claim].absent = true;
+      if (claims_[line.claim].stays_blocked) claims_[line.claim].absent = true;
       return;
     case what::lost_told:
       // By its own clock it had not run out: this was the engine's word.

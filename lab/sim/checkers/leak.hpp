@@ -25,13 +25,13 @@ class leak final : public checker {
     bool unanswered = false;  // some attempt was
     // The engine has said that it has no such claim, or must end it by itself.
     bool absent = false;
-    bool stays_shut = false;  // with a lock delay: a hold that was lost is let run out
-    bool detached = false;    // nothing is renewed from then on
-    bool given_away = false;  // answered: another claim holds instead
-    bool left = false;        // answered
-    bool forgotten = false;   // the server lost its state, or its clock was set
-    moment leaving{};         // when a leave was last sent
-    moment sent{};            // when an attempt or a renewal was last sent
+    bool stays_blocked = false;  // with a lock delay: a hold that was lost is let run out
+    bool detached = false;       // nothing is renewed from then on
+    bool given_away = false;     // answered: another claim holds instead
+    bool left = false;           // answered
+    bool forgotten = false;      // the server lost its state, or its clock was set
+    moment leaving{};            // when a leave was last sent
+    moment sent{};               // when an attempt or a renewal was last sent
     duration ttl{};
   };
 

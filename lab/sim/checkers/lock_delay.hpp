@@ -1,4 +1,4 @@
-// A lock stays shut after an abnormal end: where a lock delay was asked for, nobody else is let in
+// A lock stays blocked after an abnormal end: where a lock delay was asked for, nobody else is let in
 // for that long after a hold that was lost, or whose client died.
 #pragma once
 
@@ -18,7 +18,7 @@ class lock_delay final : public checker {
     switch (line.kind) {
       case what::acquire_granted:
       case what::adopt_granted:
-        holds_[line.hold] = {line.process, line.resource, line.claim, line.shut};
+        holds_[line.hold] = {line.process, line.resource, line.claim, line.lock_delay};
         return;
       case what::belief_began:
         holds_[line.hold].believed = true;
@@ -27,7 +27,7 @@ class lock_delay final : public checker {
         holds_[line.hold].ended = std::min(line.at, line.until);
         return;
       case what::lost_told:
-        if (line.number == 0) shut(holds_[line.hold], holds_[line.hold].ended);
+        if (line.number == 0) block(holds_[line.hold], holds_[line.hold].ended);
         holds_.erase(line.hold);
         return;
       case what::release_invoked:
@@ -38,7 +38,7 @@ class lock_delay final : public checker {
         for (const auto& [number, each] : holds_) {
           if (each.process != line.process || !each.believed) continue;
           // It may have stood still until its hold had run out.
-          shut(each, each.ended == moment{} ? line.at : each.ended);
+          block(each, each.ended == moment{} ? line.at : each.ended);
         }
         return;
       case what::server_granted:
@@ -58,7 +58,7 @@ class lock_delay final : public checker {
     std::int32_t process = nobody;
     std::int32_t resource = nobody;
     std::int32_t claim = nobody;
-    duration shut{};
+    duration lock_delay{};
     bool believed = false;
     moment ended{};
   };
@@ -68,12 +68,12 @@ class lock_delay final : public checker {
   };
 
   // The server counts by its own clock, which may be a hundredth fast.
-  void shut(const hold& by, moment from) {
+  void block(const hold& by, moment from) {
     const auto kind = world().resources[static_cast<std::size_t>(by.resource)].kind;
     // Readers and permits may be let in beside one that has not ended yet.
-    if (by.shut == duration{0} || !by.believed || kind != resource_kind::mutex) return;
+    if (by.lock_delay == duration{0} || !by.believed || kind != resource_kind::mutex) return;
     closure& at = closures_[by.resource];
-    const moment until = from + by.shut - by.shut / 100;
+    const moment until = from + by.lock_delay - by.lock_delay / 100;
     if (until > at.until) at = {until, by.claim};
   }
   void granted(const record& line) {

@@ -9,7 +9,7 @@ void lost_wakeup::look(place& at, std::int32_t resource, moment now) {
   moment free_since = at.free_since;
   bool left = at.left;
   for (const auto& [claim, each] : at.holders) {
-    free_since = std::max(free_since, each.until + each.shut);
+    free_since = std::max(free_since, each.until + each.lock_delay);
     left = false;
   }
   if (!at.certain || troubles_ > 0 || free_since >= now) return;
@@ -72,7 +72,7 @@ void lost_wakeup::see(const record& line) {
           granted_.try_emplace(line.acquisition, line.at);
         }
       }
-      at.holders[line.claim] = {line.process, line.until, line.shut};
+      at.holders[line.claim] = {line.process, line.until, line.lock_delay};
       return;
     }
     case what::server_left:
@@ -83,7 +83,7 @@ void lost_wakeup::see(const record& line) {
       if (found == at.holders.end()) return;
       const bool lapsed = found->second.until < line.at || line.kind == what::server_forgot;
       const moment end =
-          lapsed ? std::min(line.at, found->second.until) + found->second.shut : line.at;
+          lapsed ? std::min(line.at, found->second.until) + found->second.lock_delay : line.at;
       if (end >= at.free_since) at.left = !lapsed;
       at.free_since = std::max(at.free_since, end);
       at.holders.erase(found);

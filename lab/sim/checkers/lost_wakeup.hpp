@@ -23,7 +23,7 @@ class lost_wakeup final : public checker {
   struct holder {
     std::int32_t process = nobody;
     moment until{};
-    duration shut{};
+    duration lock_delay{};
   };
   struct place {
     std::map<std::int32_t, holder> holders;    // by claim

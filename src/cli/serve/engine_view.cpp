@@ -189,7 +189,7 @@ void engine_view::list_names() {
     for (const spi::resource_summary& one : *all) {
       made->held += one.holders;
       made->waiting += one.waiters;
-      made->blocked += one.shut_for ? 1 : 0;
+      made->blocked += one.blocked_for ? 1 : 0;
     }
     std::sort(all->begin(), all->end(),
               [](const auto& left, const auto& right) { return left.name < right.name; });

@@ -102,9 +102,9 @@ std::string site::rows_of(const engine_view& engine, const listing& all,
                         {"waiters", one.summary.waiters}};
     if (one.since) written["since"] = rfc3339(*one.since);
     if (!one.payload.empty()) written["payload"] = one.payload;
-    if (one.summary.shut_for) {
+    if (one.summary.blocked_for) {
       written["blocked_ms"] =
-          std::chrono::floor<std::chrono::milliseconds>(*one.summary.shut_for).count();
+          std::chrono::floor<std::chrono::milliseconds>(*one.summary.blocked_for).count();
     }
     if (cannot_be_read(one.summary)) written["damaged"] = true;
     if (!made.empty()) made += ",";

@@ -43,7 +43,7 @@ spi::blocked ledger::blocked_at(const moment& step, const resource& at,
   answer.queued = at.line.find(id) != nullptr;
   answer.recheck_after = recheck_after(step, at, id);
   answer.at = step.now;
-  if (at.is_shut(step.now)) {
+  if (at.is_blocked(step.now)) {
     answer.blocker = "the lock delay of a holder that ended abnormally";
   } else if (!at.holders.empty()) {
     answer.blocker = at.holders.begin()->second.value.claim->payload;

@@ -137,7 +137,7 @@ result<spi::granted> ledger::change(spi::server_time now, const spi::claim& clai
   if (to == spi::mode::exclusive && at->holders.size() > 1) {
     return failure(errc::would_deadlock, "other readers hold it");
   }
-  if (to == spi::mode::exclusive && at->is_shut(now)) {
+  if (to == spi::mode::exclusive && at->is_blocked(now)) {
     return failure(errc::would_deadlock, "another reader's hold ended abnormally");
   }
   if (to == spi::mode::shared && mutated(mutant::writer_let_in_on_downgrade)) {
@@ -270,7 +270,7 @@ resource& ledger::place_of(spi::server_time now, const spi::resource_id& id) {
 // ever given there, so forgetting keeps the order.
 void ledger::sweep(spi::server_time now) {
   for (auto each = resources_.begin(); each != resources_.end();) {
-    if (!each->second.idle() || each->second.is_shut(now)) {
+    if (!each->second.idle() || each->second.is_blocked(now)) {
       ++each;
       continue;
     }

@@ -44,7 +44,7 @@ spi::resource_state ledger::inspect(spi::server_time now, const spi::resource_id
   for (const auto& [sequence_number, entry] : at->line) {
     state.waiters.push_back(described(entry.value, now));
   }
-  state.shut_for = at->shut_for(now);
+  state.blocked_for = at->blocked_for(now);
   return state;
 }
 
@@ -55,8 +55,8 @@ std::vector<spi::resource_summary> ledger::list(spi::server_time now, const std:
     const auto& [id, at] = *each;
     if (id.space != space || !id.name.starts_with(prefix)) break;
     promote(moment{now, out, std::nullopt, nullptr}, each->second);
-    if (at.idle() && !at.is_shut(now)) continue;
-    found.push_back({id.name, at.holders.size(), at.line.size(), at.shut_for(now)});
+    if (at.idle() && !at.is_blocked(now)) continue;
+    found.push_back({id.name, at.holders.size(), at.line.size(), at.blocked_for(now)});
   }
   return found;
 }

@@ -39,7 +39,7 @@ void ledger::drop_ended(const moment& step, resource& at) {
   while (auto ended = at.holders.take_ended(step.now)) {
     const auto& [held, end] = *ended;
     // Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
-    if (held.claim->lock_delay > duration{0}) at.shut(after(end, held.claim->lock_delay));
+    if (held.claim->lock_delay > duration{0}) at.block_until(after(end, held.claim->lock_delay));
     if (held.offer && !held.revoked) at.silence(held.since);
     step.out.ended.push_back(held.claim->id);
     note(step, at, spi::event_kind::expired, *held.claim, &held);

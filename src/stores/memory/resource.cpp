@@ -9,7 +9,7 @@
 namespace holdfast::memory {
 
 bool resource::free_for(const spi::claim& claim, spi::server_time now) const {
-  if (is_shut(now)) return false;
+  if (is_blocked(now)) return false;
   switch (claim.mode) {
     case spi::mode::exclusive:
       return holders.empty();
@@ -22,7 +22,7 @@ bool resource::free_for(const spi::claim& claim, spi::server_time now) const {
 }
 
 bool resource::closed(spi::server_time now) const noexcept {
-  return is_shut(now) || holders.exclusive();
+  return is_blocked(now) || holders.exclusive();
 }
 
 result<void> resource::accepts(const spi::claim& claim) const {
@@ -55,10 +55,12 @@ void resource::write_fence(fence_token fence, std::uint32_t block) {
   last_ = std::max(last_, fence.value() + std::max(block, 1U) - 1);
 }
 
-void resource::shut(spi::server_time until) { shut_until_ = std::max(shut_until_, until); }
+void resource::block_until(spi::server_time until) {
+  blocked_until_ = std::max(blocked_until_, until);
+}
 
 std::optional<spi::server_time> resource::next_end(spi::server_time now) const {
-  if (is_shut(now)) return shut_until_;
+  if (is_blocked(now)) return blocked_until_;
   return holders.earliest_end();
 }
 

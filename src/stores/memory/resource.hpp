@@ -26,7 +26,7 @@ class resource {
   waiting_line line;
 
   // The five lines that decide: exclusive wants nobody else, shared nobody exclusive, permits must
-  // suffice; and after an abnormal end the resource may be shut for a while. Who waits is not
+  // suffice; and after an abnormal end the resource may be blocked for a while. Who waits is not
   // looked at.
   [[nodiscard]] bool free_for(const spi::claim& claim, spi::server_time now) const;
 
@@ -46,10 +46,12 @@ class resource {
   // No later fence is below fence + block.
   void write_fence(fence_token fence, std::uint32_t block);
 
-  void shut(spi::server_time until);
-  [[nodiscard]] bool is_shut(spi::server_time now) const noexcept { return shut_until_ > now; }
-  [[nodiscard]] std::optional<duration> shut_for(spi::server_time now) const noexcept {
-    return is_shut(now) ? std::optional(shut_until_ - now) : std::nullopt;
+  void block_until(spi::server_time until);
+  [[nodiscard]] bool is_blocked(spi::server_time now) const noexcept {
+    return blocked_until_ > now;
+  }
+  [[nodiscard]] std::optional<duration> blocked_for(spi::server_time now) const noexcept {
+    return is_blocked(now) ? std::optional(blocked_until_ - now) : std::nullopt;
   }
 
   // An offer made then was not taken up. Who has not been heard since is passed over until it is,
@@ -65,7 +67,7 @@ class resource {
  private:
   spi::resource_id id_;
   std::uint64_t last_;
-  spi::server_time shut_until_ = spi::server_time::min();
+  spi::server_time blocked_until_ = spi::server_time::min();
   spi::server_time silent_since_ = spi::server_time::min();
 };
 

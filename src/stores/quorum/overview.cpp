@@ -89,11 +89,11 @@ std::vector<spi::holder> likely(const std::vector<const std::vector<spi::holder>
   return shown;
 }
 
-// So many members are shut that the rest is no majority: until enough of them are open again.
-std::optional<duration> shut_for(const std::vector<result<spi::resource_state>>& answers) {
+// So many members are blocked that the rest is no majority: until enough of them are open again.
+std::optional<duration> blocked_for(const std::vector<result<spi::resource_state>>& answers) {
   std::vector<duration> times;
   for (const auto& each : answers) {
-    times.push_back(each ? each->shut_for.value_or(duration{0}) : duration{0});
+    times.push_back(each ? each->blocked_for.value_or(duration{0}) : duration{0});
   }
   const std::size_t decisive = times.size() - majority_of(times.size());
   std::sort(times.begin(), times.end(), std::greater<>());
@@ -112,7 +112,7 @@ void quorum_store::inspect(const spi::resource_id& resource, const spi::op_conte
     for (const auto& each : answers) {
       if (each) lists.push_back(&each->holders);
     }
-    done(spi::resource_state{likely(lists, members), {}, shut_for(answers)});
+    done(spi::resource_state{likely(lists, members), {}, blocked_for(answers)});
   };
   const auto asked = std::make_shared<survey<spi::resource_state>>(members, std::move(gathered));
   const spi::op_context soon = context_->soon(context.deadline, forever);

@@ -134,7 +134,7 @@ std::optional<spi::departure> round::exit_verdict() const {
 }
 
 void round::abandon() {
-  // To the members a leave is a release, and after an abnormal end the lock has to stay shut.
+  // To the members a leave is a release, and after an abnormal end the lock has to stay blocked.
   if (copy_->lock_delay > duration{0}) return forsake();
   ballot::orders todo;
   {

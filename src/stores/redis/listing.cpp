@@ -121,12 +121,12 @@ result<void> listing::take(const std::vector<std::string>& keys, const result<re
     const bool damaged = fields[i + 1].integer < 0;
     const auto holders = damaged ? 0 : static_cast<std::size_t>(fields[i + 1].integer);
     const auto waiters = static_cast<std::size_t>(fields[i + 2].integer);
-    const auto shut = shut_of(fields[i + 4].integer);
-    if (holders + waiters == 0 && !shut && !damaged) continue;
+    const auto blocked = blocked_of(fields[i + 4].integer);
+    if (holders + waiters == 0 && !blocked && !damaged) continue;
     const auto resource = resource_of(parse_state(keys[which])->tail, fields[i + 3].words());
     if (!resource || resource->space != what_.space) continue;
     if (!resource->name.starts_with(what_.name)) continue;
-    list_.push_back({resource->name, holders, waiters, shut});
+    list_.push_back({resource->name, holders, waiters, blocked});
   }
   if (list_.size() <= names_at_most) return {};
   return failure(errc::overloaded, "more than " + std::to_string(names_at_most) +

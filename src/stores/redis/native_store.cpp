@@ -238,7 +238,7 @@ std::string_view text_of(const spi::claim_id& id) noexcept {
 struct seen {
   std::vector<stored_holder> holders;
   std::vector<spi::waiting> waiters;
-  std::optional<duration> shut_for;
+  std::optional<duration> blocked_for;
 };
 
 result<seen> seen_of(const script_answer& from) {
@@ -252,7 +252,7 @@ result<seen> seen_of(const script_answer& from) {
   for (const reply& each : (*from.fields)[3].elements) {
     if (auto waiter = waiter_of(each.words(), from.at)) found.waiters.push_back(*std::move(waiter));
   }
-  found.shut_for = shut_of(from.number(4));
+  found.blocked_for = blocked_of(from.number(4));
   return found;
 }
 
@@ -295,7 +295,7 @@ void native_store::inspect(const spi::resource_id& resource, const spi::op_conte
                                state.holders.push_back(std::move(one.shown));
                              }
                              state.waiters = std::move(found->waiters);
-                             state.shut_for = found->shut_for;
+                             state.blocked_for = found->blocked_for;
                              return state;
                            });
 }

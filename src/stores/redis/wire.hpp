@@ -147,8 +147,8 @@ result<spi::granted> grant_of(const spi::renewal& answer);
 // By which two members that are one server are found; 0: unknown.
 std::uint64_t server_number(std::string_view run_id) noexcept;
 
-// How long a resource stays shut after an abnormal end; 0: it is not.
-inline std::optional<duration> shut_of(std::int64_t micro) noexcept {
+// How long a resource stays blocked after an abnormal end; 0: it is not.
+inline std::optional<duration> blocked_of(std::int64_t micro) noexcept {
   return micro > 0 ? std::optional<duration>(microseconds(micro)) : std::nullopt;
 }
 

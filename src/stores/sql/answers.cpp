@@ -16,8 +16,8 @@ tl::unexpected<error> puzzled() {
 }
 
 duration time_of(words& line) { return std::chrono::microseconds(line.number()); }
-// None: it is not shut.
-std::optional<duration> shut_of(words& line) {
+// None: it is not blocked.
+std::optional<duration> blocked_of(words& line) {
   if (line.rest().empty()) return std::nullopt;  // tables of before do not tell
   const duration time = time_of(line);
   return time > duration{0} ? std::optional(time) : std::nullopt;
@@ -225,7 +225,7 @@ result<spi::resource_state> to_state(const rows& answer) {
     } else if (kind == "w") {
       state.waiters.push_back(waiting_of(line));
     } else if (kind == "s") {
-      state.shut_for = shut_of(line);
+      state.blocked_for = blocked_of(line);
     } else {
       return puzzled();
     }
@@ -250,7 +250,7 @@ result<std::vector<spi::resource_summary>> to_summaries(const rows& answer) {
     one.name = resource_of(key).name;
     one.holders = line.number<std::size_t>();
     one.waiters = line.number<std::size_t>();
-    one.shut_for = shut_of(line);
+    one.blocked_for = blocked_of(line);
     if (!line.fine()) return puzzled();
     all.push_back(std::move(one));
   }

@@ -67,7 +67,7 @@ class bound_store : public server_store<Engine> {
 
   // A hold was taken away by force: its connection gives it back.
   virtual void let_go(const spi::claim_id& claim) = 0;
-  // Nobody waits for the answer. `delay`: it ended abnormally, and its name stays shut for so long.
+  // Nobody waits for the answer. `delay`: it ended abnormally, and its name stays blocked for so long.
   virtual void give_back(const spi::claim& claim, duration delay) = 0;
   // The connections that carry holds.
   virtual void close_carriers() noexcept = 0;

@@ -132,8 +132,8 @@ void row_store<Engine>::record(const std::shared_ptr<attempt_state>& what,
                           : result<spi::outcome>(failure(errc::unavailable, "not written down"));
         const bool granted = answer && std::holds_alternative<spi::granted>(*answer);
         if (!granted) {
-          const bool shut = said && said->size() == 1 && said->front() == "b";
-          if (shut) {
+          const bool blocked = said && said->size() == 1 && said->front() == "b";
+          if (blocked) {
             self->roll_back(in);
             return self->stand_in_line(what);
           }

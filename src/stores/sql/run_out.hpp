@@ -1,4 +1,4 @@
-// Holds that must run out: where a name stays shut after an abnormal end, the core leaves nothing when a
+// Holds that must run out: where a name stays blocked after an abnormal end, the core leaves nothing when a
 // belief ends, and the store sees the end by its clock. Locks of a connection have no such clock, so it
 // is kept here.
 #pragma once

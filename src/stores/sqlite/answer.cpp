@@ -39,13 +39,14 @@ spi::blocked ledger::blocked_at(const moment& step, resource_row& at, const clai
   } else {
     const std::size_t limit = queued ? ledger_limits::told_limit : ledger_limits::holder_limit;
     step.out.blockers = resource_rows_.holding_clients(at, limit);
-    const instant end = at.shut_until > step.now ? at.shut_until : at.next_end;
+    const instant end = at.blocked_until > step.now ? at.blocked_until : at.next_end;
     if (end != never) {
       answer.recheck_after = std::min(answer.recheck_after, duration(end - step.now));
     }
   }
   if (at.inline_holder) answer.blocker = at.inline_holder->payload;
-  if (at.shut_until > step.now) answer.blocker = "the lock delay of a holder that ended abnormally";
+  if (at.blocked_until > step.now)
+    answer.blocker = "the lock delay of a holder that ended abnormally";
   if (answer.blocker.empty() && at.holders > 0) {
     const auto holders = resource_rows_.all_holders(at, 1);
     if (!holders.empty()) answer.blocker = holders.front().payload;

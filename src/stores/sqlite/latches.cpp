@@ -128,9 +128,9 @@ std::vector<claim_row> ledger::line_of(const spi::resource_id& resource) {
   return resource_rows_.line(*at, ledger_limits::claim_limit);
 }
 
-instant ledger::shut_until(const spi::resource_id& resource) {
+instant ledger::blocked_until(const spi::resource_id& resource) {
   const auto at = resource_rows_.find(key_of(resource));
-  return at ? at->shut_until : 0;
+  return at ? at->blocked_until : 0;
 }
 
 std::vector<resource_row> ledger::named(const std::string& space, const std::string& prefix) {

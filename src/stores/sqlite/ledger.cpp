@@ -148,7 +148,7 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
   if (place != 0 || impossible(claim)) return std::nullopt;
   const std::string key = key_of(claim.resource);
   const resource_row* known = resource_rows_.look(key);
-  if (known == nullptr || !known->unused() || known->shut_until > step.now) return std::nullopt;
+  if (known == nullptr || !known->unused() || known->blocked_until > step.now) return std::nullopt;
   resource_row at = resource_rows_.recall(key);
   begin_use(at, claim);
   const claim_row row =
@@ -255,7 +255,7 @@ result<spi::granted> ledger::change(const moment& step, const spi::claim& claim,
   if (held->mode == to) return granted_to(step, at, *held);
   // An upgrade never waits: two readers that did would wait for each other.
   if (to == spi::mode::exclusive && at.holders > 1) drop_dead_holders(step, at);
-  if (to == spi::mode::exclusive && (at.holders > 1 || at.shut_until > step.now)) {
+  if (to == spi::mode::exclusive && (at.holders > 1 || at.blocked_until > step.now)) {
     save(step, at);
     step.out.blockers = resource_rows_.holding_clients(at, ledger_limits::told_limit);
     return failure(errc::would_deadlock, at.holders > 1 ? "other readers hold it"

@@ -101,7 +101,7 @@ class ledger {
   // Read transactions.
   std::vector<claim_row> holders_of(const spi::resource_id& resource);
   std::vector<claim_row> line_of(const spi::resource_id& resource);
-  instant shut_until(const spi::resource_id& resource);  // 0: not at all
+  instant blocked_until(const spi::resource_id& resource);  // 0: not at all
   std::vector<resource_row> named(const std::string& space, const std::string& prefix);
 
  private:

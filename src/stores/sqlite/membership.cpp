@@ -52,7 +52,7 @@ std::string last_boot(statements& of) {
 }
 
 // After a reboot nobody of before lives, and its clock means nothing any more. What stays: fences,
-// latches (their life begins again) and the time for which a lock is shut after an abnormal end, which
+// latches (their life begins again) and the time for which a lock is blocked after an abnormal end, which
 // begins again too: how much of it had passed is not known any more.
 resource_row after_reboot(const resource_row& before, const std::vector<claim_row>& holders,
                           std::uint64_t floor, std::optional<duration> latch_life) {
@@ -65,8 +65,8 @@ resource_row after_reboot(const resource_row& before, const std::vector<claim_ro
     row.kind = kind::latch;
     row.next_end = after(now(), *latch_life);
   }
-  shut(row, before.shut_for, now());
-  for (const claim_row& holder : holders) shut(row, duration(holder.lock_delay), now());
+  block(row, before.blocked_for, now());
+  for (const claim_row& holder : holders) block(row, duration(holder.lock_delay), now());
   return row;
 }
 
@@ -109,7 +109,7 @@ void start_boot(session& at, statements& of, const folder& beside, const host& h
     }
     resource_row row = after_reboot(before, rows.all_holders(before, ledger_limits::claim_limit),
                                     floor, latch_life);
-    if (row.kind == kind::latch || row.shut_until > 0) {
+    if (row.kind == kind::latch || row.blocked_until > 0) {
       rows.save(row);
     } else {
       run(of.delete_resource, row.id);

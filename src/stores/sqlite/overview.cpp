@@ -22,8 +22,8 @@ std::vector<std::int64_t> clients_of(const Rows& rows) {
 
 // What is written down, and what will be when somebody takes those off that ended abnormally.
 template <class Dead>
-std::optional<duration> shut_for(instant written, const std::vector<claim_row>& holders,
-                                 const Dead& dead, instant at) {
+std::optional<duration> blocked_for(instant written, const std::vector<claim_row>& holders,
+                                    const Dead& dead, instant at) {
   instant until = written;
   for (const claim_row& row : holders) {
     if (row.lock_delay == 0) continue;
@@ -44,7 +44,7 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
   auto done = session_->read(deadline, [&](ledger& book) {
     holders = book.holders_of(resource);
     line = book.line_of(resource);
-    written = book.shut_until(resource);
+    written = book.blocked_until(resource);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
   peer_notifier_->any_dead(clients_of(holders), deadline);
@@ -54,7 +54,7 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
             [](const claim_row& left, const claim_row& right) { return left.fence < right.fence; });
   spi::resource_state state;
   const instant at = now();
-  state.shut_for = shut_for(written, holders, *dead, at);
+  state.blocked_for = blocked_for(written, holders, *dead, at);
   for (const claim_row& row : holders) {
     if (row.ends <= at || dead->contains(row.client)) continue;
     spi::holder holder;
@@ -91,16 +91,16 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
     std::string name;
     std::vector<claim_row> holders;
     std::vector<claim_row> line;
-    instant shut_until = 0;
+    instant blocked_until = 0;
   };
   std::vector<found> all;
   const instant asked = now();
   auto done = session_->read(deadline, [&](ledger& book) {
     for (const resource_row& row : book.named(space, prefix)) {
-      if (row.unused() && row.shut_until <= asked) continue;
+      if (row.unused() && row.blocked_until <= asked) continue;
       const spi::resource_id resource = resource_of(row.key);
       all.push_back(
-          {resource.name, book.holders_of(resource), book.line_of(resource), row.shut_until});
+          {resource.name, book.holders_of(resource), book.line_of(resource), row.blocked_until});
     }
   });
   if (!done) return tl::unexpected(std::move(done.error()));
@@ -117,10 +117,10 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
   for (const found& each : all) {
     const auto holders = std::count_if(each.holders.begin(), each.holders.end(), counts);
     const auto waiters = std::count_if(each.line.begin(), each.line.end(), counts);
-    const auto shut = shut_for(each.shut_until, each.holders, *dead, at);
-    if (holders + waiters == 0 && !shut) continue;
+    const auto blocked = blocked_for(each.blocked_until, each.holders, *dead, at);
+    if (holders + waiters == 0 && !blocked) continue;
     summaries.push_back(
-        {each.name, static_cast<std::size_t>(holders), static_cast<std::size_t>(waiters), shut});
+        {each.name, static_cast<std::size_t>(holders), static_cast<std::size_t>(waiters), blocked});
   }
   return summaries;
 }

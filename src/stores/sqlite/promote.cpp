@@ -10,10 +10,10 @@ namespace holdfast::sqlite {
 namespace {
 
 // The lines that decide: exclusive wants nobody else, shared nobody exclusive, permits must
-// suffice; and after an abnormal end the resource may be shut for a while. Who waits is not looked
+// suffice; and after an abnormal end the resource may be blocked for a while. Who waits is not looked
 // at.
 bool fits(const resource_row& at, const claim_row& row, instant now) {
-  if (at.shut_until > now) return false;
+  if (at.blocked_until > now) return false;
   switch (row.mode) {
     case spi::mode::exclusive:
       return at.holders == 0;
@@ -26,7 +26,7 @@ bool fits(const resource_row& at, const claim_row& row, instant now) {
 }
 
 // Without a look at the line: an exclusive holder that lives keeps everybody out.
-bool shut_to_all(const moment& step, const resource_row& at) {
+bool blocked_to_all(const moment& step, const resource_row& at) {
   return at.exclusive > 0 && at.inline_holder && !step.dead.contains(at.inline_holder->client);
 }
 
@@ -103,7 +103,7 @@ void ledger::promote(const moment& step, resource_row& at) {
   bool handing_over = false;
   std::size_t count = 0;
   for (; at.waiting > 0 && count < ledger_limits::promote_limit; ++count) {
-    if (shut_to_all(step, at)) break;
+    if (blocked_to_all(step, at)) break;
     const auto next = next_in_line(step, at);
     if (!next) break;
     if (step.dead.contains(next->client)) {
@@ -167,7 +167,7 @@ bool ledger::drop_dead_holders(const moment& step, resource_row& at) {
 void ledger::end_abnormally(const moment& step, resource_row& at, const claim_row& row,
                             instant since) {
   resource_rows_.remove_holder(at, row);
-  shut(at, duration(row.lock_delay), since);
+  block(at, duration(row.lock_delay), since);
   note(step, at, spi::event_kind::expired, row, true);
 }
 
@@ -177,8 +177,8 @@ claim_row ledger::grant(const moment& step, resource_row& at, claim_row row) {
   row.offer = row.client != step.self && (step.claim == nullptr || *step.claim != row.id);
   set_end(row, step.now);
   at.head_told = false;
-  at.shut_until = 0;  // it is over, and nothing that a reboot should find
-  at.shut_for = duration{0};
+  at.blocked_until = 0;  // it is over, and nothing that a reboot should find
+  at.blocked_for = duration{0};
   resource_rows_.add_holder(at, row);
   note(step, at, spi::event_kind::granted, row, true);
   return row;

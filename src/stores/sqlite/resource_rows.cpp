@@ -145,7 +145,7 @@ void resource_rows::forget_some(instant now) {
       decode_resource(rows.blob(3), row);
       forgotten_up_to_ = rows.number(0);
       ++seen;
-      if (!row.unused() || row.kind == kind::latch || row.observed || row.shut_until > now)
+      if (!row.unused() || row.kind == kind::latch || row.observed || row.blocked_until > now)
         continue;
       idle.push_back(rows.number(0));
       greatest = std::max(greatest, static_cast<std::uint64_t>(rows.number(2)));

@@ -52,10 +52,10 @@ struct packed_resource {
   std::uint32_t waiting;
   std::uint32_t waiting_fair;
   std::uint32_t waiting_exclusive;
-  std::uint32_t shut_for_ms;
+  std::uint32_t blocked_for_ms;
   std::uint64_t permits;
   std::int64_t next_end;
-  std::int64_t shut_until;
+  std::int64_t blocked_until;
 };
 static_assert(sizeof(packed_resource) == 56);
 static_assert(std::has_unique_object_representations_v<packed_resource>);
@@ -170,9 +170,9 @@ std::string encode(const resource_row& row) {
   packed.waiting_exclusive = row.waiting_exclusive;
   packed.permits = row.permits;
   packed.next_end = row.next_end;
-  packed.shut_until = row.shut_until;
-  packed.shut_for_ms = static_cast<std::uint32_t>(
-      std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(row.shut_for).count(),
+  packed.blocked_until = row.blocked_until;
+  packed.blocked_for_ms = static_cast<std::uint32_t>(
+      std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(row.blocked_for).count(),
                              std::numeric_limits<std::uint32_t>::max()));
   std::string body;
   body.reserve(std::max(row.stored_body.size(), encoded_size(row)));
@@ -197,8 +197,8 @@ void decode_resource(std::string_view body, resource_row& row) {
   row.waiting_exclusive = packed.waiting_exclusive;
   row.permits = packed.permits;
   row.next_end = packed.next_end;
-  row.shut_until = packed.shut_until;
-  row.shut_for = std::chrono::milliseconds(packed.shut_for_ms);
+  row.blocked_until = packed.blocked_until;
+  row.blocked_for = std::chrono::milliseconds(packed.blocked_for_ms);
   body.remove_prefix(sizeof packed);
   if (is_set(packed.told, told::silence_follows)) {
     row.silent_since = unpack<instant>(body);

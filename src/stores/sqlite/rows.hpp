@@ -78,8 +78,8 @@ struct resource_row {
   // When the last offer was made that nobody took up, while somebody waits: who was not heard since
   // is passed over. 0: none.
   instant silent_since = 0;
-  instant shut_until = 0;  // after an abnormal end
-  duration shut_for{0};    // how long that was from its beginning
+  instant blocked_until = 0;  // after an abnormal end
+  duration blocked_for{0};    // how long that was from its beginning
   // One holder has its place in here, so that to take and to give back an uncontended lock each
   // write a single page. Further holders are rows of their own.
   std::optional<claim_row> inline_holder;
@@ -107,10 +107,10 @@ std::uint64_t wall_clock_microseconds() noexcept;
 std::uint64_t next_fence(resource_row& at, std::uint32_t block);
 
 // For the lock delay of a holder that ended abnormally; none is 0.
-inline void shut(resource_row& at, duration delay, instant since) noexcept {
-  if (delay <= duration{0} || after(since, delay) <= at.shut_until) return;
-  at.shut_until = after(since, delay);
-  at.shut_for = delay;
+inline void block(resource_row& at, duration delay, instant since) noexcept {
+  if (delay <= duration{0} || after(since, delay) <= at.blocked_until) return;
+  at.blocked_until = after(since, delay);
+  at.blocked_for = delay;
   at.dirty = true;
 }
 
