@@ -225,13 +225,13 @@ void server::emit(memory::effects out, std::optional<told_grant> answered) {
   }
 }
 
-void server::note_grant(const spi::claim_id& id, const spi::granted& grant, what anew) {
+void server::note_grant(const spi::claim_id& id, const spi::granted& grant, what grant_kind) {
   const spi::claim& claim = *claims_.at(id);
   standing& at = standings_[id];
   const bool known_already = at.now == standing::state::holding && at.fence == grant.fence.value();
   at = {standing::state::holding, grant.fence.value(), grant.at + grant.ttl};
   const claim_book::entry& known = *book_.find(id);
-  record line = about(known, known_already ? what::server_prolonged : anew);
+  record line = about(known, known_already ? what::server_prolonged : grant_kind);
   line.fence = grant.fence.value();
   line.fair = claim.fair;
   line.offer = grant.offer;

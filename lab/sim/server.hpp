@@ -77,7 +77,7 @@ class server : public node {
 
   void emit(memory::effects out, std::optional<told_grant> answered = std::nullopt);
   void note_grant(const spi::claim_id& id, const spi::granted& grant,
-                  what anew = what::server_granted);
+                  what grant_kind = what::server_granted);
   void note_end(const spi::claim_id& id);
   void wake_watchers(const spi::resource_id& resource);
   void arm();

@@ -1,5 +1,5 @@
 // The runtime of one simulated process: its own clock over the world's virtual time. What it runs
-// waits while the process stands still.
+// waits while the process is paused.
 #pragma once
 
 #include "sim/event_loop.hpp"

@@ -16,7 +16,7 @@ enum class trouble : std::uint8_t {
   request_loss,
   reply_loss,
   black_hole,  // nothing arrives, either way
-  stall,       // a connection stands still; what was sent arrives late, up to minutes
+  stall,       // a connection is stuck; what was sent arrives late, up to minutes
   cut,         // a connection breaks; what was on its way is lost or executed, at once or late
   push_loss,
   push_disorder,  // pushes overtake each other

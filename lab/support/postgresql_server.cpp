@@ -124,7 +124,7 @@ std::string postgresql_server::url(const std::string& schema, const std::string&
 }
 
 void postgresql_server::stop(shutdown how) {
-  resume();  // who stands still does not end
+  resume();  // a stopped process does not end
   switch (how) {
     case shutdown::smart:
       return process_.end(SIGTERM);

@@ -39,7 +39,7 @@ class redis_cluster {
   [[nodiscard]] std::size_t replica_of(std::size_t which) const;
   // A planned failover to this replica; returns when it is the master, in its own opinion.
   void fail_over_to(std::size_t replica);
-  // How long a node may be silent. At first so long that a machine that stands still for seconds costs
+  // How long a node may be silent. At first so long that a machine that is paused for seconds costs
   // nobody a master whom no test has taken away.
   static constexpr std::chrono::minutes not_within_a_test{5};
   void replace_after(std::chrono::milliseconds silence);

@@ -40,7 +40,7 @@ class redis_sentinels {
   std::string ask(std::size_t sentinel, const std::vector<std::string>& words) const;
   // A planned failover; returns when every sentinel names the new master and it has replicas.
   void fail_over() const;
-  // How long a master may be silent. At first so long that a machine that stands still for seconds costs
+  // How long a master may be silent. At first so long that a machine that is paused for seconds costs
   // nobody a master whom no test has taken away.
   static constexpr std::chrono::minutes not_within_a_test{5};
   void replace_after(std::chrono::milliseconds silence) const;

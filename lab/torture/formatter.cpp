@@ -62,7 +62,7 @@ std::string event_of(const sim::record& line) {
     case sim::what::latch_told:
       return "latch " + std::to_string(line.resource) + " is open, a waiter is told";
     case sim::what::paused:
-      return line.number == 1 ? "stands still: the machine is busy" : "paused";
+      return line.number == 1 ? "paused: the machine is busy" : "paused";
     case sim::what::trouble_began:
       return fault_of(line) + " begins";
     case sim::what::trouble_ended:

@@ -1,7 +1,7 @@
 // While the main thread waits in the library, another reads the signals, so that they end the wait.
 //
 //   opening:  nothing is claimed yet; a signal ends the process at once, with 128 + n
-//   waiting:  a signal requests a stop, and whoever waits cleans up
+//   waiting:  a signal requests a stop, and the waiter cleans up
 //   over:     signals stay in the inbox, for the next reader
 #pragma once
 

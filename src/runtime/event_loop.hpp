@@ -1,4 +1,4 @@
-// The event loop: descriptors, timers and posted tasks, driven by whoever waits (leader/follower).
+// The event loop: descriptors, timers and posted tasks, driven by the threads that wait (leader/follower).
 //
 // At any time at most one thread leads: it waits in the kernel and runs what is ready. A thread that
 // waits for its flag takes the lead if nobody has it, so a lone caller pays no hop to another

@@ -25,7 +25,7 @@ class bench : public command_line {
   static judge at_least(int grants) {
     return [grants](const json& got) { return got.at("grants").get<int>() >= grants; };
   }
-  // A machine that stands still for as long as it is to measure shows nothing: then for longer, until it
+  // A machine that is paused for as long as it is to measure shows nothing: then for longer, until it
   // was enough.
   json measure(const words& options, const words& global = {}, const judge& enough = at_least(1)) {
     json measured;

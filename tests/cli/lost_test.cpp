@@ -12,7 +12,7 @@ class lost : public command_line {
     const answer got = type({"release", name, "--force", "--yes"});
     ASSERT_EQ(got.code, 0) << got.err;
   }
-  // A command in `sh` on a lease that is not renewed. On a machine that stands still for as long as there is
+  // A command in `sh` on a lease that is not renewed. On a machine that is paused for as long as there is
   // grace it is killed before it is told, or ended before it has said what to do then: a longer time decides.
   answer run_out(const std::string& script, const std::string& wanted) {
     answer got;

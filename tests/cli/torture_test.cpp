@@ -24,7 +24,7 @@ class torture : public command_line {
     options.insert(options.begin(), "torture");
     return type(options);
   }
-  // A machine that stands still for as long as a run lasts shows little, and says so: then for longer.
+  // A machine that is paused for as long as a run lasts shows little, and says so: then for longer.
   answer run_for(int seconds, const words& options, const words& global = {}) {
     answer got;
     for (const int times : {1, 3, 9}) {

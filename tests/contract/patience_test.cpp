@@ -57,7 +57,7 @@ TEST_P(waiting, a_wait_behind_a_thread_of_the_same_client_ends_too) {
       waits_in_vain(300ms, [&](duration wait) { return make(a)->acquire({.wait = wait}); }));
 }
 
-TEST_P(waiting, whoever_waits_gets_it_when_it_is_released) {
+TEST_P(waiting, a_waiter_gets_it_when_it_is_released) {
   // Broken: a lost wake-up.
   if (!supported()) return;
   const client a = open();

@@ -170,7 +170,7 @@ TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {
 }
 
 TEST(breaker_store, a_waiter_whose_engine_dies_is_told_when_it_opens) {
-  // Broken: whoever waited before the outage waits forever.
+  // Broken: a client that waited before the outage waits forever.
   outage_harness world("breaker=2");
   const client other = world.direct();
   auto held = mutex(other, "stock").acquire();

@@ -1,4 +1,4 @@
-// Three members of etcd, of which the leader dies or stands still, or which do not hear of each other.
+// Three members of etcd, of which the leader dies or is stopped, or which do not hear of each other.
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
 #include "support/etcd_server.hpp"

@@ -337,7 +337,7 @@ TEST_F(postgresql_inline, nobody_is_inline_where_there_are_tombstones) {
 }
 
 TEST_F(postgresql_inline, another_process_that_renews_is_the_one_to_push_to) {
-  // Broken: whoever waits is heard of by a client that is gone.
+  // Broken: a waiter is heard of by a client that is gone.
   set_clock();
   attempt("x", 1);
   EXPECT_EQ(server

@@ -211,7 +211,7 @@ TEST_P(redis_batch, a_name_that_is_given_back_and_taken_at_once_grows_its_fence)
 }
 
 TEST_P(redis_batch, each_is_done_after_the_one_before_it) {
-  // Broken: an attempt that came before a release would find the name free, and overtake whoever waits.
+  // Broken: an attempt that came before a release would find the name free, and overtake the waiters.
   const script& batch = *scripts->attempt.batched().by;
   const spi::claim holder = claim(1, 7);
   const spi::claim wanted = claim(2, 7);

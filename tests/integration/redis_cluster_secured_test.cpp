@@ -70,7 +70,7 @@ class redis_cluster_secured : public testing::Test {
   static inline tls_files::pair other_;
 };
 
-TEST_F(redis_cluster_secured, whoever_waits_follows_a_slot_that_moves) {
+TEST_F(redis_cluster_secured, a_waiter_follows_a_slot_that_moves) {
   // Broken: MOVED names a port that speaks no TLS, or the new node is met without a user.
   const client holding = client::open(url()).value();
   const client waiting = client::open(url()).value();
@@ -97,7 +97,7 @@ TEST_F(redis_cluster_secured, whoever_waits_follows_a_slot_that_moves) {
   }
 }
 
-TEST_F(redis_cluster_secured, whoever_waits_is_granted_by_the_replica_that_takes_over) {
+TEST_F(redis_cluster_secured, a_waiter_is_granted_by_the_replica_that_takes_over) {
   // Broken: the replica is another server, met for the first time.
   const client holding = client::open(url()).value();
   const client waiting = client::open(url()).value();

@@ -208,7 +208,7 @@ TEST_F(redis_cluster_nodes, nobody_is_together_with_another_while_slots_move) {
 }
 
 TEST_F(redis_cluster_nodes, a_waiter_is_granted_by_the_replica_that_took_over) {
-  // Broken (H49, H51): whoever waits when a node is replaced waits forever.
+  // Broken (H49, H51): a client that waits when a node is replaced waits forever.
   const std::string name = "failover";
   const int slot = slot_of(name);
   const client holding = open();

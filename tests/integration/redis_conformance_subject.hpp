@@ -43,7 +43,7 @@ inline duration offer_for(about what) { return what == about::line ? 100ms : 8ms
 inline memory::rules short_rules(about what) {
   memory::rules rules;
   rules.offer = offer_for(what);
-  rules.hand_over_after = duration{0};  // whoever waits is handed it
+  rules.hand_over_after = duration{0};  // the waiter is handed it
   rules.waiter_lease = times_for(what).waiter_lease;
   rules.tombstone_extra = times_for(what).tombstone_extra;
   return rules;

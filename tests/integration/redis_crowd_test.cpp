@@ -65,7 +65,7 @@ TEST_F(redis_crowd, keys_that_were_emptied_and_filled_again_have_an_end_of_life)
 }
 
 TEST_F(redis_crowd, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_again) {
-  // Broken: holders of permits would never hear that somebody waits, or each of them at once, in vain.
+  // Broken: holders of permits would never hear that somebody waits, or each of them at once, for nothing.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
   for (const std::uint8_t late : {std::uint8_t{3}, std::uint8_t{4}}) {

@@ -38,7 +38,7 @@ TEST_F(redis_sentinel, the_master_is_found_and_the_replicas_are_not_written) {
 }
 
 TEST_F(redis_sentinel, a_waiter_is_granted_by_the_next_master) {
-  // Broken (H49): whoever waits when the master changes waits forever, at a server that is none
+  // Broken (H49): a client that waits when the master changes waits forever, at a server that is none
   // any more.
   const client holding = open();
   const client waiting = open();

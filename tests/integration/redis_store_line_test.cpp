@@ -54,7 +54,7 @@ TEST(redis_store_line, a_hundred_waiters_are_served_by_one_script_each) {
 }
 
 TEST(redis_store_line, two_clients_in_turn_need_two_scripts_a_grant) {
-  // Broken: a lone waiter would be told that the lock is free, come too late, and ask in vain.
+  // Broken: a lone waiter would be told that the lock is free, come too late, and get nothing.
   const redis_server server;
   constexpr int clients = 2;
   constexpr int turns = 300;

@@ -13,7 +13,7 @@ namespace {
 }
 
 [[maybe_unused]] void await(bool happened, const char* what) {
-  if (!happened) throw std::runtime_error(std::string("in vain: ") + what);
+  if (!happened) throw std::runtime_error(std::string("did not happen: ") + what);
 }
 
 #ifdef HOLDFAST_WITH_POSTGRESQL

@@ -66,7 +66,7 @@ TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
   EXPECT_EQ(shared->counter.count(), crowd_size * rounds);
   EXPECT_EQ(shared->overlaps, 0);
-  // A machine that stands still for longer than an offer ends the one lease there is.
+  // A machine that is paused for longer than an offer ends the one lease there is.
   constexpr int standstills = 5;
   EXPECT_LE(shared->lost, standstills);
 }

@@ -160,7 +160,7 @@ TEST_F(checkers_test, a_client_killed_after_its_hold_ran_out_blocks_the_lock_fro
   add(0ms, line);
   line.kind = what::belief_began;
   add(0ms, line);
-  say(what::belief_ended, 1, 0);  // it stands still, and is not told
+  say(what::belief_ended, 1, 0);  // it is paused, and is not told
   say(what::killed, 1, 0, 0, 3s);
   say(what::trouble_ended, 9, 0, 0, 3s);
   grant(2, 0, 2);

@@ -43,7 +43,7 @@ class line_world {
       what();
     }
     if (!wrong_ && !keys_.empty()) wrong_ = "left behind: " + keys_.begin()->first;
-    if (!wrong_ && served_ + left_ != clients * rounds) wrong_ = "somebody waits for ever";
+    if (!wrong_ && served_ + left_ != clients * rounds) wrong_ = "somebody waits forever";
     return wrong_;
   }
 

@@ -10,7 +10,7 @@
 
 namespace holdfast::test {
 
-// `trial` takes a time and answers a testing::AssertionResult. Where a machine stands still for as long as a
+// `trial` takes a time and answers a testing::AssertionResult. Where a machine is paused for as long as a
 // short lease lives, the lease ends, and rightly so; a short wait ends before the engine has answered. Then a
 // longer time decides. What is broken fails with each of them.
 template <typename Trial>

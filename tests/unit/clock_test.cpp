@@ -20,7 +20,7 @@ time_point boottime() {
 }
 
 TEST(clock, counts_the_time_of_a_suspended_machine) {
-  // Broken: CLOCK_MONOTONIC stands still in a suspend, and every lease outlives it.
+  // Broken: CLOCK_MONOTONIC stops in a suspend, and every lease outlives it.
   for (int i = 0; i < 100; ++i) {
     const time_point before = boottime();
     const time_point now = clock::now();

@@ -25,16 +25,16 @@ TEST_F(latches_test, a_latch_counts_down_to_zero_and_stays_there) {
   EXPECT_EQ(set(3, 1)->state.count, 3U);
   EXPECT_EQ(down(1, 2)->state.count, 2U);
   EXPECT_EQ(down(5, 3)->state.count, 0U);
-  EXPECT_FALSE(down(1, 4)->anew);
+  EXPECT_FALSE(down(1, 4)->counted);
   EXPECT_EQ(count(), 0U);
 }
 
 // A down whose answer was lost is sent again.
 TEST_F(latches_test, a_repeated_down_counts_once) {
   static_cast<void>(set(3, 1));
-  EXPECT_TRUE(down(1, 2)->anew);
+  EXPECT_TRUE(down(1, 2)->counted);
   const auto again = down(1, 2);
-  EXPECT_FALSE(again->anew);
+  EXPECT_FALSE(again->counted);
   EXPECT_EQ(again->state.count, 2U);
 }
 
@@ -51,7 +51,7 @@ TEST_F(latches_test, a_repeated_set_answers_the_count_as_it_is) {
   static_cast<void>(down(1, 2));
   const auto again = set(3, 1);
   EXPECT_EQ(again->state.count, 2U);
-  EXPECT_FALSE(again->anew);
+  EXPECT_FALSE(again->counted);
 }
 
 // Late repetitions of the first count must not count on the second.

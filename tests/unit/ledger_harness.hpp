@@ -1,4 +1,4 @@
-// A ledger, a clock that stands still until it is moved, and short words for both. Claims are known
+// A ledger, a clock that stands until it is moved, and short words for both. Claims are known
 // by a number; their process is the same number unless said otherwise.
 #pragma once
 

@@ -130,7 +130,8 @@ TEST_F(quorum_pushes, one_push_is_a_reason_to_look) {
     others.attempt(claim_of(9), std::make_shared<listener>(), soon(), [](const auto&) {});
     a.ways[i]->set(trouble::none);
   }
-  EXPECT_EQ(renew(a, claim_of(1)), spi::hold_state::renewed);  // and asks the two others, in vain
+  EXPECT_EQ(renew(a, claim_of(1)),
+            spi::hold_state::renewed);  // and asks the two others, which do not answer
   forget(3);
   forget(4);
   take_away_at(2);

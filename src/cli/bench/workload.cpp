@@ -18,7 +18,7 @@ namespace holdfast::cli {
 
 namespace {
 
-// How long after the end whoever still waits may take: those before it give back and leave.
+// How long after the end those who still wait may take: those before it give back and leave.
 constexpr duration drain = std::chrono::seconds(60);
 
 using random_source = std::minstd_rand;

@@ -25,7 +25,7 @@ result<latches::changed> latches::change(spi::server_time now, const spi::resour
   } else {
     return failure(errc::not_held, "the latch is unset");
   }
-  if (answer && answer->anew) {
+  if (answer && answer->counted) {
     const duration life = change.life > duration{0} ? change.life : settings_.life;
     latches_.set_end(resource, after(now, life));
   }

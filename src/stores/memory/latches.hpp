@@ -28,7 +28,7 @@ class latches {
 
   struct changed {
     spi::latch_state state;
-    bool anew = false;  // false: a repetition, or a down at zero
+    bool counted = false;  // false: a repetition, or a down at zero
   };
   // set: conflict unless unset or zero. down: not_held if unset; never below zero. Each id counts
   // once; a repetition answers the count as it is now.

@@ -208,7 +208,7 @@ result<spi::latch_state> ledger::change_latch(spi::server_time now,
   }
   auto changed = latches_.change(now, resource, change);
   if (!changed) return tl::unexpected(std::move(changed.error()));
-  if (changed->anew) out.latches.push_back(resource);
+  if (changed->counted) out.latches.push_back(resource);
   return changed->state;
 }
 

@@ -11,8 +11,8 @@ namespace holdfast::outage {
 //
 //   state   | entered by                      | ends with
 //   closed  | start, an answer                | `limit` failures in a row -> doubted
-//   doubted | the last of `limit` failures    | an answer -> closed; a look in vain -> open
-//   open    | a look in vain                  | an answer, whatever it says -> closed
+//   doubted | the last of `limit` failures    | an answer -> closed; a failed look -> open
+//   open    | a failed look                   | an answer, whatever it says -> closed
 class breaker {
  public:
   explicit breaker(std::uint32_t limit) noexcept : limit_(limit) {}

@@ -46,7 +46,7 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
       });
 }
 
-// Which short way to look at first: in vain, each would only cost the next one time.
+// Which short way to look at first: one that fails only costs the next one time.
 std::int64_t postgresql_store::fast_path(const spi::claim& claim) const {
   switch (notifications_->wakeup_registry().around(claim.id)) {
     case sql::wakeup_registry::contention::none:

@@ -69,7 +69,7 @@ class round : public std::enable_shared_from_this<round> {
   // Leaving for the core: who has not answered yet, and what the others said.
   struct exit {
     std::vector<std::size_t> remaining;  // may have it still
-    std::vector<std::size_t> silent;     // of those, asked in vain
+    std::vector<std::size_t> silent;     // of those, asked without an answer
     std::size_t enough = 0;              // so many answers make a verdict
     std::size_t pending = 0;
     std::size_t holders = 0;

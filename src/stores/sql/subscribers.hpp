@@ -32,7 +32,7 @@ class subscribers : public std::enable_shared_from_this<subscribers> {
 
   void tell(const std::string& key, const spi::store_event& event);
   void tell_latch(const std::string& key);
-  // Changes may have been missed: whoever waits for a latch looks again.
+  // Changes may have been missed: those who wait for a latch look again.
   void tell_all_latches();
 
   [[nodiscard]] interests all() const;

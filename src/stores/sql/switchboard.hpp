@@ -27,7 +27,7 @@ class switchboard {
 
   // Words that are none of ours are for nobody.
   void hear(std::string_view message);
-  // From now on messages are heard. Those before may have been missed: whoever waits asks again.
+  // From now on messages are heard. Those before may have been missed: waiters ask again.
   void opened();
 
   // Answered by opened(), or by answer().

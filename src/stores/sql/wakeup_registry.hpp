@@ -35,7 +35,7 @@ class wakeup_registry {
 
   // A push for a claim that is not here any more is for nobody.
   void notify(const push& what);
-  // Pushes may have been missed: whoever waits asks again.
+  // Pushes may have been missed: waiters ask again.
   void ring_all();
 
  private:

@@ -29,7 +29,7 @@ struct location {
 // name_conflict: something that is no regular file or not ours is there. denied: may not be read or written.
 // unsupported: network file system, hard links, a newer format. invalid: no path at all.
 result<location> locate(const std::string& path);
-// The folder again, where it was made in vain: nothing of ours is left beside a file that is not.
+// The folder again, where it was made for nothing: nothing of ours is left beside a file that is not.
 void forsake(const location& at) noexcept;
 
 // The name of a file system that several machines may share, by its statfs magic. Locks and shared

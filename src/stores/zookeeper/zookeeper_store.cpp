@@ -159,7 +159,7 @@ void zookeeper_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup>
 
 void zookeeper_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                             spi::completion<spi::armed> done) {
-  done(spi::armed::recheck);  // whoever waits here is in line
+  done(spi::armed::recheck);  // a waiter here is in line
 }
 
 void zookeeper_store::leave(spi::claim_ptr claim, const spi::op_context& context,
@@ -222,9 +222,9 @@ spi::renewal zookeeper_store::renewal_of(entry& which, time_point at, bool& look
     // Without a fresh proof there is nothing to say: the session may be over.
     if (answer.grant.ttl <= which.life->timeout() / 4 && claim.renewed) return answer;
     if (answer.grant.ttl == duration{0}) return answer;
-    const bool anew = claim.renewed && !which.revoked;
-    answer.state = anew ? spi::hold_state::renewed : spi::hold_state::held;
-    if (anew) which.end_at = at + std::max(claim.ttl, answer.grant.ttl) + claim.lock_delay;
+    const bool renewed = claim.renewed && !which.revoked;
+    answer.state = renewed ? spi::hold_state::renewed : spi::hold_state::held;
+    if (renewed) which.end_at = at + std::max(claim.ttl, answer.grant.ttl) + claim.lock_delay;
   } else if (which.where == entry::phase::waiting && which.armed && which.life->open(which.owner)) {
     answer.state = spi::hold_state::waiting;
     which.end_at = at + waiter_lease;

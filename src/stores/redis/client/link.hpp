@@ -31,7 +31,7 @@ class link_user {
   virtual void opened(link& which, const server_info& server) = 0;
   // All replies that came with one read; the user may take them out.
   virtual void received(link& which, std::vector<reply>& replies) = 0;
-  // Once, and last; not after close(). denied and unsupported: trying again at once is in vain.
+  // Once, and last; not after close(). denied and unsupported: trying again at once changes nothing.
   virtual void ended(link& which, const error& why) = 0;
 };
 

@@ -54,7 +54,7 @@ struct routed_command {
 //     scripts decide by the same version.
 class migrating_subscription final : public std::enable_shared_from_this<migrating_subscription> {
  public:
-  // Events that wait for the listener; beyond, messages are dropped: whoever waits asks again.
+  // Events that wait for the listener; beyond, messages are dropped: waiters ask again.
   static constexpr std::size_t event_limit = 100'000;
 
   // `troubled`: told when the node does not, or not any more, serve the channel.
@@ -160,10 +160,10 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   // Null: as it was.
   void settle(const homes& where);
   void settle(partition which, const std::shared_ptr<node>& where);
-  // Whoever waits for a home is answered with it; where it is unavailable: those who take that for an
+  // Commands that wait for a home are answered with it; where it is unavailable: those who take that for an
   // answer (patience).
   void refuse_stalled(const error& why);
-  // Why there is no home, for who waits in vain.
+  // Why there is no home, for commands that wait for one.
   void set_trouble(std::string text);
   // Somebody waits for a home or listens: it is worth while to look around.
   [[nodiscard]] bool in_demand() const;
