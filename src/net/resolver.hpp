@@ -1,5 +1,5 @@
 // Names into addresses without ever blocking the engine: the system's resolver may take tens of
-// seconds, so it is asked on threads of its own, and whoever waits has a deadline.
+// seconds, so it is asked on threads of its own, and a waiter has a deadline.
 #pragma once
 
 #include "net/address.hpp"

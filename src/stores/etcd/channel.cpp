@@ -7,12 +7,6 @@ namespace holdfast::etcd {
 
 namespace {
 
-constexpr duration short_life = std::chrono::milliseconds(50);  // of a connection: a failure
-
-bool definite_failure(const error& why) noexcept {
-  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
-}
-
 bool says(const grpc_status& what, std::string_view text) {
   return what.text.find(text) != std::string::npos;
 }
@@ -34,10 +28,9 @@ bool wants_another(const grpc_status& what) {
 }  // namespace
 
 channel::channel(net::network net, std::shared_ptr<const server_options> options)
-    : net_(std::move(net)),
-      options_(std::move(options)),
-      next_server_(net_.reactor->random() % options_->servers.size()),
-      backoff_(options_->backoff) {}
+    : reconnecting_connection(net, options->backoff, options->servers.size(),
+                              net.reactor->random() % options->servers.size()),
+      options_(std::move(options)) {}
 
 std::shared_ptr<channel> channel::make(net::network net,
                                        std::shared_ptr<const server_options> options) {
@@ -70,22 +63,15 @@ void channel::ask(std::vector<call> batch, const net::patience& until, asker& wh
   if (guard_.forked()) return refuse_all({errc::cancelled, "forked from the client's process"});
   const time_point now = net_.reactor->now();
   mutex_lock lock(mutex_);
-  std::optional<error> refusal;
-  if (state_ == state::closed) {
-    refusal = error{errc::cancelled, "closed"};
-  } else if (until.deadline <= now) {
-    refusal = error{errc::unavailable, "etcd: no time left", true};
-  } else if (in_flight_.size() + waiting_.size() + size > call_limit) {
-    refusal = error{errc::overloaded, "etcd: too many requests at once"};
-  } else if (std::any_of(batch.begin(), batch.end(),
-                         [](const call& each) { return each.body.size() > size_limit; })) {
-    refusal = error{errc::overloaded, "etcd: a request that is too large for the server"};
-  } else if (state_ == state::resting && last_failure_ && definite_failure(*last_failure_)) {
-    refusal = last_failure_;
+  const bool full = in_flight_.size() + waiting_.size() + size > call_limit;
+  std::optional<error> refused_for = refusal(until, full, {}, now);
+  if (!refused_for &&
+      std::ranges::any_of(batch, [](const call& each) { return each.body.size() > size_limit; })) {
+    refused_for = error{errc::overloaded, "etcd: a request that is too large for the server"};
   }
-  if (refusal) {
+  if (refused_for) {
     lock.unlock();
-    return refuse_all(*refusal);
+    return refuse_all(*refused_for);
   }
   const bool sends = state_ == state::open && !retiring_;
   for (std::size_t i = 0; i < size; ++i) {
@@ -97,11 +83,11 @@ void channel::ask(std::vector<call> batch, const net::patience& until, asker& wh
     }
   }
   watch_deadline(sends ? std::min(until.deadline, now + options_->stall_limit) : until.first_end());
-  if (state_ == state::idle || (state_ == state::resting && until.at_once)) return connect(lock);
+  if (!sends) return reach(lock, until.at_once, now);
   const std::shared_ptr<http2_connection> out = link_;
   const bool later = delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   lock.unlock();
-  if (sends && !later) out->flush();
+  if (!later) out->flush();
 }
 
 // Called with the mutex held, while open.
@@ -135,37 +121,22 @@ void channel::retire() {
 
 // Called with the mutex held, while there is a connection.
 error channel::goodbye() const {
-  return {errc::unavailable, "etcd " + link_->where().text() + ": the server says goodbye"};
+  return {errc::unavailable, where() + ": the server says goodbye"};
 }
 
-// Called with the mutex held, which it releases.
-void channel::connect(mutex_lock& lock) {
-  net_.reactor->cancel(rest_timer_);
-  state_ = state::connecting;
-  const net::target& where = options_->servers[next_server_ % options_->servers.size()];
-  link_ = std::make_shared<http2_connection>(net_, where, options_, weak_from_this());
-  const std::shared_ptr<http2_connection> made = link_;
-  lock.unlock();
-  made->start(net_.reactor->now() + options_->connect_limit);
+// Called with the mutex held.
+std::shared_ptr<http2_connection> channel::make_link() {
+  const net::target& next = options_->servers[turn_ % options_->servers.size()];
+  return std::make_shared<http2_connection>(net_, next, options_, weak_from_this());
 }
 
-// After a failure: the next member at once; all of them having failed, a pause. Called with the mutex
-// held, which it may release.
-void channel::connect_or_rest(mutex_lock& lock, time_point now) {
-  ++next_server_;
-  if (waiting_.empty() && streams_.empty()) {
-    state_ = state::idle;
-    return;
-  }
-  if (failures_ % options_->servers.size() != 0 || failures_ == 0) return connect(lock);
-  state_ = state::resting;
-  rest_timer_ =
-      net_.reactor->at(now + backoff_.next(net_.reactor->random()), [weak = weak_from_this()] {
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        mutex_lock again(self->mutex_);
-        if (self->state_ == state::resting) self->connect(again);
-      });
+void channel::start_link(http2_connection& made) {
+  made.start(net_.reactor->now() + options_->connect_limit);
+}
+
+// Called with the mutex held.
+std::string channel::where() const {
+  return link_ == nullptr ? "etcd" : "etcd " + link_->where().text();
 }
 
 void channel::opened(http2_connection& which) {
@@ -198,8 +169,7 @@ void channel::log_in(time_point now) {
 
 // Called with the mutex held.
 void channel::begin_open(time_point now) {
-  state_ = state::open;
-  last_failure_.reset();
+  set_open(opened_at_);
   for (pending& one : std::exchange(waiting_, {})) {
     send_call(std::move(one), now);
   }
@@ -243,7 +213,7 @@ void channel::received(http2_connection& which, std::vector<http2_event> events)
 void channel::take_event(http2_event& event, time_point now, news& told,
                          std::optional<error>& broken) {
   if (event.stream == login_stream_) return take_token(event, now, broken);
-  const std::string where = "etcd " + link_->where().text() + ": ";
+  const std::string server = where() + ": ";
   const auto call = in_flight_.find(event.stream);
   if (call != in_flight_.end()) {
     pending one = std::move(call->second);
@@ -256,7 +226,7 @@ void channel::take_event(http2_event& event, time_point now, news& told,
     }
     last_answered_sent_ = std::max(last_answered_sent_, one.sent);
     if (wants_another(event.status) && options_->servers.size() > 1) {
-      broken = error{errc::unavailable, where + event.status.text};
+      broken = error{errc::unavailable, server + event.status.text};
     }
     reply answer{std::move(event.status),
                  std::move(event.message),
@@ -267,7 +237,7 @@ void channel::take_event(http2_event& event, time_point now, news& told,
     if (event.broken) {
       if (one.who == nullptr) return;
       told.answers.push_back(
-          {one.who, one.index, failure(errc::unavailable, where + answer.status.text)});
+          {one.who, one.index, failure(errc::unavailable, server + answer.status.text)});
       return;
     }
     const auto header = answer.ok() ? read_header(answer.body) : std::nullopt;
@@ -284,7 +254,7 @@ void channel::take_event(http2_event& event, time_point now, news& told,
   if (found == streams_.end()) return;
   news::heard heard{found->second.who, found->first, std::move(event.message), std::nullopt};
   if (event.ended) {
-    heard.end = error{errc::unavailable, where + event.status.text};
+    heard.end = error{errc::unavailable, server + event.status.text};
     if (wants_login(event.status) && state_ == state::open && !options_->user.empty()) {
       log_in(now);
     } else if (wants_another(event.status) && options_->servers.size() > 1) {
@@ -300,7 +270,7 @@ void channel::take_event(http2_event& event, time_point now, news& told,
 // Called with the mutex held.
 void channel::take_token(const http2_event& event, time_point now, std::optional<error>& broken) {
   login_stream_ = 0;
-  const std::string where = "etcd " + link_->where().text() + ": ";
+  const std::string server = where() + ": ";
   if (event.status.code == status_code::ok && !event.broken) {
     const auto token = read_token(event.message);
     if (token) {
@@ -317,7 +287,7 @@ void channel::take_token(const http2_event& event, time_point now, std::optional
                        event.status.code == status_code::unauthenticated ||
                        event.status.code == status_code::permission_denied;
   broken = error{refused && !event.broken ? errc::denied : errc::unavailable,
-                 where + "the login was refused: " + event.status.text};
+                 server + "the login was refused: " + event.status.text};
 }
 
 void channel::ended(http2_connection& which, const error& why) {
@@ -328,26 +298,21 @@ void channel::ended(http2_connection& which, const error& why) {
 
 // The end of a connection, noticed by either side. Called with the mutex held, which it releases.
 void channel::drop(mutex_lock& lock, const error& why, time_point now) {
-  const bool lasted = state_ == state::open && now - opened_at_ > short_life;
-  failures_ = lasted ? 0 : failures_ + 1;
-  if (lasted) backoff_.succeeded(now - opened_at_);
-  last_failure_ = why;
   login_stream_ = 0;
   retiring_ = false;
-  const std::shared_ptr<http2_connection> gone = std::move(link_);
+  const std::shared_ptr<http2_connection> gone = take_link(why, now);
   news told;
   for (auto& [stream, one] : std::exchange(in_flight_, {})) {
     if (one.who != nullptr) told.answers.push_back({one.who, one.index, tl::unexpected(why)});
   }
-  const bool all_failed = failures_ > 0 && failures_ % options_->servers.size() == 0;
-  if (definite_failure(why) || all_failed) take_waiting(why, told);
+  take_waiting(why, told);
   std::erase_if(streams_, [&](auto& each) {
-    if (each.second.stream == 0 && !definite_failure(why)) return false;
+    if (each.second.stream == 0 && !net::definite(why)) return false;
     told.streams.push_back({each.second.who, each.first, {}, why});
     return true;
   });
-  connect_or_rest(lock, now);
-  if (lock.owns_lock()) lock.unlock();
+  rest_or_idle(now);
+  lock.unlock();
   if (gone != nullptr) gone->close();
   tell(told);
 }
@@ -355,7 +320,7 @@ void channel::drop(mutex_lock& lock, const error& why, time_point now) {
 // Those that are not to wait for the next connection. Called with the mutex held.
 void channel::take_waiting(const error& why, news& told) {
   std::erase_if(waiting_, [&](pending& one) {
-    if (!definite_failure(why) && !one.until.takes_failure()) return false;
+    if (!answers(why, one.until)) return false;
     told.answers.push_back({one.who, one.index, tl::unexpected(net::unsent(why))});
     return true;
   });
@@ -365,8 +330,8 @@ void channel::close(const std::vector<call>& farewell) noexcept {
   if (guard_.forked()) return;
   mutex_lock lock(mutex_);
   const bool was_open = state_ == state::open;
-  if (std::exchange(state_, state::closed) == state::closed) return;
-  const std::shared_ptr<http2_connection> gone = std::move(link_);
+  if (state_ == state::closed) return;
+  const std::shared_ptr<http2_connection> gone = set_closed();
   const error why{errc::unavailable, "closed"};
   news told;
   for (auto& [stream, one] : std::exchange(in_flight_, {})) {
@@ -377,9 +342,7 @@ void channel::close(const std::vector<call>& farewell) noexcept {
   }
   streams_.clear();
   const std::string token = token_;
-  const auto timers = {alarm_, rest_timer_};
   lock.unlock();
-  for (const auto timer : timers) net_.reactor->cancel(timer);
   if (was_open) {
     for (const call& each : farewell) {
       gone->begin(path_of(each.what), each.body, http2_connection::kind::call, token);

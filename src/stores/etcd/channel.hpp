@@ -2,10 +2,9 @@
 // one fails or falls silent, the next one is dialled. A login is part of it.
 #pragma once
 
-#include "net/backoff.hpp"
 #include "net/connector.hpp"
 #include "net/patience.hpp"
-#include "runtime/fork_guard.hpp"
+#include "net/reconnecting_connection.hpp"
 #include "stores/etcd/http2_connection.hpp"
 #include "stores/etcd/messages.hpp"
 #include "stores/etcd/options.hpp"
@@ -56,23 +55,16 @@ class stream_listener {
   virtual void stream_ended(std::uint64_t stream, const error& why) = 0;  // once, and last
 };
 
-// Thread-safe.
-//
-//   state       means                                    changes to
-//   idle        no connection, nobody needs one          connecting: somebody asks
-//   connecting  to one member after the other            login, open; resting: this one failed
-//   login       asks for a token; calls wait             open; resting
-//   open        calls go out as they come                connecting or idle: it ended, stalled, takes no
-//                                                        more, or its member is cut off; login: the token
-//                                                        is not valid any more
-//   resting     back-off after a failure                 connecting
-//   closed      for good                                 -
+// Thread-safe. Its states: net/reconnecting_connection.hpp; it connects to one member after the other. One
+// that is cut off from the others, takes no more or stalls is left; a token that is not valid any more leads
+// back from open to login.
 //
 // What must hold:
 //  1. What was in flight when a connection ends is unavailable: unknown. It is not sent again.
 //  2. A call whose time is over, and none after it was answered: the member is given up.
 //  3. No I/O and no call to others under the mutex; queueing bytes is neither.
-class channel final : public http2_user, public std::enable_shared_from_this<channel> {
+class channel final : public http2_user,
+                      public net::reconnecting_connection<channel, http2_connection> {
  public:
   static constexpr std::size_t call_limit = 100'000;    // in flight or waiting; then overloaded
   static constexpr std::size_t size_limit = 1'400'000;  // of a call; etcd takes 1.5 MiB
@@ -80,8 +72,6 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   static std::shared_ptr<channel> make(net::network net,
                                        std::shared_ptr<const server_options> options);
   ~channel() override;
-  channel(const channel&) = delete;
-  channel& operator=(const channel&) = delete;
 
   // Sends all in one go, over one connection. `who` lives until every answer has come. unavailable: no
   // answer in time, or the connection broke; it may have been executed, unless it was never sent
@@ -103,8 +93,7 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   void ended(http2_connection& which, const error& why) override;
 
  private:
-  enum class state : std::uint8_t { idle, connecting, login, open, resting, closed };
-  using mutex_lock = std::unique_lock<std::mutex>;
+  friend reconnecting_connection;
 
   struct pending {
     call what;
@@ -139,8 +128,11 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
 
   channel(net::network net, std::shared_ptr<const server_options> options);
 
-  void connect(mutex_lock& lock);
-  void connect_or_rest(mutex_lock& lock, time_point now);
+  std::shared_ptr<http2_connection> make_link();
+  void start_link(http2_connection& made);
+  [[nodiscard]] bool needed() const noexcept { return !waiting_.empty() || !streams_.empty(); }
+  [[nodiscard]] std::string where() const;
+  void check_deadlines();
   void log_in(time_point now);
   void begin_open(time_point now);
   void send_call(pending one, time_point now);
@@ -150,30 +142,17 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   void take_event(http2_event& event, time_point now, news& told, std::optional<error>& broken);
   void take_token(const http2_event& event, time_point now, std::optional<error>& broken);
   void take_waiting(const error& why, news& told);
-  [[nodiscard]] error not_connected() const;
   void drop(mutex_lock& lock, const error& why, time_point now);
   void flush();
   void tell(news& told);
-  void watch_deadline(time_point deadline);
-  void on_alarm();
 
-  const runtime::fork_guard guard_;
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
   // Who runs completions now: what they send goes out together afterwards.
   std::atomic<std::thread::id> delivering_{};
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
-  state state_ = state::idle;
-  std::shared_ptr<http2_connection> link_;
   std::uint64_t connection_ = 0;  // its number
   bool retiring_ = false;         // it takes no more
-  std::size_t next_server_ = 0;
-  std::size_t failures_ = 0;  // in a row
-  net::backoff backoff_;
-  std::optional<error> last_failure_;
-  time_point opened_at_{};
   std::string token_;
   std::int32_t login_stream_ = 0;
   std::uint64_t term_ = 0;           // as last answered on this connection
@@ -182,9 +161,6 @@ class channel final : public http2_user, public std::enable_shared_from_this<cha
   std::deque<pending> waiting_;
   std::unordered_map<std::uint64_t, listening> streams_;
   std::uint64_t next_stream_ = 1;
-  time_point alarm_at_ = time_point::max();
-  spi::runtime::timer_id alarm_ = 0;
-  spi::runtime::timer_id rest_timer_ = 0;
 };
 
 }  // namespace holdfast::etcd

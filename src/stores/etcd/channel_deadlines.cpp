@@ -14,37 +14,15 @@ constexpr duration least_stall = std::chrono::milliseconds(500);
 
 }  // namespace
 
-// Called with the mutex held.
-error channel::not_connected() const {
-  std::string text = "etcd";
-  if (link_ != nullptr) text += " " + link_->where().text();
-  text += ": not connected in time";
-  if (last_failure_) text += " (last: " + last_failure_->detail + ")";
-  return {errc::unavailable, std::move(text)};
-}
-
-// Called with the mutex held. One timer for all: it is set again only for an earlier time.
-void channel::watch_deadline(time_point deadline) {
-  if (deadline >= alarm_at_) return;
-  net_.reactor->cancel(alarm_);
-  alarm_at_ = deadline;
-  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->on_alarm();
-  });
-}
-
-void channel::on_alarm() {
+void channel::check_deadlines() {
   mutex_lock lock(mutex_);
   const time_point now = net_.reactor->now();
-  if (state_ == state::closed || now < alarm_at_) return;
-  alarm_at_ = time_point::max();
-  const error late{errc::unavailable,
-                   "etcd: no answer in time" +
-                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
+  if (!alarm_is_due(now)) return;
+  const error late = lateness();
   news told;
   time_point next = time_point::max();
   bool stalled = false;
-  const error unsent = net::unsent(not_connected());
+  const error unsent = net::unsent(late);
   std::erase_if(waiting_, [&](pending& one) {
     if (one.until.first_end() > now) {
       next = std::min(next, one.until.first_end());
@@ -76,10 +54,10 @@ void channel::on_alarm() {
     next = std::min(next, limit);
   }
   if (retiring_ && in_flight_.empty()) stalled = true;
-  if (next != time_point::max() && !stalled) watch_deadline(next);
+  if (!stalled) watch_deadline(next);
   if (stalled && link_ != nullptr) {
-    drop(lock, {errc::unavailable, "etcd " + link_->where().text() + ": no answer"}, now);
-    if (!lock.owns_lock()) lock.lock();
+    drop(lock, {errc::unavailable, where() + ": no answer"}, now);
+    lock.lock();
     for (const pending& one : waiting_) watch_deadline(one.until.first_end());
   } else if (link_ != nullptr) {
     for (const std::int32_t each : given_up) {
@@ -87,7 +65,7 @@ void channel::on_alarm() {
       link_->reset(each);
     }
   }
-  if (lock.owns_lock()) lock.unlock();
+  lock.unlock();
   flush();
   tell(told);
 }

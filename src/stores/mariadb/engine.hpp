@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "stores/mariadb/connection.hpp"
+#include "stores/mariadb/link.hpp"
 #include "stores/mariadb/notification_listener.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/statement.hpp"

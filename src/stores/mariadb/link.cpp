@@ -9,10 +9,10 @@
 namespace holdfast::mariadb {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
-           std::weak_ptr<link_user> user, manner how, std::size_t turn)
+           std::weak_ptr<user> whose, manner how, std::size_t turn)
     : net_(std::move(net)),
       options_(std::move(options)),
-      user_(std::move(user)),
+      user_(std::move(whose)),
       how_(std::move(how)),
       host_(options_->hosts[turn % options_->hosts.size()]),
       where_(options_->text()) {}
@@ -25,15 +25,14 @@ link::~link() {
   if (talk_ != nullptr) talk_->abandon();
 }
 
-bool link::send(statement which, std::string text) {
+bool link::send(const call& what) {
   const std::lock_guard lock(mutex_);
   if (phase_ != phase::open || asking_) return false;
   asking_ = true;
-  asked_ = which;
-  if (const std::size_t mark = text.find(home_mark); mark != std::string::npos) {
-    text.replace(mark, 1, std::to_string(home_));
-  }
-  talk_->ask(std::move(text));
+  asked_ = what;
+  tries_ = 1;
+  shortened_ = !what.shorter.empty();
+  ask();
   if (!talk_->finished()) {
     await();
     return true;
@@ -45,11 +44,20 @@ bool link::send(statement which, std::string text) {
     harvest got;
     {
       const std::lock_guard inner(self->mutex_);
-      if (self->phase_ == phase::open && self->asking_) self->finish_question(got);
+      if (self->phase_ == phase::open && self->asking_) self->proceed(got);
     }
     self->deliver(got);
   });
   return true;
+}
+
+void link::ask() {
+  std::string text =
+      shortened_ ? asked_.shorter : text_of(asked_.which, asked_.with, options_->prefix);
+  if (const std::size_t mark = text.find(home_mark); mark != std::string::npos) {
+    text.replace(mark, 1, std::to_string(home_));
+  }
+  talk_->ask(std::move(text));
 }
 
 // As libmariadb wants it; where it wants nothing, to see the server hang up.
@@ -104,7 +112,7 @@ void link::ready(spi::readiness how) {
 }
 
 void link::proceed(harvest& into) {
-  while (talk_->finished() && !into.end && !into.opened && !into.given) finish(into);
+  while (talk_->finished() && !into.end && !into.opened && into.answers.empty()) finish(into);
   if (!into.end) await();
 }
 
@@ -115,29 +123,31 @@ void link::finish(harvest& into) {
 }
 
 void link::finish_question(harvest& into) {
+  if (talk_->code() == 0 && shortened_) {
+    shortened_ = false;
+    if (talk_->changed() == 0) return ask();
+    into.answers.emplace_back(sql::rows{std::to_string(talk_->number())});
+  } else if (talk_->code() == 0) {
+    into.answers.emplace_back(std::move(talk_->rows()));
+  } else if (asked_.which == statement::listen && talk_->code() == er_query_interrupted) {
+    into.answers.emplace_back(sql::rows{});  // that is how a listener is woken
+  } else {
+    server_error failed = to_error(talk_->code(), talk_->message(), where_, name_of(asked_.which));
+    if (failed.retry && tries_ < try_limit) {
+      ++tries_;
+      return ask();
+    }
+    into.answers.emplace_back(tl::unexpected(failed.what));
+    if (failed.ends_link) into.end = std::move(failed.what);
+  }
   asking_ = false;
-  if (talk_->code() == 0) {
-    into.given = answer{std::move(talk_->rows())};
-    into.given->changed = talk_->changed();
-    into.given->number = talk_->number();
-    return;
-  }
-  // That is how a listener is woken.
-  if (asked_ == statement::listen && talk_->code() == er_query_interrupted) {
-    into.given = answer{sql::rows{}};
-    return;
-  }
-  server_error failed = to_error(talk_->code(), talk_->message(), where_, name_of(asked_));
-  into.given = answer{tl::unexpected(failed.what), failed.retry, failed.ends_link};
-  if (failed.ends_link) into.end = std::move(failed.what);
 }
 
 void link::deliver(harvest& what) {
   const auto self = shared_from_this();
-  const auto user = user_.lock();
-  if (user != nullptr) {
-    if (what.opened) user->opened(*this);
-    if (what.given) user->received(*this, *what.given);
+  if (const auto told = user_.lock()) {
+    if (what.opened) told->opened(*this);
+    if (!what.answers.empty()) told->received(*this, what.answers, what.end.has_value());
   }
   if (what.end) fail(*what.end);
 }
@@ -162,7 +172,7 @@ bool link::end() noexcept {
 void link::fail(const error& why) noexcept {
   const auto self = shared_from_this();
   if (!end()) return;
-  if (const auto user = user_.lock()) user->ended(*this, why);
+  if (const auto told = user_.lock()) told->ended(*this, why);
 }
 
 void link::close() noexcept { end(); }
@@ -200,3 +210,5 @@ const char* link::progress() {
 }
 
 }  // namespace holdfast::mariadb
+
+template class holdfast::sql::connection<holdfast::mariadb::link>;

@@ -9,6 +9,7 @@
 #include "stores/mariadb/server_error.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
+#include "stores/sql/connection.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -23,34 +24,12 @@
 
 namespace holdfast::mariadb {
 
-class link;
-
 // What a connection is for.
 struct manner {
   std::string lock{};  // of that name, which its session holds; empty: none
   // The client whose holds are bound to it, as the server knows it; empty: none.
   std::string carries{};
   bool short_ways = false;  // it takes and gives back by prepared statements
-};
-
-// The answer to a question, or why there is none.
-struct answer {
-  result<sql::rows> what;
-  bool retry = false;  // it was rolled back, and may go better at once
-  bool last = false;   // the link ends after it
-  // Of a statement without rows: how many it changed, and what it said LAST_INSERT_ID of.
-  std::uint64_t changed = 0;
-  std::uint64_t number = 0;
-};
-
-// Called on the reactor's threads, under no lock, never twice at once for one link.
-class link_user {
- public:
-  virtual ~link_user() = default;
-  virtual void opened(link& which) = 0;
-  virtual void received(link& which, answer& given) = 0;
-  // Once, and last; not after close(). denied and unsupported: trying again at once is in vain.
-  virtual void ended(link& which, const error& why) = 0;
 };
 
 // Thread-safe.
@@ -72,9 +51,17 @@ class link_user {
 //   open        -                                  over, by any failure
 class link final : public std::enable_shared_from_this<link> {
  public:
+  using call = mariadb::call;
+  using manner = mariadb::manner;
+  using server_options = mariadb::server_options;
+  using user = sql::link_user<link>;
+  static constexpr std::size_t depth = 1;       // the server's protocol knows no other way
+  static constexpr std::size_t try_limit = 10;  // of a call that the server rolled back
+  static std::size_t servers(const server_options& all) noexcept { return all.hosts.size(); }
+
   // `turn`: which of the hosts.
-  link(net::network net, std::shared_ptr<const server_options> options,
-       std::weak_ptr<link_user> user, manner how, std::size_t turn);
+  link(net::network net, std::shared_ptr<const server_options> options, std::weak_ptr<user> whose,
+       manner how, std::size_t turn);
   ~link();
   link(const link&) = delete;
   link& operator=(const link&) = delete;
@@ -83,7 +70,7 @@ class link final : public std::enable_shared_from_this<link> {
 
   // Only once opened, and not before the one before has been answered. False: the link has ended or is
   // not free; its end is told, or has been.
-  bool send(statement which, std::string text);
+  bool send(const call& what);
 
   // By which the server knows it, once opened.
   [[nodiscard]] std::int64_t home();
@@ -119,7 +106,7 @@ class link final : public std::enable_shared_from_this<link> {
   };
   // What one event on the socket amounts to.
   struct harvest {
-    std::optional<answer> given;
+    std::vector<result<sql::rows>> answers;  // one at most
     bool opened = false;
     std::optional<error> end;
   };
@@ -141,6 +128,7 @@ class link final : public std::enable_shared_from_this<link> {
   // link.cpp; under the mutex.
   void proceed(harvest& into);
   void finish(harvest& into);
+  void ask();
   void finish_question(harvest& into);
   void await();
   void unwatch_within() noexcept;
@@ -153,7 +141,7 @@ class link final : public std::enable_shared_from_this<link> {
 
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const std::weak_ptr<link_user> user_;
+  const std::weak_ptr<user> user_;
   const manner how_;
   const spi::endpoint host_;
   const std::string where_;
@@ -164,7 +152,9 @@ class link final : public std::enable_shared_from_this<link> {
   std::unique_ptr<conversation> talk_ = std::make_unique<conversation>();
   phase phase_ = phase::resolving;
   bool asking_ = false;  // open, and without an answer
-  statement asked_ = statement::examine;
+  call asked_;
+  std::size_t tries_ = 0;
+  bool shortened_ = false;  // its short way is being tried
   spi::reactor::watch_id watch_ = 0;
   bool watched_ = false;
   bool readable_ = false;  // what the watch is for
@@ -176,4 +166,8 @@ class link final : public std::enable_shared_from_this<link> {
   std::int64_t home_ = 0;
 };
 
+using connection = sql::connection<link>;
+
 }  // namespace holdfast::mariadb
+
+extern template class holdfast::sql::connection<holdfast::mariadb::link>;

@@ -61,8 +61,10 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
                             ? short_attempt(key, *claim, notifications_->process())
                             : std::string();
   command_connection(key).send(
-      std::move(shorter), statement::attempt,
-      sql::attempt_arguments<arguments>(key, *claim, notifications_->process()), context,
+      {statement::attempt,
+       sql::attempt_arguments<arguments>(key, *claim, notifications_->process()),
+       std::move(shorter)},
+      context,
       [wakeup_registry = notifications_->shared_wakeups(), claim,
        done = std::move(done)](result<sql::rows> rows) mutable {
         auto answer = rows ? outcome_of(*rows, *claim)
@@ -86,7 +88,7 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
           : std::string();
   // Not before an attempt of its own that waits.
   const sql::terms until = context.unanswered ? context : sql::terms::ahead_of_others(context);
-  command_connection(key).send(std::move(shorter), statement::leave, with, until,
+  command_connection(key).send({statement::leave, std::move(with), std::move(shorter)}, until,
                                [wakeup_registry = notifications_->shared_wakeups(), id = claim->id,
                                 done = std::move(done)](result<sql::rows> rows) mutable {
                                  wakeup_registry->remove(id);

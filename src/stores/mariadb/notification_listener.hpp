@@ -3,7 +3,7 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "stores/mariadb/connection.hpp"
+#include "stores/mariadb/link.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/sql/switchboard.hpp"
 

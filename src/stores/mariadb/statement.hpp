@@ -82,6 +82,14 @@ inline constexpr char home_mark = '?';
 // The whole statement: "CALL holdfast_leave_1(x'..', ...)".
 std::string text_of(statement which, const arguments& with, std::string_view prefix);
 
+// What a link sends. `shorter` is tried first, where it is not empty: if it changes a row, the answer is a
+// row with its number alone; if it changes none, the whole call is made.
+struct call {
+  statement which{};
+  arguments with{};
+  std::string shorter{};
+};
+
 // The short ways: a prepared statement for a lock that is idle, or has one holder and nobody else. It
 // changes one row, and has said the last fence of the grant; or none, and the whole call must be made.
 std::string short_attempt(const std::string& key, const spi::claim& claim,

@@ -64,20 +64,20 @@ result<void> usable(MYSQL* connection) {
 
 }  // namespace
 
-result<fence_token> lock_in_transaction(st_mysql* connection, const std::string& name,
+result<fence_token> lock_in_transaction(st_mysql* session, const std::string& name,
                                         const transaction_lock_options& options) {
   if (auto fine = sql::check_lock(name, options.name_space); !fine) {
     return tl::unexpected(std::move(fine.error()));
   }
   if (!is_prefix(options.prefix)) return failure(errc::invalid, "invalid table prefix");
-  if (auto fine = usable(connection); !fine) return tl::unexpected(std::move(fine.error()));
+  if (auto fine = usable(session); !fine) return tl::unexpected(std::move(fine.error()));
   arguments with;
   with.bytes(sql::key_of({options.name_space, name}));
   with.number(std::chrono::ceil<std::chrono::seconds>(std::max(options.wait, duration{0})).count());
   const auto called = ask(
-      connection, "CALL " + options.prefix + "lock_row_1(" + with.text() + ", @holdfast_answer)");
+      session, "CALL " + options.prefix + "lock_row_1(" + with.text() + ", @holdfast_answer)");
   if (!called) return tl::unexpected(called.error());
-  const auto answer = ask(connection, "SELECT @holdfast_answer");
+  const auto answer = ask(session, "SELECT @holdfast_answer");
   if (!answer) return tl::unexpected(answer.error());
   return sql::to_transaction_fence(*answer, options.wait);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "stores/postgresql/connection.hpp"
+#include "stores/postgresql/link.hpp"
 #include "stores/postgresql/notification_listener.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"

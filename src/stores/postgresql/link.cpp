@@ -13,10 +13,10 @@
 namespace holdfast::postgresql {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
-           std::weak_ptr<link_user> user, manner how, std::size_t turn)
+           std::weak_ptr<user> whose, manner how, std::size_t turn)
     : net_(std::move(net)),
       options_(std::move(options)),
-      user_(std::move(user)),
+      user_(std::move(whose)),
       how_(std::move(how)),
       turn_(turn),
       where_(options_->text()) {}
@@ -30,20 +30,20 @@ link::~link() {
   if (connection_ != nullptr && PQsocket(connection_) >= 0) ::close(PQsocket(connection_));
 }
 
-bool link::send(statement which, const arguments& with) {
-  arguments::view all = with.all();
+bool link::send(const call& what) {
+  arguments::view all = what.with.all();
   const std::lock_guard lock(mutex_);
   if (phase_ != phase::open) return false;
   if (all.home) {
     all.values[*all.home] = home_.c_str();
     all.lengths[*all.home] = static_cast<int>(home_.size());
   }
-  if (PQsendQueryPrepared(connection_, name_of(which), static_cast<int>(all.values.size()),
+  if (PQsendQueryPrepared(connection_, name_of(what.which), static_cast<int>(all.values.size()),
                           all.values.data(), all.lengths.data(), all.formats.data(), 0) != 1 ||
       PQpipelineSync(connection_) != 1) {
     return false;
   }
-  in_flight_.push_back(which);
+  in_flight_.push_back(what.which);
   flush();
   return true;
 }
@@ -99,11 +99,10 @@ void link::ready() {
 
 void link::deliver(harvest& what) {
   const auto self = shared_from_this();
-  const auto user = user_.lock();
-  if (user != nullptr) {
-    if (what.opened) user->opened(*this);
-    if (!what.answers.empty()) user->received(*this, what.answers);
-    for (const std::string& note : what.notes) user->notified(*this, note);
+  if (const auto told = user_.lock()) {
+    if (what.opened) told->opened(*this);
+    if (!what.answers.empty()) told->received(*this, what.answers, what.end.has_value());
+    for (const std::string& note : what.notes) told->notified(*this, note);
   }
   if (what.end) fail(*what.end);
 }
@@ -161,43 +160,35 @@ void link::take(PGresult* answer, harvest& into) {
   }
 }
 
+// False: it was over already.
+bool link::end() noexcept {
+  PGconn* ended = nullptr;
+  spi::runtime::timer_id timer = 0;
+  bool watched = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(phase_, phase::over) == phase::over) return false;
+    ended = std::exchange(connection_, nullptr);
+    watched = std::exchange(watched_, false);
+    timer = timer_;
+  }
+  net_.reactor->cancel(timer);
+  if (watched) net_.reactor->unwatch(watch_);
+  PQfinish(ended);
+  return true;
+}
+
 void link::fail(const error& why) noexcept {
   const auto self = shared_from_this();
-  PGconn* ended = nullptr;
-  spi::runtime::timer_id timer = 0;
-  bool watched = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(phase_, phase::over) == phase::over) return;
-    ended = std::exchange(connection_, nullptr);
-    watched = std::exchange(watched_, false);
-    timer = timer_;
-  }
-  net_.reactor->cancel(timer);
-  if (watched) net_.reactor->unwatch(watch_);
-  PQfinish(ended);
-  if (const auto user = user_.lock()) user->ended(*this, why);
+  if (!end()) return;
+  if (const auto told = user_.lock()) told->ended(*this, why);
 }
 
-void link::close() noexcept {
-  PGconn* ended = nullptr;
-  spi::runtime::timer_id timer = 0;
-  bool watched = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(phase_, phase::over) == phase::over) return;
-    ended = std::exchange(connection_, nullptr);
-    watched = std::exchange(watched_, false);
-    timer = timer_;
-  }
-  net_.reactor->cancel(timer);
-  if (watched) net_.reactor->unwatch(watch_);
-  PQfinish(ended);
-}
+void link::close() noexcept { end(); }
 
-int link::home() {
+std::int64_t link::home() {
   const std::lock_guard lock(mutex_);
-  int pid = 0;
+  std::int64_t pid = 0;
   std::from_chars(home_.data(), home_.data() + home_.size(), pid);
   return pid;
 }
@@ -231,3 +222,5 @@ const char* link::progress() {
 }
 
 }  // namespace holdfast::postgresql
+
+template class holdfast::sql::connection<holdfast::postgresql::link>;

@@ -9,41 +9,27 @@
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
+#include "stores/sql/connection.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace holdfast::postgresql {
 
-class link;
-
 // What a link is for.
 struct manner {
   postgresql::duty duty = duty::lease;
-  std::string channel{};  // an notification listener's: it listens to it, and takes no commands
+  std::string channel{};  // a notification listener's: it listens to it, and takes no commands
   std::string opening{};  // a query that the set-up ends with, or nothing
-};
-
-// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
-// one link.
-class link_user {
- public:
-  virtual ~link_user() = default;
-  virtual void opened(link& which) = 0;
-  // All answers that came with one read, in the order of the calls.
-  virtual void received(link& which, std::vector<result<sql::rows>>& answers) = 0;
-  virtual void notified(link& which, std::string_view payload) = 0;
-  // Once, and last; not after close(). denied and unsupported: trying again at once is in vain.
-  virtual void ended(link& which, const error& why) = 0;
 };
 
 // Thread-safe.
@@ -61,9 +47,16 @@ class link_user {
 // it queues and writes under the mutex returns at once.
 class link final : public std::enable_shared_from_this<link> {
  public:
+  using call = postgresql::call;
+  using manner = postgresql::manner;
+  using server_options = postgresql::server_options;
+  using user = sql::link_user<link>;
+  static constexpr std::size_t depth = std::numeric_limits<std::size_t>::max();  // pipeline mode
+  static std::size_t servers(const server_options&) noexcept { return 1; }  // libpq tries them all
+
   // `turn`: with which of the hosts to begin.
-  link(net::network net, std::shared_ptr<const server_options> options,
-       std::weak_ptr<link_user> user, manner how, std::size_t turn);
+  link(net::network net, std::shared_ptr<const server_options> options, std::weak_ptr<user> whose,
+       manner how, std::size_t turn);
   ~link();
   link(const link&) = delete;
   link& operator=(const link&) = delete;
@@ -72,10 +65,10 @@ class link final : public std::enable_shared_from_this<link> {
 
   // Only once opened, in a transaction of its own. False: the link has ended or cannot take it; its
   // end is told, or has been.
-  bool send(statement which, const arguments& with);
+  bool send(const call& what);
 
   // The server's process for this link, as the server itself says; only once opened.
-  [[nodiscard]] int home();
+  [[nodiscard]] std::int64_t home();
   // The host and port that it is connected to; only once opened.
   [[nodiscard]] std::string place();
 
@@ -133,11 +126,12 @@ class link final : public std::enable_shared_from_this<link> {
 
   void ready();
   void fail(const error& why) noexcept;
+  bool end() noexcept;
   void deliver(harvest& what);
 
   const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const std::weak_ptr<link_user> user_;
+  const std::weak_ptr<user> user_;
   const manner how_;
   const std::size_t turn_;
   const std::string where_;
@@ -161,4 +155,8 @@ class link final : public std::enable_shared_from_this<link> {
   bool broken_ = false;              // an answer said so: the link ends after it
 };
 
+using connection = sql::connection<link>;
+
 }  // namespace holdfast::postgresql
+
+extern template class holdfast::sql::connection<holdfast::postgresql::link>;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "stores/postgresql/connection.hpp"
+#include "stores/postgresql/link.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/sql/switchboard.hpp"
 

@@ -98,4 +98,10 @@ class arguments {
   std::optional<std::size_t> home_;
 };
 
+// What a link sends.
+struct call {
+  statement which{};
+  arguments with{};
+};
+
 }  // namespace holdfast::postgresql

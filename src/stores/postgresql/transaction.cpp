@@ -62,19 +62,19 @@ result<void> prepared(PGconn* connection, const std::string& schema) {
 
 }  // namespace
 
-result<fence_token> lock_in_transaction(pg_conn* connection, const std::string& name,
+result<fence_token> lock_in_transaction(pg_conn* session, const std::string& name,
                                         const transaction_lock_options& options) {
-  if (auto fine = usable(connection, name, options); !fine) {
+  if (auto fine = usable(session, name, options); !fine) {
     return tl::unexpected(std::move(fine.error()));
   }
-  if (auto fine = prepared(connection, options.schema); !fine) {
+  if (auto fine = prepared(session, options.schema); !fine) {
     return tl::unexpected(std::move(fine.error()));
   }
   arguments with;
   with.bytes(sql::key_of({options.name_space, name}))
       .number(sql::microseconds(std::max(options.wait, duration{0})));
   const auto answer =
-      ask(connection, in_schema("SELECT @.lock_row_1($1::bytea, $2::int8)", options.schema), with);
+      ask(session, in_schema("SELECT @.lock_row_1($1::bytea, $2::int8)", options.schema), with);
   if (!answer) return tl::unexpected(answer.error());
   return sql::to_transaction_fence(*answer, options.wait);
 }

@@ -11,12 +11,7 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr duration short_life = std::chrono::milliseconds(50);  // of a connection: a failure
 constexpr duration least_connect = std::chrono::milliseconds(500);
-
-bool definite(const error& why) noexcept {
-  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
-}
 
 request make_auth(const server_options& options) {
   request made{opcode::auth, {}};
@@ -29,12 +24,11 @@ request make_auth(const server_options& options) {
 
 session::session(net::network net, std::shared_ptr<const server_options> options, duration wanted,
                  std::weak_ptr<session_user> user)
-    : net_(std::move(net)),
+    : reconnecting_connection(net, options->backoff, options->servers.size(),
+                              net.reactor->random() % options->servers.size()),
       options_(std::move(options)),
       wanted_(wanted),
-      user_(std::move(user)),
-      next_server_(net_.reactor->random() % options_->servers.size()),
-      backoff_(options_->backoff) {}
+      user_(std::move(user)) {}
 
 std::shared_ptr<session> session::make(net::network net,
                                        std::shared_ptr<const server_options> options,
@@ -54,32 +48,25 @@ void session::tell(std::vector<answered_one>& those) {
 
 void session::ask(std::vector<question> batch, std::int64_t only_in, const net::patience& until,
                   asker& who) {
-  std::vector<answered_one> refused;
   const auto refuse_all = [&](const error& why) {
     for (std::size_t i = 0; i < batch.size(); ++i) who.answered(i, tl::unexpected(why));
   };
   if (guard_.forked()) return refuse_all({errc::cancelled, "forked from the client's process"});
   const time_point now = net_.reactor->now();
   mutex_lock lock(mutex_);
-  std::optional<error> refusal;
-  if (state_ == state::closed) {
-    refusal = error{errc::cancelled, "closed"};
-  } else if (until.deadline <= now) {
-    refusal = error{errc::unavailable, "zookeeper: no time left", true};
-  } else if (in_flight_.size() + waiting_.size() + batch.size() > request_limit) {
-    refusal = error{errc::overloaded, "zookeeper: too many requests at once"};
-  } else if (std::any_of(batch.begin(), batch.end(), [](const question& each) {
-               return each.what.body.size() > request_size_limit;
-             })) {
-    refusal = error{errc::overloaded, "zookeeper: a request that is too large for the server"};
-  } else if (only_in != 0 && only_in != id_) {
-    refusal = error{errc::lost, "the ZooKeeper session has expired"};
-  } else if (state_ == state::resting && last_failure_ && definite(*last_failure_)) {
-    refusal = last_failure_;
+  const bool full = in_flight_.size() + waiting_.size() + batch.size() > request_limit;
+  std::optional<error> refused_for = refusal(until, full, {}, now);
+  if (!refused_for && std::ranges::any_of(batch, [](const question& each) {
+        return each.what.body.size() > request_size_limit;
+      })) {
+    refused_for = error{errc::overloaded, "zookeeper: a request that is too large for the server"};
   }
-  if (refusal) {
+  if (!refused_for && only_in != 0 && only_in != id_) {
+    refused_for = error{errc::lost, "the ZooKeeper session has expired"};
+  }
+  if (refused_for) {
     lock.unlock();
-    return refuse_all(*refusal);
+    return refuse_all(*refused_for);
   }
   const bool sends = state_ == state::open;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -91,8 +78,8 @@ void session::ask(std::vector<question> batch, std::int64_t only_in, const net::
     }
   }
   watch_deadline(sends ? std::min(until.deadline, now + nudge_after()) : until.first_end());
-  if (state_ == state::idle || (state_ == state::resting && until.at_once)) return connect(lock);
-  if (!sends || delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
+  if (!sends) return reach(lock, until.at_once, now);
+  if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   const std::shared_ptr<link> out = link_;
   lock.unlock();
   out->flush();
@@ -123,37 +110,22 @@ void session::send_waiting(std::vector<answered_one>& refused, time_point now) {
   if (!in_flight_.empty()) watch_deadline(now + nudge_after());
 }
 
-// Called with the mutex held, which it releases.
-void session::connect(mutex_lock& lock) {
-  net_.reactor->cancel(rest_timer_);
-  state_ = state::connecting;
+// Called with the mutex held.
+std::shared_ptr<link> session::make_link() {
   const greeting mine{last_zxid_, static_cast<std::int32_t>(wanted_ / std::chrono::milliseconds(1)),
                       id_, password_};
-  const net::target& where = options_->servers[next_server_ % options_->servers.size()];
-  link_ = std::make_shared<link>(net_, where, options_, mine, weak_from_this());
-  const std::shared_ptr<link> made = link_;
-  lock.unlock();
-  const duration limit = std::min(options_->connect_limit, std::max(least_connect, wanted_ / 3));
-  made->start(net_.reactor->now() + limit);
+  const net::target& next = options_->servers[turn_ % options_->servers.size()];
+  return std::make_shared<link>(net_, next, options_, mine, weak_from_this());
 }
 
-// After a failure: the next server at once; all of them having failed, a pause. Called with the
-// mutex held, which it may release.
-void session::connect_or_rest(mutex_lock& lock, time_point now) {
-  ++next_server_;
-  if (waiting_.empty() && !held()) {
-    state_ = state::idle;
-    return;
-  }
-  if (failures_ % options_->servers.size() != 0 || failures_ == 0) return connect(lock);
-  state_ = state::resting;
-  rest_timer_ =
-      net_.reactor->at(now + backoff_.next(net_.reactor->random()), [weak = weak_from_this()] {
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        mutex_lock again(self->mutex_);
-        if (self->state_ == state::resting) self->connect(again);
-      });
+void session::start_link(link& made) {
+  const duration limit = std::min(options_->connect_limit, std::max(least_connect, wanted_ / 3));
+  made.start(net_.reactor->now() + limit);
+}
+
+// Called with the mutex held.
+std::string session::where() const {
+  return link_ == nullptr ? "zookeeper" : "zookeeper " + link_->where().text();
 }
 
 void session::opened(link& which, const greeting& theirs) {
@@ -190,10 +162,8 @@ void session::opened(link& which, const greeting& theirs) {
   } else {
     proof_.begin(which.greeted_at(), now, spacing);
   }
-  state_ = state::open;
-  opened_at_ = now;
+  set_open(now);
   ping_sent_.reset();
-  last_failure_.reset();
   if (!options_->user.empty()) link_->queue(framed(auth_xid, make_auth(*options_)));
   watches_.take_all(events);
   send_waiting(refused, now);
@@ -284,20 +254,15 @@ void session::ended(link& which, const error& why) {
 
 // The end of a link, whoever noticed it. Called with the mutex held, which it releases.
 void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
-  const bool lasted = state_ == state::open && now - opened_at_ > short_life;
-  failures_ = lasted ? 0 : failures_ + 1;
-  if (lasted) backoff_.succeeded(now - opened_at_);
-  last_failure_ = why;
-  const std::shared_ptr<link> gone = std::move(link_);
+  const std::shared_ptr<link> gone = take_link(why, now);
   std::vector<answered_one> unanswered;
   for (pending& one : std::exchange(in_flight_, {})) {
     if (one.who != nullptr) unanswered.push_back({one.who, one.index, tl::unexpected(why)});
   }
-  const bool all_failed = failures_ > 0 && failures_ % options_->servers.size() == 0;
-  if (definite(why) || all_failed) take_waiting(why, unanswered);
+  take_waiting(why, unanswered);
   ping_sent_.reset();
-  connect_or_rest(lock, now);
-  if (lock.owns_lock()) lock.unlock();
+  rest_or_idle(now);
+  lock.unlock();
   if (gone != nullptr) gone->close();
   tell(unanswered);
 }
@@ -305,7 +270,7 @@ void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
 // Those that are not to wait for the next connection. Called with the mutex held.
 void session::take_waiting(const error& why, std::vector<answered_one>& into) {
   std::erase_if(waiting_, [&](pending& one) {
-    if (!definite(why) && !one.until.takes_failure()) return false;
+    if (!answers(why, one.until)) return false;
     into.push_back({one.who, one.index, tl::unexpected(net::unsent(why))});
     return true;
   });
@@ -339,8 +304,8 @@ void session::close() noexcept {
   if (guard_.forked()) return;
   mutex_lock lock(mutex_);
   const bool was_open = state_ == state::open;
-  if (std::exchange(state_, state::closed) == state::closed) return;
-  const std::shared_ptr<link> gone = std::move(link_);
+  if (state_ == state::closed) return;
+  const std::shared_ptr<link> gone = set_closed();
   const error why{errc::unavailable, "closed"};
   std::vector<answered_one> unanswered;
   for (auto* those : {&in_flight_, &waiting_}) {
@@ -349,9 +314,8 @@ void session::close() noexcept {
     }
   }
   if (was_open) gone->queue(framed(next_xid_, request{opcode::close_session, {}}));
-  const auto timers = {alarm_, rest_timer_, beat_timer_};
+  net_.reactor->cancel(beat_timer_);
   lock.unlock();
-  for (const auto timer : timers) net_.reactor->cancel(timer);
   if (was_open) gone->flush();
   if (gone != nullptr) gone->close();
   tell(unanswered);

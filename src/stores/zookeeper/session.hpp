@@ -3,10 +3,9 @@
 // as good as the proof that it lives.
 #pragma once
 
-#include "net/backoff.hpp"
 #include "net/connector.hpp"
 #include "net/patience.hpp"
-#include "runtime/fork_guard.hpp"
+#include "net/reconnecting_connection.hpp"
 #include "stores/flow.hpp"
 #include "stores/zookeeper/link.hpp"
 #include "stores/zookeeper/options.hpp"
@@ -61,21 +60,13 @@ class session_user {
   virtual void session_ended(std::int64_t id) = 0;
 };
 
-// Thread-safe.
-//
-//   state       means                                  changes to
-//   idle        no connection, nobody needs one        connecting: somebody asks
-//   connecting  to one server after the other          open; resting: this one failed
-//   open        requests go out as they come           connecting or idle: it ended, or stalled
-//   resting     back-off after a failure               connecting
-//   closed      for good                               -
-//
+// Thread-safe. Its states: net/reconnecting_connection.hpp; it connects to one server after the other.
 // When a session has expired, the next connection begins a new one. What must hold:
 //  1. Requests are answered in the order in which they were sent; one that is not answered within
 //     the stall limit ends the connection. What was in flight is then unavailable: unknown.
 //  2. No I/O and no call to others under the mutex; queueing bytes is neither.
 //  3. Every watch fires: by its event, or by a reset when the connection was made again.
-class session final : public link_user, public std::enable_shared_from_this<session> {
+class session final : public link_user, public net::reconnecting_connection<session, link> {
  public:
   static constexpr std::size_t request_limit = 200'000;  // in flight or waiting; then overloaded
 
@@ -83,8 +74,6 @@ class session final : public link_user, public std::enable_shared_from_this<sess
                                        std::shared_ptr<const server_options> options,
                                        duration wanted, std::weak_ptr<session_user> user);
   ~session() override;
-  session(const session&) = delete;
-  session& operator=(const session&) = delete;
 
   // Sends all in one go. `who` lives until every answer has come. unavailable: no answer in time, or
   // the connection broke; it may have been executed, unless it was never sent (error::unsent): no
@@ -117,8 +106,7 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   void ended(link& which, const error& why) override;
 
  private:
-  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
-  using mutex_lock = std::unique_lock<std::mutex>;
+  friend reconnecting_connection;
 
   struct pending {
     question what;
@@ -139,8 +127,11 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   session(net::network net, std::shared_ptr<const server_options> options, duration wanted,
           std::weak_ptr<session_user> user);
 
-  void connect(mutex_lock& lock);
-  void connect_or_rest(mutex_lock& lock, time_point now);
+  std::shared_ptr<link> make_link();
+  void start_link(link& made);
+  [[nodiscard]] bool needed() const noexcept { return !waiting_.empty() || held(); }
+  [[nodiscard]] std::string where() const;
+  void check_deadlines();
   void send(pending one, time_point now);
   void send_waiting(std::vector<answered_one>& refused, time_point now);
   void take_frame(const std::string& frame, time_point now, std::vector<answered_one>& finished,
@@ -148,9 +139,6 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   void drop_link(mutex_lock& lock, const error& why, time_point now);
   void take_waiting(const error& why, std::vector<answered_one>& into);
   void flush();
-  void watch_deadline(time_point deadline);
-  void on_alarm();
-  [[nodiscard]] error not_connected() const;
   [[nodiscard]] duration stall_limit() const noexcept;
   [[nodiscard]] duration nudge_after() const noexcept;
   [[nodiscard]] duration beat_interval() const noexcept;
@@ -160,8 +148,6 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   static flow prove(std::shared_ptr<session> self, std::int64_t id, bool made, time_point deadline);
   static void tell(std::vector<answered_one>& those);
 
-  const runtime::fork_guard guard_;
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const duration wanted_;
   const std::weak_ptr<session_user> user_;
@@ -169,15 +155,7 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   // Who runs completions now: what they send goes out together afterwards.
   std::atomic<std::thread::id> delivering_{};
 
-  mutable std::mutex mutex_;
   // All below: guarded by mutex_.
-  state state_ = state::idle;
-  std::shared_ptr<link> link_;
-  std::size_t next_server_ = 0;
-  std::size_t failures_ = 0;  // in a row
-  net::backoff backoff_;
-  std::optional<error> last_failure_;
-  time_point opened_at_{};
   std::int64_t id_ = 0;
   std::string password_;
   std::int64_t last_zxid_ = 0;
@@ -189,9 +167,6 @@ class session final : public link_user, public std::enable_shared_from_this<sess
   watch_table watches_;
   time_point last_sent_{};
   std::optional<time_point> ping_sent_;
-  time_point alarm_at_ = time_point::max();
-  spi::runtime::timer_id alarm_ = 0;
-  spi::runtime::timer_id rest_timer_ = 0;
   spi::runtime::timer_id beat_timer_ = 0;
   std::uint64_t beat_turn_ = 0;    // of the timer that counts
   std::int64_t beating_node_ = 0;  // the session whose node for proofs was made

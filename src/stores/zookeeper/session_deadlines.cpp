@@ -7,36 +7,14 @@
 
 namespace holdfast::zookeeper {
 
-// Called with the mutex held. One timer for all: it is set again only for an earlier time.
-void session::watch_deadline(time_point deadline) {
-  if (deadline >= alarm_at_) return;
-  net_.reactor->cancel(alarm_);
-  alarm_at_ = deadline;
-  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->on_alarm();
-  });
-}
-
-// Called with the mutex held.
-error session::not_connected() const {
-  std::string text = "zookeeper";
-  if (link_ != nullptr) text += " " + link_->where().text();
-  text += ": not connected in time";
-  if (last_failure_) text += " (last: " + last_failure_->detail + ")";
-  return {errc::unavailable, std::move(text)};
-}
-
-void session::on_alarm() {
+void session::check_deadlines() {
   mutex_lock lock(mutex_);
   const time_point now = net_.reactor->now();
-  if (state_ == state::closed || now < alarm_at_) return;
-  alarm_at_ = time_point::max();
-  const error late{errc::unavailable,
-                   "zookeeper: no answer in time" +
-                       (last_failure_ ? " (" + last_failure_->detail + ")" : std::string())};
+  if (!alarm_is_due(now)) return;
+  const error late = lateness();
   std::vector<answered_one> expired;
   time_point next = time_point::max();
-  const error unsent = net::unsent(not_connected());
+  const error unsent = net::unsent(late);
   std::erase_if(waiting_, [&](pending& one) {
     if (one.until.first_end() > now) {
       next = std::min(next, one.until.first_end());
@@ -67,13 +45,13 @@ void session::on_alarm() {
     }
     next = std::min(next, nudge_at > now ? nudge_at : now + nudge_after());
   }
-  if (!stalled && next != time_point::max()) watch_deadline(next);
+  if (!stalled) watch_deadline(next);
   if (stalled) {
-    drop_link(lock, {errc::unavailable, "zookeeper " + link_->where().text() + ": no answer"}, now);
-    if (!lock.owns_lock()) lock.lock();
+    drop_link(lock, {errc::unavailable, where() + ": no answer"}, now);
+    lock.lock();
     for (const pending& one : waiting_) watch_deadline(one.until.first_end());
   }
-  if (lock.owns_lock()) lock.unlock();
+  lock.unlock();
   if (nudged != nullptr) nudged->flush();
   tell(expired);
 }

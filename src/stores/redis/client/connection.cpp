@@ -1,4 +1,3 @@
-
 #include "stores/redis/client/connection.hpp"
 
 #include "stores/redis/client/command.hpp"
@@ -11,21 +10,11 @@
 
 namespace holdfast::redis {
 
-namespace {
-
-// Trying again at once would be answered alike.
-bool definite(const error& why) noexcept {
-  return why == errc::denied || why == errc::unsupported || why == errc::invalid;
-}
-
-}  // namespace
-
 connection::connection(net::network net, server_options options, events tell)
-    : net_(std::move(net)),
+    : reconnecting_connection(std::move(net), options.backoff, 1),
       options_(std::make_shared<const server_options>(std::move(options))),
       tell_(std::move(tell)),
-      pacing_(options_->pace),
-      backoff_(options_->backoff) {}
+      pacing_(options_->pace) {}
 
 std::shared_ptr<connection> connection::make(net::network net, server_options options,
                                              events tell) {
@@ -50,8 +39,7 @@ void connection::send(const command& what, pending&& rest) {
   if (pacing_.under_way() + held_.size() >= command_limit ||
       link_->unsent() >= net::stream::unsent_limit) {
     lock.unlock();
-    return rest.done(failure(errc::overloaded,
-                             "redis " + options_->where.text() + ": too many commands at once"));
+    return rest.done(failure(errc::overloaded, where() + ": too many commands at once"));
   }
   watch_deadline(deadline);
   if (!unknown_.empty()) {
@@ -137,64 +125,23 @@ void connection::queue_unknown() {
 
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
 void connection::send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now) {
-  const std::string where = "redis " + options_->where.text() + ", " + what.verb();
-  std::optional<error> refusal;
-  if (state_ == state::closed) {
-    refusal = error{errc::cancelled, "closed"};
-  } else if (rest.until.deadline <= now) {
-    refusal = error{errc::unavailable, where + ": no time left", true};
-  } else if (waiting_.size() >= command_limit) {
-    refusal = error{errc::overloaded, where + ": too many commands wait for a connection"};
-  } else if (state_ == state::idle && now < not_before_ && last_failure_ &&
-             definite(*last_failure_)) {
-    refusal = last_failure_;
-  }
-  if (refusal) {
+  const auto refused = refusal(rest.until, waiting_.size() >= command_limit, what.verb(), now);
+  if (refused) {
     lock.unlock();
-    return rest.done(tl::unexpected(*refusal));
+    return rest.done(tl::unexpected(*refused));
   }
   watch_deadline(rest.until.first_end());
   const bool at_once = rest.until.at_once;
   if (!rest.kept) rest.kept = what;
   waiting_.push_back(std::move(rest));
-  const bool may_connect = state_ == state::idle || (state_ == state::resting && at_once);
-  if (!may_connect) return;
-  if (now >= not_before_ || at_once) return connect(lock);
-  rest_or_idle();
-}
-
-// Called with the mutex held, which it releases.
-void connection::connect(mutex_lock& lock) {
-  net_.reactor->cancel(rest_timer_);
-  state_ = state::connecting;
-  link_ = std::make_shared<link>(net_, options_, weak_from_this());
-  const std::shared_ptr<link> made = link_;
-  lock.unlock();
-  made->start();
-}
-
-// After a failure. Called with the mutex held.
-void connection::rest_or_idle() {
-  if (waiting_.empty()) {
-    state_ = state::idle;
-    return;
-  }
-  state_ = state::resting;
-  rest_timer_ = net_.reactor->at(not_before_, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    mutex_lock lock(self->mutex_);
-    if (self->state_ == state::resting) self->connect(lock);
-  });
+  reach(lock, at_once, now);
 }
 
 void connection::opened(link& which, const server_info& server) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
-  state_ = state::open;
-  opened_at_ = net_.reactor->now();
+  set_open(net_.reactor->now());
   heard_at_ = opened_at_;
-  last_failure_.reset();
   server_ = server;
   functions_ = options_->functions && server.version >= first_with_functions;
   known_.clear();
@@ -247,9 +194,8 @@ void connection::received(link& which, std::vector<reply>& replies) {
     return which.flush();
   }
   drop_link(lock,
-            {errc::unavailable,
-             "redis " + options_->where.text() +
-                 (unasked ? ": protocol error: a reply to no request" : ": became a replica")},
+            {errc::unavailable, where() + (unasked ? ": protocol error: a reply to no request"
+                                                   : ": became a replica")},
             net_.reactor->now());
 }
 
@@ -324,11 +270,7 @@ void connection::ended(link& which, const error& why) {
 
 // The end of a link, whoever noticed it. Called with the mutex held, which it releases.
 void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
-  const bool was_open = state_ == state::open;
-  if (was_open) backoff_.succeeded(now - opened_at_);
-  const std::shared_ptr<link> gone = std::move(link_);
-  not_before_ = now + backoff_.next(net_.reactor->random());
-  last_failure_ = why;
+  const std::shared_ptr<link> gone = take_link(why, now);
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
   in_flight_.clear();
@@ -337,7 +279,8 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
     unsent->clear();
   }
   take_waiting(why, unanswered);
-  rest_or_idle();
+  for (const pending& one : waiting_) watch_deadline(one.until.first_end());
+  rest_or_idle(now);
   lock.unlock();
   if (gone != nullptr) gone->close();
   refuse(std::move(unanswered), why);
@@ -347,7 +290,7 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
 // Those that wait for a link and are not to wait for the next one. Called with the mutex held.
 void connection::take_waiting(const error& why, std::vector<pending>& into) {
   waiting_.erase_if([&](pending& one) {
-    if (!definite(why) && (one.sent || !one.until.takes_failure())) return false;
+    if (!net::definite(why) && (one.sent || !answers(why, one.until))) return false;
     into.push_back(std::move(one));
     return true;
   });
@@ -360,32 +303,10 @@ void connection::refuse(std::vector<pending> those, const error& why) {
   }
 }
 
-// Called with the mutex held. One timer for all: it is set again only for an earlier deadline.
-void connection::watch_deadline(time_point deadline) {
-  if (deadline >= alarm_at_) return;
-  net_.reactor->cancel(alarm_);
-  alarm_at_ = deadline;
-  alarm_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->check_deadlines();
-  });
-}
-
-// What is said to commands that are out of time. Called with the mutex held.
-error connection::lateness() const {
-  const std::string where = "redis " + options_->where.text();
-  if (state_ == state::open) return {errc::unavailable, where + ": no answer in time"};
-  std::string reason;
-  if (state_ == state::connecting) reason = link_->progress();
-  if (last_failure_) reason += (reason.empty() ? "last: " : "; last: ") + last_failure_->detail;
-  return {errc::unavailable, where + ": not connected in time (" + reason + ")"};
-}
-
 void connection::check_deadlines() {
   mutex_lock lock(mutex_);
   const time_point now = net_.reactor->now();
-  if (state_ == state::closed || now < alarm_at_) return;
-  alarm_at_ = time_point::max();
-
+  if (!alarm_is_due(now)) return;
   const error late = lateness();
   std::vector<pending> expired;
   const auto take_late = [&](pending_queue& from, auto end_of) {
@@ -411,10 +332,9 @@ void connection::check_deadlines() {
   for (const pending& one : unknown_) next = std::min(next, answer_by(one));
   for (const pending& one : held_) next = std::min(next, answer_by(one));
   for (const pending& one : waiting_) next = std::min(next, link_by(one));
-  if (next != time_point::max()) watch_deadline(next);
+  watch_deadline(next);
   if (unanswered) {
-    drop_link(lock, {errc::unavailable, "redis " + options_->where.text() + ": no answer in time"},
-              now);
+    drop_link(lock, {errc::unavailable, where() + ": no answer in time"}, now);
   } else {
     lock.unlock();
   }
@@ -424,8 +344,8 @@ void connection::check_deadlines() {
 void connection::close() noexcept {
   if (guard_.forked()) return;
   mutex_lock lock(mutex_);
-  if (std::exchange(state_, state::closed) == state::closed) return;
-  const std::shared_ptr<link> gone = std::move(link_);
+  if (state_ == state::closed) return;
+  const std::shared_ptr<link> gone = set_closed();
   std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
                                   std::make_move_iterator(in_flight_.end()));
   for (auto* const unsent : {&unknown_, &held_, &waiting_}) {
@@ -433,9 +353,7 @@ void connection::close() noexcept {
     unsent->clear();
   }
   in_flight_.clear();
-  const auto timers = {alarm_, rest_timer_};
   lock.unlock();
-  for (const auto timer : timers) net_.reactor->cancel(timer);
   if (gone != nullptr) gone->close();
   refuse(std::move(unanswered), {errc::unavailable, "closed"});
 }

@@ -3,9 +3,8 @@
 // as long as its own deadline allows.
 #pragma once
 
-#include "net/backoff.hpp"
 #include "net/connector.hpp"
-#include "runtime/fork_guard.hpp"
+#include "net/reconnecting_connection.hpp"
 #include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/known_sources.hpp"
@@ -32,13 +31,7 @@
 namespace holdfast::redis {
 
 // Thread-safe. Completions are called exactly once, by the command's deadline, under no lock.
-//
-//   state       means                           changes to
-//   idle        no link, nobody waits for one   connecting: a command comes; resting: too soon
-//   connecting  a link is being made            open; resting or idle: failed
-//   open        commands go out as they come    resting or idle: the link ended
-//   resting     back-off after a failure        connecting
-//   closed      for good                        -
+// Its states: net/reconnecting_connection.hpp.
 //
 // What must hold:
 //  1. A command that is not answered in time ends the link: the answers behind it would be taken
@@ -52,7 +45,7 @@ namespace holdfast::redis {
 //     what was not executed goes once more, in its order and behind the library, before what came meanwhile. Two
 //     exceptions: a call that is not to be repeated (run_once), and the members of a batch that the server refused
 //     because its memory is out: these go alone.
-class connection final : public link_user, public std::enable_shared_from_this<connection> {
+class connection final : public link_user, public net::reconnecting_connection<connection, link> {
  public:
   // In flight, or waiting for a link; then overloaded.
   static constexpr std::size_t command_limit = 200'000;
@@ -66,8 +59,6 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   static std::shared_ptr<connection> make(net::network net, server_options options,
                                           events tell = {});
   ~connection() override;
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
 
   // Writes on the calling thread if the link is open, or soon (batch.hpp). Error replies of the server are replies.
   // unavailable: no answer in time, or the link broke; the command may have been executed, unless it
@@ -110,7 +101,7 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void ended(link& which, const error& why) override;
 
  private:
-  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
+  friend reconnecting_connection;
 
   // After a quiet time, a link that ends without a word had ended before: what was sent on it goes
   // out once more on a fresh one. Everything that the store sends may be executed twice.
@@ -120,7 +111,6 @@ class connection final : public link_user, public std::enable_shared_from_this<c
     spi::completion<reply> done;
     reply answer;
   };
-  using mutex_lock = std::unique_lock<std::mutex>;
 
   connection(net::network net, server_options options, events tell);
 
@@ -133,30 +123,27 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   void queue_script(const command& what, const pending& rest);
   void queue_unknown();
   void queue_held();
-  void connect(mutex_lock& lock);
-  void rest_or_idle();
   bool keep_unknown();
   void match(reply& answer, std::pmr::vector<answered>& into);
   void open_batch(reply& answer, std::pmr::vector<answered>& into);
-  void watch_deadline(time_point deadline);
   void check_deadlines();
   void drop_link(mutex_lock& lock, const error& why, time_point now);
   void take_waiting(const error& why, std::vector<pending>& into);
-  [[nodiscard]] error lateness() const;
   static void refuse(std::vector<pending> those, const error& why);
+  std::shared_ptr<link> make_link() {
+    return std::make_shared<link>(net_, options_, weak_from_this());
+  }
+  static void start_link(link& made) { made.start(); }
+  [[nodiscard]] bool needed() const noexcept { return !waiting_.empty(); }
+  [[nodiscard]] std::string where() const { return "redis " + options_->where.text(); }
 
-  const runtime::fork_guard guard_;
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const events tell_;
   // Who runs completions now: the commands that they send go out together afterwards. Each thread
   // only looks whether it is itself.
   std::atomic<std::thread::id> delivering_{};
 
-  mutable std::mutex mutex_;
   // All below: guarded by mutex_.
-  state state_ = state::idle;
-  std::shared_ptr<link> link_;
   pending_queue in_flight_;
   pending_queue
       unknown_;  // not executed, since the server does not know the script: they go once more
@@ -165,15 +152,8 @@ class connection final : public link_user, public std::enable_shared_from_this<c
   pending_queue waiting_;   // each keeps its command
   bool functions_ = false;  // the server has them, and they are wanted
   known_sources known_;
-  std::string load_failure_;                 // what the server said to the last library; or empty
-  time_point alarm_at_ = time_point::max();  // not later than any deadline
-  spi::runtime::timer_id alarm_ = 0;
-  spi::runtime::timer_id rest_timer_ = 0;
-  net::backoff backoff_;
-  time_point not_before_{};  // the next attempt
-  time_point opened_at_{};
-  time_point heard_at_{};  // the link's last sign of life
-  std::optional<error> last_failure_;
+  std::string load_failure_;  // what the server said to the last library; or empty
+  time_point heard_at_{};     // the link's last sign of life
   std::optional<server_info> server_;
 };
 

@@ -44,12 +44,8 @@ result<std::unique_ptr<spi::subscription>> subscriber::subscribe(
     const std::shared_ptr<link> out = link_;
     lock.unlock();
     out->flush();
-  } else if (state_ == state::idle) {
-    if (net_.reactor->now() < not_before_) {
-      rest_or_idle();
-    } else {
-      connect(lock);
-    }
+  } else {
+    reach(lock, false, net_.reactor->now());
   }
   if (lock.owns_lock()) lock.unlock();
   if (known) {
@@ -123,8 +119,7 @@ void subscriber::received(link& which, std::vector<reply>& replies) {
   tell(told);
   mutex_lock lock(mutex_);
   if (sound || &which != link_.get()) return;
-  drop_link(lock, {errc::unavailable,
-                   "redis " + options_->where.text() + ": protocol error: a reply to no request"});
+  drop_link(lock, {errc::unavailable, where() + ": protocol error: a reply to no request"});
 }
 
 // Called with the mutex held, as all down to settle(). False: that was not to be expected.
@@ -176,8 +171,8 @@ bool subscriber::take_error(const reply& answer, news& told) {
   entry& mine = found->second;
   --mine.questions;
   const error why =
-      to_error(answer, first.what == question::subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE",
-               "redis " + options_->where.text(), {{}, "&" + first.channel.name});
+      to_error(answer, first.what == question::subscribe ? "SUBSCRIBE" : "UNSUBSCRIBE", where(),
+               {{}, "&" + first.channel.name});
   if (first.what == question::subscribe) lose(mine, why, told);
   if (mine.listeners.empty() && mine.questions == 0) channels_.erase(found);
   return true;
@@ -231,10 +226,9 @@ void subscriber::tell(const news& told) {
 // The link: connecting, keeping alive, and what follows its end.
 
 subscriber::subscriber(net::network net, server_options options, subscriber_limits limits)
-    : net_(std::move(net)),
+    : reconnecting_connection(std::move(net), options.backoff, 1),
       options_(std::make_shared<const server_options>(std::move(options))),
-      limits_(limits),
-      backoff_(options_->backoff) {}
+      limits_(limits) {}
 
 std::shared_ptr<subscriber> subscriber::make(net::network net, server_options options,
                                              subscriber_limits limits) {
@@ -245,21 +239,11 @@ subscriber::~subscriber() {
   if (!guard_.forked()) close();
 }
 
-// Called with the mutex held, which it releases.
-void subscriber::connect(mutex_lock& lock) {
-  state_ = state::connecting;
-  link_ = std::make_shared<link>(net_, options_, weak_from_this());
-  const std::shared_ptr<link> made = link_;
-  lock.unlock();
-  made->start();
-}
-
 void subscriber::opened(link& which, const server_info&) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
   const time_point now = net_.reactor->now();
-  state_ = state::open;
-  opened_at_ = now;
+  set_open(now);
   for (const auto& [channel, unused] : channels_) ask(question::subscribe, channel, now);
   look_after_link(now + std::min(limits_.keepalive, limits_.answer));
   lock.unlock();
@@ -275,9 +259,7 @@ void subscriber::ended(link& which, const error& why) {
 // Called with the mutex held, which it releases.
 void subscriber::drop_link(mutex_lock& lock, const error& why) {
   const time_point now = net_.reactor->now();
-  if (state_ == state::open) backoff_.succeeded(now - opened_at_);
-  const std::shared_ptr<link> gone = std::move(link_);
-  not_before_ = now + backoff_.next(net_.reactor->random());
+  const std::shared_ptr<link> gone = take_link(why, now);
   asked_.clear();
   std::erase_if(channels_, [](const auto& item) { return item.second.listeners.empty(); });
   news told;
@@ -289,29 +271,16 @@ void subscriber::drop_link(mutex_lock& lock, const error& why) {
       told.push_back({listener, notice::event::interrupted, {}, why});
     }
   }
-  rest_or_idle();
+  rest_or_idle(now);
   lock.unlock();
   if (gone != nullptr) gone->close();
   tell(told);
 }
 
-// After a failure. Called with the mutex held.
-void subscriber::rest_or_idle() {
-  state_ = channels_.empty() ? state::idle : state::resting;
-  net_.reactor->cancel(timer_);
-  if (state_ == state::idle) return;
-  timer_ = net_.reactor->at(not_before_, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    mutex_lock lock(self->mutex_);
-    if (self->state_ == state::resting) self->connect(lock);
-  });
-}
-
 // Called with the mutex held and the link open.
 void subscriber::look_after_link(time_point when) {
-  net_.reactor->cancel(timer_);
-  timer_ = net_.reactor->at(when, [weak = weak_from_this()] {
+  net_.reactor->cancel(keepalive_timer_);
+  keepalive_timer_ = net_.reactor->at(when, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->keep_alive();
   });
 }
@@ -321,8 +290,7 @@ void subscriber::keep_alive() {
   if (state_ != state::open) return;
   const time_point now = net_.reactor->now();
   if (!asked_.empty() && now - asked_.front().at >= limits_.answer) {
-    return drop_link(
-        lock, {errc::unavailable, "redis " + options_->where.text() + ": no answer in time"});
+    return drop_link(lock, {errc::unavailable, where() + ": no answer in time"});
   }
   for (auto& [channel, mine] : channels_) {
     if (!mine.lost || mine.questions > 0) continue;
@@ -339,13 +307,12 @@ void subscriber::keep_alive() {
 void subscriber::close() noexcept {
   if (guard_.forked()) return;
   mutex_lock lock(mutex_);
-  if (std::exchange(state_, state::closed) == state::closed) return;
-  const std::shared_ptr<link> gone = std::move(link_);
+  if (state_ == state::closed) return;
+  const std::shared_ptr<link> gone = set_closed();
   channels_.clear();
   asked_.clear();
-  const spi::runtime::timer_id timer = timer_;
+  net_.reactor->cancel(keepalive_timer_);
   lock.unlock();
-  net_.reactor->cancel(timer);
   if (gone != nullptr) gone->close();
 }
 

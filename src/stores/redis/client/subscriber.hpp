@@ -2,9 +2,8 @@
 // of its own. Messages sent while it is down are lost; whoever listens is told when that was so.
 #pragma once
 
-#include "net/backoff.hpp"
 #include "net/connector.hpp"
-#include "runtime/fork_guard.hpp"
+#include "net/reconnecting_connection.hpp"
 #include "stores/redis/client/link.hpp"
 #include "stores/redis/client/options.hpp"
 
@@ -60,15 +59,13 @@ struct subscriber_limits {
 //  2. A channel is confirmed when the last question about it was a subscription and is answered.
 //  3. An end of subscription that nobody asked for (sunsubscribe, as a slot moves away) is a loss:
 //     it is told, and asked for again with back-off. The topology may know a better node meanwhile.
-class subscriber final : public link_user, public std::enable_shared_from_this<subscriber> {
+class subscriber final : public link_user, public net::reconnecting_connection<subscriber, link> {
  public:
   static constexpr std::size_t channel_limit = 10'000;  // then overloaded
 
   static std::shared_ptr<subscriber> make(net::network net, server_options options,
                                           subscriber_limits limits = {});
   ~subscriber() override;
-  subscriber(const subscriber&) = delete;
-  subscriber& operator=(const subscriber&) = delete;
 
   // Listens until the subscription is destroyed; a call that has begun then goes on. Listeners of
   // one channel share it on the wire. overloaded; cancelled: closed, or forked.
@@ -84,8 +81,8 @@ class subscriber final : public link_user, public std::enable_shared_from_this<s
 
  private:
   class handle;
+  friend reconnecting_connection;
 
-  enum class state : std::uint8_t { idle, connecting, open, resting, closed };
   enum class question : std::uint8_t { subscribe, unsubscribe, ping };
 
   struct asked {
@@ -100,7 +97,6 @@ class subscriber final : public link_user, public std::enable_shared_from_this<s
     bool lost = false;  // to be asked for again
   };
   using channel_map = std::map<channel_id, entry>;
-  using mutex_lock = std::unique_lock<std::mutex>;
   // What to tell, once the mutex is free.
   struct notice {
     enum class event : std::uint8_t { confirmed, message, interrupted };
@@ -116,9 +112,7 @@ class subscriber final : public link_user, public std::enable_shared_from_this<s
 
   void unsubscribe(const channel_id& channel, std::uint64_t id) noexcept;
   void ask(question what, const channel_id& channel, time_point now);
-  void connect(mutex_lock& lock);
   void drop_link(mutex_lock& lock, const error& why);
-  void rest_or_idle();
   bool take(const reply& answer, news& told);
   bool take_push(std::string_view what, const channel_id& channel, const reply& answer, news& told);
   bool take_error(const reply& answer, news& told);
@@ -129,23 +123,21 @@ class subscriber final : public link_user, public std::enable_shared_from_this<s
   void keep_alive();
   void tell_if_confirmed(const channel_id& channel, std::uint64_t id);
   static void tell(const news& told);
+  std::shared_ptr<link> make_link() {
+    return std::make_shared<link>(net_, options_, weak_from_this());
+  }
+  static void start_link(link& made) { made.start(); }
+  [[nodiscard]] bool needed() const noexcept { return !channels_.empty(); }
+  [[nodiscard]] std::string where() const { return "redis " + options_->where.text(); }
 
-  const runtime::fork_guard guard_;
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const subscriber_limits limits_;
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
-  state state_ = state::idle;
-  std::shared_ptr<link> link_;
   channel_map channels_;
   std::deque<asked> asked_;
   std::uint64_t next_id_ = 1;
-  spi::runtime::timer_id timer_ = 0;  // keep-alive or rest, by state
-  net::backoff backoff_;
-  time_point not_before_{};
-  time_point opened_at_{};
+  spi::runtime::timer_id keepalive_timer_ = 0;
 };
 
 }  // namespace holdfast::redis
