@@ -10,15 +10,17 @@
 #include <chrono>
 #include <iostream>
 #include <string>
+#include <vector>
 
 namespace holdfast::cli {
 
 namespace {
 
-int nobody(const look_arguments& what, const std::string& engine) {
-  tell(what.claim.empty() ? "nobody holds '" + what.name + "' (" + engine + ", revoke, no holder)"
-                          : "no holder of '" + what.name + "' has that claim; show lists them (" +
-                                engine + ", revoke, no such holder)");
+// `asked`: for certain claims.
+int nobody(const look_arguments& what, const std::string& engine, bool asked) {
+  tell(!asked ? "nobody holds '" + what.name + "' (" + engine + ", revoke, no holder)"
+              : "no holder of '" + what.name + "' has that claim; show lists them (" + engine +
+                    ", revoke, no such holder)");
   return exit_code::no;
 }
 
@@ -37,14 +39,20 @@ std::vector<spi::holder> chosen(const spi::resource_state& state, const std::str
   return left;
 }
 
-int ask_first(const client& client, const look_arguments& what, const std::string& engine) {
+// `claims`: of those that were shown.
+int ask_first(const client& client, const look_arguments& what, const std::string& engine,
+              std::vector<std::string>& claims) {
   const auto state = client.inspect(what.name);
   if (!state) return tell(from_engine("cannot inspect it", engine, "inspect", state.error()));
   const auto holders = chosen(*state, what.claim);
-  if (holders.empty()) return nobody(what, engine);
-  if (confirmed(holders)) return exit_code::ok;
-  tell("nothing was released (you answered no)");
-  return exit_code::no;
+  if (holders.empty()) return nobody(what, engine, !what.claim.empty());
+  if (!confirmed(holders)) {
+    tell("nothing was released (you answered no)");
+    return exit_code::no;
+  }
+  claims.clear();
+  for (const spi::holder& each : holders) claims.push_back(each.claim);
+  return exit_code::ok;
 }
 
 int break_glass(const context& context, const look_arguments& what, spi::revocation how,
@@ -59,18 +67,23 @@ int break_glass(const context& context, const look_arguments& what, spi::revocat
   if (!to) return tell(to.error());
   auto client = connect(context, *to);
   if (!client) return tell(client.error());
+  // Who came while the question was open is not what the answer was about.
+  std::vector<std::string> claims{what.claim};
   if (ask) {
-    if (const int answer = ask_first(*client, what, to->engine); answer != exit_code::ok) {
-      return answer;
+    const int answer = ask_first(*client, what, to->engine, claims);
+    if (answer != exit_code::ok) return answer;
+  }
+  std::vector<spi::holder> all;
+  for (const std::string& claim : claims) {
+    const auto taken = client->revoke(what.name, how, claim);
+    if (!taken) {
+      return tell(from_engine("cannot take it away", to->engine, "revoke", taken.error()));
     }
+    all.insert(all.end(), taken->begin(), taken->end());
   }
-  const auto taken = client->revoke(what.name, how, what.claim);
-  if (!taken) {
-    return tell(from_engine("cannot take it away", to->engine, "revoke", taken.error()));
-  }
-  if (taken->empty()) return nobody(what, to->engine);
+  if (all.empty()) return nobody(what, to->engine, ask || !what.claim.empty());
   note(afterwards);  // first: it is done, whether or not the answer can be printed
-  return print_all(holder_table(*taken, std::chrono::system_clock::now()));
+  return print_all(holder_table(all, std::chrono::system_clock::now()));
 }
 
 }  // namespace

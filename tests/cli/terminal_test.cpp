@@ -163,6 +163,19 @@ TEST_F(at_a_terminal, a_release_asks_first) {
   EXPECT_EQ(holder.end().code, 123);
 }
 
+TEST_F(at_a_terminal, a_release_takes_nothing_from_one_who_came_after_the_question) {
+  // Broken: the operator says yes to the backup that hung, and the one that has just begun is ended.
+  process asked_about = hold("x");
+  terminal_process yes = sit(holdfast({"release", "x", "--force"}));
+  ASSERT_TRUE(yes.shows("[y/N]"));
+  asked_about.send(SIGTERM);
+  asked_about.end();
+  process next = hold("x");
+  yes.types("y\n");
+  EXPECT_EQ(yes.end(), 1) << yes.screen();
+  EXPECT_TRUE(next.running());
+}
+
 TEST_F(at_a_terminal, json_is_json_there_too) {
   terminal_process one = sit(holdfast({"ls", "--json"}));
   EXPECT_EQ(one.end(), 0);

@@ -128,14 +128,7 @@ std::string thrown_by(Call&& call) {
 }
 
 inline void engine_fixture::take_away(client by, const std::string& name) const {
-  const auto taken = by.revoke(name, spi::revocation::force);
-  if (by.caps().revokes) {
-    EXPECT_THAT(taken, succeeds());
-    return;
-  }
-  EXPECT_THAT(taken, fails_with(errc::unsupported));
-  EXPECT_THAT(by.revoke(name, spi::revocation::safe), fails_with(errc::unsupported));
-  engine_.take_away(name);
+  EXPECT_THAT(by.revoke(name, spi::revocation::force), succeeds());
 }
 
 // Where the store does not tell who holds, an election is refused; the test then ends.

@@ -20,14 +20,10 @@ TEST_P(loss, a_forced_release_is_told_to_the_holder) {
   flag told;
   const std::stop_callback on_lost(held->lost(), [&] { told.raise(); });
   const fence_token before = held->fence();
-  if (b.caps().revokes) {
-    const auto taken = b.revoke("stock/42", spi::revocation::force);
-    ASSERT_THAT(taken, succeeds());
-    ASSERT_EQ(taken->size(), 1U);
-    EXPECT_EQ(taken->front().claim, held->claim());
-  } else {
-    take_away(b, "stock/42");
-  }
+  const auto taken = b.revoke("stock/42", spi::revocation::force);
+  ASSERT_THAT(taken, succeeds());
+  ASSERT_EQ(taken->size(), 1U);
+  EXPECT_EQ(taken->front().claim, held->claim());
   EXPECT_TRUE(told.wait());
   EXPECT_FALSE(held->valid());
   EXPECT_EQ(held->valid_for(), 0s);
@@ -42,7 +38,6 @@ TEST_P(loss, a_safe_revocation_gives_nobody_the_lock_before_the_lease_has_ended)
   if (!supported()) return;
   client a = open();
   const client b = open();
-  if (!a.caps().revokes) return;  // a_forced_release_is_told_to_the_holder asserts the refusal
   const time_point asked = clock::now();
   auto held = make(a, "stock/42", {.ttl = 400ms})->acquire();
   ASSERT_THAT(held, succeeds());

@@ -143,11 +143,6 @@ TEST_P(operating, revoking_takes_away_one_claim_or_all) {
   const auto two = price.acquire_shared();
   ASSERT_THAT(two, succeeds());
   const auto first = a.revoke("price", spi::revocation::force, one->claim());
-  if (!a.caps().revokes) {
-    EXPECT_THAT(first, fails_with(errc::unsupported));
-    EXPECT_TRUE(one->valid());
-    return;
-  }
   ASSERT_THAT(first, succeeds());
   ASSERT_EQ(first->size(), 1U);
   EXPECT_EQ(first->front().claim, one->claim());
@@ -178,10 +173,6 @@ TEST_P(operating, what_was_revoked_is_free_as_soon_as_its_holder_gives_it_back) 
   auto held = mutex(a, "stock", {.ttl = 30s}).acquire();
   ASSERT_THAT(held, succeeds());
   const time_point end = clock::now() + 30s;
-  if (!b.caps().revokes) {
-    EXPECT_THAT(b.revoke("stock", spi::revocation::safe), fails_with(errc::unsupported));
-    return;
-  }
   ASSERT_THAT(b.revoke("stock", spi::revocation::safe), succeeds());
   // At once, or at its next renewal.
   ASSERT_TRUE(eventually([&] { return held->lost().stop_requested(); }));

@@ -89,10 +89,7 @@ fresh_engine redis_scripts_engine() {
 
 fresh_engine redis_dialect(const std::string& dialect) {
   const auto server = emptied_redis();
-  return {"redis://127.0.0.1:" + std::to_string(server->port()) + "?dialect=" + dialect, server,
-          [server](const std::string& name) {
-            server->cli({"DEL", name});
-          }};
+  return {"redis://127.0.0.1:" + std::to_string(server->port()) + "?dialect=" + dialect, server};
 }
 
 fresh_engine redis_simple_engine() { return redis_dialect("simple"); }

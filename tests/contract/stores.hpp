@@ -15,8 +15,6 @@ namespace holdfast::test {
 struct fresh_engine {
   std::string url;
   std::shared_ptr<const void> keep;  // a folder, a server: ends with the last user
-  // Takes a lock from its holder, by other means than ours; empty: the store revokes.
-  std::function<void(const std::string& name)> take_away{};
 };
 
 struct store_setup {

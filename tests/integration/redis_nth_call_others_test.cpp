@@ -118,7 +118,7 @@ class redis_nth_call_foreign : public redis_nth_call_others {
     return caller.run(taking_script(), taking(), {who, "60000", "0", "1"});
   }
   std::int64_t leave(const std::string& who) {
-    return caller.run(use(used->scripts->leave), leaving(), {who, "0", "channel"})
+    return caller.run(use(used->scripts->leave), leaving(), {who, "0", "", "channel"})
         .elements.at(0)
         .integer;
   }
@@ -159,7 +159,7 @@ TEST_P(redis_nth_call_foreign, of_a_release) {
   // Broken: a release that failed would free another's lock, or could not be repeated.
   in_every_format([&] {
     sweep(
-        use(used->scripts->leave), leaving(), {"me", "0", "channel"}, [&] { attempt("me"); },
+        use(used->scripts->leave), leaving(), {"me", "0", "", "channel"}, [&] { attempt("me"); },
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           leave("me");

@@ -2,13 +2,17 @@
 
 #include "stores/redis/layout.hpp"
 
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+
 namespace holdfast::redis {
 
 namespace {
 
 std::string same_name(const std::string& name) { return name; }
 std::string no_channel(const std::string&) { return {}; }
-std::string no_key(const spi::claim&) { return {}; }
+std::string no_key(const std::string&, const std::string&) { return {}; }
 
 std::string fence_beside(const spi::resource_id& resource) {
   return partition_prefix(partition_of(resource)) + "f:" + resource.name;
@@ -29,17 +33,21 @@ std::string redisson_owner(const spi::claim& claim) {
   return text + ":1";
 }
 
-bool reads(const spi::claim& claim) { return claim.mode == spi::mode::shared; }
+constexpr std::string_view writes = ":write";
+constexpr std::string_view is_revoked = ":revoked";  // as the scripts write it
 
 // Redisson's own: "OWNER:write" of a writer.
 std::string redisson_reader_or_writer(const spi::claim& claim) {
-  return redisson_owner(claim) + (reads(claim) ? "" : ":write");
+  return redisson_owner(claim) + (claim.mode == spi::mode::shared ? "" : std::string(writes));
 }
 
 // A reader's share of the lock ends by itself, whatever the others do.
-std::string redisson_reader_end(const spi::claim& claim) {
-  if (!reads(claim)) return {};
-  return tagged(claim.resource.name) + ":" + redisson_owner(claim) + ":rwlock_timeout:1";
+std::string redisson_reader_end(const std::string& name, const std::string& owner) {
+  return reads(owner) ? tagged(name) + ":" + owner + ":rwlock_timeout:1" : std::string();
+}
+
+void drop(std::string_view& text, std::string_view end) {
+  if (text.ends_with(end)) text.remove_suffix(end.size());
 }
 
 const foreign_form redisson_read_write{
@@ -72,7 +80,7 @@ const foreign_format python_redis_lock_format{
     fence_beside,
     &scripts::simple_inspect,
     {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner,
-     [](const spi::claim& claim) { return "lock-signal:" + claim.resource.name; }, no_channel,
+     [](const std::string& name, const std::string&) { return "lock-signal:" + name; }, no_channel,
      "~lock-signal:* ~holdfast:*", ""},
     nullptr,
     false,
@@ -102,6 +110,64 @@ const foreign_format* foreign_format_of(const std::string& dialect) {
     if (dialect == each->dialect) return each;
   }
   return nullptr;
+}
+
+bool reads(std::string_view owner) noexcept { return owner.find(writes) == owner.npos; }
+
+std::string public_owner(std::string_view owner) {
+  for (const std::string_view end : {is_revoked, writes, std::string_view(":1")}) drop(owner, end);
+  std::string digits(owner);
+  std::erase(digits, '-');
+  spi::claim_id id;
+  bool ours = digits.size() == 2 * id.bytes.size();
+  for (std::size_t i = 0; ours && i < id.bytes.size(); ++i) {
+    const char* const pair = digits.data() + 2 * i;
+    ours = std::from_chars(pair, pair + 2, id.bytes[i], 16).ptr == pair + 2;
+  }
+  if (ours) return spi::public_id(id);
+  // Another library's: two FNV-1a sums of it, so that every program of ours shows the same.
+  for (std::size_t half = 0; half < 2; ++half) {
+    std::uint64_t sum = 0xcbf29ce484222325ULL + half;
+    for (const char each : owner) sum = (sum ^ static_cast<unsigned char>(each)) * 0x100000001b3ULL;
+    for (std::size_t i = 0; i < 8; ++i) {
+      id.bytes[half * 8 + i] = static_cast<std::uint8_t>(sum >> (8 * i));
+    }
+  }
+  return spi::public_id(id);
+}
+
+requirements needed_by(const foreign_format& format) {
+  const std::string mine = partition_prefix(partition{}) + "doctor";
+  requirements needed;
+  const auto call = [&](std::vector<std::string> words, const char* keys = "~holdfast:*") {
+    needed.calls.push_back({std::move(words), keys});
+  };
+  call({"SET", mine, "1", "PX", "1000"});
+  for (const char* const each : {"GET", "EXISTS", "PTTL"}) call({each, mine});
+  call({"PEXPIRE", mine, "1000"});
+  call({"DEL", mine});
+  needed.channel = format.lock.channel("holdfast-doctor");
+  needed.channels = format.lock.channels;
+  needed.listening = std::string("+subscribe +publish ") + format.lock.channels;
+  needed.untried = "beside the names of your locks, which are not tried";
+  needed.tried = std::make_shared<const script>("return 1");
+  if (const std::string list = format.lock.beside("holdfast-doctor", ""); !list.empty()) {
+    call({"LPUSH", list, "1"}, format.lock.keys);
+    call({"PEXPIRE", list, "1000"}, format.lock.keys);
+    call({"DEL", list}, format.lock.keys);
+  }
+  if (needed.channel.empty()) return needed;
+  const std::string hash = mine + ":hash";
+  call({"HSET", hash, "f", "1"});
+  call({"HEXISTS", hash, "f"});
+  call({"HKEYS", hash});
+  call({"HDEL", hash, "f"});
+  const std::string token = format.fence_key({"", "holdfast-doctor"});
+  call({"SET", token, "1", "PX", "1000"}, "~redisson_lock_token:*");
+  call({"GET", token}, "~redisson_lock_token:*");
+  call({"DEL", token}, "~redisson_lock_token:*");
+  call({"PUBLISH", needed.channel, "0"});
+  return needed;
 }
 
 // Redisson adds braces here in any case.

@@ -2,11 +2,13 @@
 // which scripts speak their format.
 #pragma once
 
+#include "stores/redis/doctor.hpp"
 #include "stores/redis/scripts.hpp"
 
 #include <holdfast/spi/claim.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace holdfast::redis {
 
@@ -18,7 +20,7 @@ struct foreign_form {
   // What stands for a claim in the lock.
   std::string (*owner)(const spi::claim& claim);
   // A key that the scripts need after the common ones; empty: none.
-  std::string (*beside)(const spi::claim& claim);
+  std::string (*beside)(const std::string& name, const std::string& owner);
   // Where those who wait hear of a release; empty: nowhere.
   std::string (*channel)(const std::string& name);
   // What an ACL must allow beside the name itself.
@@ -49,6 +51,15 @@ extern const foreign_format redisson_format;
 
 // The format of this dialect; null: there is none.
 const foreign_format* foreign_format_of(const std::string& dialect);
+
+// What doctor tries. The names of locks are anybody's: it leaves them alone.
+requirements needed_by(const foreign_format& format);
+
+// What people see of an owner, of ours or of another library's: as lease::claim() where it is ours. The owner itself is
+// the key to the lock.
+std::string public_owner(std::string_view owner);
+// With Redisson's read-write lock: reads, does not write.
+bool reads(std::string_view owner) noexcept;
 
 // Of Redisson's RCountDownLatch.
 std::string redisson_latch_channel(const std::string& name);

@@ -8,6 +8,8 @@
 #include "stores/redis/server_times.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
 namespace holdfast::redis {
@@ -27,7 +29,6 @@ spi::caps capabilities(const foreign_format& format) {
   caps.supports_listing = false;
   caps.reports_holders = false;
   caps.reports_waiters = false;
-  caps.revokes = false;
   caps.supports_lock_delay = false;
   caps.supports_namespaces = false;
   caps.can_vote = format.votes;
@@ -39,50 +40,13 @@ std::string tombstone_key(const spi::claim& claim) {
 }
 
 // The lock's own key, one or two more, and what the form adds.
-std::vector<std::string> keys_of(const foreign_format& format, const spi::claim& claim,
+std::vector<std::string> keys_of(const foreign_format& format, const foreign_form& form,
+                                 const std::string& name, const std::string& owner,
                                  std::initializer_list<std::string> more) {
-  std::vector<std::string> keys{format.key(claim.resource.name)};
+  std::vector<std::string> keys{format.key(name)};
   keys.insert(keys.end(), more);
-  if (std::string last = format.of(claim).beside(claim); !last.empty()) {
-    keys.push_back(std::move(last));
-  }
+  if (std::string last = form.beside(name, owner); !last.empty()) keys.push_back(std::move(last));
   return keys;
-}
-
-// What doctor tries. The names of locks are anybody's: it leaves them alone.
-requirements needed_by(const foreign_format& format) {
-  const std::string mine = partition_prefix(partition{}) + "doctor";
-  requirements needed;
-  const auto call = [&](std::vector<std::string> words, const char* keys = "~holdfast:*") {
-    needed.calls.push_back({std::move(words), keys});
-  };
-  call({"SET", mine, "1", "PX", "1000"});
-  for (const char* const each : {"GET", "EXISTS", "PTTL"}) call({each, mine});
-  call({"PEXPIRE", mine, "1000"});
-  call({"DEL", mine});
-  needed.channel = format.lock.channel("holdfast-doctor");
-  needed.channels = format.lock.channels;
-  needed.listening = std::string("+subscribe +publish ") + format.lock.channels;
-  needed.untried = "beside the names of your locks, which are not tried";
-  needed.tried = std::make_shared<const script>("return 1");
-  const spi::claim anything;
-  if (const std::string list = format.lock.beside(anything); !list.empty()) {
-    call({"LPUSH", list + "holdfast-doctor", "1"}, format.lock.keys);
-    call({"PEXPIRE", list + "holdfast-doctor", "1000"}, format.lock.keys);
-    call({"DEL", list + "holdfast-doctor"}, format.lock.keys);
-  }
-  if (needed.channel.empty()) return needed;
-  const std::string hash = mine + ":hash";
-  call({"HSET", hash, "f", "1"});
-  call({"HEXISTS", hash, "f"});
-  call({"HKEYS", hash});
-  call({"HDEL", hash, "f"});
-  const std::string token = format.fence_key({"", "holdfast-doctor"});
-  call({"SET", token, "1", "PX", "1000"}, "~redisson_lock_token:*");
-  call({"GET", token}, "~redisson_lock_token:*");
-  call({"DEL", token}, "~redisson_lock_token:*");
-  call({"PUBLISH", needed.channel, "0"});
-  return needed;
 }
 
 std::string milliseconds(duration time) {
@@ -111,6 +75,34 @@ duration longest_poll(const spi::claim& claim) {
   const auto part = std::int64_t{claim.id.bytes[0]};
   return std::chrono::microseconds(50'000 + 200 * part);
 }
+
+// What became of each holder that is to be taken away.
+class takings {
+ public:
+  explicit takings(spi::completion<std::vector<spi::holder>> done) : done_(std::move(done)) {}
+
+  void expect_one_more() noexcept { missing_.fetch_add(1, std::memory_order_relaxed); }
+  void answered(const spi::holder& one, const result<spi::departure>& answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!answer) failure_ = answer.error();
+      if (answer && *answer == spi::departure::was_holder) taken_.push_back(one);
+    }
+    arrived();
+  }
+  void arrived() {
+    if (missing_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (failure_) return done_(tl::unexpected(*failure_));
+    done_(std::move(taken_));
+  }
+
+ private:
+  std::atomic<std::size_t> missing_{1};  // and who sends them
+  std::mutex mutex_;
+  std::vector<spi::holder> taken_;  // guarded by mutex_
+  std::optional<error> failure_;    // guarded by mutex_
+  spi::completion<std::vector<spi::holder>> done_;
+};
 
 }  // namespace
 
@@ -184,7 +176,8 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   const auto since = not_after ? not_after->time_since_epoch() : duration{0};
   ask<spi::outcome>(
       claim->resource, form, (*scripts_).*form.attempt,
-      keys_of(format_, *claim, {format_.fence_key(claim->resource), tombstone_key(*claim)}),
+      keys_of(format_, form, claim->resource.name, form.owner(*claim),
+              {format_.fence_key(claim->resource), tombstone_key(*claim)}),
       {form.owner(*claim), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim),
        claim->proposed_fence ? std::to_string(*claim->proposed_fence) : ""},
@@ -209,25 +202,34 @@ void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::
                     std::move(done));
 }
 
+void foreign_store::end(const spi::resource_id& resource, const foreign_form& form,
+                        const std::string& owner, leaving how, const std::string& tombstone_key,
+                        duration tombstone, const spi::op_context& context,
+                        spi::completion<spi::departure> done) {
+  ask<spi::departure>(resource, form, (*scripts_).*form.leave,
+                      keys_of(format_, form, resource.name, owner, {tombstone_key}),
+                      {owner, milliseconds(tombstone), how == leaving::is_revoked ? "revoke" : "",
+                       form.channel(resource.name)},
+                      "leave", context, std::move(done),
+                      [](const script_answer& from) -> result<spi::departure> {
+                        return static_cast<spi::departure>(from.kind);
+                      });
+}
+
 void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
   const foreign_form& form = format_.of(*claim);
-  const std::string channel = form.channel(claim->resource.name);
-  releases_->forget(*claim, channel);
-  const duration remember = context.unanswered ? claim->ttl + tombstone_extra : duration{0};
-  ask<spi::departure>(claim->resource, form, (*scripts_).*form.leave,
-                      keys_of(format_, *claim, {tombstone_key(*claim)}),
-                      {form.owner(*claim), milliseconds(remember), channel}, "leave", context,
-                      std::move(done), [](const script_answer& from) -> result<spi::departure> {
-                        return static_cast<spi::departure>(from.kind);
-                      });
+  releases_->forget(*claim, form.channel(claim->resource.name));
+  end(claim->resource, form, form.owner(*claim), leaving::releases, tombstone_key(*claim),
+      context.unanswered ? claim->ttl + tombstone_extra : duration{0}, context, std::move(done));
 }
 
 void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token> fence,
                               const spi::op_context& context,
                               spi::function<void(spi::renewal)> done) {
   const foreign_form& form = format_.of(claim);
-  const fields keys = keys_of(format_, claim, {format_.fence_key(claim.resource)});
+  const fields keys = keys_of(format_, form, claim.resource.name, form.owner(claim),
+                              {format_.fence_key(claim.resource)});
   const fields words{form.owner(claim), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
                      fences(claim), fence ? std::to_string(fence->value()) : ""};
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
@@ -271,25 +273,34 @@ void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 }
 
 // The owner is the key to the lock: it is never shown. A foreign holder has no fence of ours.
+void foreign_store::look(const spi::resource_id& resource, const spi::op_context& context,
+                         spi::completion<seen> done) {
+  if (!resource.space.empty()) return done(unsupported("namespaces"));
+  ask<seen>(resource, format_.lock, (*scripts_).*format_.inspect, {format_.key(resource.name)}, {},
+            "inspect", context, std::move(done),
+            [format = &format_](const script_answer& from) -> result<seen> {
+              if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+              const bool both = !from.text(3).empty();
+              seen found{{}, {}, both ? format->read_write : &format->lock};
+              for (std::size_t i = 0; i < static_cast<std::size_t>(from.number(4)); ++i) {
+                const std::string& owner = found.owners.emplace_back(from.text(5 + i));
+                spi::holder holder;
+                holder.claim = public_owner(owner);
+                if (both && reads(owner)) holder.mode = spi::mode::shared;
+                if (from.number(2) >= 0)
+                  holder.remaining = std::chrono::milliseconds(from.number(2));
+                found.state.holders.push_back(std::move(holder));
+              }
+              return found;
+            });
+}
+
 void foreign_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                             spi::completion<spi::resource_state> done) {
-  if (!resource.space.empty()) return done(unsupported("namespaces"));
-  ask<spi::resource_state>(
-      resource, format_.lock, (*scripts_).*format_.inspect,
-      {format_.key(resource.name), format_.fence_key(resource)}, {}, "inspect", context,
-      std::move(done),
-      [dialect = format_.dialect](const script_answer& from) -> result<spi::resource_state> {
-        if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
-        spi::resource_state state;
-        if (from.text(2).empty()) return state;
-        spi::holder holder;
-        holder.claim = dialect;
-        if (from.number(3) >= 0) holder.remaining = std::chrono::milliseconds(from.number(3));
-        if (from.number(6) > 0) holder.mode = spi::mode::shared;
-        state.holders.assign(static_cast<std::size_t>(std::max<std::int64_t>(from.number(5), 1)),
-                             holder);
-        return state;
-      });
+  look(resource, context, [done = std::move(done)](result<seen> found) mutable {
+    if (!found) return done(tl::unexpected(std::move(found.error())));
+    done(std::move(found->state));
+  });
 }
 
 void foreign_store::list(const std::string&, const std::string&, const spi::op_context&,
@@ -297,9 +308,35 @@ void foreign_store::list(const std::string&, const std::string&, const spi::op_c
   done(unsupported("list: any key may be a lock"));
 }
 
-void foreign_store::revoke(const spi::resource_id&, spi::revocation, const std::string&,
-                           const spi::op_context&, spi::completion<std::vector<spi::holder>> done) {
-  done(unsupported("forced release: DEL the key"));
+// First who holds, then each of those by its owner: who comes in between keeps it.
+void foreign_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                           const std::string& claim, const spi::op_context& context,
+                           spi::completion<std::vector<spi::holder>> done) {
+  look(resource, context,
+       [self = shared_from_this(), resource, how, claim, context,
+        done = std::move(done)](result<seen> found) mutable {
+         if (!found) return done(tl::unexpected(std::move(found.error())));
+         const auto& holders = found->state.holders;
+         const bool safe = how == spi::revocation::safe;
+         const auto all = std::make_shared<takings>(std::move(done));
+         for (std::size_t i = 0; i < holders.size(); ++i) {
+           if (!claim.empty() && holders[i].claim != claim) continue;
+           all->expect_one_more();
+           if (safe && !holders[i].remaining) {
+             all->answered(holders[i], failure(errc::unsupported,
+                                               "the hold has no end that could be waited for; "
+                                               "release --force takes it away at once"));
+             continue;
+           }
+           self->end(resource, *found->form, found->owners[i],
+                     safe ? leaving::is_revoked : leaving::releases,
+                     self->format_.fence_key(resource), duration{0}, context,
+                     [all, one = holders[i]](const result<spi::departure>& answer) {
+                       all->answered(one, answer);
+                     });
+         }
+         all->arrived();
+       });
 }
 
 result<std::unique_ptr<spi::subscription>> foreign_store::observe(

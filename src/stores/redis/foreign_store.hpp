@@ -77,6 +77,19 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   [[nodiscard]] tl::unexpected<error> unsupported(const std::string& what) const;
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
 
+  // Who holds, by whatever library.
+  struct seen {
+    spi::resource_state state;
+    std::vector<std::string> owners;  // of the holders, in their order
+    const foreign_form* form;
+  };
+  void look(const spi::resource_id& resource, const spi::op_context& context,
+            spi::completion<seen> done);
+  enum class leaving { releases, is_revoked };
+  // tombstone: 0: none is kept.
+  void end(const spi::resource_id& resource, const foreign_form& form, const std::string& owner,
+           leaving how, const std::string& tombstone_key, duration tombstone,
+           const spi::op_context& context, spi::completion<spi::departure> done);
   // fence: that the claim's has to be at least; none: as it is.
   void renew_one(const spi::claim& claim, std::optional<fence_token> fence,
                  const spi::op_context& context, spi::function<void(spi::renewal)> done);

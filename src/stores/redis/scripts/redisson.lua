@@ -2,20 +2,26 @@
 -- counter that started over would be smaller for its readers in Java.
 -- ARGV: the verb, the owner, then what the verb takes. KEYS: the name, then as the verb says.
 -- Answers as the library's verbs do.
-local verb, owner = ARGV[1], ARGV[2]
+local verb, owner = ARGV[1], ARGV[2] or ''
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local found = redis.pcall('HEXISTS', KEYS[1], owner or '')
+local found = redis.pcall('HEXISTS', KEYS[1], owner)
 local foreign, mine = type(found) == 'table', found == 1
 if foreign and not string.find(found.err, 'WRONGTYPE', 1, true) then return found end
 -- Redisson's read-write lock has a hash of this name, too, and looks at `mode` alone: it goes past our field.
 local other_type = not foreign and redis.call('HEXISTS', KEYS[1], 'mode') == 1
+-- A safe revocation renames the owner: it is not prolonged any more, by either side.
+local revoked = not foreign and not mine and redis.call('HEXISTS', KEYS[1], owner .. ':revoked') == 1
+if revoked then owner, mine = owner .. ':revoked', true end
 
--- Whom Redisson's fair lock has first in line, as its scripts find it, by our clock: it hears on a channel of its own.
--- nil: nobody, or we may not look.
-local function first_waiter(tail)
-  local queue, ends = 'redisson_lock_queue' .. tail, 'redisson_lock_timeout' .. tail
-  for _ = 1, 100 do
+-- The line of Redisson's fair lock: a list of owners, and until when each is waited for, in ms since 1970.
+local tail = ':' .. (string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}')
+local channel, queue, ends =
+  'redisson_lock__channel' .. tail, 'redisson_lock_queue' .. tail, 'redisson_lock_timeout' .. tail
+
+-- Who is first in line, as Redisson's scripts find it, by our clock. nil: nobody, or we may not look.
+local function first_waiter()
+  while true do
     local first = redis.pcall('LINDEX', queue, 0)
     if type(first) ~= 'string' then return nil end
     local over = redis.pcall('ZSCORE', ends, first)
@@ -25,12 +31,24 @@ local function first_waiter(tail)
   end
 end
 
--- Tells those who wait, as Redisson's unlock does. KEYS: and the tombstone. ARGV: tombstone's ms or 0, channel.
+-- It hears on a channel of its own.
+local function wake(first)
+  if first then redis.pcall('PUBLISH', channel .. ':' .. first, '0') end
+end
+
+-- Tells those who wait, as Redisson's unlock does. KEYS: and the tombstone. ARGV: tombstone's ms or 0;
+-- 'revoke': what it holds is left, and not prolonged.
 if verb == 'leave' then
+  if ARGV[4] == 'revoke' then
+    if mine and not revoked then
+      redis.call('HSET', KEYS[1], owner .. ':revoked', 1)
+      redis.call('HDEL', KEYS[1], owner)
+    end
+    return { mine and 1 or 2, now }
+  end
   if mine then
-    redis.call('PUBLISH', ARGV[4], '0') -- first: where it is not allowed the lock stays held
-    local first = first_waiter(string.sub(ARGV[4], #'redisson_lock__channel' + 1))
-    if first then redis.pcall('PUBLISH', ARGV[4] .. ':' .. first, '0') end
+    redis.call('PUBLISH', channel, '0') -- first: where it is not allowed the lock stays held
+    wake(first_waiter())
     redis.call('HDEL', KEYS[1], owner) -- a hash without fields is gone
   end
   -- After a deletion it is allowed without memory, too.
@@ -44,30 +62,33 @@ if verb == 'renew' and other_type then -- a read-write lock was taken beside us:
   return { now, 3, 0, 0, 0, 0 }
 end
 if verb == 'renew' and not mine then return { now, 3, 0, 0, 0, 0 } end
-if foreign then return { -1, now, 8, 0 } end
-local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
 if verb == 'renew' then
+  local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
   local fence = math.max(last - tonumber(ARGV[5]) + 1, 0)
-  if ARGV[4] == '0' then return { now, 1, fence, redis.call('PTTL', KEYS[1]) * 1000, 0, 0 } end
+  if ARGV[4] == '0' or revoked then return { now, 1, fence, redis.call('PTTL', KEYS[1]) * 1000, 0, 0 } end
   redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[3]))
   return { now, 0, fence, tonumber(ARGV[3]) * 1000, 0, 0 }
 end
 
--- Of a read-write lock, too. KEYS: and the fence. {0, now, owner or '', ms left or -1, fence, owners, readers}
-if verb == 'inspect' then
-  local owners = redis.call('HKEYS', KEYS[1])
-  local readers = redis.call('HGET', KEYS[1], 'mode') == 'read' and #owners - 1 or 0
-  local rest = owners[1] and redis.call('PTTL', KEYS[1]) or 0
-  return { 0, now, owners[1] or '', rest, last, #owners - (other_type and 1 or 0), readers }
+-- Of a read-write lock, too. {0, now, ms left or -1, mode or '', how many hold, owners}
+if verb == 'inspect' and not foreign then
+  local answer = { 0, now, redis.call('PTTL', KEYS[1]), redis.call('HGET', KEYS[1], 'mode') or '', 0 }
+  for _, each in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if not (other_type and each == 'mode') then answer[#answer + 1] = each end
+  end
+  answer[5] = #answer - 5
+  return answer
 end
 
 -- An attempt. Asked again by the same claim it does not count up. KEYS: and the fence, the tombstone. ARGV: ttl in ms,
 -- not after (0: none), how many fences.
+if foreign then return { -1, now, 8, 0 } end
 if other_type then return { -1, now, 17, 0 } end
+local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
 local ttl, not_after = tonumber(ARGV[3]), tonumber(ARGV[4])
 local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of the holder
 if mine then
-  redis.call('PEXPIRE', KEYS[1], ttl)
+  if revoked then ttl = redis.call('PTTL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ttl) end
   return { 1, now, math.max(last - others, 0), ttl * 1000, 0 }
 end
 if redis.call('EXISTS', KEYS[1]) == 1 then

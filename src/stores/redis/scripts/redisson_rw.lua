@@ -10,6 +10,12 @@ local mode = redis.pcall('HGET', name, 'mode')
 local foreign = type(mode) == 'table'
 if foreign and not string.find(mode.err, 'WRONGTYPE', 1, true) then return mode end
 local mine = not foreign and redis.call('HEXISTS', name, owner) == 1
+-- A safe revocation renames the owner, and a reader's key: it is not prolonged any more, by either side.
+local function renamed(key)
+  return key and string.gsub(key, ':rwlock_timeout:1$', ':revoked%0')
+end
+local revoked = not foreign and not mine and redis.call('HEXISTS', name, owner .. ':revoked') == 1
+if revoked then owner, share, mine = owner .. ':revoked', renamed(share), true end
 
 -- How many others hold, and how long the readers among them may, in ms.
 local function others()
@@ -44,9 +50,17 @@ local function give_back(channel)
   if share then redis.call('DEL', share) end
 end
 
--- KEYS: and the tombstone. ARGV: tombstone's ms or 0, channel.
+-- KEYS: and the tombstone. ARGV: tombstone's ms or 0, 'revoke': what it holds is left, and not prolonged; channel.
 if verb == 'leave' then
-  if mine then give_back(ARGV[4]) end
+  if mine and ARGV[4] == 'revoke' then
+    if not revoked then
+      redis.call('HSET', name, owner .. ':revoked', 1)
+      redis.call('HDEL', name, owner)
+      if share and redis.call('EXISTS', share) == 1 then redis.call('RENAME', share, renamed(share)) end
+    end
+    return { 1, now }
+  end
+  if mine then give_back(ARGV[5]) end
   -- After a deletion it is allowed without memory, too.
   if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[3])) end
   return { mine and 1 or 2, now }
@@ -68,7 +82,7 @@ if verb == 'renew' then
     fence = math.max((tonumber(redis.call('GET', KEYS[2]) or 0) or 0) - tonumber(ARGV[5]) + 1, 0)
   end
   local rest = redis.call('PTTL', name)
-  if ARGV[4] == '0' then
+  if ARGV[4] == '0' or revoked then
     if share then rest = math.min(rest, redis.call('PTTL', share)) end
     return { now, 1, fence, rest * 1000, 0, 0 }
   end
@@ -88,6 +102,7 @@ local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
 if mine and (not share or written()) then
   local fence = share and written() or math.max(last - block + 1, 0)
   local rest = redis.call('PTTL', name)
+  if revoked then return { 1, now, fence, redis.call('PTTL', share or name) * 1000, 0 } end
   redis.call('PEXPIRE', name, share and math.max(rest, ttl) or ttl)
   if share then redis.call('PEXPIRE', share, ttl) end
   return { 1, now, fence, ttl * 1000, 0 }

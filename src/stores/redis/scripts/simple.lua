@@ -8,9 +8,17 @@ local now = t[1] * 1000000 + t[2]
 local held = redis.pcall('GET', KEYS[1])
 local foreign = type(held) == 'table'
 if foreign and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
+-- A safe revocation renames the owner: it is not prolonged any more, by either side.
+local revoked = value and held == value .. ':revoked'
+if revoked then value = held end
 
--- KEYS: and the tombstone, python-redis-lock's list. ARGV: tombstone's ms or 0.
+-- KEYS: and the tombstone, python-redis-lock's list. ARGV: tombstone's ms or 0; 'revoke': what it holds is left, and
+-- not prolonged.
 if verb == 'leave' then
+  if held == value and ARGV[4] == 'revoke' then
+    if not revoked then redis.call('SET', KEYS[1], value .. ':revoked', 'KEEPTTL') end
+    return { 1, now }
+  end
   if held == value and KEYS[3] then -- one waiter takes it out and is awake; its end is the one that the library gives
     redis.call('DEL', KEYS[3])
     redis.call('LPUSH', KEYS[3], '1')
@@ -25,6 +33,10 @@ end
 -- its fence has to be at least.
 if verb == 'renew' and held ~= value then return { now, 3, 0, 0, 0, 0 } end
 if foreign then return { -1, now, 8, 0 } end
+-- {0, now, ms left or -1, '', how many hold, the value}
+if verb == 'inspect' then
+  return { 0, now, held and redis.call('PTTL', KEYS[1]) or 0, '', held and 1 or 0, held or nil }
+end
 local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
 if verb == 'renew' then
   local fence = math.max(last - tonumber(ARGV[5]) + 1, 0)
@@ -33,13 +45,11 @@ if verb == 'renew' then
     fence = least
     redis.call('SET', KEYS[2], string.format('%.0f', fence + tonumber(ARGV[5]) - 1), 'PX', 86400000 + tonumber(ARGV[3]))
   end
-  if ARGV[4] == '0' then return { now, 1, fence, redis.call('PTTL', KEYS[1]) * 1000, 0, 0 } end
+  if ARGV[4] == '0' or revoked then return { now, 1, fence, redis.call('PTTL', KEYS[1]) * 1000, 0, 0 } end
   redis.call('PEXPIRE', KEYS[1], tonumber(ARGV[3]))
   return { now, 0, fence, tonumber(ARGV[3]) * 1000, 0, 0 }
 end
 
--- KEYS: and the fence. {0, now, value or '', ms left or -1, fence}
-if verb == 'inspect' then return { 0, now, held or '', held and redis.call('PTTL', KEYS[1]) or 0, last } end
 
 -- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences; in a quorum,
 -- the proposed fence: a grant then says which server this is.
@@ -48,7 +58,7 @@ local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of 
 local proposed = tonumber(ARGV[6])
 local server = proposed and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
 if held == value then
-  redis.call('PEXPIRE', KEYS[1], ttl)
+  if revoked then ttl = redis.call('PTTL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ttl) end
   return { 1, now, math.max(last - others, 0), ttl * 1000, 0, 0, server }
 end
 if held then
