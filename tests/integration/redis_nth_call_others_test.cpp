@@ -92,6 +92,7 @@ class redis_nth_call_foreign : public redis_nth_call_others {
         {"simple", &redis::simple_format.lock, {}},
         {"python-redis-lock", &redis::python_redis_lock_format.lock, {"signal"}},
         {"redisson", &redis::redisson_format.lock, {}},
+        {"redisson, fair", redis::redisson_format.fair, {}},
         {"redisson, writer", both, {}},
         {"redisson, reader", both, {"{plain}:me:rwlock_timeout:1"}},
     };
@@ -114,11 +115,19 @@ class redis_nth_call_foreign : public redis_nth_call_others {
   [[nodiscard]] std::vector<std::string> leaving() const { return keys({"plain", tomb_key}); }
   [[nodiscard]] std::vector<std::string> renewing() const { return keys({"plain", "fence"}); }
 
+  [[nodiscard]] std::vector<std::string> taking_words(const std::string& who) const {
+    return {who, "60000", "0", "1", "", "channel", in_line(), "1"};
+  }
+  [[nodiscard]] std::vector<std::string> leaving_words(const std::string& who) const {
+    return {who, "0", in_line(), "channel"};
+  }
+  [[nodiscard]] std::string in_line() const { return used->scripts->in_line ? "fair" : ""; }
+
   redis::reply attempt(const std::string& who) {
-    return caller.run(taking_script(), taking(), {who, "60000", "0", "1"});
+    return caller.run(taking_script(), taking(), taking_words(who));
   }
   std::int64_t leave(const std::string& who) {
-    return caller.run(use(used->scripts->leave), leaving(), {who, "0", "", "channel"})
+    return caller.run(use(used->scripts->leave), leaving(), leaving_words(who))
         .elements.at(0)
         .integer;
   }
@@ -141,7 +150,7 @@ TEST_P(redis_nth_call_foreign, of_an_attempt) {
   in_every_format([&] {
     std::int64_t last = 0;
     sweep(
-        taking_script(), taking(), {"me", "60000", "0", "1"}, [] {},
+        taking_script(), taking(), taking_words("me"), [] {},
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           EXPECT_TRUE(ends());
@@ -159,7 +168,7 @@ TEST_P(redis_nth_call_foreign, of_a_release) {
   // Broken: a release that failed would free another's lock, or could not be repeated.
   in_every_format([&] {
     sweep(
-        use(used->scripts->leave), leaving(), {"me", "0", "", "channel"}, [&] { attempt("me"); },
+        use(used->scripts->leave), leaving(), leaving_words("me"), [&] { attempt("me"); },
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           leave("me");

@@ -40,7 +40,7 @@ TEST_F(redis_redisson, the_lock_is_a_hash_with_one_owner_that_ends) {
   EXPECT_EQ(server.cli({"HVALS", "orders/42"}), "1");
   EXPECT_THAT(
       server.cli({"HKEYS", "orders/42"}),
-      testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:1"));
+      testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:0"));
   const long left = std::stol(server.cli({"PTTL", "orders/42"}));
   EXPECT_GT(left, 10'000);
   EXPECT_LE(left, 20'000);
@@ -185,7 +185,7 @@ TEST_F(redis_redisson, what_is_not_shared_is_refused) {
   // Broken: a shared lock that excludes nobody, or a foreign value destroyed.
   const std::string no(describe(errc::unsupported));
   EXPECT_EQ(told(semaphore(a, "x", {.max = 2, .lock = {}}).acquire()), no);
-  EXPECT_EQ(told(mutex(a, "x", {.fair = true}).acquire()), no);
+  EXPECT_EQ(told(shared_mutex(a, "x", {.fair = true}).acquire()), no);
   server.cli({"SET", "text", "mine"});
   EXPECT_EQ(told(mutex(a, "text").acquire({.wait = patience})),
             std::string(describe(errc::name_conflict)));

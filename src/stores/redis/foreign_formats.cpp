@@ -25,12 +25,12 @@ std::string tagged(const std::string& name) {
   return name.find('{') != std::string::npos ? name : "{" + name + "}";
 }
 
-// "UUID:THREAD", which Redisson compares and never reads. A claim is one owner and counts one: who
-// enters again does so on this side.
+// "UUID:THREAD", which Redisson compares and never reads; no thread of Java's has the number 0. A claim is one owner and
+// counts one: who enters again does so on this side.
 std::string redisson_owner(const spi::claim& claim) {
   std::string text = spi::to_hex(claim.id);
   for (const std::size_t at : {20U, 16U, 12U, 8U}) text.insert(at, "-");
-  return text + ":1";
+  return text + ":0";
 }
 
 constexpr std::string_view writes = ":write";
@@ -50,6 +50,21 @@ void drop(std::string_view& text, std::string_view end) {
   if (text.ends_with(end)) text.remove_suffix(end.size());
 }
 
+std::string redisson_channel(const std::string& name) {
+  return "redisson_lock__channel:" + tagged(name);
+}
+
+const foreign_form redisson_fair{
+    &scripts::redisson_attempt,
+    &scripts::redisson_leave,
+    &scripts::redisson_renew,
+    redisson_owner,
+    no_key,
+    redisson_channel,
+    true,
+    "~redisson_lock_queue:* ~redisson_lock_timeout:* ~redisson_lock_token:* ~holdfast:*",
+    "&redisson_lock__channel:*"};
+
 const foreign_form redisson_read_write{
     &scripts::redisson_rw_attempt,
     &scripts::redisson_rw_leave,
@@ -57,6 +72,7 @@ const foreign_form redisson_read_write{
     redisson_reader_or_writer,
     redisson_reader_end,
     [](const std::string& name) { return "redisson_rwlock:" + tagged(name); },
+    false,
     "~{NAME}:* ~redisson_lock_token:* ~holdfast:*",
     "&redisson_rwlock:*"};
 
@@ -68,7 +84,8 @@ const foreign_format simple_format{
     fence_beside,
     &scripts::simple_inspect,
     {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner, no_key,
-     no_channel, "~holdfast:*", ""},
+     no_channel, false, "~holdfast:*", ""},
+    nullptr,
     nullptr,
     true,
     false,
@@ -81,7 +98,8 @@ const foreign_format python_redis_lock_format{
     &scripts::simple_inspect,
     {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner,
      [](const std::string& name, const std::string&) { return "lock-signal:" + name; }, no_channel,
-     "~lock-signal:* ~holdfast:*", ""},
+     false, "~lock-signal:* ~holdfast:*", ""},
+    nullptr,
     nullptr,
     false,
     false,
@@ -93,8 +111,9 @@ const foreign_format redisson_format{
     [](const spi::resource_id& resource) { return "redisson_lock_token:" + tagged(resource.name); },
     &scripts::redisson_inspect,
     {&scripts::redisson_attempt, &scripts::redisson_leave, &scripts::redisson_renew, redisson_owner,
-     no_key, [](const std::string& name) { return "redisson_lock__channel:" + tagged(name); },
-     "~redisson_lock_token:* ~holdfast:*", "&redisson_lock__channel:*"},
+     no_key, redisson_channel, false, "~redisson_lock_token:* ~holdfast:*",
+     "&redisson_lock__channel:*"},
+    &redisson_fair,
     &redisson_read_write,
     false,
     true,
@@ -102,7 +121,8 @@ const foreign_format redisson_format{
 
 const foreign_form& foreign_format::of(const spi::claim& claim) const noexcept {
   const bool both = claim.mode == spi::mode::shared || claim.role == spi::role::writer;
-  return both && read_write != nullptr ? *read_write : lock;
+  if (both && read_write != nullptr) return *read_write;
+  return claim.fair && fair != nullptr ? *fair : lock;
 }
 
 const foreign_format* foreign_format_of(const std::string& dialect) {
@@ -115,7 +135,7 @@ const foreign_format* foreign_format_of(const std::string& dialect) {
 bool reads(std::string_view owner) noexcept { return owner.find(writes) == owner.npos; }
 
 std::string public_owner(std::string_view owner) {
-  for (const std::string_view end : {is_revoked, writes, std::string_view(":1")}) drop(owner, end);
+  for (const std::string_view end : {is_revoked, writes, std::string_view(":0")}) drop(owner, end);
   std::string digits(owner);
   std::erase(digits, '-');
   spi::claim_id id;

@@ -23,6 +23,8 @@ struct foreign_form {
   std::string (*beside)(const std::string& name, const std::string& owner);
   // Where those who wait hear of a release; empty: nowhere.
   std::string (*channel)(const std::string& name);
+  bool
+      in_line;  // they hear of it one by one, each on a channel of its own, which ends with ":OWNER"
   // What an ACL must allow beside the name itself.
   const char* keys;
   const char* channels;
@@ -34,7 +36,8 @@ struct foreign_format {
   std::string (*fence_key)(const spi::resource_id& resource);
   script scripts::*inspect;
   foreign_form lock;
-  const foreign_form* read_write;  // null: none
+  const foreign_form* fair;        // null: none
+  const foreign_form* read_write;  // the same
   bool votes;                      // its servers may be members of a quorum
   bool latches;
   const char* why_no_permits;
@@ -46,7 +49,7 @@ struct foreign_format {
 extern const foreign_format simple_format;
 // The same as python-redis-lock has it: its waiters sleep until something is in a list.
 extern const foreign_format python_redis_lock_format;
-// Redisson's RLock, with the token of its RFencedLock as the fence; RReadWriteLock and RCountDownLatch.
+// Redisson's RLock, with the token of its RFencedLock as the fence; RFairLock, RReadWriteLock and RCountDownLatch.
 extern const foreign_format redisson_format;
 
 // The format of this dialect; null: there is none.

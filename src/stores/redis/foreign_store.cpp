@@ -20,7 +20,7 @@ spi::caps capabilities(const foreign_format& format) {
   spi::caps caps;
   caps.engine = std::string("redis, dialect=") + format.dialect;
   caps.pushes = !format.lock.channel("x").empty();
-  caps.fair = false;
+  caps.fair = format.fair != nullptr;
   caps.shared = format.read_write != nullptr;
   caps.permits = false;
   caps.why_no_permits = format.why_no_permits;
@@ -65,15 +65,24 @@ constexpr duration longest_read = std::chrono::seconds(30);
 constexpr duration tombstone_extra = std::chrono::seconds(60);
 
 // For what a refusal says is missing.
-const foreign_form latch_form{
-    nullptr, nullptr, nullptr,       nullptr,
-    nullptr, nullptr, "~holdfast:*", "&redisson_countdownlatch__channel__*"};
+const foreign_form latch_form{nullptr, nullptr,       nullptr,
+                              nullptr, nullptr,       nullptr,
+                              false,   "~holdfast:*", "&redisson_countdownlatch__channel__*"};
 
 // Others of these formats ask several times a second, and get what is free first. Not all at the same
 // time: each claim has a pause of its own.
 duration longest_poll(const spi::claim& claim) {
   const auto part = std::int64_t{claim.id.bytes[0]};
   return std::chrono::microseconds(50'000 + 200 * part);
+}
+
+// The place in line is kept for five seconds from each attempt on: see the script.
+constexpr duration longest_in_line = std::chrono::seconds(1);
+
+// Where this claim hears that it may be free.
+std::string ear_of(const foreign_form& form, const spi::claim& claim) {
+  std::string channel = form.channel(claim.resource.name);
+  return form.in_line ? channel + ":" + form.owner(claim) : channel;
 }
 
 // What became of each holder that is to be taken away.
@@ -131,7 +140,7 @@ result<void> foreign_store::fits(const spi::claim& claim) const {
   if (claim.mode == spi::mode::shared && claim.ttl > longest_read) {
     return unsupported("shared locks with a ttl above 30 s: another reader's renewal shortens it");
   }
-  if (claim.fair) return unsupported("order");
+  if (claim.fair && !format_.of(claim).in_line) return unsupported("order");
   if (claim.lock_delay > duration{0}) return unsupported("lock delay");
   if (!claim.resource.space.empty()) return unsupported("namespaces");
   return {};
@@ -170,7 +179,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
   const foreign_form& form = format_.of(*claim);
-  std::string channel = form.channel(claim->resource.name);
+  std::string channel = ear_of(form, *claim);
   if (claim->queued && caps_.pushes) releases_->enter(*claim, channel, std::move(wakeup));
   const auto not_after = times_.latest(context.deadline);
   const auto since = not_after ? not_after->time_since_epoch() : duration{0};
@@ -180,13 +189,17 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
               {format_.fence_key(claim->resource), tombstone_key(*claim)}),
       {form.owner(*claim), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim),
-       claim->proposed_fence ? std::to_string(*claim->proposed_fence) : ""},
+       claim->proposed_fence ? std::to_string(*claim->proposed_fence) : "",
+       form.channel(claim->resource.name), form.in_line ? "fair" : "", claim->queued ? "1" : "0"},
       "attempt", context, std::move(done),
       [claim, channel = std::move(channel), releases = releases_](const script_answer& from) {
         result<spi::outcome> outcome = outcome_of(from, *claim);
         auto* blocked = outcome ? std::get_if<spi::blocked>(&*outcome) : nullptr;
         if (blocked != nullptr) {
-          blocked->recheck_after = std::min(blocked->recheck_after, longest_poll(*claim));
+          // Behind others in line it hears when it is the first.
+          const bool behind = from.number(5) == 1;
+          const duration most = behind ? longest_in_line : longest_poll(*claim);
+          blocked->recheck_after = std::min(blocked->recheck_after, most);
         } else if (outcome || outcome.error() != errc::unavailable) {
           releases->forget(*claim, channel);
         }
@@ -198,8 +211,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
 
 void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::op_context& context,
                           spi::completion<spi::armed> done) {
-  releases_->listen(*claim, format_.of(*claim).channel(claim->resource.name), context.deadline,
-                    std::move(done));
+  releases_->listen(*claim, ear_of(format_.of(*claim), *claim), context.deadline, std::move(done));
 }
 
 void foreign_store::end(const spi::resource_id& resource, const foreign_form& form,
@@ -208,7 +220,10 @@ void foreign_store::end(const spi::resource_id& resource, const foreign_form& fo
                         spi::completion<spi::departure> done) {
   ask<spi::departure>(resource, form, (*scripts_).*form.leave,
                       keys_of(format_, form, resource.name, owner, {tombstone_key}),
-                      {owner, milliseconds(tombstone), how == leaving::is_revoked ? "revoke" : "",
+                      {owner, milliseconds(tombstone),
+                       how == leaving::is_revoked ? "revoke"
+                       : how == leaving::releases ? ""
+                                                  : "fair",
                        form.channel(resource.name)},
                       "leave", context, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {
@@ -219,8 +234,9 @@ void foreign_store::end(const spi::resource_id& resource, const foreign_form& fo
 void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
   const foreign_form& form = format_.of(*claim);
-  releases_->forget(*claim, form.channel(claim->resource.name));
-  end(claim->resource, form, form.owner(*claim), leaving::releases, tombstone_key(*claim),
+  releases_->forget(*claim, ear_of(form, *claim));
+  end(claim->resource, form, form.owner(*claim),
+      form.in_line ? leaving::releases_or_waits_in_line : leaving::releases, tombstone_key(*claim),
       context.unanswered ? claim->ttl + tombstone_extra : duration{0}, context, std::move(done));
 }
 
@@ -290,6 +306,9 @@ void foreign_store::look(const spi::resource_id& resource, const spi::op_context
                 if (from.number(2) >= 0)
                   holder.remaining = std::chrono::milliseconds(from.number(2));
                 found.state.holders.push_back(std::move(holder));
+              }
+              for (std::size_t i = 5 + found.owners.size(); i < from.fields->size(); ++i) {
+                found.state.waiters.emplace_back().claim = public_owner(from.text(i));
               }
               return found;
             });

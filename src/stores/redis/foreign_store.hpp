@@ -12,6 +12,7 @@
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,7 +86,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   };
   void look(const spi::resource_id& resource, const spi::op_context& context,
             spi::completion<seen> done);
-  enum class leaving { releases, is_revoked };
+  enum class leaving : std::uint8_t { releases, releases_or_waits_in_line, is_revoked };
   // tombstone: 0: none is kept.
   void end(const spi::resource_id& resource, const foreign_form& form, const std::string& owner,
            leaving how, const std::string& tombstone_key, duration tombstone,
