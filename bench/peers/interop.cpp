@@ -2,21 +2,24 @@
 //
 //   peer_interop URL KIND NAME ROUNDS FILE LOG
 //
-// KIND: mutex, write, read, semaphore, election, latch. In each round the lock is taken, the number in FILE is read and
+// KIND: mutex, fair, write, read, semaphore, election, latch. In each round the lock is taken, the number in FILE is read and
 // written one greater, and the lock is given back; a reader only sees whether the number changes under it. LOG gets a
 // line per round: when it began to wait, when it was granted, and when it gave back, in ns since 1970.
 // latch: waits for the latch NAME as often, each time until the other side has opened it.
+// ROUNDS 0: four threads take it for 1 ms each, without a pause, until the process is ended.
 #include <holdfast/holdfast.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -50,6 +53,9 @@ std::function<taken()> taking(const holdfast::client& from, const std::string& k
   if (kind == "mutex") {
     return [=] { return holdfast::mutex(from, name).acquire(patiently); };
   }
+  if (kind == "fair") {
+    return [=] { return holdfast::mutex(from, name, {.fair = true}).acquire(patiently); };
+  }
   if (kind == "write") {
     return [=] { return holdfast::shared_mutex(from, name).acquire(patiently); };
   }
@@ -79,6 +85,19 @@ void open_in_turns(const holdfast::client& from, const std::string& name, int ro
   }
 }
 
+void hammer(const std::function<taken()>& take) {
+  std::vector<std::jthread> all;
+  for (int i = 0; i < 4; ++i) {
+    all.emplace_back([&take] {
+      while (true) {
+        const taken lease = take();
+        if (!lease) std::quick_exit(1);
+        std::this_thread::sleep_for(1ms);
+      }
+    });
+  }
+}
+
 void run(char** words) {
   const auto opened = holdfast::client::open(words[1]);
   if (!opened) throw std::runtime_error(opened.error().message());
@@ -90,6 +109,7 @@ void run(char** words) {
   std::fflush(stdout);
   if (kind == "latch") return open_in_turns(*opened, words[3], rounds, log);
   const auto take = taking(*opened, kind, words[3]);
+  if (rounds == 0) return hammer(take);
   for (int i = 0; i < rounds; ++i) {
     const std::int64_t began = now();
     taken lease = take();

@@ -46,7 +46,7 @@ def versions(here, build):
         "postgresql": first_match(["dpkg-query", "-W", "-f=${Version}", "postgresql"], r"(.+)"),
         "etcd": first_match(["etcd", "--version"], r"etcd Version: (\S+)"),
         "etcd client": re.search(r"client/v3 v(\S+)", modules)[1],
-        "redisson": re.search(r"redisson</artifactId>\s*<version>([^<]+)", pom)[1],
+        "redisson": re.search(r"<redisson.version>([^<]+)", pom)[1],
         "curator": re.search(r"curator-recipes</artifactId>\s*<version>([^<]+)", pom)[1],
         "redsync": re.search(r"redsync/v4 v(\S+)", modules)[1],
         "node-redlock": packages["redlock"],
