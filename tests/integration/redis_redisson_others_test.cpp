@@ -199,10 +199,6 @@ TEST_F(redis_redisson_others, a_lock_and_a_read_write_lock_of_one_name_are_refus
 }
 
 TEST_F(redis_redisson_others, what_cannot_be_shared_honestly_is_refused_with_the_reason) {
-  const auto permit = semaphore(a, "x", {.max = 2}).acquire();
-  ASSERT_FALSE(permit);
-  EXPECT_EQ(permit.error(), errc::unsupported);
-  EXPECT_THAT(permit.error().message(), testing::HasSubstr("who holds a permit"));
   const auto longer = shared_mutex(a, "x", {.ttl = 31s}).acquire_shared();
   ASSERT_FALSE(longer);
   EXPECT_EQ(longer.error(), errc::unsupported);
@@ -263,8 +259,8 @@ TEST_F(redis_redisson_others, the_rights_that_the_manual_names_are_enough) {
   // Broken: a lock that can be taken and not given back.
   server.cli({"ACL", "SETUSER", "java", "on", ">secret", "~stock/*", "~{stock/*", "~holdfast:*",
               "~redisson_lock_token:*", "resetchannels", "&redisson_lock__channel:*",
-              "&redisson_rwlock:*", "&redisson_countdownlatch__channel__*", "+@all", "-@admin",
-              "-@dangerous", "+info", "+role"});
+              "&redisson_rwlock:*", "&redisson_sc:*", "&redisson_countdownlatch__channel__*",
+              "+@all", "-@admin", "-@dangerous", "+info", "+role"});
   const client mine = open_client("redis://java:secret@127.0.0.1:" + std::to_string(server.port()) +
                                   "?dialect=redisson");
   shared_mutex price(mine, "stock/42");
@@ -273,6 +269,9 @@ TEST_F(redis_redisson_others, the_rights_that_the_manual_names_are_enough) {
     ASSERT_TRUE(held) << held.error().message();
     EXPECT_EQ(told(held->release()), "ok");
   }
+  auto permit = semaphore(mine, "stock/api", {.max = 1}).acquire();
+  ASSERT_TRUE(permit) << permit.error().message();
+  EXPECT_EQ(told(permit->release()), "ok");
   latch start(mine, "stock/latch");
   EXPECT_EQ(told(start.set(1)), "ok");
   EXPECT_EQ(told(start.count_down()), "ok");

@@ -184,7 +184,6 @@ TEST_F(redis_redisson, a_read_write_lock_taken_beside_us_ends_our_lease) {
 TEST_F(redis_redisson, what_is_not_shared_is_refused) {
   // Broken: a shared lock that excludes nobody, or a foreign value destroyed.
   const std::string no(describe(errc::unsupported));
-  EXPECT_EQ(told(semaphore(a, "x", {.max = 2, .lock = {}}).acquire()), no);
   EXPECT_EQ(told(shared_mutex(a, "x", {.fair = true}).acquire()), no);
   server.cli({"SET", "text", "mine"});
   EXPECT_EQ(told(mutex(a, "text").acquire({.wait = patience})),

@@ -19,6 +19,7 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
   caps.reports_waiters = false;
   caps.fair = false;
   caps.permits = false;
+  caps.why_no_permits = "a majority does not limit permits";
   caps.supports_mode_change = false;
   caps.latches = false;
   caps.supports_listing = false;

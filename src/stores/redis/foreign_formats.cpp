@@ -2,6 +2,7 @@
 
 #include "stores/redis/layout.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
@@ -76,6 +77,22 @@ const foreign_form redisson_read_write{
     "~{NAME}:* ~redisson_lock_token:* ~holdfast:*",
     "&redisson_rwlock:*"};
 
+// A permit, as many bytes as Redisson's.
+std::string raw_id(const spi::claim& claim) {
+  return {reinterpret_cast<const char*>(claim.id.bytes.data()), claim.id.bytes.size()};
+}
+
+const foreign_form redisson_permits{
+    &scripts::redisson_permit_attempt,
+    &scripts::redisson_permit_leave,
+    &scripts::redisson_permit_renew,
+    raw_id,
+    no_key,
+    [](const std::string& name) { return "redisson_sc:" + tagged(name); },
+    false,
+    "~{NAME}:timeout ~redisson_lock_token:* ~holdfast:*",
+    "&redisson_sc:*"};
+
 }  // namespace
 
 const foreign_format simple_format{
@@ -87,9 +104,9 @@ const foreign_format simple_format{
      no_channel, false, "~holdfast:*", ""},
     nullptr,
     nullptr,
+    nullptr,
     true,
-    false,
-    ""};
+    false};
 
 const foreign_format python_redis_lock_format{
     "python-redis-lock",
@@ -101,9 +118,9 @@ const foreign_format python_redis_lock_format{
      false, "~lock-signal:* ~holdfast:*", ""},
     nullptr,
     nullptr,
+    nullptr,
     false,
-    false,
-    ""};
+    false};
 
 const foreign_format redisson_format{
     "redisson",
@@ -115,11 +132,12 @@ const foreign_format redisson_format{
      "&redisson_lock__channel:*"},
     &redisson_fair,
     &redisson_read_write,
+    &redisson_permits,
     false,
-    true,
-    "Redisson's do not keep who holds a permit, so those of a process that dies would be lost"};
+    true};
 
 const foreign_form& foreign_format::of(const spi::claim& claim) const noexcept {
+  if (claim.mode == spi::mode::permit && permits != nullptr) return *permits;
   const bool both = claim.mode == spi::mode::shared || claim.role == spi::role::writer;
   if (both && read_write != nullptr) return *read_write;
   return claim.fair && fair != nullptr ? *fair : lock;
@@ -143,6 +161,10 @@ std::string public_owner(std::string_view owner) {
   for (std::size_t i = 0; ours && i < id.bytes.size(); ++i) {
     const char* const pair = digits.data() + 2 * i;
     ours = std::from_chars(pair, pair + 2, id.bytes[i], 16).ptr == pair + 2;
+  }
+  if (!ours && owner.size() == id.bytes.size()) {  // a permit
+    std::ranges::copy(owner, id.bytes.begin());
+    ours = true;
   }
   if (ours) return spi::public_id(id);
   // Another library's: two FNV-1a sums of it, so that every program of ours shows the same.

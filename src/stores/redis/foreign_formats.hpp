@@ -38,9 +38,9 @@ struct foreign_format {
   foreign_form lock;
   const foreign_form* fair;        // null: none
   const foreign_form* read_write;  // the same
+  const foreign_form* permits;     // the same
   bool votes;                      // its servers may be members of a quorum
   bool latches;
-  const char* why_no_permits;
 
   [[nodiscard]] const foreign_form& of(const spi::claim& claim) const noexcept;
 };
@@ -49,7 +49,8 @@ struct foreign_format {
 extern const foreign_format simple_format;
 // The same as python-redis-lock has it: its waiters sleep until something is in a list.
 extern const foreign_format python_redis_lock_format;
-// Redisson's RLock, with the token of its RFencedLock as the fence; RFairLock, RReadWriteLock and RCountDownLatch.
+// Redisson's RLock, with the token of its RFencedLock as the fence; RFairLock, RReadWriteLock,
+// RPermitExpirableSemaphore and RCountDownLatch.
 extern const foreign_format redisson_format;
 
 // The format of this dialect; null: there is none.

@@ -22,8 +22,7 @@ spi::caps capabilities(const foreign_format& format) {
   caps.pushes = !format.lock.channel("x").empty();
   caps.fair = format.fair != nullptr;
   caps.shared = format.read_write != nullptr;
-  caps.permits = false;
-  caps.why_no_permits = format.why_no_permits;
+  caps.permits = format.permits != nullptr;
   caps.supports_mode_change = false;
   caps.latches = format.latches;
   caps.supports_listing = false;
@@ -61,6 +60,9 @@ std::string fences(const spi::claim& claim) {
 
 // Redisson renews all readers of a lock for so long by default, also where one asked for more.
 constexpr duration longest_read = std::chrono::seconds(30);
+
+// Of one claim: each is an entry at the server.
+constexpr std::uint32_t most_permits = 1'000;
 
 constexpr duration tombstone_extra = std::chrono::seconds(60);
 
@@ -135,7 +137,10 @@ tl::unexpected<error> foreign_store::unsupported(const std::string& what) const 
 
 // The raw name is the key: there is no place for a namespace.
 result<void> foreign_store::fits(const spi::claim& claim) const {
-  if (claim.mode == spi::mode::permit) return unsupported("semaphores");
+  if (claim.mode == spi::mode::permit && !caps_.permits) return unsupported("semaphores");
+  if (claim.mode == spi::mode::permit && claim.permits > most_permits) {
+    return unsupported("claims of more than 1,000 permits");
+  }
   if (claim.mode == spi::mode::shared && !caps_.shared) return unsupported("shared locks");
   if (claim.mode == spi::mode::shared && claim.ttl > longest_read) {
     return unsupported("shared locks with a ttl above 30 s: another reader's renewal shortens it");
@@ -190,7 +195,8 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
       {form.owner(*claim), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim),
        claim->proposed_fence ? std::to_string(*claim->proposed_fence) : "",
-       form.channel(claim->resource.name), form.in_line ? "fair" : "", claim->queued ? "1" : "0"},
+       form.channel(claim->resource.name), form.in_line ? "fair" : "", claim->queued ? "1" : "0",
+       std::to_string(claim->permits), std::to_string(claim->max)},
       "attempt", context, std::move(done),
       [claim, channel = std::move(channel), releases = releases_](const script_answer& from) {
         result<spi::outcome> outcome = outcome_of(from, *claim);
@@ -215,16 +221,16 @@ void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::
 }
 
 void foreign_store::end(const spi::resource_id& resource, const foreign_form& form,
-                        const std::string& owner, leaving how, const std::string& tombstone_key,
-                        duration tombstone, const spi::op_context& context,
-                        spi::completion<spi::departure> done) {
+                        const std::string& owner, std::uint32_t permits, leaving how,
+                        const std::string& tombstone_key, duration tombstone,
+                        const spi::op_context& context, spi::completion<spi::departure> done) {
   ask<spi::departure>(resource, form, (*scripts_).*form.leave,
                       keys_of(format_, form, resource.name, owner, {tombstone_key}),
                       {owner, milliseconds(tombstone),
                        how == leaving::is_revoked ? "revoke"
                        : how == leaving::releases ? ""
                                                   : "fair",
-                       form.channel(resource.name)},
+                       form.channel(resource.name), std::to_string(permits)},
                       "leave", context, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {
                         return static_cast<spi::departure>(from.kind);
@@ -235,7 +241,7 @@ void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
   const foreign_form& form = format_.of(*claim);
   releases_->forget(*claim, ear_of(form, *claim));
-  end(claim->resource, form, form.owner(*claim),
+  end(claim->resource, form, form.owner(*claim), claim->permits,
       form.in_line ? leaving::releases_or_waits_in_line : leaving::releases, tombstone_key(*claim),
       context.unanswered ? claim->ttl + tombstone_extra : duration{0}, context, std::move(done));
 }
@@ -246,8 +252,13 @@ void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token
   const foreign_form& form = format_.of(claim);
   const fields keys = keys_of(format_, form, claim.resource.name, form.owner(claim),
                               {format_.fence_key(claim.resource)});
-  const fields words{form.owner(claim), milliseconds(claim.ttl), claim.renewed ? "1" : "0",
-                     fences(claim), fence ? std::to_string(fence->value()) : ""};
+  const fields words{form.owner(claim),
+                     milliseconds(claim.ttl),
+                     claim.renewed ? "1" : "0",
+                     fences(claim),
+                     fence ? std::to_string(fence->value()) : "",
+                     form.channel(claim.resource.name),
+                     std::to_string(claim.permits)};
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> argument_words(words.begin(), words.end());
   topology_->run(partition_of(claim.resource), (*scripts_).*form.renew, key_words, argument_words,
@@ -292,26 +303,30 @@ void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 void foreign_store::look(const spi::resource_id& resource, const spi::op_context& context,
                          spi::completion<seen> done) {
   if (!resource.space.empty()) return done(unsupported("namespaces"));
-  ask<seen>(resource, format_.lock, (*scripts_).*format_.inspect, {format_.key(resource.name)}, {},
-            "inspect", context, std::move(done),
-            [format = &format_](const script_answer& from) -> result<seen> {
-              if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
-              const bool both = !from.text(3).empty();
-              seen found{{}, {}, both ? format->read_write : &format->lock};
-              for (std::size_t i = 0; i < static_cast<std::size_t>(from.number(4)); ++i) {
-                const std::string& owner = found.owners.emplace_back(from.text(5 + i));
-                spi::holder holder;
-                holder.claim = public_owner(owner);
-                if (both && reads(owner)) holder.mode = spi::mode::shared;
-                if (from.number(2) >= 0)
-                  holder.remaining = std::chrono::milliseconds(from.number(2));
-                found.state.holders.push_back(std::move(holder));
-              }
-              for (std::size_t i = 5 + found.owners.size(); i < from.fields->size(); ++i) {
-                found.state.waiters.emplace_back().claim = public_owner(from.text(i));
-              }
-              return found;
-            });
+  ask<seen>(
+      resource, format_.lock, (*scripts_).*format_.inspect, {format_.key(resource.name)}, {},
+      "inspect", context, std::move(done),
+      [format = &format_](const script_answer& from) -> result<seen> {
+        if (from.kind < 0) return tl::unexpected(refusal_of(from, nullptr));
+        const bool permits = from.text(3) == "permit";
+        const bool both = !from.text(3).empty() && !permits;
+        seen found{{}, {}, permits ? format->permits : both ? format->read_write : &format->lock};
+        const auto count = static_cast<std::size_t>(from.number(4));
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::string& owner = found.owners.emplace_back(from.text(5 + i));
+          spi::holder holder;
+          holder.claim = public_owner(owner);
+          if (both && reads(owner)) holder.mode = spi::mode::shared;
+          if (permits) holder.mode = spi::mode::permit;
+          const std::int64_t left = from.number(permits ? 5 + count + i : 2);
+          if (left >= 0) holder.remaining = std::chrono::milliseconds(left);
+          found.state.holders.push_back(std::move(holder));
+        }
+        for (std::size_t i = 5 + count; !permits && i < from.fields->size(); ++i) {
+          found.state.waiters.emplace_back().claim = public_owner(from.text(i));
+        }
+        return found;
+      });
 }
 
 void foreign_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
@@ -347,7 +362,7 @@ void foreign_store::revoke(const spi::resource_id& resource, spi::revocation how
                                                "release --force takes it away at once"));
              continue;
            }
-           self->end(resource, *found->form, found->owners[i],
+           self->end(resource, *found->form, found->owners[i], 1,
                      safe ? leaving::is_revoked : leaving::releases,
                      self->format_.fence_key(resource), duration{0}, context,
                      [all, one = holders[i]](const result<spi::departure>& answer) {

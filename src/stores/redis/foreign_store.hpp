@@ -89,7 +89,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   enum class leaving : std::uint8_t { releases, releases_or_waits_in_line, is_revoked };
   // tombstone: 0: none is kept.
   void end(const spi::resource_id& resource, const foreign_form& form, const std::string& owner,
-           leaving how, const std::string& tombstone_key, duration tombstone,
+           std::uint32_t permits, leaving how, const std::string& tombstone_key, duration tombstone,
            const spi::op_context& context, spi::completion<spi::departure> done);
   // fence: that the claim's has to be at least; none: as it is.
   void renew_one(const spi::claim& claim, std::optional<fence_token> fence,

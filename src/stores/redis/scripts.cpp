@@ -103,6 +103,9 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
               foreign("redisson_rw", "attempt", holds),
               foreign("redisson_rw", "leave"),
               foreign("redisson_rw", "renew", holds),
+              foreign("redisson_permits", "attempt", holds),
+              foreign("redisson_permits", "leave"),
+              foreign("redisson_permits", "renew", holds),
               foreign("redisson_latch", "set", holds),
               foreign("redisson_latch", "down", holds),
               foreign("redisson_latch", "count")});

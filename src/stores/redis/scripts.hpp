@@ -39,6 +39,9 @@ struct scripts {
   script redisson_rw_attempt;
   script redisson_rw_leave;
   script redisson_rw_renew;
+  script redisson_permit_attempt;
+  script redisson_permit_leave;
+  script redisson_permit_renew;
   script redisson_latch_set;
   script redisson_latch_down;
   script redisson_latch_count;

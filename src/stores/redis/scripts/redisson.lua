@@ -99,7 +99,22 @@ if verb == 'renew' then
   return { now, 0, fence, tonumber(ARGV[3]) * 1000, 0, 0 }
 end
 
--- Of a read-write lock, too. {0, now, ms left or -1, mode or '', how many hold, owners, waiters of its fair lock}
+-- Of a read-write lock and a semaphore, too. {0, now, ms left or -1, mode or '', how many hold, owners, waiters of its
+-- fair lock;
+-- of a semaphore, when each of its permits ends}
+local free = verb == 'inspect' and foreign and redis.pcall('GET', KEYS[1])
+if type(free) == 'string' and tonumber(free) then
+  local ms = math.floor(now / 1000)
+  local permits =
+    redis.call('ZRANGEBYSCORE', string.sub(tail, 2) .. ':timeout', string.format('%.0f', ms), '+inf', 'WITHSCORES')
+  local answer = { 0, now, -1, 'permit', #permits / 2 }
+  for i = 1, #permits, 2 do answer[#answer + 1] = permits[i] end
+  for i = 2, #permits, 2 do -- Redisson's "never" is some 29,000 years from 1970 on
+    local left = tonumber(permits[i]) - ms
+    answer[#answer + 1] = left < 1e12 and left or -1
+  end
+  return answer
+end
 if verb == 'inspect' and not foreign then
   local answer = { 0, now, redis.call('PTTL', KEYS[1]), redis.call('HGET', KEYS[1], 'mode') or '', 0 }
   for _, each in ipairs(redis.call('HKEYS', KEYS[1])) do
