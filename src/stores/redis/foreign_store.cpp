@@ -82,7 +82,7 @@ duration longest_poll(const spi::claim& claim) {
 constexpr duration longest_in_line = std::chrono::seconds(1);
 
 // Where this claim hears that it may be free.
-std::string ear_of(const foreign_form& form, const spi::claim& claim) {
+std::string channel_of(const foreign_form& form, const spi::claim& claim) {
   std::string channel = form.channel(claim.resource.name);
   return form.in_line ? channel + ":" + form.owner(claim) : channel;
 }
@@ -184,7 +184,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
                             const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
   const foreign_form& form = format_.of(*claim);
-  std::string channel = ear_of(form, *claim);
+  std::string channel = channel_of(form, *claim);
   if (claim->queued && caps_.pushes) releases_->enter(*claim, channel, std::move(wakeup));
   const auto not_after = times_.latest(context.deadline);
   const auto since = not_after ? not_after->time_since_epoch() : duration{0};
@@ -217,7 +217,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
 
 void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::op_context& context,
                           spi::completion<spi::armed> done) {
-  releases_->listen(*claim, ear_of(format_.of(*claim), *claim), context.deadline, std::move(done));
+  releases_->listen(*claim, channel_of(format_.of(*claim), *claim), context.deadline, std::move(done));
 }
 
 void foreign_store::end(const spi::resource_id& resource, const foreign_form& form,
@@ -240,7 +240,7 @@ void foreign_store::end(const spi::resource_id& resource, const foreign_form& fo
 void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
   const foreign_form& form = format_.of(*claim);
-  releases_->forget(*claim, ear_of(form, *claim));
+  releases_->forget(*claim, channel_of(form, *claim));
   end(claim->resource, form, form.owner(*claim), claim->permits,
       form.in_line ? leaving::releases_or_waits_in_line : leaving::releases, tombstone_key(*claim),
       context.unanswered ? claim->ttl + tombstone_extra : duration{0}, context, std::move(done));
