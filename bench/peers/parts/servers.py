@@ -56,6 +56,27 @@ def redis(folder):
 
 
 @contextlib.contextmanager
+def redis_cluster(folder):
+    """Three masters without replicas."""
+    ports = [free_port() for _ in range(3)]
+    with contextlib.ExitStack() as all_nodes:
+        for port in ports:
+            (folder / str(port)).mkdir()
+            command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+                       "--dir", str(folder / str(port)), "--cluster-enabled", "yes",
+                       "--cluster-port", str(free_port())]
+            all_nodes.enter_context(running(command, port))
+        subprocess.run(["redis-cli", "--cluster", "create", *(f"127.0.0.1:{port}" for port in ports),
+                        "--cluster-yes"], check=True, capture_output=True)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and not all(
+                b"cluster_state:ok" in subprocess.run(["redis-cli", "-p", str(port), "CLUSTER", "INFO"],
+                                                      check=True, capture_output=True).stdout for port in ports):
+            time.sleep(0.1)
+        yield f"127.0.0.1:{ports[0]}/cluster", f"redis+cluster://127.0.0.1:{ports[0]}", None
+
+
+@contextlib.contextmanager
 def zookeeper(folder):
     port = free_port()
     settings = folder / "zoo.cfg"
@@ -132,7 +153,7 @@ def embedded(folder):
     yield str(folder), f"sqlite:{folder}/locks.db", None
 
 
-ENGINES = {"redis": redis, "zookeeper": zookeeper, "postgresql": postgresql, "mariadb": mariadb,
+ENGINES = {"redis": redis, "redis+cluster": redis_cluster, "zookeeper": zookeeper, "postgresql": postgresql, "mariadb": mariadb,
            "etcd": etcd, "embedded": embedded}
 
 

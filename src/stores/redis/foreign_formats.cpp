@@ -15,8 +15,12 @@ std::string same_name(const std::string& name) { return name; }
 std::string no_channel(const std::string&) { return {}; }
 std::string no_key(const std::string&, const std::string&) { return {}; }
 
+std::string own_prefix(const spi::resource_id& resource) {
+  return partition_prefix(partition_of(resource));
+}
+
 std::string fence_beside(const spi::resource_id& resource) {
-  return partition_prefix(partition_of(resource)) + "f:" + resource.name;
+  return own_prefix(resource) + "f:" + resource.name;
 }
 
 std::string hex_owner(const spi::claim& claim) { return spi::to_hex(claim.id); }
@@ -99,6 +103,7 @@ const foreign_format simple_format{
     "simple",
     same_name,
     fence_beside,
+    own_prefix,
     &scripts::simple_inspect,
     {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner, no_key,
      no_channel, false, "~holdfast:*", ""},
@@ -106,12 +111,14 @@ const foreign_format simple_format{
     nullptr,
     nullptr,
     true,
+    false,
     false};
 
 const foreign_format python_redis_lock_format{
     "python-redis-lock",
     [](const std::string& name) { return "lock:" + name; },
     fence_beside,
+    own_prefix,
     &scripts::simple_inspect,
     {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner,
      [](const std::string& name, const std::string&) { return "lock-signal:" + name; }, no_channel,
@@ -120,12 +127,14 @@ const foreign_format python_redis_lock_format{
     nullptr,
     nullptr,
     false,
+    false,
     false};
 
 const foreign_format redisson_format{
     "redisson",
     same_name,
     [](const spi::resource_id& resource) { return "redisson_lock_token:" + tagged(resource.name); },
+    [](const spi::resource_id& resource) { return "holdfast:" + tagged(resource.name) + ":"; },
     &scripts::redisson_inspect,
     {&scripts::redisson_attempt, &scripts::redisson_leave, &scripts::redisson_renew, redisson_owner,
      no_key, redisson_channel, false, "~redisson_lock_token:* ~holdfast:*",
@@ -134,6 +143,7 @@ const foreign_format redisson_format{
     &redisson_read_write,
     &redisson_permits,
     false,
+    true,
     true};
 
 const foreign_form& foreign_format::of(const spi::claim& claim) const noexcept {

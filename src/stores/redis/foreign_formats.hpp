@@ -34,6 +34,8 @@ struct foreign_format {
   const char* dialect;  // as the URL names it
   std::string (*key)(const std::string& name);
   std::string (*fence_key)(const spi::resource_id& resource);
+  // Of what is ours beside it.
+  std::string (*prefix)(const spi::resource_id& resource);
   script scripts::*inspect;
   foreign_form lock;
   const foreign_form* fair;        // null: none
@@ -41,6 +43,7 @@ struct foreign_format {
   const foreign_form* permits;     // the same
   bool votes;                      // its servers may be members of a quorum
   bool latches;
+  bool has_tags;  // all keys and channels of a lock are in the slot of its name, if that allows it
 
   [[nodiscard]] const foreign_form& of(const spi::claim& claim) const noexcept;
 };

@@ -6,6 +6,7 @@
 #include "stores/redis/layout.hpp"
 #include "stores/redis/release_channels.hpp"
 #include "stores/redis/server_times.hpp"
+#include "stores/redis/topology/cluster_topology.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -34,8 +35,8 @@ spi::caps capabilities(const foreign_format& format) {
   return caps;
 }
 
-std::string tombstone_key(const spi::claim& claim) {
-  return partition_prefix(partition_of(claim.resource)) + "t:" + spi::to_hex(claim.id);
+std::string tombstone_key(const foreign_format& format, const spi::claim& claim) {
+  return format.prefix(claim.resource) + "t:" + spi::to_hex(claim.id);
 }
 
 // The lock's own key, one or two more, and what the form adds.
@@ -135,7 +136,18 @@ tl::unexpected<error> foreign_store::unsupported(const std::string& what) const 
   return failure(errc::unsupported, caps_.engine + " has no " + what);
 }
 
-// The raw name is the key: there is no place for a namespace.
+// The raw name is the key: there is no place for a namespace. In a cluster what belongs to it has its slot only if its
+// braces, if any, are those of a hash tag.
+result<partition> foreign_store::place(const spi::resource_id& resource) const {
+  if (!resource.space.empty()) return unsupported("namespaces");
+  if (topology_->flavour() == channel_id::flavour::classic) return partition_of(resource);
+  const std::uint16_t slot = slot_of_key(format_.key(resource.name));
+  if (slot == slot_of_key(format_.prefix(resource))) return slot;
+  return failure(
+      errc::invalid,
+      "the name has braces that are no hash tag: in a cluster Redisson cannot lock it either");
+}
+
 result<void> foreign_store::fits(const spi::claim& claim) const {
   if (claim.mode == spi::mode::permit && !caps_.permits) return unsupported("semaphores");
   if (claim.mode == spi::mode::permit && claim.permits > most_permits) {
@@ -147,7 +159,6 @@ result<void> foreign_store::fits(const spi::claim& claim) const {
   }
   if (claim.fair && !format_.of(claim).in_line) return unsupported("order");
   if (claim.lock_delay > duration{0}) return unsupported("lock delay");
-  if (!claim.resource.space.empty()) return unsupported("namespaces");
   return {};
 }
 
@@ -161,12 +172,14 @@ void foreign_store::ask(const spi::resource_id& resource, const foreign_form& fo
                         const script& what, const fields& keys, const fields& arguments,
                         const char* verb, const net::patience& until, spi::completion<T> done,
                         Read read) {
+  const auto where = place(resource);
+  if (!where) return done(tl::unexpected(where.error()));
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> words(arguments.begin(), arguments.end());
   const time_point sent = runtime_->now();
   topology_->run(
-      partition_of(resource), what, key_words, words, until,
-      [self = shared_from_this(), &form, verb, sent, at = partition_of(resource), name = keys[0],
+      *where, what, key_words, words, until,
+      [self = shared_from_this(), &form, verb, sent, at = *where, name = keys[0],
        done = std::move(done), read = std::move(read)](result<reply> answer) mutable {
         if (!answer) return done(tl::unexpected(std::move(answer.error())));
         if (answer->is_error()) {
@@ -191,7 +204,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   ask<spi::outcome>(
       claim->resource, form, (*scripts_).*form.attempt,
       keys_of(format_, form, claim->resource.name, form.owner(*claim),
-              {format_.fence_key(claim->resource), tombstone_key(*claim)}),
+              {format_.fence_key(claim->resource), tombstone_key(format_, *claim)}),
       {form.owner(*claim), milliseconds(claim->ttl),
        std::to_string(since / std::chrono::microseconds(1)), fences(*claim),
        claim->proposed_fence ? std::to_string(*claim->proposed_fence) : "",
@@ -217,7 +230,10 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
 
 void foreign_store::watch(spi::claim_ptr claim, const spi::blocked&, const spi::op_context& context,
                           spi::completion<spi::armed> done) {
-  releases_->listen(*claim, channel_of(format_.of(*claim), *claim), context.deadline, std::move(done));
+  const auto where = place(claim->resource);
+  if (!where) return done(tl::unexpected(where.error()));
+  releases_->listen(*claim, *where, channel_of(format_.of(*claim), *claim), context.deadline,
+                    std::move(done));
 }
 
 void foreign_store::end(const spi::resource_id& resource, const foreign_form& form,
@@ -242,7 +258,8 @@ void foreign_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   const foreign_form& form = format_.of(*claim);
   releases_->forget(*claim, channel_of(form, *claim));
   end(claim->resource, form, form.owner(*claim), claim->permits,
-      form.in_line ? leaving::releases_or_waits_in_line : leaving::releases, tombstone_key(*claim),
+      form.in_line ? leaving::releases_or_waits_in_line : leaving::releases,
+      tombstone_key(format_, *claim),
       context.unanswered ? claim->ttl + tombstone_extra : duration{0}, context, std::move(done));
 }
 
@@ -261,8 +278,14 @@ void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token
                      std::to_string(claim.permits)};
   const std::vector<std::string_view> key_words(keys.begin(), keys.end());
   const std::vector<std::string_view> argument_words(words.begin(), words.end());
-  topology_->run(partition_of(claim.resource), (*scripts_).*form.renew, key_words, argument_words,
-                 context, [done = std::move(done)](const result<reply>& answer) mutable {
+  const auto where = place(claim.resource);
+  if (!where) {
+    spi::renewal unknown;
+    unknown.why = where.error().detail;
+    return done(std::move(unknown));
+  }
+  topology_->run(*where, (*scripts_).*form.renew, key_words, argument_words, context,
+                 [done = std::move(done)](const result<reply>& answer) mutable {
                    spi::renewal one;
                    if (answer && !answer->elements.empty()) {
                      const auto at = to_server_time(answer->elements[0].integer);
@@ -302,7 +325,6 @@ void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 // The owner is the key to the lock: it is never shown. A foreign holder has no fence of ours.
 void foreign_store::look(const spi::resource_id& resource, const spi::op_context& context,
                          spi::completion<seen> done) {
-  if (!resource.space.empty()) return done(unsupported("namespaces"));
   ask<seen>(
       resource, format_.lock, (*scripts_).*format_.inspect, {format_.key(resource.name)}, {},
       "inspect", context, std::move(done),
@@ -383,8 +405,7 @@ void foreign_store::ask_latch(const spi::resource_id& resource, const script& wh
                               const spi::op_context& context,
                               spi::completion<spi::latch_state> done) {
   if (!caps_.latches) return done(unsupported("latches"));
-  if (!resource.space.empty()) return done(unsupported("namespaces"));
-  const std::string ids = partition_prefix(partition_of(resource)) + "i:" + resource.name;
+  const std::string ids = format_.prefix(resource) + "i:" + resource.name;
   ask<spi::latch_state>(
       resource, latch_form, what, {format_.key(resource.name), ids}, arguments, verb, context,
       std::move(done), [](const script_answer& from) -> result<spi::latch_state> {
@@ -414,7 +435,9 @@ void foreign_store::read_latch(const spi::resource_id& resource, const spi::op_c
 result<std::unique_ptr<spi::subscription>> foreign_store::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   if (!caps_.latches) return unsupported("latches");
-  return feed_->watch_channel(partition_of(resource), redisson_latch_channel(resource.name), {},
+  const auto where = place(resource);
+  if (!where) return tl::unexpected(where.error());
+  return feed_->watch_channel(*where, redisson_latch_channel(resource.name), {},
                               std::move(on_change));
 }
 

@@ -76,6 +76,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   using fields = std::vector<std::string>;
 
   [[nodiscard]] tl::unexpected<error> unsupported(const std::string& what) const;
+  [[nodiscard]] result<partition> place(const spi::resource_id& resource) const;
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
 
   // Who holds, by whatever library.

@@ -162,7 +162,7 @@ std::optional<parsed_state> parse_state(std::string_view key) noexcept {
   parsed_state parsed;
   const auto [end, problem] =
       std::from_chars(key.data(), key.data() + key.size(), parsed.partition);
-  if (problem != std::errc{}) return std::nullopt;
+  if (problem != std::errc{} || parsed.partition >= partition_count) return std::nullopt;
   key.remove_prefix(static_cast<std::size_t>(end - key.data()));
   if (!key.starts_with(middle)) return std::nullopt;
   parsed.tail = key.substr(middle.size());

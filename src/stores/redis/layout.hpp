@@ -15,7 +15,8 @@ namespace holdfast::redis {
 // One of 256 parts into which a hash of namespace and name divides all resources. It is the hash
 // tag of every key and channel of theirs, so that scripts, batches and sharded channels of one
 // partition stay on one node of a cluster.
-using partition = std::uint8_t;
+// A store that has no such keys (a foreign dialect in a cluster) has a partition for each of the cluster's slots instead.
+using partition = std::uint16_t;
 inline constexpr std::size_t partition_count = 256;
 
 // A resource's keys.

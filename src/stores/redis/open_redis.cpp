@@ -96,10 +96,11 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
   if (!url.path.empty() && url.path != "/" && url.path != "/0") {
     return failure(errc::invalid, "URL: a cluster has no databases but 0");
   }
-  if (url.options.contains("dialect") && url.options.at("dialect") != "native") {
+  const foreign_format* const foreign = foreign_format_of(option(url, "dialect").value_or(""));
+  if (foreign != nullptr && !foreign->has_tags) {
     return failure(errc::invalid,
-                   "URL: a cluster has the native dialect only: the keys of the others lie in "
-                   "different slots");
+                   "URL: a cluster has the dialects native and redisson only: the keys of the "
+                   "others are in different slots");
   }
   auto server = server_options_of(url, 0, pauses);
   if (!server) return tl::unexpected(std::move(server.error()));
@@ -110,6 +111,10 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
     how.seeds.push_back(each->where);
   }
   how.server = *std::move(server);
+  if (foreign != nullptr && how.server.wait_replicas > 0) {
+    return failure(errc::invalid, "URL: wait_replicas is for the native dialect on a cluster");
+  }
+  if (foreign != nullptr) how.partitions = slot_count;
   // A replica answers MOVED by itself.
   how.server.wanted = server_options::role::any;
   return std::make_shared<cluster_topology>(net::make_network(reactor), std::move(how));

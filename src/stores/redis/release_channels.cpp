@@ -31,8 +31,9 @@ void release_channels::enter(const spi::claim& claim, const std::string& channel
   if (!closed_) channels_[channel].waiters[claim.id].wakeup = std::move(wakeup);
 }
 
-void release_channels::listen(const spi::claim& claim, const std::string& which,
-                              time_point deadline, spi::completion<spi::armed> done) {
+void release_channels::listen(const spi::claim& claim, partition where_it_is,
+                              const std::string& which, time_point deadline,
+                              spi::completion<spi::armed> done) {
   result<spi::armed> answer = failure(errc::cancelled, "nobody waits any more");
   std::shared_ptr<channel_listener> begins;
   {
@@ -54,7 +55,7 @@ void release_channels::listen(const spi::claim& claim, const std::string& which,
     }
   }
   if (!begins) return done(answer);
-  auto made = topology_->listen(partition_of(claim.resource), which, begins);
+  auto made = topology_->listen(where_it_is, which, begins);
   if (!made) return interrupted(which, made.error());
   std::unique_ptr<spi::subscription> unneeded;
   const std::lock_guard lock(mutex_);

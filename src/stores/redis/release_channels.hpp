@@ -26,8 +26,8 @@ class release_channels final : public std::enable_shared_from_this<release_chann
              std::shared_ptr<spi::wakeup> wakeup);
   // Listens for it from now on. no_gap: it did so before its last attempt. recheck: it does so now. An error,
   // also at the deadline: nothing is heard.
-  void listen(const spi::claim& claim, const std::string& channel, time_point deadline,
-              spi::completion<spi::armed> done);
+  void listen(const spi::claim& claim, partition where, const std::string& channel,
+              time_point deadline, spi::completion<spi::armed> done);
   // It holds, or has left.
   void forget(const spi::claim& claim, const std::string& channel) noexcept;
   void close() noexcept;

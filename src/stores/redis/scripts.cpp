@@ -61,11 +61,27 @@ class native_calls {
   const std::shared_ptr<const library> library_;
 };
 
-// The verb is the first argument.
-script foreign(std::string_view dialect, std::string verb,
-               script::gives what = script::gives::nothing) {
-  return script(std::string(text_of(dialect)), what, {}, {}, std::move(verb));
-}
+// The scripts of the foreign dialects. The verb is the first argument.
+class foreign_calls {
+ public:
+  explicit foreign_calls(channel_id::flavour how) : sharded_(how == channel_id::flavour::sharded) {}
+
+  // On a cluster Redisson's channels are sharded, too, from version 7 of the server on; before, it has no number.
+  [[nodiscard]] script operator()(std::string_view dialect, std::string verb,
+                                  script::gives what = script::gives::nothing) const {
+    constexpr std::string_view plain = "'PUBLISH'";
+    constexpr std::string_view by_version = "redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'";
+    std::string text(text_of(dialect));
+    for (auto at = text.find(plain); sharded_ && at != text.npos;
+         at = text.find(plain, at + by_version.size())) {
+      text.replace(at, plain.size(), by_version);
+    }
+    return script(std::move(text), what, {}, {}, std::move(verb));
+  }
+
+ private:
+  const bool sharded_;
+};
 
 }  // namespace
 
@@ -74,6 +90,7 @@ std::string library_text() { return "#!lua name=" + std::string(library_name) + 
 std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   constexpr auto holds = script::gives::holds;
   const native_calls calls(how);
+  const foreign_calls foreign(how);
   // In a cluster the keys of a call are in one slot.
   const auto batch = how == channel_id::flavour::sharded
                          ? nullptr

@@ -38,10 +38,15 @@ std::uint16_t slot_of(std::string_view tag) noexcept {
   return static_cast<std::uint16_t>(crc % slot_count);
 }
 
-std::uint16_t slot_of_partition(partition which) {
-  const std::string prefix = partition_prefix(which);
-  const auto open = prefix.find('{');
-  return slot_of(std::string_view(prefix).substr(open + 1, prefix.find('}') - open - 1));
+std::uint16_t slot_of_key(std::string_view key) noexcept {
+  const auto open = key.find('{');
+  const auto end = open == key.npos ? key.npos : key.find('}', open);
+  const bool tagged = end != key.npos && end > open + 1;
+  return slot_of(tagged ? key.substr(open + 1, end - open - 1) : key);
+}
+
+std::uint16_t slot_of_partition(partition which, std::size_t partitions) {
+  return partitions == slot_count ? which : slot_of_key(partition_prefix(which));
 }
 
 command cluster_question() {
@@ -50,12 +55,14 @@ command cluster_question() {
   return both;
 }
 
-std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked) {
+std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked,
+                                        std::size_t partitions) {
   if (answer.elements.size() != 2 || answer.elements[0].is_error() ||
       answer.elements[1].kind != reply::type::array) {
     return std::nullopt;
   }
   cluster_map made;
+  made.masters.resize(partitions);
   made.epoch = epoch_in(answer.elements[0].words());
   bool any = false;
   for (const reply& range : answer.elements[1].elements) {
@@ -66,8 +73,8 @@ std::optional<cluster_map> read_cluster(const reply& answer, const std::string& 
     if (port <= 0 || port > 65'535) continue;
     const net::target where =
         target_of(master.elements[0].words(), static_cast<std::uint16_t>(port), asked);
-    for (std::size_t i = 0; i < partition_count; ++i) {
-      const std::uint16_t slot = slot_of_partition(static_cast<partition>(i));
+    for (std::size_t i = 0; i < partitions; ++i) {
+      const std::uint16_t slot = slot_of_partition(static_cast<partition>(i), partitions);
       if (slot < range.elements[0].integer || slot > range.elements[1].integer) continue;
       made.masters[i] = where;
       any = true;
@@ -91,7 +98,8 @@ std::optional<net::target> redirection(std::string_view text, const std::string&
 }
 
 cluster_topology::cluster_topology(net::network net, settings how)
-    : moving_topology(std::move(net), std::move(how.server), channel_id::flavour::sharded),
+    : moving_topology(std::move(net), std::move(how.server), channel_id::flavour::sharded,
+                      how.partitions),
       seeds_(std::move(how.seeds)) {}
 
 cluster_topology::~cluster_topology() {
@@ -198,7 +206,7 @@ void cluster_topology::look_around() {
 void cluster_topology::heard(std::uint64_t number, const std::shared_ptr<node>& from,
                              const result<reply>& answer) {
   std::optional<cluster_map> map;
-  if (answer) map = read_cluster(*answer, from->options().where.host);
+  if (answer) map = read_cluster(*answer, from->options().where.host, partitions());
   bool use = false;
   bool over = false;
   {
@@ -238,8 +246,8 @@ void cluster_topology::heard(std::uint64_t number, const std::shared_ptr<node>& 
 }
 
 void cluster_topology::adopt(const cluster_map& map) {
-  homes where;
-  for (std::size_t i = 0; i < partition_count; ++i) {
+  homes where(partitions());
+  for (std::size_t i = 0; i < where.size(); ++i) {
     if (map.masters[i]) where[i] = node_at(*map.masters[i]);
   }
   settle(where);

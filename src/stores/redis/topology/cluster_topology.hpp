@@ -7,12 +7,12 @@
 #include "stores/redis/layout.hpp"
 #include "stores/redis/topology/moving_topology.hpp"
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::redis {
 
@@ -21,19 +21,22 @@ inline constexpr std::uint16_t slot_count = 16'384;
 
 // CRC16 (XMODEM) of a hash tag.
 std::uint16_t slot_of(std::string_view tag) noexcept;
-// Of all keys and channels of the partition.
-std::uint16_t slot_of_partition(partition which);
+// Of a key: of its hash tag, if it has one.
+std::uint16_t slot_of_key(std::string_view key) noexcept;
+// Of all keys and channels of the partition, where there are so many.
+std::uint16_t slot_of_partition(partition which, std::size_t partitions = partition_count);
 
 struct cluster_map {
   std::int64_t epoch = 0;  // grows with each failover and each slot that was moved
-  std::array<std::optional<net::target>, partition_count> masters;  // none: nobody serves the slot
+  std::vector<std::optional<net::target>> masters;  // of partitions; none: nobody serves the slot
 };
 
 // Two questions in one burst: CLUSTER INFO, CLUSTER SLOTS.
 command cluster_question();
 // The answer to both. `asked`: the host that answered, which is meant where none is named.
 // None: no map (an error reply, or a strange one).
-std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked);
+std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked,
+                                        std::size_t partitions = partition_count);
 
 // From "MOVED 3999 127.0.0.1:6381" or "ASK ...".
 std::optional<net::target> redirection(std::string_view text, const std::string& asked);
@@ -59,7 +62,8 @@ class cluster_topology final : public moving_topology {
 
   struct settings {
     std::vector<net::target> seeds;
-    server_options server;  // of every node, but for its place
+    server_options server;                     // of every node, but for its place
+    std::size_t partitions = partition_count;  // or slot_count
   };
 
   cluster_topology(net::network net, settings how);

@@ -129,8 +129,9 @@ class moving_topology::handle final : public spi::subscription {
   const std::uint64_t id_;
 };
 
-moving_topology::moving_topology(net::network net, server_options common, channel_id::flavour how)
-    : net_(std::move(net)), common_(std::move(common)), flavour_(how) {}
+moving_topology::moving_topology(net::network net, server_options common, channel_id::flavour how,
+                                 std::size_t partitions)
+    : net_(std::move(net)), common_(std::move(common)), flavour_(how), partitions_(partitions) {}
 
 std::shared_ptr<node> moving_topology::make_node(const net::target& where) {
   server_options options = common_;
@@ -185,7 +186,7 @@ void moving_topology::forget(std::uint64_t listener) noexcept {
 }
 
 void moving_topology::settle(partition which, const std::shared_ptr<node>& where) {
-  homes all;
+  homes all(partitions_.size());
   all[which] = where;
   settle(all);
 }
@@ -202,7 +203,7 @@ void moving_topology::settle(const homes& where) {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     const time_point now = net_.reactor->now();
-    for (std::size_t i = 0; i < partition_count; ++i) {
+    for (std::size_t i = 0; i < partitions_.size(); ++i) {
       partition_state& mine = partitions_[i];
       if (where[i] == nullptr || where[i] == mine.home) continue;
       mine.home = where[i];
@@ -223,8 +224,8 @@ void moving_topology::settle(const homes& where) {
 
 moving_topology::homes moving_topology::current() const {
   const std::lock_guard lock(mutex_);
-  homes all;
-  for (std::size_t i = 0; i < partition_count; ++i) all[i] = partitions_[i].home;
+  homes all(partitions_.size());
+  for (std::size_t i = 0; i < partitions_.size(); ++i) all[i] = partitions_[i].home;
   return all;
 }
 
@@ -267,11 +268,11 @@ void moving_topology::close() noexcept {
   if (guard_.forked()) return;
   std::map<std::uint64_t, listening> listeners;
   std::vector<routed_command> stalled;
-  homes left;
+  homes left(partitions_.size());
   mutex_lock lock(mutex_);
   if (std::exchange(closed_, true)) return;
   listeners.swap(listeners_);
-  for (std::size_t i = 0; i < partition_count; ++i) {
+  for (std::size_t i = 0; i < partitions_.size(); ++i) {
     std::ranges::move(partitions_[i].stalled, std::back_inserter(stalled));
     partitions_[i].stalled.clear();
     left[i] = std::move(partitions_[i].home);

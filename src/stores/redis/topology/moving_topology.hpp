@@ -16,7 +16,6 @@
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -130,7 +129,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   void close() noexcept override;
 
  protected:
-  using homes = std::array<std::shared_ptr<node>, partition_count>;
+  using homes = std::vector<std::shared_ptr<node>>;  // one for each partition
   struct verdict {
     enum class what : std::uint8_t {
       answer,     // it is the caller's
@@ -144,7 +143,8 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   };
 
   // `common`: of every node, but for its place.
-  moving_topology(net::network net, server_options common, channel_id::flavour how);
+  moving_topology(net::network net, server_options common, channel_id::flavour how,
+                  std::size_t partitions = partition_count);
 
   // Called under no lock. What an error reply means here; with MOVED the home is settled first.
   virtual verdict judge(const routed_command& which, const reply& refusal) = 0;
@@ -168,6 +168,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   // Somebody waits for a home or listens: it is worth while to look around.
   [[nodiscard]] bool in_demand() const;
   [[nodiscard]] homes current() const;
+  [[nodiscard]] std::size_t partitions() const noexcept { return partitions_.size(); }
   [[nodiscard]] const net::network& net() const noexcept { return net_; }
   [[nodiscard]] bool forked() const noexcept { return guard_.forked(); }
 
@@ -175,12 +176,12 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   class handle;
   struct partition_state {
     std::shared_ptr<node> home;
-    std::uint64_t version = 0;           // of the home
-    std::uint64_t executed = 0;          // the highest number that was
-    std::deque<routed_command> stalled;  // by number
-    bool draining = false;               // somebody sends them now
-    time_point again_at{};               // not before
-    duration pause{};                    // the last one
+    std::uint64_t version = 0;            // of the home
+    std::uint64_t executed = 0;           // the highest number that was
+    std::vector<routed_command> stalled;  // by number
+    bool draining = false;                // somebody sends them now
+    time_point again_at{};                // not before
+    duration pause{};                     // the last one
   };
   struct listening {
     partition where = 0;
@@ -206,7 +207,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
-  std::array<partition_state, partition_count> partitions_;
+  std::vector<partition_state> partitions_;  // as many from the start on
   std::map<std::uint64_t, listening> listeners_;
   std::uint64_t numbers_ = 0;
   std::size_t stalled_ = 0;

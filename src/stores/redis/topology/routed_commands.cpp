@@ -88,11 +88,12 @@ void moving_topology::executed(const routed_command& which) {
     partition_state& mine = partitions_[which.where];
     mine.executed = std::max(mine.executed, which.number);
     mine.pause = {};
-    while (!mine.stalled.empty() && mine.stalled.front().number < which.number) {
-      overtaken.push_back(std::move(mine.stalled.front()));
-      mine.stalled.pop_front();
-      --stalled_;
-    }
+    const auto first = mine.stalled.begin();
+    const auto behind =
+        std::ranges::lower_bound(mine.stalled, which.number, {}, &routed_command::number);
+    std::move(first, behind, std::back_inserter(overtaken));
+    mine.stalled.erase(first, behind);
+    stalled_ -= overtaken.size();
   }
   for (routed_command& each : overtaken) {
     each.done(failure(errc::unavailable, where() + ": " + each.refusal));
@@ -155,7 +156,7 @@ void moving_topology::tick() {
     trouble = trouble_;
     const time_point now = net_.reactor->now();
     time_point next = time_point::max();
-    for (std::size_t i = 0; i < partition_count; ++i) {
+    for (std::size_t i = 0; i < partitions_.size(); ++i) {
       partition_state& mine = partitions_[i];
       const auto end_of = [&mine](const routed_command& each) {
         return mine.home == nullptr ? each.until.first_end() : each.until.deadline;
@@ -193,7 +194,7 @@ void moving_topology::drain(partition which) {
   if (closed_ || mine.draining || mine.home == nullptr || mine.stalled.empty()) return;
   if (mine.again_at > now) return arm(mine.again_at);
   mine.draining = true;
-  std::deque<routed_command> batch = std::exchange(mine.stalled, {});
+  std::vector<routed_command> batch = std::exchange(mine.stalled, {});
   stalled_ -= batch.size();
   const std::shared_ptr<node> to = mine.home;
   lock.unlock();

@@ -218,9 +218,7 @@ void sentinel_topology::adopt(const sentinel_answer& found) {
       const std::lock_guard lock(mutex_);
       mine = master_;
     }
-    homes all;
-    all.fill(mine);
-    settle(all);
+    settle(homes(partitions(), mine));
     const std::lock_guard lock(mutex_);
     current = mine == master_;
   }
