@@ -89,8 +89,10 @@ class client {
   // For those who only pass a token on. Each waits at most 5 s, answers as adopt() does, and leaves the token
   // as it is. The lease ends `ttl` after this call; zero: after the time that it was acquired with.
   [[nodiscard]] result<void> renew(std::string_view token, duration ttl = duration{0}) const;
+  awaitable<void> async_renew(std::string_view token, duration ttl = duration{0}) const;
   // Frees the lock at once. unavailable: no answer; if it was not carried out, the ttl ends it.
   [[nodiscard]] result<void> release(std::string_view token) const;
+  awaitable<void> async_release(std::string_view token) const;
 
   // For operators. Each waits at most 5 s.
   [[nodiscard]] result<resource_state> inspect(const std::string& name) const;

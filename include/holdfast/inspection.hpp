@@ -37,9 +37,10 @@ struct capabilities {
   bool revokes = true;              // what another holds can be taken away
   bool supports_lock_delay = true;  // lock_delay
   bool supports_namespaces = true;
-  bool supports_detach = false;    // a lease can be handed to another process
-  bool excludes_processes = true;  // false: memory
-  bool can_vote = false;           // may be a member of a quorum: proposed fences, raise()
+  bool supports_detach = false;        // a lease can be handed to another process
+  bool supports_shared_detach = true;  // where that is so: also one of a shared_mutex
+  bool excludes_processes = true;      // false: memory
+  bool can_vote = false;               // may be a member of a quorum: proposed fences, raise()
 };
 
 struct holder {

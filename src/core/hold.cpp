@@ -121,17 +121,22 @@ void hold::disown() noexcept { leave_held(state::released); }
 
 result<void> hold::detachable() const {
   const engine& owner = runner_->owner();
-  const auto refused = [&](const char* why) {
-    return tl::unexpected(blamed({errc::unsupported, why}, owner.settings().where, "detach",
-                                 runner_->claim().resource.name));
+  const spi::claim& claim = runner_->claim();
+  const auto refused = [&](error why) {
+    return tl::unexpected(
+        blamed(std::move(why), owner.settings().where, "detach", claim.resource.name));
   };
   if (owner.runtime().forked()) return failure(errc::cancelled, "in a forked child");
-  if (!owner.store().caps().supports_detach) {
-    return refused("this engine cannot hand a lease to another process");
+  const spi::mode mode = mode_.load(std::memory_order_acquire);
+  if (auto fine = check_detachable(owner.store().caps(), mode, claim.role); !fine) {
+    return refused(std::move(fine.error()));
   }
-  if (degraded()) return refused("a degraded lease is known to this process only");
-  if (runner_->claim().role == spi::role::leader) {
-    return refused("a term of office belongs to its candidate: resign, and let another campaign");
+  if (degraded()) {
+    return refused({errc::unsupported, "a degraded lease is known to this process only"});
+  }
+  if (claim.role == spi::role::leader) {
+    return refused({errc::unsupported,
+                    "a term of office belongs to its candidate: resign, and let another campaign"});
   }
   return {};
 }

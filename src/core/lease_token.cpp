@@ -153,6 +153,18 @@ result<lease_token> parse_token(std::string_view text) {
   return token;
 }
 
+result<void> check_detachable(const spi::caps& caps, spi::mode mode, spi::role role) {
+  if (!caps.supports_detach) {
+    return failure(errc::unsupported, "this engine cannot hand a lease to another process");
+  }
+  const bool shared = mode == spi::mode::shared || role == spi::role::writer;
+  if (shared && !caps.supports_shared_detach) {
+    return failure(errc::unsupported,
+                   "this engine cannot hand a lease of a shared lock to another process");
+  }
+  return {};
+}
+
 std::shared_ptr<spi::claim> detached_claim(const lease_token& token, const std::string& payload) {
   auto claim = std::make_shared<spi::claim>();
   claim->id = token.id;

@@ -37,6 +37,9 @@ std::string to_text(const lease_token& token);
 // invalid: not a token. The error does not repeat the text.
 result<lease_token> parse_token(std::string_view text);
 
+// unsupported, with the reason, where the engine cannot hand such a lease on.
+result<void> check_detachable(const spi::caps& caps, spi::mode mode, spi::role role);
+
 // The claim that holds while the lease is detached.
 std::shared_ptr<spi::claim> detached_claim(const lease_token& token, const std::string& payload);
 

@@ -29,8 +29,9 @@ result<core::lease_token> read_token(const client::state& of, std::string_view t
   if (token->resource.space != of.options.name_space) {
     return failure(errc::invalid, "this token is of another namespace");
   }
-  if (!caps.supports_detach) {
-    return failure(errc::unsupported, caps.engine + " cannot hand a lease to another process");
+  if (auto fine = core::check_detachable(caps, token->mode, token->role); !fine) {
+    return tl::unexpected(core::blamed(std::move(fine.error()), of.engine->settings().where,
+                                       "adopt", token->resource.name));
   }
   return token;
 }
@@ -55,10 +56,58 @@ result<core::request> adopting(const client::state& of, std::string_view text,
   return wanted;
 }
 
-// lost, where the engine knows nothing of it.
-error told_of(error why) {
-  if (why == errc::not_held) return {errc::lost, core::nothing_detached};
-  return why;
+// As the caller is answered: lost, where the engine knows nothing of it.
+result<void> told(error why, const std::string& where, const char* verb, const std::string& name) {
+  if (why == errc::not_held) why = {errc::lost, core::nothing_detached};
+  return tl::unexpected(core::blamed(std::move(why), where, verb, name));
+}
+
+using token_verb = move_only_function<void(spi::completion<void>)>;
+
+// The verbs as they are begun by the blocking and the asynchronous calls alike.
+result<token_verb> renewing(const std::shared_ptr<client::state>& state, std::string_view text,
+                            duration ttl) {
+  auto token = read_token(*state, text);
+  if (!token) return tl::unexpected(std::move(token.error()));
+  if (ttl != duration{0}) token->ttl = ttl;
+  const core::limits& limit = state->engine->settings().limit;
+  if (token->ttl < limit.min_ttl || token->ttl > limit.max_ttl) {
+    return failure(errc::invalid, "ttl must be from 100 ms to 24 h");
+  }
+  return token_verb([state, claim = spi::claim_ptr(core::detached_claim(
+                                *token, state->options.payload))](spi::completion<void> done) {
+    state->engine->store().transfer(
+        claim->id, claim, nullptr, state->soon(),
+        [where = state->engine->settings().where, name = claim->resource.name,
+         done = std::move(done)](const result<spi::granted>& answer) mutable {
+          done(answer ? result<void>{} : told(answer.error(), where, "renew", name));
+        });
+  });
+}
+
+result<token_verb> releasing(const std::shared_ptr<client::state>& state, std::string_view text) {
+  auto token = read_token(*state, text);
+  if (!token) return tl::unexpected(std::move(token.error()));
+  return token_verb([state, claim = spi::claim_ptr(core::detached_claim(
+                                *token, state->options.payload))](spi::completion<void> done) {
+    state->engine->store().leave(
+        claim, state->soon(),
+        [where = state->engine->settings().where, name = claim->resource.name,
+         done = std::move(done)](const result<spi::departure>& answer) mutable {
+          if (answer && *answer == spi::departure::was_holder) return done({});
+          done(told(answer ? error{errc::not_held, {}} : answer.error(), where, "release", name));
+        });
+  });
+}
+
+result<void> carry_out(const client::state& state, result<token_verb> verb) {
+  if (!verb) return tl::unexpected(std::move(verb.error()));
+  return wait_for<void>(state.runtime, *std::move(verb));
+}
+
+awaitable<void> carry_out_later(const client::state& state, result<token_verb> verb) {
+  if (!verb) return detail::make_refusal<void>(std::move(verb.error()));
+  return detail::make_awaitable<void>(state.engine, *std::move(verb));
 }
 
 }  // namespace
@@ -93,34 +142,19 @@ awaitable<lease> client::async_adopt(std::string_view token, const adopt_options
 }
 
 result<void> client::renew(std::string_view token, duration ttl) const {
-  auto found = read_token(*state_, token);
-  if (!found) return tl::unexpected(std::move(found.error()));
-  if (ttl != duration{0}) found->ttl = ttl;
-  const core::limits& limit = state_->engine->settings().limit;
-  if (found->ttl < limit.min_ttl || found->ttl > limit.max_ttl) {
-    return failure(errc::invalid, "ttl must be from 100 ms to 24 h");
-  }
-  const spi::claim_ptr claim = core::detached_claim(*found, state_->options.payload);
-  const auto answer =
-      wait_for<spi::granted>(state_->runtime, [&](spi::completion<spi::granted> done) {
-        state_->engine->store().transfer(claim->id, claim, nullptr, state_->soon(),
-                                         std::move(done));
-      });
-  if (answer) return {};
-  return state_->told<void>(tl::unexpected(told_of(answer.error())), "renew", claim->resource.name);
+  return carry_out(*state_, renewing(state_, token, ttl));
+}
+
+awaitable<void> client::async_renew(std::string_view token, duration ttl) const {
+  return carry_out_later(*state_, renewing(state_, token, ttl));
 }
 
 result<void> client::release(std::string_view token) const {
-  const auto found = read_token(*state_, token);
-  if (!found) return tl::unexpected(found.error());
-  const spi::claim_ptr claim = core::detached_claim(*found, state_->options.payload);
-  const auto answer =
-      wait_for<spi::departure>(state_->runtime, [&](spi::completion<spi::departure> done) {
-        state_->engine->store().leave(claim, state_->soon(), std::move(done));
-      });
-  if (answer && *answer == spi::departure::was_holder) return {};
-  const error why = answer ? error{errc::not_held, {}} : answer.error();
-  return state_->told<void>(tl::unexpected(told_of(why)), "release", claim->resource.name);
+  return carry_out(*state_, releasing(state_, token));
+}
+
+awaitable<void> client::async_release(std::string_view token) const {
+  return carry_out_later(*state_, releasing(state_, token));
 }
 
 }  // namespace holdfast
