@@ -1,6 +1,6 @@
 # The C interface, used by programs in C: linked with the shared library that exports it alone, and with the library.
 enable_language(C)
-set(c_tests main.c locks_test.c async_test.c operators_test.c)
+set(c_tests main.c locks_test.c async_test.c operators_test.c token_test.c)
 list(TRANSFORM c_tests PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/c/")
 
 function(holdfast_c_test name library)
@@ -15,7 +15,7 @@ if(TARGET holdfast_c)
   holdfast_c_test(c_interface holdfast_c ${c_tests})
   holdfast_c_test(c_interface_static holdfast ${c_tests})
   holdfast_c_test(c_first holdfast_c "${PROJECT_SOURCE_DIR}/examples/first.c")
-  foreach(group locks async operators)
+  foreach(group locks async operators tokens)
     add_test(NAME c.${group} COMMAND c_interface ${group})
     set_tests_properties(c.${group} PROPERTIES LABELS contract TIMEOUT 300)
   endforeach()

@@ -98,8 +98,7 @@ result<call_state::value> turn_granted(result<std::unique_ptr<hf_lease>> granted
 
 template <class Lease>
 void run_acquisition(call_state& call, awaitable<Lease> acquisition) {
-  call.run(std::move(acquisition),
-           [](result<Lease> answer) { return turn_granted(as_lease(std::move(answer))); });
+  call.run(std::move(acquisition), turn_lease<Lease>);
 }
 
 void start_recursive(call_state& call, recursive_lock& lock, const acquisition_terms& terms) {

@@ -170,6 +170,16 @@ hf_status hf_call_leader(const hf_call* call, hf_leader* leader, hf_error* error
   });
 }
 
+hf_status hf_call_token(const hf_call* call, hf_text* token, hf_error* error) {
+  return use_call(call, error, [&](const call_state::value& value) -> result<void> {
+    const auto* answer = std::get_if<std::string>(&value);
+    if (answer == nullptr) return other_answer();
+    if (token == nullptr) return missing("token");
+    *token = to_text(*answer);
+    return {};
+  });
+}
+
 hf_status hf_call_fd(hf_call* call, int* fd, hf_error* error) {
   return guarded(error, [&]() -> result<void> {
     if (auto wrong = check(call, "call"); !wrong) return wrong;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -39,7 +40,7 @@ class answer_queue {
 class call_state : public std::enable_shared_from_this<call_state> {
  public:
   using value = std::variant<std::monostate, std::unique_ptr<hf_lease>,
-                             std::optional<std::uint32_t>, std::optional<leader_info>>;
+                             std::optional<std::uint32_t>, std::optional<leader_info>, std::string>;
 
   call_state(std::shared_ptr<answer_queue> queue, std::uint64_t tag)
       : queue_(std::move(queue)), tag_(tag) {}
@@ -139,6 +140,29 @@ result<void> start_call(hf_queue* queue, std::uint64_t tag, hf_call** call, Begi
 inline result<call_state::value> turn_nothing(result<void> answer) {
   if (!answer) return tl::unexpected(std::move(answer.error()));
   return call_state::value{};
+}
+
+// Of a lease that was granted or adopted.
+template <class Lease>
+result<call_state::value> turn_lease(result<Lease> answer) {
+  if (!answer) return tl::unexpected(std::move(answer.error()));
+  return call_state::value(std::make_unique<hf_lease>(std::make_shared<held>(std::move(*answer))));
+}
+
+// Starts something and waits for its answer; `take` is given the call that has one.
+template <class Start, class Take>
+hf_status wait_through(hf_error* error, Start&& start, Take&& take) noexcept {
+  hf_call* call = nullptr;
+  hf_status status = guarded(error, [&] { return start(&call); });
+  if (status == HF_OK) status = hf_call_wait(call, HF_FOREVER, error);
+  if (status == HF_OK) status = take(call);
+  hf_call_free(call);
+  return status;
+}
+
+template <class Start>
+hf_status wait_through(hf_error* error, Start&& start) noexcept {
+  return wait_through(error, std::forward<Start>(start), [](hf_call*) { return HF_OK; });
 }
 
 }  // namespace holdfast::c

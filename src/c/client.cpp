@@ -46,6 +46,7 @@ std::uint64_t bits_of(const capabilities& caps) {
   add(caps.supports_lock_delay, HF_CAN_LOCK_DELAY);
   add(caps.supports_namespaces, HF_CAN_NAMESPACES);
   add(caps.excludes_processes, HF_CAN_EXCLUDE_PROCESSES);
+  add(caps.supports_detach, HF_CAN_DETACH);
   return bits;
 }
 

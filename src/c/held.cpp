@@ -48,7 +48,7 @@ hf_text held::keep(std::string text) {
 
 result<int> held::lost_fd() {
   const std::lock_guard lock(mutex_);
-  if (count(hold_) == 0) return failure(errc::not_held, "the lease was released");
+  if (count(hold_) == 0) return released_before();
   if (const auto* one = std::get_if<lease>(&hold_)) return one->lost_fd();
   if (!any_lost_) {
     any_lost_ = std::make_shared<const signal_fd>();

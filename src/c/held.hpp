@@ -26,6 +26,10 @@ namespace holdfast::c {
 
 class reentries;
 
+inline tl::unexpected<error> released_before() {
+  return failure(errc::not_held, "the lease was released");
+}
+
 // Who holds a recursive lock.
 struct entry_key {
   std::string name;
@@ -56,6 +60,8 @@ class held {
   std::optional<hold> leave();
 
   [[nodiscard]] bool valid();
+  // Of a recursive lock: others of its owner may refer to it.
+  [[nodiscard]] bool recursive() const noexcept { return among_ != nullptr; }
   // Null: there is no such lease in it.
   static const lease* part(const hold& of, std::size_t index);
   static std::size_t count(const hold& of);

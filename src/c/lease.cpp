@@ -8,10 +8,6 @@ namespace holdfast::c {
 
 namespace {
 
-tl::unexpected<error> released_before() {
-  return failure(errc::not_held, "the lease was released");
-}
-
 // The loss of one is the loss of all. The last to end without a loss says why.
 class any_loss final : public detail::operation<void>,
                        public std::enable_shared_from_this<any_loss> {
@@ -89,16 +85,6 @@ constexpr auto begin_upgrade = [](shared_mutex& lock, lease& of) {
 constexpr auto begin_downgrade = [](shared_mutex& lock, lease& of) {
   return lock.async_downgrade(of);
 };
-
-// Starts something and waits for its answer.
-template <class Start>
-hf_status wait_through(hf_error* error, Start&& start) noexcept {
-  hf_call* call = nullptr;
-  hf_status status = guarded(error, [&] { return start(&call); });
-  if (status == HF_OK) status = hf_call_wait(call, HF_FOREVER, error);
-  hf_call_free(call);
-  return status;
-}
 
 result<void> release_last(held::hold last) {
   return std::visit([](auto& each) { return each.release(); }, last);

@@ -36,6 +36,7 @@ struct test {
 extern const struct test lock_tests[];
 extern const struct test async_tests[];
 extern const struct test operator_tests[];
+extern const struct test token_tests[];
 
 /* Longer than anything should take on a slow machine. */
 #define LONG HF_SECONDS(60)

@@ -15,5 +15,6 @@ int main(int argc, char** argv) {
   if (*only == '\0' || strcmp(only, "locks") == 0) run("locks", lock_tests);
   if (*only == '\0' || strcmp(only, "async") == 0) run("async", async_tests);
   if (*only == '\0' || strcmp(only, "operators") == 0) run("operators", operator_tests);
+  if (*only == '\0' || strcmp(only, "tokens") == 0) run("tokens", token_tests);
   return 0;
 }
