@@ -9,10 +9,10 @@ import weakref
 from typing import Any, Iterator, NamedTuple, Optional
 from urllib.parse import quote
 
-from ._calls import FOREVER, NUL, PENDING, check, nanoseconds, seconds, text, thread_error
+from ._calls import FOREVER, NUL, PENDING, Start, check, nanoseconds, run, seconds, text, thread_error, wait_for
 from ._native import ffi, lib
 from .errors import Invalid
-from .lease import Watcher
+from .lease import Lease, Watcher
 from .locks import Election, Latch, Lock, ReadLock, RLock, RWLock, Semaphore, WriteLock
 
 
@@ -214,6 +214,66 @@ class Client:
         check(lib.hf_latch_new(self._ptr, raw, len(raw), nanoseconds(life), out, error), error)
         return Latch(self, out[0], name)
 
+    # -- leases that move ----------------------------------------------------------------------------------------------
+
+    def adopt(self, token: str, *, ttl: Optional[float] = None, renew: bool = True, notice: float = 0.0,
+              max_hold: Optional[float] = None, wait: float = 5.0) -> Lease:
+        """Continues a lease that :meth:`Lease.detach` has turned into a token, by any process with the same engine and
+        namespace: with the same fence, renewed as from now. Once: the token is used up by it.
+
+        ``ttl``: of the lease from now on; None: what it had. ``renew``, ``notice``, ``max_hold``: as of :meth:`lock`.
+        ``wait``: how long an engine that does not answer is asked again. :class:`Invalid`: not a token, or one of another
+        engine or namespace; :class:`Lost`: the lease has ended, was adopted or released before, or was revoked;
+        :class:`Unavailable`: no answer in time: if the token is used up, the lock is released in the background, else it
+        is as it was.
+        """
+        return self._adopted(wait_for(self._adopting(token, ttl, renew, notice, max_hold, wait)))
+
+    async def adopt_async(self, token: str, *, ttl: Optional[float] = None, renew: bool = True, notice: float = 0.0,
+                          max_hold: Optional[float] = None, wait: float = 5.0) -> Lease:
+        """:meth:`adopt` in a coroutine."""
+        return self._adopted(await run(self._adopting(token, ttl, renew, notice, max_hold, wait)))
+
+    def _adopting(self, token: str, ttl: Optional[float], renew: bool, notice: float, max_hold: Optional[float],
+                  wait: float) -> Start:
+        given = ffi.new("hf_adopt_options *", {"size": ffi.sizeof("hf_adopt_options")})
+        given.ttl, given.notice = _ttl(ttl), nanoseconds(notice)
+        given.max_hold = nanoseconds(max_hold) % FOREVER  # 0: no limit
+        given.wait, given.no_renewal = max(1, nanoseconds(wait)), not renew
+        raw = token.encode()
+        return lambda queue, tag, out, error: lib.hf_adopt_start(self._ptr, raw, len(raw), given, queue, tag, out, error)
+
+    def _adopted(self, call: Any) -> Lease:
+        out, error = ffi.new("hf_lease **"), thread_error()
+        check(lib.hf_call_lease(call, out, error), error)
+        return Lease(out[0], self, self)
+
+    def renew_token(self, token: str, ttl: Optional[float] = None) -> None:
+        """For those who only pass a token on: the lease ends ``ttl`` seconds after this call; None: after the time that it was
+        acquired with. Waits at most 5 s, and raises what :meth:`adopt` does."""
+        wait_for(self._renewing(token, ttl))
+
+    async def renew_token_async(self, token: str, ttl: Optional[float] = None) -> None:
+        await run(self._renewing(token, ttl))
+
+    def _renewing(self, token: str, ttl: Optional[float]) -> Start:
+        raw, lasts = token.encode(), _ttl(ttl)
+        return lambda queue, tag, out, error: lib.hf_renew_token_start(
+            self._ptr, raw, len(raw), lasts, queue, tag, out, error)
+
+    def release_token(self, token: str) -> None:
+        """Frees the lock of a token at once. Waits at most 5 s, and raises what :meth:`adopt` does; after
+        :class:`Unavailable` the ttl ends it."""
+        wait_for(self._releasing(token))
+
+    async def release_token_async(self, token: str) -> None:
+        await run(self._releasing(token))
+
+    def _releasing(self, token: str) -> Start:
+        raw = token.encode()
+        return lambda queue, tag, out, error: lib.hf_release_token_start(
+            self._ptr, raw, len(raw), queue, tag, out, error)
+
     # -- for operators -------------------------------------------------------------------------------------------------
 
     def inspect(self, name: str) -> list[Claim]:
@@ -256,6 +316,11 @@ class Client:
 
 def _reopen(url: str, options: dict[str, Any]) -> Client:
     return Client(url, **options)
+
+
+def _ttl(seconds_: Optional[float]) -> int:
+    """None: 0, as it was."""
+    return 0 if seconds_ is None else max(1, nanoseconds(seconds_))
 
 
 def _row(kind: str) -> Any:

@@ -2,16 +2,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Generator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Optional
 
 from ._calls import NUL, check, run, seconds, start, text, thread_error, wait_for
 from ._native import ffi, lib
-from .errors import Error, Lost, NotHeld, Unavailable
+from .errors import Error, Lost, NotHeld, Unavailable, Unsupported
 
 if TYPE_CHECKING:
     from .client import Client
@@ -120,7 +121,7 @@ class Lease:
         self._client = client
         # The lock: a client is closed with its last lock.
         self._owner = owner
-        #: Whether :meth:`release` was called.
+        #: Whether :meth:`release` was called, or it was detached.
         self.released = False
         self._fence = lib.hf_lease_fence(pointer)
         self._name = ""
@@ -215,6 +216,38 @@ class Lease:
         """The same in a coroutine."""
         self.released = True
         await run(lambda queue, tag, out, error: lib.hf_release_start(self._ptr, queue, tag, out, error))
+
+    def detach(self) -> str:
+        """Gives the lease up to the owner of the token that this returns: :meth:`Client.adopt` continues it, in this process or
+        another one, with the same fence, while nobody else gets in. Until then it is not renewed and lives on its ttl alone.
+
+        The token is a secret: anyone who has it can adopt, renew and release. :class:`Lost`: it had ended before;
+        :class:`Unavailable`: no answer, so nobody knows whether it was detached; it is released in the background, or ends
+        with its ttl. It holds nothing afterwards, whatever the answer, and is not lost. Except :class:`Unsupported`, where
+        it goes on as before: the engine cannot do it, or it is a leadership, or of an :class:`RLock` or :class:`MultiLock`.
+        """
+        token, error = ffi.new("hf_text *"), thread_error()
+        with self._giving_up():
+            check(lib.hf_detach(self._ptr, token, error), error)
+        return text(token)
+
+    async def detach_async(self) -> str:
+        """The same in a coroutine."""
+        with self._giving_up():
+            call = await run(lambda queue, tag, out, error: lib.hf_detach_start(self._ptr, queue, tag, out, error))
+        token, error = ffi.new("hf_text *"), thread_error()
+        check(lib.hf_call_token(call, token, error), error)
+        return text(token)
+
+    @contextlib.contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """What is being detached is released, not lost, unless it cannot be detached."""
+        before, self.released = self.released, True
+        try:
+            yield
+        except Unsupported:
+            self.released = before
+            raise
 
     def guard(self) -> Guard:
         """``async with lease.guard():`` cancels its body when the lease is lost, and raises :class:`Lost` then."""

@@ -11,7 +11,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 def test_the_blocks_of_the_page_run(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     done = []
 
     async def work(request):

@@ -12,8 +12,13 @@ import holdfast
 import servers
 
 
-def python(code, *arguments):
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def python(code, *arguments, line=None):
+    """A process that runs the code; `line`: what its standard input begins with."""
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdin=subprocess.DEVNULL if line is None else
+                               subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if line is not None:
+        print(line, file=process.stdin, flush=True)
+    return process
 
 
 @pytest.mark.parametrize("call", ["lock(sys.argv[2]).acquire()", "lock(sys.argv[2], wait=3600).acquire()",
