@@ -3,6 +3,7 @@
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
+#include "stores/mariadb/mariadb_store.hpp"
 #include "support/also_longer.hpp"
 
 #include <gtest/gtest.h>
@@ -56,6 +57,17 @@ TEST_F(mariadb_session_locks, a_hold_is_a_named_lock_that_other_programs_can_res
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   EXPECT_EQ(admin.ask("SELECT RELEASE_LOCK(" + lock_of("stock") + ")").front(), "1");
   EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(mariadb_session_locks, the_first_behind_a_session_outside_looks_often) {
+  // Broken: a release of another program is noticed up to a second later.
+  auto admin = admin_of(troubled_mariadb());
+  EXPECT_THAT(mutex(open_client(url_), "often").acquire({.wait = patience}), succeeds());
+  ASSERT_TRUE(eventually(
+      [&] { return admin.ask("SELECT GET_LOCK(" + lock_of("often") + ", 0)").front() == "1"; }));
+  const auto store = *mariadb::open_mariadb(*spi::parse_url(url_), spi::make_reactor(), {});
+  look_often_if_first(*store, "often");
+  EXPECT_EQ(admin.ask("SELECT RELEASE_LOCK(" + lock_of("often") + ")").front(), "1");
 }
 
 TEST_F(mariadb_session_locks, a_row_of_an_earlier_connection_of_the_same_number_is_in_nobodys_way) {

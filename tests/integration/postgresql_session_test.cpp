@@ -3,6 +3,7 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
+#include "stores/postgresql/postgresql_store.hpp"
 #include "support/also_longer.hpp"
 
 #include <gtest/gtest.h>
@@ -51,6 +52,16 @@ TEST_F(postgresql_session_locks, a_hold_is_an_advisory_lock_that_other_programs_
   ASSERT_TRUE(has_waiters(a, "stock", 1));
   EXPECT_EQ(admin.ask("SELECT pg_advisory_unlock(" + number_of("stock") + ")").front(), "t");
   EXPECT_THAT(waits.future.get(), succeeds());
+}
+
+TEST_F(postgresql_session_locks, the_first_behind_a_session_outside_looks_often) {
+  // Broken: a release of another program is noticed up to a second later.
+  auto admin = admin_of(shared_postgresql());
+  EXPECT_THAT(mutex(open_client(url_), "often").acquire(), succeeds());  // the schema is there
+  EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("often") + ")").front(), "t");
+  const auto store = *postgresql::open_postgresql(*spi::parse_url(url_), spi::make_reactor(), {});
+  look_often_if_first(*store, "often");
+  EXPECT_EQ(admin.ask("SELECT pg_advisory_unlock(" + number_of("often") + ")").front(), "t");
 }
 
 TEST_F(postgresql_session_locks, how_to_end_a_session_outside_is_said_where_it_cannot_be_revoked) {

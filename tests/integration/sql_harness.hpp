@@ -3,12 +3,17 @@
 
 #include "contract/contract.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/silent_bell.hpp"
 
 #include <holdfast/holdfast.hpp>
+#include <holdfast/spi/store.hpp>
 
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace holdfast::test {
@@ -43,6 +48,30 @@ inline std::vector<spi::check> probed(const client& who) {
   };
   EXPECT_TRUE(eventually(heard)) << checks.front().detail;
   return checks;
+}
+
+// How soon a claim that has to wait is to ask again, as the store says; zero: it is granted.
+[[nodiscard]] inline duration recheck_of(spi::store& store, const std::string& name,
+                                         std::uint8_t id) {
+  auto claim = std::make_shared<spi::claim>();
+  claim->id.bytes[0] = id;
+  claim->resource = {"", name};
+  claim->ttl = 30s;
+  std::promise<result<spi::outcome>> said;
+  store.attempt(claim, std::make_shared<silent_bell>(), {.deadline = clock::now() + patience},
+                [&](result<spi::outcome> answer) { said.set_value(std::move(answer)); });
+  const auto answer = said.get_future().get();
+  if (!answer) throw lock_error(answer.error());
+  const auto* blocked = std::get_if<spi::blocked>(&*answer);
+  return blocked != nullptr ? blocked->recheck_after : duration{0};
+}
+
+// Behind a holder that notifies nobody only the first in line looks often.
+inline void look_often_if_first(spi::store& store, const std::string& name) {
+  EXPECT_EQ(recheck_of(store, name, 1), 100ms);
+  EXPECT_TRUE(eventually([&] { return recheck_of(store, name, 2) == 1s; }));
+  EXPECT_EQ(recheck_of(store, name, 1), 100ms);
+  store.close();
 }
 
 // Both are renewed once more.
