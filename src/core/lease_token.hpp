@@ -9,6 +9,7 @@
 #include <holdfast/fence.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/store.hpp>
 
 #include <cstdint>
 #include <memory>
