@@ -136,6 +136,25 @@ TEST(judge, who_is_connecting_again_may_be_passed_over) {
   EXPECT_EQ(passed_over(3000), "FIFO");
 }
 
+TEST(judge, a_fault_of_the_network_goes_on_for_the_process_that_replaces_one) {
+  // Broken: a false alarm where a client was killed while answers to it were cut off, and the next one lost its
+  // connections by that.
+  const auto truncate = static_cast<int>(fault::truncate);
+  const auto passed_over = [&](bool disturbed) {
+    history told;
+    told.fair().line(0, what::started, 2, sim::nobody, 0, 1);
+    told.asks(1, 1, 1).granted(1, 1, 1, 5);
+    if (disturbed) told.line(100, what::trouble_began, 2, sim::nobody, 0, truncate);
+    told.line(110, what::killed, 2).line(120, what::started, 4, sim::nobody, 0, 1);
+    told.asks(200, 4, 4).in_line(201, 4, 4).asks(210, 3, 3).in_line(211, 3, 3);
+    told.ends(220, 1, 1).granted(221, 3, 3, 6).ends(222, 3, 3);
+    if (disturbed) told.line(230, what::trouble_ended, 2, sim::nobody, 0, truncate);
+    return told.granted(240, 4, 4, 7).findings();
+  };
+  EXPECT_EQ(passed_over(true), "");
+  EXPECT_EQ(passed_over(false), "FIFO");
+}
+
 TEST(judge, who_asked_before_the_other_knew_its_place_may_come_first) {
   // Broken: a false alarm whenever two ask at once.
   history told;

@@ -6,8 +6,9 @@
 #include "torture/vocabulary.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
-#include <set>
+#include <utility>
 
 namespace holdfast::torture {
 
@@ -15,18 +16,18 @@ class disturbances {
  public:
   void see(const sim::record& line) {
     switch (line.kind) {
+      case sim::what::started:
+        return take_over(line.process, line.number);
       case sim::what::trouble_began:
-        ++active_[line.process];
+        ++troubles_[line.process];
         return;
       case sim::what::trouble_ended:
-        if (active_[line.process] > 0) --active_[line.process];
-        last_[line.process] = line.at;
-        return;
+        return end_trouble(line.process, line.at);
       case sim::what::paused:
-        ++active_[line.process];
+        ++pauses_[line.process];
         return;
       case sim::what::resumed:
-        if (active_[line.process] > 0) --active_[line.process];
+        if (pauses_[line.process] > 0) --pauses_[line.process];
         last_[line.process] = line.at;
         return;
       default:
@@ -48,9 +49,30 @@ class disturbances {
   }
 
  private:
+  // A process that was killed is replaced, and what is done to its network goes on for the new one.
+  void take_over(std::int32_t process, std::int64_t place) {
+    const auto [found, first] = places_.try_emplace(place, process);
+    if (first) return;
+    const std::int32_t before = std::exchange(found->second, process);
+    heirs_[before] = process;
+    troubles_[process] = troubles_[before];
+  }
+  void end_trouble(std::int32_t process, sim::moment at) {
+    for (;;) {
+      if (troubles_[process] > 0) --troubles_[process];
+      last_[process] = at;
+      const auto heir = heirs_.find(process);
+      if (heir == heirs_.end()) return;
+      process = heir->second;
+    }
+  }
+
   [[nodiscard]] int count(std::int32_t process) const {
-    const auto found = active_.find(process);
-    return found == active_.end() ? 0 : found->second;
+    return of(troubles_, process) + of(pauses_, process);
+  }
+  [[nodiscard]] static int of(const std::map<std::int32_t, int>& from, std::int32_t process) {
+    const auto found = from.find(process);
+    return found == from.end() ? 0 : found->second;
   }
   [[nodiscard]] sim::moment end_of(std::int32_t process) const {
     const auto found = last_.find(process);
@@ -60,7 +82,10 @@ class disturbances {
     return count(process) > 0 || end_of(process) >= when;
   }
 
-  std::map<std::int32_t, int> active_;  // nobody: everybody
+  std::map<std::int32_t, int> troubles_;  // that go on; nobody: everybody
+  std::map<std::int32_t, int> pauses_;
+  std::map<std::int64_t, std::int32_t> places_;  // who is there now
+  std::map<std::int32_t, std::int32_t> heirs_;
   std::map<std::int32_t, sim::moment> last_;
 };
 
