@@ -222,6 +222,10 @@ requirements needed_by(const foreign_format& format) {
   return needed;
 }
 
+std::string milliseconds(duration time) {
+  return std::to_string(time / std::chrono::milliseconds(1));
+}
+
 // Redisson adds braces here in any case.
 std::string redisson_latch_channel(const std::string& name) {
   return "redisson_countdownlatch__channel__{" + name + "}";

@@ -5,6 +5,7 @@
 #include "stores/redis/doctor.hpp"
 #include "stores/redis/scripts.hpp"
 
+#include <holdfast/clock.hpp>
 #include <holdfast/spi/claim.hpp>
 
 #include <string>
@@ -67,6 +68,9 @@ requirements needed_by(const foreign_format& format);
 std::string public_owner(std::string_view owner);
 // With Redisson's read-write lock: reads, does not write.
 bool reads(std::string_view owner) noexcept;
+
+// As the scripts take it.
+std::string milliseconds(duration time);
 
 // Of Redisson's RCountDownLatch.
 std::string redisson_latch_channel(const std::string& name);

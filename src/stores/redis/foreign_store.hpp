@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::redis {
@@ -95,10 +96,21 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   // fence: that the claim's has to be at least; none: as it is.
   void renew_one(const spi::claim& claim, std::optional<fence_token> fence,
                  const spi::op_context& context, spi::function<void(spi::renewal)> done);
+  using heard = spi::function<void(const result<script_answer>&)>;
+  void run(const spi::resource_id& resource, const foreign_form& form, const script& what,
+           const fields& keys, const fields& arguments, const char* verb,
+           const net::patience& until, heard done);
   template <class T, class Read>
   void ask(const spi::resource_id& resource, const foreign_form& form, const script& what,
            const fields& keys, const fields& arguments, const char* verb,
-           const net::patience& until, spi::completion<T> done, Read read);
+           const net::patience& until, spi::completion<T> done, Read read) {
+    run(resource, form, what, keys, arguments, verb, until,
+        [done = std::move(done),
+         read = std::move(read)](const result<script_answer>& from) mutable {
+          if (!from) return done(tl::unexpected(from.error()));
+          done(read(*from));
+        });
+  }
   void ask_latch(const spi::resource_id& resource, const script& what, const fields& arguments,
                  const char* verb, const spi::op_context& context,
                  spi::completion<spi::latch_state> done);
