@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -139,17 +140,16 @@ void rival(const std::string& url, pipeline_page& page) {
 
 class adoption : public testing::TestWithParam<store_setup> {};
 
-std::vector<store_setup> three_engines() {
+std::vector<store_setup> adopting_engines() {
+  static const std::set<std::string> names{"sqlite", "redis", "postgresql", "etcd", "etcd_cluster"};
   std::vector<store_setup> chosen;
   for (const store_setup& each : store_setups()) {
-    if (each.name == "sqlite" || each.name == "redis" || each.name == "postgresql") {
-      chosen.push_back(each);
-    }
+    if (names.contains(each.name)) chosen.push_back(each);
   }
   return chosen;
 }
 
-INSTANTIATE_TEST_SUITE_P(on, adoption, testing::ValuesIn(three_engines()), name_of_store);
+INSTANTIATE_TEST_SUITE_P(on, adoption, testing::ValuesIn(adopting_engines()), name_of_store);
 
 TEST_P(adoption, of_processes_that_are_killed_at_any_moment_is_by_one_and_in_time) {
   // Broken: two hold the lock of a pipeline, or nobody can have it after its ttl.

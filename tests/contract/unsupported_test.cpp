@@ -28,6 +28,10 @@ constexpr row rows[] = {
     {"waiters are reported", [](const spi::caps& caps) { return caps.reports_waiters; }},
     {"leases that move between processes",
      [](const spi::caps& caps) { return caps.supports_detach; }},
+    {"… of shared locks too",
+     [](const spi::caps& caps) {
+       return caps.shared && caps.supports_detach && caps.supports_shared_detach;
+     }},
     {"revocation", [](const spi::caps& caps) { return caps.revokes; }},
     {"wake-up by push", [](const spi::caps& caps) { return caps.pushes; }},
     {"holds end by time", [](const spi::caps& caps) { return caps.expires; }},

@@ -19,7 +19,9 @@ void etcd_store::kick(const entry_ptr& which) {
 flow etcd_store::run(self_ptr self, entry_ptr which) {
   for (;;) {
     bool leaves = false;
+    bool adopted = false;
     std::optional<entry::change> change;
+    std::optional<entry::handover> handover;
     net::patience until;
     {
       const lock_guard lock(self->mutex_);
@@ -31,7 +33,13 @@ flow etcd_store::run(self_ptr self, entry_ptr which) {
       if (over) break;
       leaves = !which->leaves.empty() || which->ending;
       until = which->until;
-      if (!leaves && !which->changes.empty()) {
+      adopted = which->adopted;
+      if (!leaves && !which->handovers.empty()) {
+        handover = std::move(which->handovers.front());
+        which->handovers.erase(which->handovers.begin());
+        which->dirty =
+            !which->handovers.empty() || !which->changes.empty() || !which->attempts.empty();
+      } else if (!leaves && !which->changes.empty()) {
         change = std::move(which->changes.front());
         which->changes.erase(which->changes.begin());
         which->dirty = !which->changes.empty() || !which->attempts.empty();
@@ -40,10 +48,16 @@ flow etcd_store::run(self_ptr self, entry_ptr which) {
     if (leaves) {
       const result<spi::departure> left = co_await depart(self, which, until);
       self->settle_leave(which, left);
+    } else if (handover && handover->from == which->claim->id) {
+      result<spi::granted> given = co_await hand_over(self, which, handover->to, until);
+      self->settle_handover(which, *handover, std::move(given));
+    } else if (handover) {
+      result<spi::granted> taken = co_await take_over(self, which, handover->from, until);
+      self->settle_handover(which, *handover, std::move(taken));
     } else if (change) {
       result<spi::granted> changed = co_await change_mode(self, which, change->to, until);
       change->done(std::move(changed));
-    } else {
+    } else if (!adopted) {  // what was adopted has its place
       result<spi::outcome> placed = co_await place(self, which, until);
       self->settle(which, std::move(placed));
     }
@@ -59,6 +73,7 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   std::int64_t owner = 0;
   bool held = false;
   bool uncertain = false;
+  bool moves = false;
   {
     const lock_guard lock(self->mutex_);
     owner = which->owner;
@@ -66,9 +81,16 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
     uncertain = which->uncertain || which->unanswered;
     if (owner == 0 || (which->created == 0 && !uncertain)) co_return spi::departure::gone;
     which->late = which->late || uncertain || std::exchange(which->removing, true);
+    moves = which->adopted || which->handing_over;
   }
   std::size_t parts = 1;
   txn_writer step;
+  // Where the key may be another claim's, that one's stays.
+  if (which->adopted) {
+    step.value(owner_key(which->key), owner_text(*which->claim));
+  } else if (moves) {
+    step.created({owner_key(which->key)}, txn_writer::relation::equal, 0);
+  }
   step.then_delete(delete_body(which->keys()));
   if (which->kind == claim_kind::reader) {
     const std::string mode = mode_key(which->prefix, which->kind, which->id);
@@ -77,7 +99,8 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   }
   if (uncertain) {
     ++parts;
-    step.then_put(put_body(tombstone_of(*self->options_, which->claim->id), {}, owner));
+    const std::string put = put_body(tombstone_of(*self->options_, which->claim->id), {}, owner);
+    step.then_put(put).else_put(put);
   }
   std::vector<call> calls;
   calls.push_back(std::move(step).made());
@@ -91,10 +114,9 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   if (!answer->ok()) co_return tl::unexpected(refusal("delete", which->key, answer->status));
   const auto done = read_txn(answer->body);
   if (!done) co_return tl::unexpected(done.error());
-  if (!done->succeeded || done->parts.size() != parts) {
-    co_return failure(errc::unavailable, "etcd: an unexpected answer to a deletion");
-  }
-  const bool removed = done->parts.front().deleted > 0;
+  const bool expected = done->succeeded ? done->parts.size() == parts : moves;
+  if (!expected) co_return failure(errc::unavailable, "etcd: an unexpected answer to a deletion");
+  const bool removed = done->succeeded && done->parts.front().deleted > 0;
   const lock_guard lock(self->mutex_);
   if (removed) self->last_removal_ = std::max(self->last_removal_, done->header.revision);
   which->created = 0;
@@ -158,6 +180,7 @@ void etcd_store::settle_leave(const entry_ptr& which, const result<spi::departur
   std::vector<spi::completion<spi::departure>> leaves;
   std::vector<spi::completion<spi::outcome>> attempts;
   std::vector<entry::change> changes;
+  std::vector<entry::handover> handovers;
   std::vector<watch_hub::watch_id> unneeded;
   entry_ptr next;
   {
@@ -167,6 +190,7 @@ void etcd_store::settle_leave(const entry_ptr& which, const result<spi::departur
       next = leave_permits(which);
       attempts = std::exchange(which->attempts, {});
       changes = std::exchange(which->changes, {});
+      handovers = std::exchange(which->handovers, {});
       forget(which);
       drop_watches(which, unneeded);
     } else if (std::exchange(which->ending, false)) {
@@ -178,12 +202,14 @@ void etcd_store::settle_leave(const entry_ptr& which, const result<spi::departur
   for (auto& each : leaves) each(outcome);
   for (auto& each : attempts) each(failure(errc::lost, "left before"));
   for (auto& each : changes) each.done(failure(errc::lost, "left before"));
+  for (auto& each : handovers) each.done(failure(errc::not_held, "left before"));
 }
 
 void etcd_store::gone(const entry_ptr& which, const error& why) {
   std::vector<spi::completion<spi::outcome>> attempts;
   std::vector<spi::completion<spi::departure>> leaves;
   std::vector<entry::change> changes;
+  std::vector<entry::handover> handovers;
   std::shared_ptr<spi::wakeup> tell;
   std::vector<watch_hub::watch_id> unneeded;
   entry_ptr next;
@@ -193,6 +219,7 @@ void etcd_store::gone(const entry_ptr& which, const error& why) {
     attempts = std::exchange(which->attempts, {});
     leaves = std::exchange(which->leaves, {});
     changes = std::exchange(which->changes, {});
+    handovers = std::exchange(which->handovers, {});
     if (which->where != entry::phase::over) tell = which->wakeup;
     forget(which);
     drop_watches(which, unneeded);
@@ -202,6 +229,7 @@ void etcd_store::gone(const entry_ptr& which, const error& why) {
   for (auto& each : attempts) each(failure(errc::lost, why.detail));
   for (auto& each : leaves) each(spi::departure::gone);
   for (auto& each : changes) each.done(failure(errc::lost, why.detail));
+  for (auto& each : handovers) each.done(failure(errc::not_held, why.detail));
   if (tell && !closed_) tell->gone(why);
 }
 

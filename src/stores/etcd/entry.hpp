@@ -10,6 +10,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,12 @@ struct entry {
     spi::mode to{};
     spi::completion<spi::granted> done;
   };
+  // From this claim to a detached one, or from a detached one to this.
+  struct handover {
+    spi::claim_id from;
+    spi::claim_ptr to;
+    spi::completion<spi::granted> done;
+  };
 
   spi::claim_ptr claim;
   std::shared_ptr<spi::wakeup> wakeup;
@@ -52,7 +59,9 @@ struct entry {
   bool uncertain = false;  // a request that makes a key was not answered
   bool late =
       false;  // one was not, and may arrive when the claim is over: its key is not used again
-  bool removing = false;  // a request that removes the key was sent
+  bool removing = false;      // a request that removes the key was sent
+  bool adopted = false;       // the key was another claim's, perhaps is: owner_key() tells
+  bool handing_over = false;  // a request that gives the key to another claim was sent
 
   // Who waits.
   bool running = false;
@@ -61,6 +70,7 @@ struct entry {
   std::vector<spi::completion<spi::outcome>> attempts;
   std::vector<spi::completion<spi::departure>> leaves;
   std::vector<change> changes;
+  std::vector<handover> handovers;
   bool unanswered = false;  // as the core tells: leave a tombstone
   bool ending = false;      // its time is over: to be removed, though nobody asks
 
@@ -83,6 +93,20 @@ struct entry {
 };
 
 using entry_ptr = std::shared_ptr<entry>;
+
+inline claim_kind kind_of(const spi::claim& claim) {
+  if (claim.mode == spi::mode::permit) return claim_kind::permit;
+  if (claim.mode == spi::mode::shared) return claim_kind::reader;
+  return claim.role == spi::role::writer ? claim_kind::writer : claim_kind::lock;
+}
+
+// The lease in etcd outlives ours by what it must: the lock delay, of which the margin for clocks is
+// taken too. In whole seconds.
+inline duration lease_time(const spi::claim& claim) {
+  constexpr duration second = std::chrono::seconds(1);
+  const duration wanted = claim.ttl + claim.lock_delay + claim.lock_delay / 50;
+  return std::max<duration::rep>((wanted + second - duration{1}) / second, 1) * second;
+}
 
 inline constexpr duration recheck_after = std::chrono::seconds(1);
 // The place in line of one of whom nothing is heard.

@@ -16,21 +16,10 @@ constexpr duration slow_tick = std::chrono::milliseconds(100);
 spi::caps make_caps() {
   spi::caps caps;
   caps.engine = "etcd";
+  caps.supports_detach = true;
+  // Handing a claim on puts its key once more, and Go's RWMutex orders by the last change of a key.
+  caps.supports_shared_detach = false;
   return caps;
-}
-
-claim_kind kind_of(const spi::claim& claim) {
-  if (claim.mode == spi::mode::permit) return claim_kind::permit;
-  if (claim.mode == spi::mode::shared) return claim_kind::reader;
-  return claim.role == spi::role::writer ? claim_kind::writer : claim_kind::lock;
-}
-
-// The lease in etcd outlives ours by what it must: the lock delay, of which the margin for clocks is
-// taken too. In whole seconds.
-duration lease_time(const spi::claim& claim) {
-  constexpr duration second = std::chrono::seconds(1);
-  const duration wanted = claim.ttl + claim.lock_delay + claim.lock_delay / 50;
-  return std::max<duration::rep>((wanted + second - duration{1}) / second, 1) * second;
 }
 
 }  // namespace
@@ -91,7 +80,9 @@ void etcd_store::forget(const entry_ptr& which) {
   which->life->unhold();
   const auto found = entries_.find(which->claim->id);
   if (found != entries_.end() && found->second == which) entries_.erase(found);
-  reused_keys_.erase(which->key);
+  const auto reused = reused_keys_.find(which->key);
+  if (reused != reused_keys_.end() && reused->second == which->claim->id)
+    reused_keys_.erase(reused);
 }
 
 // Called with the mutex held.
@@ -109,7 +100,7 @@ void etcd_store::choose_key(entry& which) {
 // Called with the mutex held, when the key was removed. What a request that is still under way does to it, it must
 // not do to another claim.
 void etcd_store::spare(const entry& which) {
-  if (which.late || which.claim->role == spi::role::leader) return;
+  if (which.late || which.adopted || which.claim->role == spi::role::leader) return;
   spare_keys_.add(claim_key(which.prefix, which.kind, {}), which.id);
 }
 
@@ -149,6 +140,10 @@ void etcd_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                        spi::completion<spi::departure> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
   const entry_ptr which = find(claim->id);
+  if (which == nullptr && claim->detached) {
+    do_release_detached(shared_from_this(), std::move(claim), context, std::move(done));
+    return;
+  }
   if (which == nullptr) return done(spi::departure::gone);
   {
     const lock_guard lock(mutex_);

@@ -31,7 +31,7 @@ namespace holdfast::etcd {
 //
 // What must hold:
 //  1. A hold is worth what its lease's proof is worth, not what the last answer says.
-//  2. A key of a claim is put once: Go's RWMutex orders by the last change of a key.
+//  2. A key of a reader or writer is put once: Go's RWMutex orders by the last change of a key.
 //  3. A claim that is left while a request of it may still arrive leaves a tombstone, on the lease on
 //     which that request would put its key: it can revive nothing.
 //  4. Of a line of locks, every waiter watches one claim: the end of a hold wakes one.
@@ -61,6 +61,8 @@ class etcd_store final : public spi::store,
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
+                const spi::op_context& context, spi::completion<spi::granted> done) override;
 
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
@@ -156,6 +158,22 @@ class etcd_store final : public spi::store,
   // modes.cpp
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
                                                 net::patience until);
+
+  // handover.cpp: claims that move between processes.
+  void settle_handover(const entry_ptr& which, entry::handover& what, result<spi::granted> outcome);
+  static task<result<spi::granted>> hand_over(self_ptr self, entry_ptr which, spi::claim_ptr to,
+                                              net::patience until);
+  static task<result<spi::granted>> take_over(self_ptr self, entry_ptr which, spi::claim_id from,
+                                              net::patience until);
+  static task<result<bool>> take_key(self_ptr self, entry_ptr which, standing what,
+                                     std::int64_t lease, net::patience until);
+  spi::granted taken(const entry_ptr& which, const standing& what, std::int64_t owner);
+  static flow do_renew_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
+                                spi::completion<spi::granted> done);
+  static flow do_release_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
+                                  spi::completion<spi::departure> done);
+  static task<result<std::int64_t>> new_lease(self_ptr self, duration time, net::patience until);
+  static flow end_lease(self_ptr self, std::int64_t lease);
 
   // overview.cpp
   // `own`: the key of a claim that looks without the other readers.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace holdfast::etcd {
@@ -28,6 +29,7 @@ line::line(const std::string& prefix, const std::vector<key_value>& kvs, std::in
     : revision_(revision) {
   std::map<std::string, std::pair<spi::mode, std::int64_t>> changed;
   std::set<std::string> revoked;
+  std::map<std::string, std::pair<std::string, std::int64_t>> owners;
   for (const key_value& each : kvs) {
     if (!each.key.starts_with(prefix)) continue;
     const auto key = parse_key(std::string_view(each.key).substr(prefix.size()));
@@ -39,6 +41,8 @@ line::line(const std::string& prefix, const std::vector<key_value>& kvs, std::in
       changed[key->id] = {mode, each.modified};
     } else if (key->part == key_part::revoked) {
       revoked.insert(key->id);
+    } else if (key->part == key_part::owner) {
+      owners[key->id] = {each.value, each.modified};
     } else {
       standing one;
       one.kind = key->kind;
@@ -60,6 +64,9 @@ line::line(const std::string& prefix, const std::vector<key_value>& kvs, std::in
   });
   for (standing& each : claims_) {
     each.revoked = revoked.contains(each.id);
+    if (const auto owner = owners.find(each.id); owner != owners.end()) {
+      std::tie(each.owner, each.handed_on) = owner->second;
+    }
     const auto found = changed.find(each.id);
     if (found == changed.end() || each.mode == spi::mode::permit) continue;
     each.changed = true;
@@ -75,6 +82,11 @@ std::size_t line::find(const std::string& id, std::int64_t created) const noexce
     if (claims_[i].created == created && claims_[i].id == id) return i;
   }
   return none;
+}
+
+std::size_t line::find_owned(std::string_view owner) const noexcept {
+  const auto found = std::ranges::find(claims_, owner, &standing::owner);
+  return found == claims_.end() ? none : static_cast<std::size_t>(found - claims_.begin());
 }
 
 std::size_t line::blocker(std::size_t place, spi::mode mode, std::uint32_t permits,

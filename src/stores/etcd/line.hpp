@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::etcd {
@@ -36,6 +37,8 @@ struct standing {
   spi::mode mode{};
   bool changed = false;  // its mode is not that of its key
   bool revoked = false;
+  std::string owner;           // of one that was handed on: as owner_text() has it; else empty
+  std::int64_t handed_on = 0;  // the revision at which it was, last
   stores::permits_data permits{};
 
   [[nodiscard]] bool excludes() const noexcept { return mode != spi::mode::shared; }
@@ -58,6 +61,8 @@ class line {
   [[nodiscard]] const std::vector<standing>& claims() const noexcept { return claims_; }
   // `created`: its revision. The id alone may be that of a claim that had the key before.
   [[nodiscard]] std::size_t find(const std::string& id, std::int64_t created) const noexcept;
+  // The one that was handed on to this owner.
+  [[nodiscard]] std::size_t find_owned(std::string_view owner) const noexcept;
 
   // Who is in the way of that one. For an exclusive claim the one just before it, for a reader the
   // last before it that excludes, for permits the first that could make room.

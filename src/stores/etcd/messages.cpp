@@ -8,7 +8,7 @@ namespace holdfast::etcd {
 
 namespace {
 
-enum compare_target : std::uint8_t { target_create = 1, target_mod = 2 };
+enum compare_target : std::uint8_t { target_create = 1, target_mod = 2, target_value = 3 };
 constexpr std::uint32_t range_end_of_compare = 64;
 
 tl::unexpected<error> malformed(const char* what) {
@@ -189,6 +189,13 @@ txn_writer& txn_writer::created(const key_range& of, relation how, std::int64_t 
 
 txn_writer& txn_writer::modified(const key_range& of, relation how, std::int64_t revision) {
   proto_writer(body_).message(1, compare_body(of, how, target_mod, revision));
+  return *this;
+}
+
+txn_writer& txn_writer::value(std::string_view key, std::string_view equal) {
+  std::string body;
+  proto_writer(body).number(2, target_value).bytes(3, key).bytes(7, equal);
+  proto_writer(body_).message(1, body);
   return *this;
 }
 

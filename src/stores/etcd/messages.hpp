@@ -70,11 +70,13 @@ class txn_writer {
   // 0 is created(): the key is not there.
   txn_writer& created(const key_range& of, relation how, std::int64_t revision);
   txn_writer& modified(const key_range& of, relation how, std::int64_t revision);
+  txn_writer& value(std::string_view key, std::string_view equal);  // not empty
 
   txn_writer& then_range(const std::string& body) { return add(2, 1, body); }
   txn_writer& then_put(const std::string& body) { return add(2, 2, body); }
   txn_writer& then_delete(const std::string& body) { return add(2, 3, body); }
   txn_writer& else_range(const std::string& body) { return add(3, 1, body); }
+  txn_writer& else_put(const std::string& body) { return add(3, 2, body); }
 
   [[nodiscard]] call made() && { return {method::txn, std::move(body_)}; }
 

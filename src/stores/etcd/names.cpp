@@ -10,6 +10,8 @@ constexpr std::size_t id_size = 32;
 constexpr std::size_t shown_id = 32;  // bytes of another's
 constexpr std::string_view mode_part = "/mode";
 constexpr std::string_view revoked_part = "/revoked";
+constexpr std::string_view owner_part = "/owner";
+constexpr std::string_view detached_mark = " detached";
 constexpr std::string_view owner_mark = "\nholdfast/1 claim=";  // at the end of a value
 constexpr std::size_t public_id_size = 16;
 
@@ -28,6 +30,9 @@ std::optional<parsed_key> parse_claim(claim_kind kind, std::string_view text) {
   } else if (text.ends_with(revoked_part)) {
     key.part = key_part::revoked;
     text.remove_suffix(revoked_part.size());
+  } else if (text.ends_with(owner_part)) {
+    key.part = key_part::owner;
+    text.remove_suffix(owner_part.size());
   }
   if (text.empty() || text.find('/') != std::string_view::npos) return std::nullopt;
   key.id = text;
@@ -144,6 +149,18 @@ std::string mode_key(const std::string& prefix, claim_kind kind, const std::stri
 
 std::string revoked_key(const std::string& prefix, claim_kind kind, const std::string& id) {
   return claim_key(prefix, kind, id) + std::string(revoked_part);
+}
+
+std::string owner_key(const std::string& claim_key) { return claim_key + std::string(owner_part); }
+
+std::string owner_text(const spi::claim& claim) {
+  std::string text = spi::to_hex(claim.id);
+  if (claim.detached) text += detached_mark;
+  return text;
+}
+
+bool is_detached(std::string_view owner_text) noexcept {
+  return owner_text.ends_with(detached_mark);
 }
 
 std::string id_text(const std::string& id) {

@@ -36,6 +36,7 @@ enum class key_part : std::uint8_t {
   claim,    // its place in line
   mode,     // what it has changed to: "shared" or "exclusive"
   revoked,  // its holder is asked to end
+  owner,    // of a claim that was handed on: which one the key is of now
   latch,    // the count of a latch, or a mark of a count-down
 };
 
@@ -64,6 +65,10 @@ std::string claim_key(const std::string& prefix, claim_kind kind, const std::str
 // For a reader below write/: so that Go's readers see that it writes.
 std::string mode_key(const std::string& prefix, claim_kind kind, const std::string& id);
 std::string revoked_key(const std::string& prefix, claim_kind kind, const std::string& id);
+std::string owner_key(const std::string& claim_key);
+// What that has: the whole id, and whether it is on its way between two processes.
+std::string owner_text(const spi::claim& claim);
+bool is_detached(std::string_view owner_text) noexcept;
 
 // How a claim is shown to people: the public id of ours, the text itself of another's.
 std::string id_text(const std::string& id);

@@ -157,12 +157,12 @@ void observation::tell_changes(const std::string& name) {
   people now;
   for (std::size_t i = 0; i < order.claims().size(); ++i) {
     const standing& each = order.claims()[i];
-    now[{each.created, each.id}] = {each.claim,
-                                    each.mode,
-                                    order.holds(i),
-                                    each.revoked,
-                                    fence_of(each.fenced),
-                                    stores::payload_in(each.value)};
+    now[{each.created, each.claim}] = {each.claim,
+                                       each.mode,
+                                       order.holds(i),
+                                       each.revoked,
+                                       fence_of(each.fenced),
+                                       stores::payload_in(each.value)};
   }
   const people before = std::exchange(people_[name], now);
   for (const auto& [id, who] : before) {

@@ -41,7 +41,8 @@ class observation final : public std::enable_shared_from_this<observation> {
     std::optional<fence_token> fence;
     std::string payload;
   };
-  using people = std::map<std::pair<std::int64_t, std::string>, person>;  // by revision and id
+  // By revision and claim: one that hands its key on has ended.
+  using people = std::map<std::pair<std::int64_t, std::string>, person>;
   using keys = std::map<std::string, key_value>;
 
   // What is to be done, in order.

@@ -49,8 +49,15 @@ flow etcd_store::do_inspect(self_ptr self, std::string prefix, net::patience unt
     one.mode = each.mode;
     one.permits = each.permits.permits;
     one.fence = fence_of(each.fenced);
-    one.by_session = each.lease != 0;
+    const bool detached = is_detached(each.owner);
+    one.by_session = each.lease != 0 && !detached;
     one.payload = stores::payload_in(each.value);
+    if (detached) {
+      call asks = lease_call(method::lease_time_to_live, each.lease);
+      const result<reply> answer = co_await ask_one(self->way_, asks, "read", each.key, until);
+      const auto lease = answer ? read_lease(answer->body) : result<lease_answer>(lease_answer{});
+      if (lease && lease->seconds > 0) one.remaining = std::chrono::seconds(lease->seconds);
+    }
     state.holders.push_back(std::move(one));
   }
   done(std::move(state));

@@ -1,0 +1,367 @@
+// Claims that move between processes. The key stays, and its place in the line and its fence with it: it is put once
+// more, in one transaction with the key that says whose it is, on the lease of the new owner. A detached claim has a
+// lease of its own, which ends by itself.
+//
+// What must hold:
+//  1. Who gives away and who takes compare with the owner that they saw: of two, one succeeds, and a late request
+//     changes nothing.
+//  2. A claim whose request to take a key may still arrive leaves a tombstone (depart()), which that request respects:
+//     the lease that it would put the key on lives as long as other claims of this client.
+//  3. What may be another's is removed only where the owner is the one that leaves.
+#include "stores/etcd/etcd_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::etcd {
+
+namespace {
+
+const error not_there{errc::not_held, "not held any more"};
+
+// Of a key that goes on as another claim's: what was granted stays what it is.
+std::string data_for(const spi::claim& to, const std::optional<stores::permits_data>& terms) {
+  return with_owner(terms ? stores::data_of(to.payload, *terms) : to.payload, to.id);
+}
+
+std::optional<stores::permits_data> terms_of(const standing& what) {
+  return what.kind == claim_kind::permit ? std::optional(what.permits) : std::nullopt;
+}
+
+// It holds, nobody asks for its end, and nothing has happened to its owner since it was seen.
+txn_writer unchanged(const standing& what) {
+  txn_writer step;
+  step.created({what.key}, txn_writer::relation::equal, what.created)
+      .modified({owner_key(what.key)}, txn_writer::relation::equal, what.handed_on)
+      .created({what.key + "/revoked"}, txn_writer::relation::equal, 0);
+  return step;
+}
+
+void put_for(txn_writer& step, const std::string& key, const spi::claim& to,
+             const std::optional<stores::permits_data>& terms, std::int64_t lease) {
+  step.then_put(put_body(key, data_for(to, terms), lease))
+      .then_put(put_body(owner_key(key), owner_text(to), lease));
+}
+
+spi::granted granted_to(const spi::claim& to, std::int64_t fenced, time_point at) {
+  spi::granted grant;
+  grant.fence = fence_of(fenced);
+  grant.ttl = to.ttl;
+  grant.at = spi::server_time(at.time_since_epoch());
+  return grant;
+}
+
+}  // namespace
+
+void etcd_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                          std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                          spi::completion<spi::granted> done) {
+  if (closed_) return done(failure(errc::cancelled, "closed"));
+  const claim_kind kind = kind_of(*to);
+  if (kind == claim_kind::reader || kind == claim_kind::writer) {
+    return done(failure(errc::unsupported, "a lease of a shared lock cannot be handed on in etcd"));
+  }
+  if (from == to->id) {
+    do_renew_detached(shared_from_this(), std::move(to), context, std::move(done));
+    return;
+  }
+  entry_ptr which = find(to->detached ? from : to->id);
+  if (which == nullptr && to->detached) return done(tl::unexpected(not_there));
+  if (which == nullptr) {
+    which = std::make_shared<entry>();
+    which->life = lease_for(lease_time(*to));
+    which->prefix = prefix_of(*options_, to->resource);
+    which->kind = kind;
+    which->mode = to->mode;
+    which->claim = to;
+    which->adopted = true;
+    which->life->hold();
+    const lock_guard lock(mutex_);
+    entries_.insert_or_assign(to->id, which);
+    wake_tick();
+  }
+  {
+    const lock_guard lock(mutex_);
+    if (wakeup) which->wakeup = std::move(wakeup);
+    which->until = context;
+    which->unanswered = which->unanswered || context.unanswered;
+    if (which->where == entry::phase::placing) {
+      which->end_at = std::max(context.deadline, now() + waiter_lease);
+    }
+    which->handovers.push_back({from, std::move(to), std::move(done)});
+  }
+  kick(which);
+}
+
+void etcd_store::settle_handover(const entry_ptr& which, entry::handover& what,
+                                 result<spi::granted> outcome) {
+  const bool gives = what.from == which->claim->id;
+  std::vector<watch_hub::watch_id> unneeded;
+  entry_ptr next;
+  {
+    const lock_guard lock(mutex_);
+    const bool nothing = which->created == 0 && !which->uncertain;
+    if (!outcome && !gives) outcome.error().unsent = outcome.error().unsent && nothing;
+    // Given away, or never ours. What is unknown is left by the core, or ends with its time.
+    if (gives ? outcome.has_value() : !outcome && outcome.error() != errc::unavailable && nothing) {
+      next = leave_permits(which);
+      forget(which);
+      drop_watches(which, unneeded);
+    }
+  }
+  for (const auto each : unneeded) watches_->remove(each);
+  if (next) look_again(next);
+  what.done(std::move(outcome));
+}
+
+// --- giving --------------------------------------------------------------------------------------
+
+// To be repeated after a lost answer: who is asked again sees that the key is of that claim.
+task<result<spi::granted>> etcd_store::hand_over(self_ptr self, entry_ptr which, spi::claim_ptr to,
+                                                 net::patience until) {
+  std::int64_t owner = 0;
+  std::int64_t created = 0;
+  bool uncertain = false;
+  {
+    const lock_guard lock(self->mutex_);
+    if (which->where != entry::phase::held) co_return tl::unexpected(not_there);
+    owner = which->owner;
+    created = which->created;
+    uncertain = which->uncertain || which->unanswered;
+    which->handing_over = true;
+    which->late = true;
+  }
+  const result<std::int64_t> lease = co_await new_lease(self, lease_time(*to), until);
+  if (!lease) co_return tl::unexpected(lease.error());
+  const spi::claim& own = *which->claim;
+  const auto terms =
+      which->permit() ? std::optional(stores::permits_data{own.permits, own.max}) : std::nullopt;
+  txn_writer step;
+  step.created({which->key}, txn_writer::relation::equal, created)
+      .created({which->key + "/revoked"}, txn_writer::relation::equal, 0);
+  if (which->adopted) {
+    step.value(owner_key(which->key), owner_text(own));
+  } else {
+    step.created({owner_key(which->key)}, txn_writer::relation::equal, 0);
+  }
+  put_for(step, which->key, *to, terms, *lease);
+  if (uncertain) step.then_put(put_body(tombstone_of(*self->options_, own.id), {}, owner));
+  step.else_range(range_body(which->keys()));
+  std::vector<call> calls;
+  calls.push_back(std::move(step).made());
+  const replies answers = co_await asking(self->way_, std::move(calls), until);
+  const result<reply>& answer = answers.front();
+  if (!answer) co_return tl::unexpected(answer.error());
+  if (lease_is_gone(answer->status)) {
+    which->life->ended(owner);
+    co_return tl::unexpected(not_there);
+  }
+  if (!answer->ok()) co_return tl::unexpected(refusal("put", which->key, answer->status));
+  const auto done = read_txn(answer->body);
+  if (!done) co_return tl::unexpected(done.error());
+  if (!done->succeeded) {
+    end_lease(self, *lease);
+    if (done->parts.size() != 1) {
+      co_return failure(errc::unavailable, "etcd: an unexpected answer to a transaction");
+    }
+    const line seen(which->prefix, done->parts.front().range.kvs);
+    const std::size_t place = seen.find(which->id, created);
+    const bool before = place != line::none && seen.claims()[place].owner == owner_text(*to);
+    if (!before) co_return tl::unexpected(not_there);
+  }
+  co_return granted_to(*to, which->fenced, self->now());
+}
+
+// --- taking --------------------------------------------------------------------------------------
+
+// Also where an earlier request took it and was not answered, and to prove a hold again.
+task<result<spi::granted>> etcd_store::take_over(self_ptr self, entry_ptr which, spi::claim_id from,
+                                                 net::patience until) {
+  spi::claim given;
+  given.id = from;
+  given.detached = true;
+  const std::string giver = owner_text(given);
+  const std::string taker = owner_text(*which->claim);
+  for (int round = 0; round < look_limit; ++round) {
+    const result<std::int64_t> lease = co_await lease_keeper::ready(which->life, until);
+    if (!lease) co_return tl::unexpected(lease.error());
+    {
+      const lock_guard lock(self->mutex_);
+      if (which->created == 0) which->owner = *lease;
+    }
+    const result<look> seen = co_await read_line(self, which, look::of::all, until);
+    if (!seen) co_return tl::unexpected(seen.error());
+    const line order(which->prefix, seen->kvs);
+    if (const std::size_t mine = order.find_owned(taker); mine != line::none) {
+      const standing& what = order.claims()[mine];
+      co_return self->taken(which, what, what.lease);
+    }
+    const std::size_t place = order.find_owned(giver);
+    if (place == line::none || order.claims()[place].revoked) {
+      const lock_guard lock(self->mutex_);
+      which->uncertain = false;  // what was asked for cannot succeed any more
+      co_return tl::unexpected(not_there);
+    }
+    const standing& what = order.claims()[place];
+    const result<bool> done = co_await take_key(self, which, what, *lease, until);
+    if (!done) co_return tl::unexpected(done.error());
+    if (!*done) continue;
+    end_lease(self, what.lease);
+    co_return self->taken(which, what, *lease);
+  }
+  co_return failure(errc::unavailable, "etcd: the line keeps changing");
+}
+
+// False: it has changed since it was seen.
+task<result<bool>> etcd_store::take_key(self_ptr self, entry_ptr which, standing what,
+                                        std::int64_t lease, net::patience until) {
+  const spi::claim& claim = *which->claim;
+  const std::string tombstone = tombstone_of(*self->options_, claim.id);
+  bool before = false;
+  {
+    const lock_guard lock(self->mutex_);
+    which->key = what.key;
+    which->id = what.id;
+    before = std::exchange(which->uncertain, true);
+  }
+  txn_writer step = unchanged(what);
+  step.created({tombstone}, txn_writer::relation::equal, 0);
+  put_for(step, what.key, claim, terms_of(what), lease);
+  step.else_range(range_body({tombstone}));
+  std::vector<call> calls;
+  calls.push_back(std::move(step).made());
+  lease_note proof;
+  const replies answers = co_await lease_keeper::ask(which->life, lease, std::move(calls),
+                                                     lease_keeper::renews::if_stale, until, proof);
+  const result<reply>& answer = answers.front();
+  if (answer && lease_is_gone(answer->status)) {
+    {
+      const lock_guard lock(self->mutex_);
+      which->uncertain = false;  // what an earlier one put has gone with the lease
+      which->owner = 0;
+    }
+    which->life->ended(lease);
+    co_return false;
+  }
+  const lock_guard lock(self->mutex_);
+  if (!answer) {
+    which->uncertain = before || !answer.error().unsent;
+    co_return tl::unexpected(answer.error());
+  }
+  const auto done =
+      answer->ok() ? read_txn(answer->body)
+                   : result<txn_answer>(tl::unexpected(refusal("put", what.key, answer->status)));
+  if (!done) {
+    which->uncertain = before || answer->ok() || done.error() == errc::unavailable;
+    co_return tl::unexpected(done.error());
+  }
+  which->uncertain = before && !done->succeeded;
+  if (done->succeeded) {
+    which->life->accept(proof);
+    co_return true;
+  }
+  const bool left = !done->parts.empty() && !done->parts.front().range.kvs.empty();
+  if (left) co_return tl::unexpected(not_there);
+  co_return false;
+}
+
+// It holds from here on.
+spi::granted etcd_store::taken(const entry_ptr& which, const standing& what, std::int64_t owner) {
+  const lock_guard lock(mutex_);
+  const time_point at = now();
+  const spi::claim& claim = *which->claim;
+  which->key = what.key;
+  which->id = what.id;
+  which->owner = owner;
+  which->created = what.created;
+  which->fenced = what.fenced;
+  which->uncertain = false;
+  reused_keys_.insert_or_assign(which->key, claim.id);
+  if (std::exchange(which->where, entry::phase::held) != entry::phase::held) which->granted_at = at;
+  const spi::granted grant = grant_of(*which, at);
+  which->end_at = claim.renewed ? at + std::max(claim.ttl, grant.ttl) + claim.lock_delay
+                                : which->granted_at + claim.ttl + claim.lock_delay;
+  return grant;
+}
+
+// --- what is detached ----------------------------------------------------------------------------
+
+flow etcd_store::do_renew_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
+                                   spi::completion<spi::granted> done) {
+  const std::string prefix = prefix_of(*self->options_, claim->resource);
+  const std::string owner = owner_text(*claim);
+  const std::string none;
+  for (int round = 0; round < look_limit; ++round) {
+    const result<line> order = co_await look_at(self, prefix, look::of::all, none, until);
+    if (!order) co_return done(tl::unexpected(order.error()));
+    const std::size_t place = order->find_owned(owner);
+    if (place == line::none || order->claims()[place].revoked) {
+      co_return done(tl::unexpected(not_there));
+    }
+    const standing& what = order->claims()[place];
+    const result<std::int64_t> lease = co_await new_lease(self, lease_time(*claim), until);
+    if (!lease) co_return done(tl::unexpected(lease.error()));
+    txn_writer step = unchanged(what);
+    put_for(step, what.key, *claim, terms_of(what), *lease);
+    call asks = std::move(step).made();
+    const result<reply> answer = co_await ask_one(self->way_, asks, "put", what.key, until);
+    const auto changed =
+        answer ? read_txn(answer->body) : result<txn_answer>(tl::unexpected(answer.error()));
+    if (!changed) co_return done(tl::unexpected(changed.error()));
+    end_lease(self, changed->succeeded ? what.lease : *lease);
+    if (changed->succeeded) co_return done(granted_to(*claim, what.fenced, self->now()));
+  }
+  done(failure(errc::unavailable, "etcd: the line keeps changing"));
+}
+
+flow etcd_store::do_release_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
+                                     spi::completion<spi::departure> done) {
+  const std::string prefix = prefix_of(*self->options_, claim->resource);
+  const std::string owner = owner_text(*claim);
+  const std::string none;
+  for (int round = 0; round < look_limit; ++round) {
+    const result<line> order = co_await look_at(self, prefix, look::of::all, none, until);
+    if (!order) co_return done(tl::unexpected(order.error()));
+    const std::size_t place = order->find_owned(owner);
+    if (place == line::none) co_return done(spi::departure::gone);
+    const standing& what = order->claims()[place];
+    txn_writer step;
+    step.created({what.key}, txn_writer::relation::equal, what.created)
+        .value(owner_key(what.key), owner)
+        .then_delete(delete_body(keys_with(what.key)));
+    call asks = std::move(step).made();
+    const result<reply> answer = co_await ask_one(self->way_, asks, "delete", what.key, until);
+    const auto removed =
+        answer ? read_txn(answer->body) : result<txn_answer>(tl::unexpected(answer.error()));
+    if (!removed) co_return done(tl::unexpected(removed.error()));
+    if (!removed->succeeded) continue;
+    {
+      const lock_guard lock(self->mutex_);
+      self->last_removal_ = std::max(self->last_removal_, removed->header.revision);
+    }
+    end_lease(self, what.lease);
+    co_return done(spi::departure::was_holder);
+  }
+  done(failure(errc::unavailable, "etcd: the line keeps changing"));
+}
+
+// One that nothing keeps alive.
+task<result<std::int64_t>> etcd_store::new_lease(self_ptr self, duration time,
+                                                 net::patience until) {
+  call asks = lease_grant_call(time / std::chrono::seconds(1));
+  const result<reply> answer = co_await ask_one(self->way_, asks, "grant", "a lease", until);
+  if (!answer) co_return tl::unexpected(answer.error());
+  const auto lease = read_lease(answer->body);
+  if (!lease) co_return tl::unexpected(lease.error());
+  if (lease->id == 0) co_return failure(errc::unavailable, "etcd: no lease: " + lease->error);
+  co_return lease->id;
+}
+
+// Nothing hangs on it any more. It would end by itself.
+flow etcd_store::end_lease(self_ptr self, std::int64_t lease) {
+  const time_point deadline = self->now() + recheck_after;
+  call asks = lease_call(method::lease_revoke, lease);
+  static_cast<void>(co_await ask_one(self->way_, asks, "revoke", "a lease", deadline));
+}
+
+}  // namespace holdfast::etcd
