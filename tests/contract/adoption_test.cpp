@@ -36,6 +36,8 @@ struct pipeline_page {
   std::atomic<int> adopted{0};
   std::atomic<int> gone{0};
   std::atomic<int> rivals{0};
+  std::atomic<int> visits{0};
+  std::atomic<int> attempts{0};  // of the rival, begun or ended
   // The round.
   std::array<char, 2048> token{};
   std::atomic<bool> token_there{false};
@@ -50,6 +52,7 @@ struct pipeline_page {
 class visit {
  public:
   visit(pipeline_page& at, const lease& held, int entry) : at_(at), held_(held), entry_(entry) {
+    ++at_.visits;
     const std::uint64_t fence = held.fence().value();
     std::uint64_t seen = at_.newest.load();
     while (seen < fence) {
@@ -110,7 +113,8 @@ void second_step(const std::string& url, pipeline_page& page) {
   ++page.adopted;
   {
     const visit here(page, *held, 2);
-    std::this_thread::sleep_for(1ms);
+    const int before = page.attempts;
+    eventually([&] { return page.attempts > before; });  // the rival has tried to come in
   }
   static_cast<void>(held->release());
 }
@@ -122,18 +126,23 @@ void rival(const std::string& url, pipeline_page& page) {
     const int asked = page.asked;
     const bool must = asked > page.taken;
     const time_point before = clock::now();
-    const auto held = lock.acquire({.wait = must ? step_ttl + slowness + 60s : 0s});
+    ++page.attempts;
+    auto held = lock.acquire({.wait = must ? step_ttl + slowness + 60s : 5ms});
+    ++page.attempts;
+    int visits = 0;
     if (held) {
       ++page.rivals;
-      const visit here(page, *held, 1);
+      { const visit here(page, *held, 1); }
+      visits = page.visits;
+      static_cast<void>(held->release());
     }
     if (must) {
       const duration waited = clock::now() - before;
       page.longest_wait = std::max<std::int64_t>(page.longest_wait, waited / 1ms);
       if (!held || waited > step_ttl + slowness) ++page.too_long;
       page.taken = asked;
-    } else {
-      std::this_thread::sleep_for(2ms);
+    } else if (held) {  // not again before somebody else has had it
+      eventually([&] { return page.visits > visits || page.asked > asked || page.over; });
     }
   }
 }
