@@ -100,6 +100,8 @@ public class RedissonPeer {
         final Long token = ((RFencedLock) lock).tryLockAndGetToken(120, TimeUnit.SECONDS);
         if (token == null || token <= last[0]) throw new IllegalStateException("token " + token + " after " + last[0]);
         last[0] = token;
+      } else if (kind.contains("fair")) {
+        lock.lock(); // its tryLock() without a lease time keeps its place for so many ms, whatever the unit
       } else if (!lock.tryLock(120, TimeUnit.SECONDS)) {
         throw new IllegalStateException("no lock in two minutes");
       }

@@ -147,7 +147,10 @@ if not_after > 0 and now > not_after then return { -1, now, 3, 0 } end
 local first = fair and first_waiter(redis.call)
 if held or (first and first ~= owner) then
   if ARGV[9] == '1' then stand_in_line() end
-  if not held then wake(first) end -- it may have become the first just now
+  if not held then -- it may have become the first just now, or be dead: asked again when it is given up
+    wake(first)
+    blocked[4] = math.max(tonumber(redis.call('ZSCORE', ends, first) or 0) - now / 1000, 1) * 1000
+  end
   blocked[6] = first and first ~= owner and 1 or 0
   return blocked
 end
