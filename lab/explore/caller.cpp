@@ -27,14 +27,14 @@ class caller::lost_callback {
 };
 
 caller::caller(const scenario& in, const role& part, sim::process& of, sim::event_loop& loop,
-               sim::history& log, sim::claim_book& book, counters& numbers)
+               sim::history& log, sim::claim_book& book, board& shared)
     : scenario_(in),
       role_(part),
       process_(of),
       loop_(loop),
       log_(log),
       book_(book),
-      numbers_(numbers),
+      shared_(shared),
       rounds_left_(part.rounds),
       mode_(part.mode) {}
 
@@ -69,18 +69,20 @@ core::request caller::request() const {
                      .limit = std::chrono::milliseconds(200)};
   made.payload = std::to_string(acquisition_);
   made.wait = role_.tries ? duration{0} : forever;
+  if (role_.adopts) made.adopts = core::adoption{shared_.detached->id, shared_.detached->fence};
   return made;
 }
 
 void caller::ask() {
   --rounds_left_;
-  acquisition_ = numbers_.acquisitions++;
+  acquisition_ = shared_.acquisitions++;
   number_ = sim::nobody;
   claim_ = sim::nobody;
   mode_ = role_.mode;
   changes_left_ = role_.changes;
   state_ = state::asking;
-  sim::record line = about(what::acquire_invoked);
+  if (scenario_.kind == sim::resource_kind::latch) return use_latch();
+  sim::record line = about(role_.adopts ? what::adopt_invoked : what::acquire_invoked);
   line.number = role_.tries ? 0 : 1;
   log_.add(line);
   auto handle = process_.engine().acquire(
@@ -100,7 +102,7 @@ void caller::cancel() {
 void caller::answered(result<std::shared_ptr<core::hold>> answer) {
   pending_.reset();
   if (answer) return keep(std::move(*answer));
-  sim::record line = about(what::acquire_failed);
+  sim::record line = about(role_.adopts ? what::adopt_failed : what::acquire_failed);
   line.number = static_cast<int>(answer.error().code);
   log_.add(line);
   end_round();
@@ -109,7 +111,7 @@ void caller::answered(result<std::shared_ptr<core::hold>> answer) {
 void caller::keep(std::shared_ptr<core::hold> hold) {
   state_ = state::holding;
   holds_since_ = loop_.now();
-  number_ = numbers_.holds++;
+  number_ = shared_.holds++;
   claim_ = book_.of(hold->claim(), process_.index()).number;
   hold_ = std::move(hold);
   lost_told_ = false;
@@ -117,7 +119,7 @@ void caller::keep(std::shared_ptr<core::hold> hold) {
   believed_ = false;
   ended_early_ = false;
   valid_until_ = {};
-  sim::record line = about(what::acquire_granted);
+  sim::record line = about(role_.adopts ? what::adopt_granted : what::acquire_granted);
   line.number = scenario_.renewed ? 1 : 0;
   line.until = lease;
   line.lock_delay = scenario_.lock_delay;
@@ -143,6 +145,7 @@ void caller::told_lost() {
 }
 
 void caller::release() {
+  if (role_.detaches && !lost_told_) return detach();
   if (reentry_.enter(own_thread) == core::reentry::entry::entered) {
     log_.add(about(what::reentered));
     reentry_.exit(own_thread);
@@ -160,6 +163,25 @@ void caller::release() {
     sim::record answered = (*alive)->about(what::release_answered);
     answered.number = answer ? 0 : static_cast<int>(answer.error().code);
     (*alive)->log_.add(answered);
+    (*alive)->end_round();
+  });
+}
+
+void caller::detach() {
+  const sim::record asked = about(what::detach_invoked);
+  log_.add(asked);
+  state_ = state::releasing;
+  const auto hold = std::move(hold_);
+  lost_.reset();
+  reentry_.exit(own_thread);
+  hold->detach([self = std::weak_ptr(self_), asked](const result<std::string>& answer) {
+    const auto alive = self.lock();
+    if (!alive || (*alive)->dead_) return;
+    sim::record answered = asked;
+    answered.kind = what::detach_answered;
+    answered.number = answer ? 0 : static_cast<int>(answer.error().code);
+    (*alive)->log_.add(answered);
+    if (answer) (*alive)->shared_.detached = *core::parse_token(*answer);
     (*alive)->end_round();
   });
 }

@@ -4,6 +4,7 @@
 
 #include "core/acquisition.hpp"
 #include "core/hold.hpp"
+#include "core/lease_token.hpp"
 #include "core/reentry.hpp"
 #include "explore/scenario.hpp"
 #include "sim/process.hpp"
@@ -14,10 +15,11 @@
 
 namespace holdfast::explore {
 
-// Numbers that all callers of a world share.
-struct counters {
-  std::int32_t acquisitions = 0;
+// What all callers of a world share.
+struct board {
+  std::int32_t acquisitions = 0;  // so many
   std::int32_t holds = 0;
+  std::optional<core::lease_token> detached;  // for those that adopt
 };
 
 class caller {
@@ -25,17 +27,19 @@ class caller {
   enum class state : std::uint8_t { idle, asking, holding, releasing, finished };
 
   caller(const scenario& in, const role& part, sim::process& of, sim::event_loop& loop,
-         sim::history& log, sim::claim_book& book, counters& numbers);
+         sim::history& log, sim::claim_book& book, board& shared);
   ~caller();
   caller(const caller&) = delete;
   caller& operator=(const caller&) = delete;
 
   // What may be done next; each once in its state.
-  [[nodiscard]] bool may_ask() const noexcept { return state_ == state::idle; }
+  [[nodiscard]] bool may_ask() const noexcept {
+    return state_ == state::idle && (!role_.adopts || shared_.detached);
+  }
   [[nodiscard]] bool asked() const noexcept { return acquisition_ != sim::nobody; }
   [[nodiscard]] bool may_cancel() const noexcept { return state_ == state::asking && pending_; }
   [[nodiscard]] bool may_release() const noexcept {
-    return state_ == state::holding && !changing_ && !lost_told_;
+    return state_ == state::holding && !changing_ && !lost_told_ && !role_.keeps;
   }
   [[nodiscard]] bool may_change() const noexcept { return may_release() && changes_left_; }
   [[nodiscard]] bool over() const noexcept { return dead_ || state_ == state::finished; }
@@ -45,7 +49,7 @@ class caller {
 
   void ask();
   void cancel();
-  void release();
+  void release();  // or passes it on
   void change();
 
   // Records whether its hold turned valid or invalid: ends of all callers first.
@@ -60,7 +64,12 @@ class caller {
   void answered(result<std::shared_ptr<core::hold>> answer);
   void keep(std::shared_ptr<core::hold> hold);
   void told_lost();
+  void detach();
   void end_round();
+  // A latch has no lease (caller_latch.cpp).
+  void use_latch();
+  void change_latch(const spi::latch_change& change);
+  void latch_changed(const spi::latch_change& change, const result<spi::latch_state>& answer);
   [[nodiscard]] core::request request() const;
   [[nodiscard]] sim::record about(sim::what kind) const;
 
@@ -70,7 +79,7 @@ class caller {
   sim::event_loop& loop_;
   sim::history& log_;
   sim::claim_book& book_;
-  counters& numbers_;
+  board& shared_;
   const std::shared_ptr<caller*> self_ = std::make_shared<caller*>(this);
 
   state state_ = state::idle;

@@ -168,21 +168,12 @@ std::optional<std::pair<const scenario*, search_result>> catch_in(
   }
 }
 
-// None of them has a latch or a token.
-bool beyond_these_worlds(core::mutant which) {
-  using core::mutant;
-  return which == mutant::latch_counts_repeats || which == mutant::adopted_twice ||
-         which == mutant::adopted_after_its_end || which == mutant::renewed_by_both_sides;
-}
-
-// Those that are named must be caught; without names it only says which are.
+// Each must be caught: those that are named, or all.
 int explore_mutants(const command& asked) {
   bool all_caught = true;
   const auto worlds = chosen(asked);
-  const bool named = !asked.mutants.empty();
   std::puts("| mutant | world | states until caught | caught by |\n|---|---|---|---|");
-  for (const core::mutant each : named ? asked.mutants : sim::all_mutants()) {
-    if (!named && beyond_these_worlds(each)) continue;
+  for (const core::mutant each : asked.mutants.empty() ? sim::all_mutants() : asked.mutants) {
     sim::activate(each);
     const auto caught = catch_in(worlds, asked.limits.states);
     all_caught = all_caught && caught.has_value();
@@ -196,7 +187,7 @@ int explore_mutants(const command& asked) {
     }
     std::fflush(stdout);
   }
-  return all_caught || !named ? clean : broken;
+  return all_caught ? clean : broken;
 }
 #endif
 

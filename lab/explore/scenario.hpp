@@ -13,9 +13,10 @@ namespace holdfast::explore {
 
 // How often each kind of trouble may strike, in one run.
 struct budget {
-  std::uint32_t losses = 0;  // a message disappears: request, reply or push
-  std::uint32_t stalls = 0;  // a message, and what follows it on its connection, comes late
-  std::uint32_t pauses = 0;  // a client is stopped, and goes on later
+  std::uint32_t losses = 0;   // a message disappears: request, reply or push
+  std::uint32_t stalls = 0;   // a message, and what follows it on its connection, comes late
+  std::uint32_t pauses = 0;   // a client is stopped, and goes on later
+  std::uint32_t freezes = 0;  // likewise, all that wait at the same moment
   std::uint32_t crashes = 0;
   std::uint32_t outages = 0;   // nothing reaches a client or comes from it for a while
   std::uint32_t wipes = 0;     // the server restarts without its state
@@ -31,6 +32,9 @@ struct role {
   bool fair = true;
   bool tries = false;           // does not wait
   bool changes = false;         // up- or downgrades once
+  bool keeps = false;           // until the lease ends
+  bool detaches = false;        // instead of giving back
+  bool adopts = false;          // what another has detached
   std::int64_t clock_rate = 0;  // so many microseconds too fast in a second
 
   bool operator==(const role&) const = default;
@@ -41,8 +45,8 @@ inline constexpr duration lease = std::chrono::seconds(3);
 
 struct scenario {
   std::string_view name;
-  std::vector<role> roles;  // one per client, that is: process
-  sim::resource_kind kind = sim::resource_kind::mutex;
+  std::vector<role> roles;                              // one per client, that is: process
+  sim::resource_kind kind = sim::resource_kind::mutex;  // a latch: set, and counted down once
   std::uint32_t max = 1;
   sim::dialect dialect = sim::dialect::queueing;
   bool renewed = true;
@@ -53,6 +57,7 @@ struct scenario {
   // By then every caller has asked, and no trouble begins any more.
   duration asked_by = std::chrono::milliseconds(1500);
   duration trouble_until = std::chrono::milliseconds(4500);
+  duration shortest_trouble{};
   duration longest_trouble = lease + std::chrono::milliseconds(2500);  // outlives every lease
   duration longest_hold = std::chrono::milliseconds(2500);
   bool small = false;  // part of the small bound that `make test` runs

@@ -10,6 +10,10 @@ using std::chrono::milliseconds;
 
 constexpr budget no_trouble{.together = 0};
 
+// How long a request is waited for, and an offer is kept.
+constexpr duration a_command = lease / 3;
+constexpr duration an_offer = std::chrono::seconds(2);
+
 // Where the search of a larger world stops, whatever there may be beyond.
 constexpr std::uint64_t part = 60'000;
 
@@ -51,7 +55,7 @@ scenario at_once(scenario made) {
 
 scenario unrenewed(scenario made) {
   made.renewed = false;
-  made.longest_hold = lease;
+  made.longest_hold = horizon;  // it ends by itself
   return made;
 }
 
@@ -71,6 +75,27 @@ scenario at_length(scenario made) {
 // The first comes again when it has given back.
 scenario again(scenario made) {
   made.roles[0].rounds = 2;
+  return made;
+}
+
+// What goes wrong begins in the first moment, when everybody asks, and lasts.
+scenario from_the_start(scenario made, duration at_least = {}) {
+  made.trouble_until = milliseconds(0);
+  made.shortest_trouble = at_least;
+  return made;
+}
+
+// Nobody gives back: each lease ends by itself.
+scenario kept(scenario made) {
+  for (role& each : made.roles) each.keeps = true;
+  return unrenewed(made);
+}
+
+// The first gives back at once and comes again, the second keeps: a release that is repeated finds
+// another holder.
+scenario left_twice(scenario made) {
+  made = at_once(unrenewed(again(std::move(made))));
+  made.roles[1].keeps = true;
   return made;
 }
 
@@ -103,6 +128,21 @@ scenario permits() {
   return made;
 }
 
+// One detaches its lease, and two adopt it.
+scenario token() {
+  scenario made = at_once(three("three-token", no_trouble));
+  made.roles[0].detaches = true;
+  made.roles[1].adopts = made.roles[2].adopts = true;
+  return made;
+}
+
+scenario latch(std::string_view name) {
+  scenario made = two(name, {.losses = 1});
+  made.roles.pop_back();
+  made.kind = sim::resource_kind::latch;
+  return made;
+}
+
 // Alone for longer than anything of it can live on the server.
 scenario cut_off(std::string_view name) {
   scenario made = two(name, {.outages = 1});
@@ -128,6 +168,11 @@ std::vector<scenario> make() {
   add(readers());
   add(permits(), true);
   add(briefly(three("three-calm", no_trouble)), true);
+  add(from_the_start(kept(two("two-kept-stall", {.stalls = 1})), a_command), true);
+  add(token(), true);
+  add(latch("one-latch-loss"), true);
+  add_part(from_the_start(at_once(again(two("two-again-freeze", {.freezes = 1}))), an_offer));
+  add(from_the_start(left_twice(two("two-again-loss", {.losses = 1}))));
   add_part(unfair(three("three-unfair-calm", no_trouble)));
   add_part(two("two-loss", {.losses = 1}));
   add(briefly(unfair(two("two-unfair-loss", {.losses = 1}))));

@@ -2,7 +2,6 @@
 
 #include "sim/checkers.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace holdfast::explore {
@@ -21,21 +20,19 @@ constexpr std::uint64_t rest_steps = 20'000;
 sim::facts facts_of(const scenario& in, const sim::plan& plan) {
   sim::facts known = plan.known();
   const budget& all = in.troubles;
-  known.calm = all.losses + all.stalls + all.pauses + all.crashes + all.outages + all.wipes == 0 &&
-               in.dialect != sim::dialect::polling;
+  known.calm =
+      all.losses + all.stalls + all.pauses + all.freezes + all.crashes + all.outages + all.wipes ==
+          0 &&
+      in.dialect != sim::dialect::polling;
   return known;
-}
-
-bool earlier(const event_loop::scheduled& left, const event_loop::scheduled& right) {
-  return left.when != right.when ? left.when < right.when : left.sequence < right.sequence;
 }
 
 }  // namespace
 
 std::string to_string(const choice& one) {
-  static constexpr std::array names{"event",  "advance", "ask",     "release", "change",
-                                    "cancel", "lose",    "stall",   "unstall", "pause",
-                                    "resume", "crash",   "cut off", "heal",    "wipe"};
+  static constexpr std::array names{"event", "advance", "ask",     "release", "change", "cancel",
+                                    "lose",  "stall",   "unstall", "pause",   "freeze", "resume",
+                                    "crash", "cut off", "heal",    "wipe"};
   std::string text = names[static_cast<std::size_t>(one.what)];
   if (one.client != sim::nobody) text += " of client " + std::to_string(one.client);
   return text;
@@ -59,161 +56,11 @@ small_world::small_world(const scenario& in, sim::history::sink timeline)
     server_.connect(&made.link());
     made.store().met(server_.time());
     callers_.push_back(
-        std::make_unique<caller>(in, in.roles[i], made, loop_, history_, book_, numbers_));
+        std::make_unique<caller>(in, in.roles[i], made, loop_, history_, book_, shared_));
   }
 }
 
 small_world::~small_world() { tear_down(); }
-
-// --- what can happen ---------------------------------------------------------------------------
-
-// The first of each channel, of those that are neither stalled nor belong to a machine that stands
-// still.
-void small_world::list_events() {
-  loop_.list(events_);
-  std::sort(events_.begin(), events_.end(), earlier);
-  enabled_.clear();
-  next_ = moment::max();
-  std::vector<channel> seen;
-  for (const event_loop::scheduled& each : events_) {
-    const channel of{each.owner, each.channel};
-    if (std::find(seen.begin(), seen.end(), of) != seen.end()) continue;
-    seen.push_back(of);
-    if (each.owner->paused() || stalled_.contains(of)) continue;
-    if (each.when <= loop_.now()) {
-      enabled_.push_back(each);
-    } else {
-      next_ = std::min(next_, each.when);
-    }
-  }
-}
-
-bool small_world::over() const {
-  if (!stalled_.empty() || cut_off_ != sim::nobody) return false;
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (processes_[i]->dead) continue;
-    if (processes_[i]->paused() || !callers_[i]->over()) return false;
-    if (processes_[i]->engine().live_claims() > 0) return false;
-  }
-  return true;
-}
-
-void small_world::choices(std::vector<choice>& into) {
-  into.clear();
-  list_events();
-  if (over() || loop_.now() > horizon) return;
-  for (const auto& each : enabled_) into.push_back(about(choice::kind::run, each));
-  if (enabled_.empty() && next_ != moment::max() && !must_act(next_)) {
-    into.push_back({.what = choice::kind::advance, .when = next_});
-  }
-  add_callers(into);
-  add_faults(into);
-}
-
-// Whether time must not go on to there before some caller has acted, or some trouble has ended.
-bool small_world::must_act(moment at) const {
-  const duration longest = scenario_.longest_trouble;
-  if (!stalled_.empty() && at - stalled_since_ > longest) return true;
-  if (cut_off_ != sim::nobody && at - cut_off_since_ > longest) return true;
-  for (std::size_t i = 0; i < callers_.size(); ++i) {
-    const caller& each = *callers_[i];
-    if (processes_[i]->dead) continue;
-    if (processes_[i]->paused()) {
-      if (at - paused_since_ > longest) return true;
-      continue;
-    }
-    if (each.may_ask() && at - each.idle_since() > scenario_.asked_by) return true;
-    if (scenario_.renewed && each.may_release() &&
-        at - each.holds_since() > scenario_.longest_hold) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// Of clients that do the same the first asks first: the rest is the same with other names.
-bool small_world::may_ask(std::size_t index) const {
-  if (!callers_[index]->may_ask()) return false;
-  if (index == 0 || callers_[index]->asked()) return true;
-  return !(scenario_.roles[index - 1] == scenario_.roles[index]) || callers_[index - 1]->asked();
-}
-
-void small_world::add_callers(std::vector<choice>& into) const {
-  for (std::size_t i = 0; i < callers_.size(); ++i) {
-    const auto number = static_cast<std::int32_t>(i);
-    const caller& each = *callers_[i];
-    if (processes_[i]->paused()) continue;
-    if (may_ask(i)) into.push_back({.what = choice::kind::ask, .client = number});
-    if (!in_turn(number) && !enabled_.empty()) continue;
-    if (each.may_release()) into.push_back({.what = choice::kind::release, .client = number});
-    if (each.may_change()) into.push_back({.what = choice::kind::change, .client = number});
-    if (each.may_cancel() && may_strike(left_.cancels)) {
-      into.push_back({.what = choice::kind::cancel, .client = number});
-    }
-  }
-}
-
-bool small_world::may_strike(std::uint32_t left) const noexcept {
-  return left > 0 && left_.together > 0 && loop_.now() <= scenario_.trouble_until;
-}
-
-void small_world::add_faults(std::vector<choice>& into) const {
-  for (const auto& each : enabled_) {
-    if (each.kind != sim::event_class::receipt || !fresh(each)) continue;
-    if (may_strike(left_.losses)) into.push_back(about(choice::kind::lose, each));
-    if (may_strike(left_.stalls)) into.push_back(about(choice::kind::stall, each));
-  }
-  const bool ends = moment_begins_ || enabled_.empty();
-  if (!stalled_.empty() && ends) into.push_back({.what = choice::kind::unstall});
-  if (cut_off_ != sim::nobody && ends) {
-    into.push_back({.what = choice::kind::heal, .client = cut_off_});
-  }
-  // As far as it changes anything: where the server has just done something.
-  if (may_strike(left_.wipes) && (moment_begins_ || last_client_ == sim::nobody)) {
-    into.push_back({.what = choice::kind::wipe});
-  }
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    const auto number = static_cast<std::int32_t>(i);
-    const sim::process& each = *processes_[i];
-    if (each.dead) continue;
-    if (each.paused()) {
-      if (ends) into.push_back({.what = choice::kind::resume, .client = number});
-      continue;
-    }
-    if (callers_[i]->now() == caller::state::idle || callers_[i]->over()) continue;
-    if (may_strike(left_.pauses) && last_client_ == number) {
-      into.push_back({.what = choice::kind::pause, .client = number});
-    }
-    if (may_strike(left_.outages) && (in_turn(number) || last_client_ == sim::nobody)) {
-      into.push_back({.what = choice::kind::cut_off, .client = number});
-    }
-    if (may_strike(left_.crashes) && (in_turn(number) || last_client_ == sim::nobody)) {
-      into.push_back({.what = choice::kind::crash, .client = number});
-    }
-  }
-}
-
-choice small_world::about(choice::kind what, const event_loop::scheduled& event) const {
-  const auto owner = std::find_if(processes_.begin(), processes_.end(),
-                                  [&](const auto& each) { return each.get() == event.owner; });
-  const auto index = static_cast<std::int32_t>(owner - processes_.begin());
-  return {.what = what,
-          .client = owner == processes_.end() ? sim::nobody : index,
-          .event = event.id,
-          .channel = event.channel};
-}
-
-// It could not have been lost a step earlier.
-bool small_world::fresh(const event_loop::scheduled& event) const noexcept {
-  return moment_begins_ || event.sequence >= last_sequence_ || event.channel == last_channel_;
-}
-
-// Whatever this client does now it could not have done a step earlier.
-bool small_world::in_turn(std::int32_t index) const noexcept {
-  return moment_begins_ || last_client_ == index;
-}
-
-// --- and happens -------------------------------------------------------------------------------
 
 void small_world::spend(std::uint32_t& left) {
   --left;
@@ -240,6 +87,7 @@ void small_world::take(const choice& one) {
   switch (one.what) {
     case choice::kind::run:
       moment_begins_ = false;
+      ++in_this_moment_;
       last_client_ = one.client;
       last_channel_ = one.channel;
       last_sequence_ = loop_.next_sequence();
@@ -247,6 +95,7 @@ void small_world::take(const choice& one) {
       break;
     case choice::kind::advance:
       moment_begins_ = true;
+      in_this_moment_ = 0;
       last_client_ = none;
       loop_.advance(one.when);
       break;
@@ -284,10 +133,11 @@ void small_world::take(const choice& one) {
       break;
     case choice::kind::pause:
       spend(left_.pauses);
-      loop_.pause(client(one.client));
-      paused_since_ = loop_.now();
-      trouble(true, sim::trouble::client_pause, one.client);
-      history_.add({.kind = what::paused, .process = one.client});
+      pause(one.client);
+      break;
+    case choice::kind::freeze:
+      spend(left_.freezes);
+      freeze();
       break;
     case choice::kind::resume:
       loop_.resume(client(one.client), sim::resume_order::as_it_came);
@@ -311,6 +161,19 @@ void small_world::take(const choice& one) {
       break;
   }
   look();
+}
+
+void small_world::pause(std::int32_t index) {
+  loop_.pause(client(index));
+  paused_since_ = loop_.now();
+  trouble(true, sim::trouble::client_pause, index);
+  history_.add({.kind = what::paused, .process = index});
+}
+
+void small_world::freeze() {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    if (waits(i)) pause(static_cast<std::int32_t>(i));
+  }
 }
 
 void small_world::crash(std::int32_t index) {
@@ -375,8 +238,9 @@ std::uint64_t small_world::fingerprint() {
     hash = sim::node::mixed(hash, each->dead ? 0 : each->past());
     hash = sim::node::mixed(hash, (each->paused() ? 2U : 0U) + (each->dead ? 1U : 0U));
   }
-  for (const std::uint32_t each : {left_.losses, left_.stalls, left_.pauses, left_.crashes,
-                                   left_.outages, left_.wipes, left_.cancels, left_.together}) {
+  for (const std::uint32_t each :
+       {left_.losses, left_.stalls, left_.pauses, left_.freezes, left_.crashes, left_.outages,
+        left_.wipes, left_.cancels, left_.together}) {
     hash = sim::node::mixed(hash, each);
   }
   hash = sim::node::mixed(hash, static_cast<std::uint64_t>(stalled_since_.count()));

@@ -4,7 +4,7 @@
 //
 // Time is paused as long as a message can arrive or a timer is due: a run is a sequence of such
 // events, and only when none is left the clock goes on to the next timer. A message that takes longer
-// than that is a stall.
+// than that is a stall. A machine that is never done in a moment does not stop the clock forever.
 //
 // Not thread-safe; worlds share nothing.
 #pragma once
@@ -37,6 +37,7 @@ struct choice {
     stall,
     unstall,
     pause,
+    freeze,
     resume,
     crash,
     cut_off,
@@ -79,6 +80,7 @@ class small_world final : public sim::step_listener {
 
   void look();
   void list_events();
+  void add_ends(std::vector<choice>& into) const;
   void add_faults(std::vector<choice>& into) const;
   void add_callers(std::vector<choice>& into) const;
   [[nodiscard]] bool over() const;
@@ -87,10 +89,13 @@ class small_world final : public sim::step_listener {
   [[nodiscard]] bool in_turn(std::int32_t client) const noexcept;
   [[nodiscard]] choice about(choice::kind what, const sim::event_loop::scheduled& event) const;
   [[nodiscard]] bool must_act(sim::moment at) const;
+  [[nodiscard]] bool waits(std::size_t index) const;
   [[nodiscard]] bool may_strike(std::uint32_t left) const noexcept;
   void spend(std::uint32_t& left);
   void act(std::int32_t client, void (caller::*step)());
   void trouble(bool began, sim::trouble kind, std::int32_t client);
+  void pause(std::int32_t client);
+  void freeze();
   void crash(std::int32_t client);
   void cut_off(std::int32_t client);
   void heal(std::int32_t client);
@@ -108,7 +113,7 @@ class small_world final : public sim::step_listener {
   sim::claim_book book_;
   sim::server server_;
   sim::node outside_{sim::node_clock{}};
-  counters numbers_;
+  board shared_;
   std::vector<std::unique_ptr<sim::process>> processes_;
   std::vector<std::unique_ptr<caller>> callers_;
   budget left_;
@@ -116,7 +121,8 @@ class small_world final : public sim::step_listener {
   // Who ran last. What commutes with everything that others do is offered only right after an event
   // that it does not commute with: later it would lead to the same states. Every way to a state has
   // passed there, so the fingerprint need not know this.
-  bool moment_begins_ = true;  // nothing has run since the clock went on
+  bool moment_begins_ = true;         // nothing has run since the clock went on
+  std::uint32_t in_this_moment_ = 0;  // so many events have; the pasts of the machines know this
   std::int32_t last_client_ = sim::nobody;
   std::uint32_t last_channel_ = 0;
   std::uint64_t last_sequence_ = 0;  // events from here on are new
