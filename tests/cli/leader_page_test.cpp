@@ -29,10 +29,11 @@ class leader_page : public command_line {
     const std::string out = ask(port, path, more).out;
     return out.substr(out.rfind('\n') + 1);
   }
-  static words campaign(std::uint16_t port, const std::string& id, const words& more = {}) {
+  static words campaign(std::uint16_t port, const std::string& id, const words& more = {},
+                        const std::string& work = "echo leads; exec sleep 1000") {
     words line{"elect", "--listen", "127.0.0.1:" + std::to_string(port), "--id", id};
     line.insert(line.end(), more.begin(), more.end());
-    line.insert(line.end(), {"scheduler", "--", "sh", "-c", "echo leads; exec sleep 1000"});
+    line.insert(line.end(), {"scheduler", "--", "sh", "-c", work});
     return line;
   }
 };
@@ -106,9 +107,13 @@ class cut_leader : public leader_page {
   void start(instance& which, const std::string& id) {
     which.way = std::make_unique<test::fault_proxy>(server_.port());
     words line{"--url", "redis://127.0.0.1:" + std::to_string(which.way->port())};
-    const words rest = campaign(which.port, id,
-                                {"--ttl", std::to_string(ttl_.count()) + "ms", "--grace",
-                                 std::to_string(grace().count()) + "ms"});
+    const words rest =
+        campaign(which.port, id,
+                 {"--ttl", std::to_string(ttl_.count()) + "ms", "--grace",
+                  std::to_string(grace().count()) + "ms"},
+                 // A service that needs time to stop. With one that stops at once the program
+                 // ends at once, and its port is closed before anybody can hear a 503.
+                 "trap '' TERM; exec sleep 1000");
     line.insert(line.end(), rest.begin(), rest.end());
     which.program = std::make_unique<process>(begin(line));
   }
