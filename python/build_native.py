@@ -9,7 +9,7 @@ INCLUDE = pathlib.Path(__file__).resolve().parents[1] / "include"
 
 def declarations():
     """What cffi understands of the headers: no comments, no directives."""
-    text = "".join((INCLUDE / "holdfast" / name).read_text() for name in ("holdfast.h", "operators.h"))
+    text = "".join((INCLUDE / "holdfast" / name).read_text() for name in ("holdfast.h", "operators.h", "tokens.h"))
     numbers = dict(re.findall(r"^#define (HF_\w+) (\d+)$", text, re.M))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"#ifdef __cplusplus\n.*?#endif\n", "", text, flags=re.S)
