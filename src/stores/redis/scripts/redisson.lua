@@ -14,8 +14,8 @@ local other_type = not foreign and redis.call('HEXISTS', KEYS[1], 'mode') == 1
 local revoked = not foreign and not mine and redis.call('HEXISTS', KEYS[1], owner .. ':revoked') == 1
 if revoked then owner, mine = owner .. ':revoked', true end
 
--- The line of Redisson's fair lock: a list of owners, and until when each is waited for, in ms since 1970. Whoever
--- comes adds its own patience to the time of the last; whoever leaves takes it from those behind.
+-- The line of Redisson's fair lock: a list of owners, and until when each is waited for, in ms since 1970. A
+-- waiter adds its own patience to the time of the last; when it leaves it takes that from those behind.
 local tail = ':' .. (string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}')
 local channel, queue, ends =
   'redisson_lock__channel' .. tail, 'redisson_lock_queue' .. tail, 'redisson_lock_timeout' .. tail

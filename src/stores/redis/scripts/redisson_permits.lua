@@ -1,6 +1,6 @@
 -- dialect=redisson: an RPermitExpirableSemaphore, the number of free permits, and beside it the others: 16 bytes each,
--- and when it ends, in ms since 1970. One that has ended is free for whoever looks first. Redisson's clients go by
--- their own clocks, we by the server's.
+-- and when it ends, in ms since 1970. One that has ended is free for the client that looks first. Redisson's clients go
+-- by their own clocks, we by the server's.
 -- ARGV: the verb, the id of the claim, then what the verb takes. KEYS: the name, then as the verb says.
 -- Answers as the library's verbs do.
 local verb, id, name = ARGV[1], ARGV[2], KEYS[1]
@@ -86,7 +86,7 @@ end
 
 -- An attempt. Asked again by the same claim it takes no more. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not
 -- after (0: none), how many fences, one for others, channel, two for others, how many permits, how many there are: set
--- by whoever comes first, as by Redisson's trySetPermits.
+-- by the first client, as by Redisson's trySetPermits.
 if foreign then return { -1, now, 8, 0 } end
 local ttl, not_after, block = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local channel, count, max = ARGV[7], tonumber(ARGV[10]), tonumber(ARGV[11])
