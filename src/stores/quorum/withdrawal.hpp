@@ -12,7 +12,7 @@
 
 namespace holdfast::quorum {
 
-// Begins after a pause: whoever begins it has just asked once, without an answer. Ends when answered, at
+// Begins after a pause: its caller has just asked once, without an answer. Ends when answered, at
 // `until`, when the store is closed, or at once where too many are under way.
 void withdraw_later(const std::shared_ptr<quorum_context>& quorum_context, std::size_t member,
                     spi::claim_ptr claim, time_point until);
