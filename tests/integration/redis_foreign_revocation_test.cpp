@@ -1,19 +1,12 @@
 // Forced and safe revocation in the foreign dialects: of locks of ours, and of other libraries', whose commands are
 // sent here by hand.
-#include "integration/redis_store_harness.hpp"
-#include "support/child_process.hpp"
-#include "support/temporary_folder.hpp"
-
-#include <fstream>
-#include <iterator>
+#include "integration/redis_listening.hpp"
 
 namespace holdfast::test {
 namespace {
 
-class redis_foreign_revocation : public testing::Test {
+class redis_foreign_revocation : public redis_listening {
  protected:
-  redis_server server;
-  temporary_folder folder;
   const std::string java = "8743c9c0-0795-4907-87fd-6c719a6b4586:74";
 
   [[nodiscard]] client open(const std::string& dialect) const {
@@ -23,20 +16,6 @@ class redis_foreign_revocation : public testing::Test {
   void take(const std::string& name) const {
     server.cli({"HINCRBY", name, java, "1"});
     server.cli({"PEXPIRE", name, "30000"});
-  }
-  [[nodiscard]] child_process listen_to(const std::string& channel) const {
-    child_process ear({"redis-cli", "-p", std::to_string(server.port()), "SUBSCRIBE", channel},
-                      folder.path() / "heard");
-    EXPECT_TRUE(eventually([&] { return heard().ends_with("subscribe\n" + channel + "\n1\n"); }));
-    return ear;
-  }
-  [[nodiscard]] std::string heard() const {
-    std::ifstream from(folder.path() / "heard");
-    return {std::istreambuf_iterator<char>(from), {}};
-  }
-  [[nodiscard]] bool hears(const std::string& channel, const std::string& message) const {
-    const std::string text = "message\n" + channel + "\n" + message + "\n";
-    return eventually([&] { return heard().ends_with(text); });
   }
   [[nodiscard]] std::size_t taken(client from, const std::string& name,
                                   const std::string& claim = {},

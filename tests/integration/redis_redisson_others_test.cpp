@@ -1,19 +1,12 @@
 // dialect=redisson: its read-write lock, its latch and the waiters of its fair lock. What Redisson does is done here
 // by the commands that its scripts send; `make interop` runs the library itself.
-#include "integration/redis_store_harness.hpp"
-#include "support/child_process.hpp"
-#include "support/temporary_folder.hpp"
-
-#include <fstream>
-#include <iterator>
+#include "integration/redis_listening.hpp"
 
 namespace holdfast::test {
 namespace {
 
-class redis_redisson_others : public testing::Test {
+class redis_redisson_others : public redis_listening {
  protected:
-  redis_server server;
-  temporary_folder folder;
   client a = open_client(redis_url(server.port(), "?dialect=redisson"));
   client b = open_client(redis_url(server.port(), "?dialect=redisson"));
   const std::string java = "8743c9c0-0795-4907-87fd-6c719a6b4586:74";
@@ -29,20 +22,6 @@ class redis_redisson_others : public testing::Test {
   void write(const std::string& name) {
     server.cli({"HSET", name, "mode", "write", java + ":write", "1"});
     server.cli({"PEXPIRE", name, "30000"});
-  }
-  [[nodiscard]] child_process listen_to(const std::string& channel) {
-    child_process ear({"redis-cli", "-p", std::to_string(server.port()), "SUBSCRIBE", channel},
-                      folder.path() / "heard");
-    EXPECT_TRUE(eventually([&] { return heard().ends_with("subscribe\n" + channel + "\n1\n"); }));
-    return ear;
-  }
-  [[nodiscard]] std::string heard() const {
-    std::ifstream from(folder.path() / "heard");
-    return {std::istreambuf_iterator<char>(from), {}};
-  }
-  [[nodiscard]] bool hears(const std::string& channel, const std::string& message) const {
-    const std::string text = "message\n" + channel + "\n" + message + "\n";
-    return eventually([&] { return heard().ends_with(text); });
   }
   [[nodiscard]] bool listened(const std::string& channel) const {
     return eventually([&] { return server.cli({"PUBSUB", "NUMSUB", channel}).ends_with("1"); });
