@@ -79,7 +79,7 @@ endfunction()
 holdfast_engine(SQLITE sqlite ALSO sql
   PACKAGE SQLite3 TARGET SQLite::SQLite3 LINK -lsqlite3 DEBIAN libsqlite3-dev)
 holdfast_scripts("${PROJECT_BINARY_DIR}/generated/redis_scripts.inc"
-  "${PROJECT_SOURCE_DIR}/src/stores/redis/library" "${PROJECT_SOURCE_DIR}/src/stores/redis/scripts")
+  "${PROJECT_SOURCE_DIR}/src/stores/redis/library" "${PROJECT_SOURCE_DIR}/src/stores/redis/foreign")
 holdfast_engine(REDIS redis NET
   PACKAGE Hiredis TARGET Hiredis::hiredis LINK -lhiredis DEBIAN libhiredis-dev)
 holdfast_engine(POSTGRESQL postgresql NET ALSO sql

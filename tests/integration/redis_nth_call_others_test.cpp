@@ -1,7 +1,7 @@
 // As redis_nth_call, for the scripts that are not about claims in a line: latches, and the dialects
 // of others.
 #include "redis_scripts_harness.hpp"
-#include "stores/redis/foreign_store.hpp"
+#include "stores/redis/foreign/foreign_store.hpp"
 
 namespace holdfast::test {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "net/time_option.hpp"
 #include "runtime/password_file.hpp"
-#include "stores/redis/foreign_store.hpp"
+#include "stores/redis/foreign/foreign_store.hpp"
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
 #include "stores/redis/topology/sentinel_topology.hpp"

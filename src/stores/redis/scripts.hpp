@@ -1,5 +1,5 @@
 // The Lua of the store, as it is sent to the server: the native dialect's library, from library/*.lua, and the scripts of
-// the foreign dialects, from scripts/*.lua.
+// the foreign dialects, from foreign/*.lua.
 #pragma once
 
 #include "stores/redis/client/command.hpp"

@@ -1,4 +1,4 @@
-#include "stores/redis/foreign_formats.hpp"
+#include "stores/redis/foreign/formats.hpp"
 
 #include "stores/redis/layout.hpp"
 

@@ -1,4 +1,4 @@
-#include "stores/redis/release_channels.hpp"
+#include "stores/redis/foreign/release_channels.hpp"
 
 #include <utility>
 

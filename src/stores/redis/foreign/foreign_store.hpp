@@ -2,7 +2,7 @@
 // their names. What the format has no room for, or is not shared here, is unsupported.
 #pragma once
 
-#include "stores/redis/foreign_formats.hpp"
+#include "stores/redis/foreign/formats.hpp"
 #include "stores/redis/scripts.hpp"
 #include "stores/redis/server_times.hpp"
 #include "stores/redis/topology.hpp"

@@ -1,9 +1,9 @@
-#include "stores/redis/foreign_store.hpp"
+#include "stores/redis/foreign/foreign_store.hpp"
 
 #include "stores/redis/client/server_error.hpp"
 #include "stores/redis/event_feed.hpp"
 #include "stores/redis/layout.hpp"
-#include "stores/redis/release_channels.hpp"
+#include "stores/redis/foreign/release_channels.hpp"
 #include "stores/redis/server_times.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
 

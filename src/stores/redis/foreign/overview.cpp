@@ -1,6 +1,6 @@
 // What is not about a claim of ours: who holds, what an operator takes away, latches.
 #include "stores/redis/event_feed.hpp"
-#include "stores/redis/foreign_store.hpp"
+#include "stores/redis/foreign/foreign_store.hpp"
 
 #include <algorithm>
 #include <atomic>
