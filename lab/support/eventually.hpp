@@ -3,6 +3,7 @@
 
 #include <holdfast/clock.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -15,15 +16,19 @@ namespace holdfast::test {
 // How long a test waits for what must happen. Reached only where something is broken.
 inline constexpr std::chrono::seconds patience{30};
 
-// Looks until the condition holds: for things that tell nobody.
+// Looks until the condition holds: for things that tell nobody. Between two looks it pauses for twice as long as
+// a look takes: some start a program, and would keep a core busy that the server needs to get ready.
 template <class Condition>
 bool eventually(Condition&& condition, duration limit = patience) {
   const time_point end = clock::now() + limit;
-  while (!condition()) {
-    if (clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (;;) {
+    const time_point begun = clock::now();
+    if (condition()) return true;
+    const time_point now = clock::now();
+    if (now >= end) return false;
+    constexpr duration shortest = std::chrono::milliseconds(1);
+    std::this_thread::sleep_for(std::clamp(2 * (now - begun), shortest, end - now + shortest));
   }
-  return true;
 }
 
 // Raised once, by anybody; others wait for it. Thread-safe.
