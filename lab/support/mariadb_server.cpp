@@ -40,6 +40,50 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
+std::vector<std::string> as_user(std::vector<std::string> words) {
+  if (::geteuid() != 0) return words;
+  std::vector<std::string> all{"setpriv", "--reuid", mariadb_user()->pw_name, "--regid",
+                               std::to_string(mariadb_user()->pw_gid), "--clear-groups",
+                               // Changing the user clears what child_process has asked for.
+                               "--pdeathsig", "KILL", "--"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+std::vector<std::string> server_words(const std::filesystem::path& folder, bool durable) {
+  return {program(),
+          "--no-defaults",
+          "--datadir=" + (folder / "data").string(),
+          "--tmpdir=" + folder.string(),
+          durable ? "--innodb-flush-log-at-trx-commit=1" : "--innodb-flush-log-at-trx-commit=2",
+          "--innodb-doublewrite=0",
+          "--innodb-buffer-pool-size=32M",
+          "--innodb-log-file-size=16M"};
+}
+
+void give_to_user(const std::filesystem::path& folder) {
+  if (::geteuid() == 0) run_program({"chown", "-R", mariadb_user()->pw_name, folder});
+}
+
+// Only the system's tables, without help texts: what mariadb-install-db does takes much longer.
+void make_system_tables(const std::filesystem::path& folder) {
+  const std::string tables = system_tables();
+  std::filesystem::create_directories(folder / "data" / "mysql");
+  give_to_user(folder);
+  run_program({"sh", "-c",
+               "(printf 'USE mysql;\\nSET @auth_root_socket = NULL;\\n'; cat '" + tables +
+                   "/mysql_system_tables.sql' '" + tables + "/mysql_system_tables_data.sql') | " +
+                   joined(as_user(server_words(folder, false))) +
+                   " --bootstrap --skip-networking >'" + (folder / "bootstrap.log").string() +
+                   "' 2>&1"});
+}
+
+const temporary_folder& first_data() {
+  static const temporary_folder folder(place_in_memory());
+  make_system_tables(folder.path());
+  return folder;
+}
+
 }  // namespace
 
 mariadb_server::mariadb_server(mariadb_options options)
@@ -59,48 +103,21 @@ mariadb_server::~mariadb_server() {
   if (process_.alive()) process_.end(SIGKILL);
 }
 
-std::vector<std::string> mariadb_server::as_user(std::vector<std::string> words) const {
-  if (::geteuid() != 0) return words;
-  std::vector<std::string> all{"setpriv", "--reuid", mariadb_user()->pw_name, "--regid",
-                               std::to_string(mariadb_user()->pw_gid), "--clear-groups",
-                               // Changing the user clears what child_process has asked for.
-                               "--pdeathsig", "KILL", "--"};
-  all.insert(all.end(), words.begin(), words.end());
-  return all;
-}
-
-std::vector<std::string> mariadb_server::server_words() const {
-  return {program(),
-          "--no-defaults",
-          "--datadir=" + (folder_.path() / "data").string(),
-          "--tmpdir=" + folder_.path().string(),
-          options_.durable ? "--innodb-flush-log-at-trx-commit=1"
-                           : "--innodb-flush-log-at-trx-commit=2",
-          "--innodb-doublewrite=0",
-          "--innodb-buffer-pool-size=32M",
-          "--innodb-log-file-size=16M"};
-}
-
-// Only the system's tables, without help texts: what mariadb-install-db does takes much longer.
+// Its first data are made once in a process, and copied: making them takes a second of a core.
 void mariadb_server::initialise() {
-  const std::string user = ::geteuid() == 0 ? mariadb_user()->pw_name : "";
-  const std::string tables = system_tables();
-  std::filesystem::create_directories(folder_.path() / "data" / "mysql");
+  static const temporary_folder& first = first_data();
+  std::filesystem::copy(first.path() / "data", folder_.path() / "data",
+                        std::filesystem::copy_options::recursive);
   std::ofstream(folder_.path() / "init.sql")
       << "SET SESSION sql_log_bin = 0;\n"
          "CREATE USER IF NOT EXISTS tester@'%';\n"
          "GRANT ALL ON *.* TO tester@'%' WITH GRANT OPTION;\n"
          "CREATE DATABASE IF NOT EXISTS locks;\n";
-  if (!user.empty()) run_program({"chown", "-R", user, folder_.path()});
-  run_program({"sh", "-c",
-               "(printf 'USE mysql;\\nSET @auth_root_socket = NULL;\\n'; cat '" + tables +
-                   "/mysql_system_tables.sql' '" + tables + "/mysql_system_tables_data.sql') | " +
-                   joined(as_user(server_words())) + " --bootstrap --skip-networking >'" +
-                   (folder_.path() / "bootstrap.log").string() + "' 2>&1"});
+  give_to_user(folder_.path());
 }
 
 void mariadb_server::launch() {
-  std::vector<std::string> words = server_words();
+  std::vector<std::string> words = server_words(folder_.path(), options_.durable);
   const auto set = [&](const std::string& setting) { words.push_back("--" + setting); };
   set("port=" + std::to_string(port_));
   set("bind-address=127.0.0.1");

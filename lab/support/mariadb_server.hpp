@@ -55,8 +55,6 @@ class mariadb_server {
   void launch();
   void await_start();
   [[nodiscard]] bool answers() const;
-  [[nodiscard]] std::vector<std::string> as_user(std::vector<std::string> words) const;
-  [[nodiscard]] std::vector<std::string> server_words() const;
 
   const mariadb_options options_;
   const temporary_folder folder_;

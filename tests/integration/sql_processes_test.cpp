@@ -49,7 +49,7 @@ void count(const std::string& url, sql_race& shared, int rounds, bool fair) {
 
 TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   // Broken: exclusion, the order of fences, or the way back after a restart.
-  const int rounds = GetParam().name == "mariadb" ? 60 : 300;  // a commit there takes longer
+  constexpr int rounds = 60;
   const auto world = GetParam().make(false);
   const std::string url = world->url("&connections=1");
   const shared_page<sql_race> shared;
