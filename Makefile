@@ -1,7 +1,7 @@
 # The front door. Every target first installs the Debian packages that it misses (packages.txt).
 JOBS ?= $(shell nproc)
 # Nearly all of a test's time is waiting.
-TEST_JOBS ?= $(shell expr $(JOBS) '*' 4)
+TEST_JOBS ?= $(shell expr $(JOBS) '*' 6)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000
 QUORUM_SEEDS ?= 100000
@@ -30,10 +30,11 @@ test: packages-test ## build everything and run all tests that a change must pas
 	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml || scripts/show-failures build/tests.xml
 	@scripts/check-coverage build/tests.xml
 
-test-long: packages-test build ## what takes longer: a million seeds, every mutant from seed 1 on, half a minute of torture per engine, 500 killed pipelines, the Conan package
+test-long: packages-test build ## what takes longer: the tests on engines with more rounds, a million seeds, every mutant from seed 1 on, half a minute of torture per engine, the Conan package
+	HOLDFAST_LONG=1 ctest --preset dev -j $(TEST_JOBS) -L '^(contract|integration|cli)$$' --output-junit tests-long.xml \
+	  || scripts/show-failures build/tests-long.xml
 	@$(MAKE) --no-print-directory sim
 	@$(MAKE) --no-print-directory torture
-	HOLDFAST_ADOPTION_ROUNDS=500 build/tests/test_contract --gtest_filter='*/adoption.*'
 	scripts/check-conan
 
 check: packages-tools build ## format, clang-tidy and the project's own rules

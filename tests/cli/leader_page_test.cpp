@@ -3,6 +3,7 @@
 #include "support/fault_proxy.hpp"
 #include "support/free_port.hpp"
 #include "support/redis_server.hpp"
+#include "support/rounds.hpp"
 
 #include <signal.h>
 
@@ -122,9 +123,8 @@ class cut_leader : public leader_page {
 
   using clock = std::chrono::steady_clock;
   // Many rounds for a figure, on a machine with nothing else to do; few with time to spare.
-  const char* const wanted_ = std::getenv("HOLDFAST_LEADER_ROUNDS");
-  const int rounds_ = wanted_ == nullptr ? 3 : std::atoi(wanted_);
-  const std::chrono::milliseconds ttl_{wanted_ == nullptr ? 10'000 : 2'000};
+  const int rounds_ = test::rounds(3, 50);
+  const std::chrono::milliseconds ttl_{test::rounds(10'000, 2'000)};
   test::redis_server server_;
 };
 

@@ -1,7 +1,8 @@
 // A pipeline of processes, killed at any moment: one acquires and detaches, another adopts, and a rival wants
-// the lock all the while. HOLDFAST_ADOPTION_ROUNDS: how many rounds, 10 unless told.
+// the lock all the while.
 #include "contract/contract.hpp"
 #include "support/forked_process.hpp"
+#include "support/rounds.hpp"
 #include "support/shared_page.hpp"
 
 #include <algorithm>
@@ -162,8 +163,7 @@ INSTANTIATE_TEST_SUITE_P(on, adoption, testing::ValuesIn(adopting_engines()), na
 
 TEST_P(adoption, of_processes_that_are_killed_at_any_moment_is_by_one_and_in_time) {
   // Broken: two hold the lock of a pipeline, or nobody can have it after its ttl.
-  const char* asked = std::getenv("HOLDFAST_ADOPTION_ROUNDS");
-  const int rounds = asked != nullptr ? std::atoi(asked) : 10;
+  const int last = rounds(10, 500);
   const fresh_engine engine = GetParam().make();
   const shared_page<pipeline_page> page;
   std::mt19937_64 random(std::random_device{}());
@@ -171,7 +171,7 @@ TEST_P(adoption, of_processes_that_are_killed_at_any_moment_is_by_one_and_in_tim
   duration usual = 20ms;  // how long a round takes that is left alone
   forked_process other([&] { rival(engine.url, *page); });
   ASSERT_TRUE(eventually([&] { return page->rivals > 0; }));
-  for (int round = 1; round <= rounds; ++round) {
+  for (int round = 1; round <= last; ++round) {
     page->token.fill('\0');
     page->token_there = false;
     page->first_over = false;

@@ -1,5 +1,6 @@
 // Stopping: before, during, after; and nothing left behind.
 #include "contract/flavours.hpp"
+#include "support/rounds.hpp"
 #include "support/task.hpp"
 
 #include <atomic>
@@ -75,7 +76,8 @@ TEST_P(cancellation, a_stop_that_meets_the_grant_leaks_nothing) {
   const auto from_a = make(a);
   const auto from_b = make(b);
   int granted = 0;
-  for (int round = 0; round < 100; ++round) {
+  const int last = rounds(40, 400);
+  for (int round = 0; round < last; ++round) {
     auto held = from_a->acquire({.wait = patience});
     ASSERT_THAT(held, succeeds());
     std::stop_source stop;

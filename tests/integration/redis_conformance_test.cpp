@@ -2,6 +2,7 @@
 // answered alike. The ledger gets the time that the server answered.
 #include "redis_conformance_subject.hpp"
 #include "stores/redis/layout.hpp"
+#include "support/rounds.hpp"
 
 #include <random>
 #include <set>
@@ -392,8 +393,7 @@ class world {
 // The scripts would grant, refuse, order or end claims by other rules than every other store.
 TEST(redis_conformance, the_scripts_answer_as_the_ledger_does) {
   const redis_server server;
-  const char* extra = std::getenv("HOLDFAST_CONFORMANCE_SEEDS");
-  const std::uint64_t seeds = extra != nullptr ? std::stoull(extra) : 21;
+  const std::uint64_t seeds = rounds<std::uint64_t>(21, 500);
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
     const about what = subjects[seed % std::size(subjects)];
     world one(server.port(), seed, what);

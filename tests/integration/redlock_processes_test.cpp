@@ -7,6 +7,7 @@
 #include "support/fenced_counter.hpp"
 #include "support/forked_process.hpp"
 #include "support/redlock_servers.hpp"
+#include "support/rounds.hpp"
 #include "support/shared_page.hpp"
 
 #include <holdfast/holdfast.hpp>
@@ -103,11 +104,6 @@ class victim {
   kind what_ = kind::killed;
 };
 
-std::chrono::seconds asked_length() {
-  const char* text = std::getenv("HOLDFAST_QUORUM_SECONDS");
-  return std::chrono::seconds(text == nullptr ? 15 : std::atoi(text));
-}
-
 TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_stopped_or_cut_off) {
   // Broken: exclusion, the order of fences, or a client that is stuck, when a minority fails.
   const shared_page<race> shared;
@@ -126,7 +122,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
   ASSERT_TRUE(eventually([&] { return shared->counter.count() > 0; }, 4 * patience));
 
   std::mt19937_64 random(std::random_device{}());
-  const time_point end = clock::now() + asked_length();
+  const time_point end = clock::now() + rounds(std::chrono::seconds(15), std::chrono::seconds(180));
   int troubles = 0;
   while (clock::now() < end) {
     const std::size_t one = random() % members;

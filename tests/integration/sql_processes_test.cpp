@@ -5,6 +5,7 @@
 #include "integration/sql_world.hpp"
 #include "support/fenced_counter.hpp"
 #include "support/forked_process.hpp"
+#include "support/rounds.hpp"
 #include "support/shared_page.hpp"
 
 #include <gtest/gtest.h>
@@ -49,22 +50,22 @@ void count(const std::string& url, sql_race& shared, int rounds, bool fair) {
 
 TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   // Broken: exclusion, the order of fences, or the way back after a restart.
-  constexpr int rounds = 60;
+  const int turns = rounds(60, 300);
   const auto world = GetParam().make(false);
   const std::string url = world->url("&connections=1");
   const shared_page<sql_race> shared;
   std::vector<forked_process> children;
   for (int i = 0; i < crowd_size; ++i) {
-    children.emplace_back([&, fair = i % 2 == 0] { count(url, *shared, rounds, fair); });
+    children.emplace_back([&, fair = i % 2 == 0] { count(url, *shared, turns, fair); });
   }
-  const int step = crowd_size * rounds / 6;
+  const int step = crowd_size * turns / 6;
   for (int restart = 1; restart <= 5; ++restart) {
     ASSERT_TRUE(eventually([&] { return shared->counter.count() >= restart * step; }, 120s));
     world->end_some();
     world->restart(restart % 2 == 0 ? sql_world::shutdown::orderly : sql_world::shutdown::killed);
   }
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
-  EXPECT_EQ(shared->counter.count(), crowd_size * rounds);
+  EXPECT_EQ(shared->counter.count(), crowd_size * turns);
   EXPECT_EQ(shared->overlaps, 0);
   // A machine that is paused for longer than an offer ends the one lease there is.
   constexpr int standstills = 5;
