@@ -28,7 +28,8 @@ if(HOLDFAST_BENCH)
     target_include_directories(bench_support PUBLIC "${PROJECT_SOURCE_DIR}/tests"
       "${PROJECT_SOURCE_DIR}/src")
     target_link_libraries(bench_support PUBLIC holdfast_servers
-      $<TARGET_NAME_IF_EXISTS:LibPQ::LibPQ> $<TARGET_NAME_IF_EXISTS:LibMariaDB::LibMariaDB>)
+      $<TARGET_NAME_IF_EXISTS:LibPQ::LibPQ> $<TARGET_NAME_IF_EXISTS:LibMariaDB::LibMariaDB>
+      $<TARGET_NAME_IF_EXISTS:Hiredis::hiredis>)
     if(NOT HOLDFAST_REDIS)
       list(FILTER benches EXCLUDE REGEX "/(redis_|quorum)[^/]*$")
     endif()

@@ -28,16 +28,53 @@ function(holdfast_needs property)
   set_property(GLOBAL PROPERTY ${property} ${known})
 endfunction()
 
+# holdfast_library(<imported target> <development package of Debian>): a library that the sources call through
+# HOLDFAST_LAZY. A shared library in a folder that the loader searches is loaded when a URL asks for it: the sources
+# get HOLDFAST_LOADED_<NAME>, its SONAME and package. Any other one, as Conan or vcpkg may bring it, is linked.
+option(HOLDFAST_LAZY_LIBRARIES "Load the libraries of engines when a URL asks for them; OFF: link them" ON)
+
+function(holdfast_library target development)
+  string(REGEX REPLACE "::.*" "" package ${target})
+  string(REGEX REPLACE ".*::" "" name ${target})
+  string(TOUPPER ${name} name)
+  # MODULE: where a toolchain prefers packages' own files, as Conan's does, those of Debian's hiredis fail.
+  find_package(${package} MODULE REQUIRED)
+  get_target_property(file ${target} LOCATION)
+  get_filename_component(folder "${file}" DIRECTORY)
+  get_filename_component(link "${file}" NAME_WE)
+  set(soname)
+  if(HOLDFAST_LAZY_LIBRARIES AND CMAKE_READELF AND folder IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+    execute_process(COMMAND "${CMAKE_READELF}" -d "${file}" OUTPUT_VARIABLE dynamic ERROR_QUIET)
+    string(REGEX MATCH "\\(SONAME\\)[^[]*\\[(lib[^]]+)\\]" soname "${dynamic}")
+    set(soname "${CMAKE_MATCH_1}")
+  endif()
+  if(NOT soname)
+    target_link_libraries(holdfast PRIVATE ${target})
+    string(REGEX REPLACE "^lib" "-l" link "${link}")
+    holdfast_needs(HOLDFAST_PACKAGES ${package})
+    holdfast_needs(HOLDFAST_LINK ${link})
+    holdfast_needs(HOLDFAST_DEBIAN ${development})
+    return()
+  endif()
+  # Debian's names: libssl3, libnghttp2-14; libcrypto comes with libssl.
+  string(REGEX REPLACE "^(lib[^.]*[0-9])\\.so\\.(.*)" "\\1-\\2" debian "${soname}")
+  string(REPLACE ".so." "" debian "${debian}")
+  string(REPLACE libcrypto libssl debian "${debian}")
+  target_include_directories(holdfast SYSTEM PRIVATE $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(holdfast PRIVATE "HOLDFAST_LOADED_${name}=\"${soname}\",\"${debian}\"")
+  holdfast_needs(HOLDFAST_LOADED ${debian})
+endfunction()
+
 # holdfast_engine(<NAME> <folder under src/stores> [NET] ALSO <shared folder>... PACKAGE <find_package name>...
 #                 TARGET <imported target>... LAZY <package>... LINK <-l flag>...
-#                 DEBIAN <development package>...)
+#                 DEBIAN <development package>... LIBRARY <arguments of holdfast_library>)
 # Adds the option HOLDFAST_<NAME> (HOLDFAST_SQLITE, ...), on by default. An engine that is on brings its sources, the
 # definition HOLDFAST_WITH_<NAME>=1, its client library, and what a consumer of the static library needs.
 # NET: it uses src/net, the sockets and TLS of all stores. ALSO: folders that it shares with others.
 # LAZY: packages, with a target of the same name, of which only the headers are used: the library is
 # loaded when a URL asks for it. LINK: what pkg-config tells a consumer of the static library.
 function(holdfast_engine name folder)
-  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "ALSO;PACKAGE;TARGET;LAZY;LINK;DEBIAN")
+  cmake_parse_arguments(PARSE_ARGV 2 engine "NET" "" "ALSO;PACKAGE;TARGET;LAZY;LINK;DEBIAN;LIBRARY")
   option(HOLDFAST_${name} "Build the ${folder} store" ON)
   holdfast_sources(engine_sources src/stores/${folder})
   if(NOT HOLDFAST_${name} OR NOT engine_sources)
@@ -50,13 +87,13 @@ function(holdfast_engine name folder)
   if(engine_NET)
     holdfast_sources(net_sources src/net)
     list(APPEND engine_sources ${net_sources})
-    list(APPEND engine_PACKAGE OpenSSL)
-    list(APPEND engine_TARGET OpenSSL::SSL)
-    list(APPEND engine_LINK -lssl -lcrypto)
-    list(APPEND engine_DEBIAN libssl-dev)
+    holdfast_library(OpenSSL::SSL libssl-dev)
+    holdfast_library(OpenSSL::Crypto libssl-dev)
     target_compile_definitions(holdfast PRIVATE HOLDFAST_WITH_NET=1)
   endif()
-  # MODULE: where a toolchain prefers packages' own files, as Conan's does, those of Debian's hiredis fail.
+  if(engine_LIBRARY)
+    holdfast_library(${engine_LIBRARY})
+  endif()
   foreach(package IN LISTS engine_PACKAGE)
     find_package(${package} MODULE REQUIRED)
   endforeach()
@@ -81,7 +118,7 @@ holdfast_engine(SQLITE sqlite ALSO sql
 holdfast_scripts("${PROJECT_BINARY_DIR}/generated/redis_scripts.inc"
   "${PROJECT_SOURCE_DIR}/src/stores/redis/library" "${PROJECT_SOURCE_DIR}/src/stores/redis/foreign")
 holdfast_engine(REDIS redis NET
-  PACKAGE Hiredis TARGET Hiredis::hiredis LINK -lhiredis DEBIAN libhiredis-dev)
+  LIBRARY Hiredis::hiredis libhiredis-dev)
 holdfast_engine(POSTGRESQL postgresql NET ALSO sql
   LAZY LibPQ)
 holdfast_engine(MARIADB mariadb NET ALSO sql
@@ -89,5 +126,5 @@ holdfast_engine(MARIADB mariadb NET ALSO sql
 # The wire is our own: docs/decisions says why.
 holdfast_engine(ZOOKEEPER zookeeper NET)
 holdfast_engine(ETCD etcd NET
-  PACKAGE Nghttp2 TARGET Nghttp2::nghttp2 LINK -lnghttp2 DEBIAN libnghttp2-dev)
+  LIBRARY Nghttp2::nghttp2 libnghttp2-dev)
 holdfast_unity(holdfast)

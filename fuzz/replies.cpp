@@ -1,5 +1,5 @@
 // What a server says, or who plays one: however the bytes are cut, the same replies.
-// sources: src/stores/redis/client/reply_reader.cpp src/core/result.cpp
+// sources: src/stores/redis/client/reply.cpp src/core/result.cpp
 // libraries: -lhiredis
 #include "stores/redis/client/reply.hpp"
 

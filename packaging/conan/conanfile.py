@@ -9,8 +9,7 @@ from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
 from conan.tools.system.package_manager import Apt
 
-# What each engine needs to compile. PostgreSQL's and MariaDB's client libraries are loaded when a URL
-# asks for them; only their headers are needed.
+# What each engine needs to compile. But for SQLite's, libraries are loaded when a URL asks for them.
 ENGINES = {
     "sqlite": ["libsqlite3-dev"],
     "redis": ["libhiredis-dev", "libssl-dev"],

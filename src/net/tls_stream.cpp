@@ -1,7 +1,6 @@
 #include "net/tls_stream.hpp"
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
+#include "net/openssl.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,14 +10,14 @@ namespace holdfast::net {
 
 struct tls_stream::session {
   explicit session(SSL* made) noexcept : ssl(made) {
-    BIO* in = ::BIO_new(::BIO_s_mem());
-    BIO* out = ::BIO_new(::BIO_s_mem());
+    BIO* in = BIO_new(BIO_s_mem());
+    BIO* out = BIO_new(BIO_s_mem());
     // "Nothing there" means: later, not the end.
     BIO_set_mem_eof_return(in, -1);
     BIO_set_mem_eof_return(out, -1);
-    ::SSL_set_bio(ssl, in, out);
+    SSL_set_bio(ssl, in, out);
   }
-  ~session() { ::SSL_free(ssl); }
+  ~session() { SSL_free(ssl); }
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
@@ -54,12 +53,12 @@ void tls_stream::handshake(spi::completion<void> done) {
 
 // Called with the mutex held, which it releases.
 void tls_stream::shake(mutex_lock& lock) {
-  ::ERR_clear_error();
-  const int code = ::SSL_do_handshake(session_->ssl);
+  ERR_clear_error();
+  const int code = SSL_do_handshake(session_->ssl);
   carry();
   std::optional<error> why;
   if (code != 1) {
-    const int kind = ::SSL_get_error(session_->ssl, code);
+    const int kind = SSL_get_error(session_->ssl, code);
     if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) {
       lock.unlock();
       return carrier_->flush();
@@ -113,8 +112,8 @@ void tls_stream::close() noexcept {
     shaken_ = nullptr;
     if (open_ && !end_) {
       // A farewell, for who reads logs on the other side; not awaited.
-      ::ERR_clear_error();
-      ::SSL_shutdown(session_->ssl);
+      ERR_clear_error();
+      SSL_shutdown(session_->ssl);
       carry();
     }
   }
@@ -125,7 +124,7 @@ void tls_stream::close() noexcept {
 void tls_stream::received(std::string_view bytes) {
   mutex_lock lock(mutex_);
   if (closed_) return;
-  ::BIO_write(::SSL_get_rbio(session_->ssl), bytes.data(), static_cast<int>(bytes.size()));
+  BIO_write(SSL_get_rbio(session_->ssl), bytes.data(), static_cast<int>(bytes.size()));
   if (!open_) {
     shake(lock);
     lock.lock();
@@ -171,12 +170,12 @@ void tls_stream::deliver() {
 
 // Called with the mutex held. Reading may make the session answer (a key update): carried too.
 std::optional<error> tls_stream::read_some(std::size_t& got) {
-  ::ERR_clear_error();
-  const int read = ::SSL_read(session_->ssl, plain_.data(), static_cast<int>(plain_.size()));
+  ERR_clear_error();
+  const int read = SSL_read(session_->ssl, plain_.data(), static_cast<int>(plain_.size()));
   carry();
   got = read > 0 ? static_cast<std::size_t>(read) : 0;
   if (read > 0) return std::nullopt;
-  const int kind = ::SSL_get_error(session_->ssl, read);
+  const int kind = SSL_get_error(session_->ssl, read);
   if (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) return std::nullopt;
   return problem(kind);
 }
@@ -185,9 +184,9 @@ std::optional<error> tls_stream::read_some(std::size_t& got) {
 void tls_stream::encrypt() {
   std::size_t done = 0;
   while (done < queued_.size()) {
-    ::ERR_clear_error();
+    ERR_clear_error();
     const std::size_t size = std::min(queued_.size() - done, read_size);
-    const int taken = ::SSL_write(session_->ssl, queued_.data() + done, static_cast<int>(size));
+    const int taken = SSL_write(session_->ssl, queued_.data() + done, static_cast<int>(size));
     if (taken <= 0) break;  // broken: reading finds out why
     done += static_cast<std::size_t>(taken);
   }
@@ -197,7 +196,7 @@ void tls_stream::encrypt() {
 
 // Called with the mutex held: records must leave in the order in which they were made.
 void tls_stream::carry() {
-  BIO* out = ::SSL_get_wbio(session_->ssl);
+  BIO* out = SSL_get_wbio(session_->ssl);
   char* bytes = nullptr;
   const long size = BIO_get_mem_data(out, &bytes);
   if (size <= 0) return;
@@ -210,11 +209,11 @@ error tls_stream::problem(int code) const {
   if (code == SSL_ERROR_ZERO_RETURN) {
     return {errc::unavailable, where_ + ": closed by the server"};
   }
-  const long verdict = ::SSL_get_verify_result(session_->ssl);
+  const long verdict = SSL_get_verify_result(session_->ssl);
   if (!open_ && context_->verifies() && verdict != X509_V_OK) {
-    ::ERR_clear_error();
+    ERR_clear_error();
     return {errc::denied, where_ + ": TLS: the server's certificate is not accepted: " +
-                              ::X509_verify_cert_error_string(verdict)};
+                              X509_verify_cert_error_string(verdict)};
   }
   // What the server says of ours.
   static constexpr std::array refusals{
@@ -222,7 +221,7 @@ error tls_stream::problem(int code) const {
       SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,       SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
       SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED,   SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN,
       SSL_R_TLSV1_ALERT_ACCESS_DENIED,         SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE};
-  const int reason = ERR_GET_REASON(::ERR_peek_error());
+  const int reason = ERR_GET_REASON(ERR_peek_error());
   const std::string text = tls_problem();
   // Its first bytes are no record of TLS at all.
   if (!open_ && (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)) {

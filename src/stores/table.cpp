@@ -6,6 +6,7 @@
 
 #ifdef HOLDFAST_WITH_ETCD
 #include "stores/etcd/etcd_store.hpp"
+#include "stores/etcd/nghttp2.hpp"
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
 #include "stores/mariadb/libmariadb.hpp"
@@ -109,6 +110,7 @@ constexpr opener open_zookeeper = nullptr;
 #ifdef HOLDFAST_WITH_ETCD
 opened open_etcd(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime,
                  const net::backoff_limits& pauses) {
+  if (auto framing = etcd::libnghttp2.load(); !framing) return tl::unexpected(framing.error());
   return etcd::open_etcd(url, runtime, pauses);
 }
 #else

@@ -1,6 +1,6 @@
 #include "stores/etcd/http2_connection.hpp"
 
-#include <nghttp2/nghttp2.h>
+#include "stores/etcd/nghttp2.hpp"
 
 #include <algorithm>
 #include <array>
@@ -68,8 +68,7 @@ struct http2_connection::callbacks {
       const auto found = self(user).streams_.find(frame->hd.stream_id);
       if (found != self(user).streams_.end() && !found->second.finished) {
         self(user).take_end(frame->hd.stream_id, NGHTTP2_NO_ERROR);
-        ::nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                    NGHTTP2_CANCEL);
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_CANCEL);
       }
     }
     return 0;
@@ -93,7 +92,7 @@ struct http2_connection::callbacks {
     const auto found = self(user).streams_.find(id);
     if (found == self(user).streams_.end()) return 0;
     if (!self(user).take_data(found->second, id, {reinterpret_cast<const char*>(data), size})) {
-      ::nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
+      nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
     }
     return 0;
   }
@@ -123,13 +122,13 @@ struct http2_connection::callbacks {
   static nghttp2_session* make(http2_connection& user) {
     nghttp2_session_callbacks* made = nullptr;
     nghttp2_session* session = nullptr;
-    if (::nghttp2_session_callbacks_new(&made) != 0) return nullptr;
-    ::nghttp2_session_callbacks_set_on_frame_recv_callback(made, on_frame);
-    ::nghttp2_session_callbacks_set_on_header_callback(made, on_header);
-    ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, on_data);
-    ::nghttp2_session_callbacks_set_on_stream_close_callback(made, on_close);
-    if (::nghttp2_session_client_new(&session, made, &user) != 0) session = nullptr;
-    ::nghttp2_session_callbacks_del(made);
+    if (nghttp2_session_callbacks_new(&made) != 0) return nullptr;
+    nghttp2_session_callbacks_set_on_frame_recv_callback(made, on_frame);
+    nghttp2_session_callbacks_set_on_header_callback(made, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(made, on_close);
+    if (nghttp2_session_client_new(&session, made, &user) != 0) session = nullptr;
+    nghttp2_session_callbacks_del(made);
     return session;
   }
 };
@@ -145,7 +144,7 @@ http2_connection::http2_connection(net::network net, net::target where,
 
 http2_connection::~http2_connection() {
   if (!guard_.forked()) close();
-  if (session_ != nullptr) ::nghttp2_session_del(session_);
+  if (session_ != nullptr) nghttp2_session_del(session_);
 }
 
 void http2_connection::start(time_point deadline) {
@@ -184,8 +183,8 @@ void http2_connection::connected(result<std::shared_ptr<net::stream>> made) {
     if (session_ != nullptr) {
       const std::array<nghttp2_settings_entry, 2> settings{
           {{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window}}};
-      ::nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
-      ::nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, window);
+      nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size());
+      nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, window);
       pump();
     }
   }
@@ -198,7 +197,7 @@ void http2_connection::connected(result<std::shared_ptr<net::stream>> made) {
 void http2_connection::pump() {
   for (;;) {
     const std::uint8_t* bytes = nullptr;
-    const ssize_t size = ::nghttp2_session_mem_send(session_, &bytes);
+    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
     if (size <= 0) return;
     stream_->queue({reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)});
   }
@@ -223,7 +222,7 @@ std::int32_t http2_connection::begin(std::string_view path, std::string_view mes
   nghttp2_data_provider body{};
   body.read_callback = callbacks::read;
   const std::int32_t id =
-      ::nghttp2_submit_request(session_, nullptr, headers.data(), headers.size(), &body, nullptr);
+      nghttp2_submit_request(session_, nullptr, headers.data(), headers.size(), &body, nullptr);
   if (id <= 0) return 0;
   one_stream& made = streams_[id];
   made.what = what;
@@ -238,7 +237,7 @@ void http2_connection::send(std::int32_t stream, std::string_view message) {
   const auto found = streams_.find(stream);
   if (over_ || found == streams_.end()) return;
   found->second.outgoing += framed(message);
-  ::nghttp2_session_resume_data(session_, stream);
+  nghttp2_session_resume_data(session_, stream);
   pump();
 }
 
@@ -248,7 +247,7 @@ void http2_connection::reset(std::int32_t stream) {
   if (over_ || found == streams_.end()) return;
   count(found->second, 0);
   streams_.erase(found);
-  ::nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
+  nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
   pump();
 }
 
@@ -314,7 +313,7 @@ void http2_connection::take_end(std::int32_t id, std::uint32_t code) {
     event.status.text = !one.problem.empty() ? one.problem
                         : one.http_status != 0 && one.http_status != 200
                             ? "HTTP status " + std::to_string(one.http_status)
-                            : "stream ended (" + std::string(::nghttp2_http2_strerror(code)) + ")";
+                            : "stream ended (" + std::string(nghttp2_http2_strerror(code)) + ")";
   }
   events_.push_back(std::move(event));
 }
@@ -330,9 +329,9 @@ void http2_connection::received(std::string_view bytes) {
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return;
-    const ssize_t taken = ::nghttp2_session_mem_recv(
+    const ssize_t taken = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    if (taken < 0) problem = ::nghttp2_strerror(static_cast<int>(taken));
+    if (taken < 0) problem = nghttp2_strerror(static_cast<int>(taken));
     pump();
     events = std::exchange(events_, {});
     opens = settings_came_ && !std::exchange(opened_, settings_came_);

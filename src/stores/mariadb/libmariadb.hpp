@@ -1,13 +1,13 @@
 // The functions of libmariadb that this store calls, loaded with the first mariadb:// URL.
 #pragma once
 
-#include "stores/lazy_library.hpp"
+#include "runtime/lazy_library.hpp"
 
 #include <mariadb/mysql.h>
 
 namespace holdfast::mariadb {
 
-inline constexpr stores::lazy_library libmariadb("libmariadb.so.3", "libmariadb3");
+inline constexpr runtime::lazy_library libmariadb("libmariadb.so.3", "libmariadb3");
 
 HOLDFAST_LAZY(libmariadb, mariadb_connection);
 HOLDFAST_LAZY(libmariadb, mysql_affected_rows);

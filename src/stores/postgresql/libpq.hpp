@@ -1,13 +1,13 @@
 // The functions of libpq that this store calls, loaded with the first postgresql:// URL.
 #pragma once
 
-#include "stores/lazy_library.hpp"
+#include "runtime/lazy_library.hpp"
 
 #include <libpq-fe.h>
 
 namespace holdfast::postgresql {
 
-inline constexpr stores::lazy_library libpq("libpq.so.5", "libpq5");
+inline constexpr runtime::lazy_library libpq("libpq.so.5", "libpq5");
 
 // NOLINTBEGIN(readability-identifier-naming): named by libpq
 HOLDFAST_LAZY(libpq, PQbackendPID);

@@ -1,13 +1,12 @@
 
 #include "stores/redis/layout.hpp"
 
-#include <openssl/evp.h>
+#include "stores/redis/client/digest.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
-#include <stdexcept>
 
 namespace holdfast::redis {
 
@@ -75,20 +74,6 @@ std::optional<std::string> decoded(std::string_view text) {
   return plain_text;
 }
 
-std::string digest_of(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned int size = 0;
-  if (::EVP_Digest(text.data(), text.size(), digest.data(), &size, ::EVP_sha256(), nullptr) != 1) {
-    throw std::runtime_error("OpenSSL has no SHA-256");
-  }
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    hex += digits[digest[i] >> 4U];
-    hex += digits[digest[i] & 15U];
-  }
-  return hex;
-}
-
 }  // namespace
 
 // FNV-1a: the same in every version of holdfast, since it decides where a lock is looked for.
@@ -120,7 +105,7 @@ place place_of(const spi::resource_id& resource) {
   const std::size_t start = found.state.size();
   encode(resource.space, resource.name, found.state);
   if (found.state.size() - start > readable) {
-    const std::string digest = digest_of(std::string_view(found.state).substr(start));
+    const std::string digest = sha256_of(std::string_view(found.state).substr(start));
     found.state.resize(start + readable);
     found.state += hash_mark;
     found.state += digest;

@@ -1,7 +1,9 @@
 #include "stores/redis/open_redis.hpp"
 
+#include "net/openssl.hpp"
 #include "net/time_option.hpp"
 #include "runtime/password_file.hpp"
+#include "stores/redis/client/hiredis.hpp"
 #include "stores/redis/foreign/foreign_store.hpp"
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
@@ -19,6 +21,12 @@ namespace holdfast::redis {
 namespace {
 
 constexpr std::uint16_t sentinel_port = 26'379;
+
+// OpenSSL for digests, of scripts and long names.
+result<void> load_libraries() {
+  if (auto loaded = libhiredis.load(); !loaded) return loaded;
+  return net::libcrypto.load();
+}
 
 // Who we are to the sentinels: they have users of their own.
 result<void> introduce(const spi::url& url, server_options& sentinel) {
@@ -284,6 +292,7 @@ result<void> check_known(const spi::url& url) {
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
                                                const std::shared_ptr<spi::reactor>& reactor,
                                                const net::backoff_limits& pauses) {
+  if (auto loaded = load_libraries(); !loaded) return tl::unexpected(std::move(loaded.error()));
   if (auto known = check_known(url); !known) return tl::unexpected(std::move(known.error()));
   native_store::settings settings;
   using std::chrono::milliseconds;
@@ -310,6 +319,7 @@ result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
 result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
                                                const std::shared_ptr<spi::reactor>& reactor,
                                                const net::backoff_limits& pauses) {
+  if (auto loaded = load_libraries(); !loaded) return tl::unexpected(std::move(loaded.error()));
   auto options = server_options_of(url, 0, pauses);
   if (!options) return tl::unexpected(std::move(options.error()));
   const auto database = database_of(url);

@@ -1,13 +1,11 @@
 #include "stores/redis/client/command.hpp"
 
-#include <openssl/evp.h>
+#include "stores/redis/client/digest.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 namespace holdfast::redis {
@@ -133,28 +131,9 @@ command& command::then(const command& next) {
   return *this;
 }
 
-namespace {
-
-std::string sha1(const std::string& text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned int size = 0;
-  if (::EVP_Digest(text.data(), text.size(), digest.data(), &size, ::EVP_sha1(), nullptr) != 1) {
-    throw std::runtime_error("OpenSSL has no SHA-1");
-  }
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    hex += digits[digest[i] >> 4U];
-    hex += digits[digest[i] & 15U];
-  }
-  return hex;
-}
-
-}  // namespace
-
 script::script(std::string text, gives what, batching batched, function also, std::string common)
     : text_(std::move(text)),
-      hash_(sha1(text_)),
+      hash_(sha1_of(text_)),
       function_(std::move(also)),
       common_(std::move(common)),
       start_(function_.of != nullptr ? command::opening({"FCALL", function_.name}, common_)

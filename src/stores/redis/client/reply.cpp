@@ -3,7 +3,7 @@
 
 #include "stores/redis/client/reply.hpp"
 
-#include <hiredis/read.h>
+#include "stores/redis/client/hiredis.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -135,14 +135,14 @@ std::optional<std::int64_t> take_number(std::string_view& bytes) noexcept {
 }
 
 struct free_reader {
-  void operator()(redisReader* reader) const noexcept { ::redisReaderFree(reader); }
+  void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
 };
 
 }  // namespace
 
 struct reply_reader::parser {
   explicit parser(reader_limits limits)
-      : shared{limits, {}, 0, {}}, reader(::redisReaderCreateWithFunctions(&creators())) {
+      : shared{limits, {}, 0, {}}, reader(redisReaderCreateWithFunctions(&creators())) {
     if (reader == nullptr) throw std::bad_alloc();
     reader->privdata = &shared;
   }
@@ -182,13 +182,13 @@ result<void> reply_reader::feed(std::string_view bytes, std::vector<reply>& into
     into.back().integer = *number;
   }
   if (bytes.empty()) return {};
-  if (::redisReaderFeed(self.reader.get(), bytes.data(), bytes.size()) != REDIS_OK) {
+  if (redisReaderFeed(self.reader.get(), bytes.data(), bytes.size()) != REDIS_OK) {
     return give_up("out of memory");
   }
   self.fed += bytes.size();
   while (true) {
     void* complete = nullptr;
-    if (::redisReaderGetReply(self.reader.get(), &complete) != REDIS_OK) {
+    if (redisReaderGetReply(self.reader.get(), &complete) != REDIS_OK) {
       return give_up(self.shared.problem.empty() ? self.reader->errstr : self.shared.problem);
     }
     if (complete == nullptr) break;

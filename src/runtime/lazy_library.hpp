@@ -1,13 +1,13 @@
 // A shared library that is loaded when it is first needed. The drivers of the SQL servers bring some
-// twenty libraries with them (Kerberos, LDAP, GnuTLS): a program that uses another engine does not load
-// them, and need not even have them installed.
+// twenty libraries with them (Kerberos, LDAP, GnuTLS), and OpenSSL takes a millisecond to load: a program
+// that uses another engine does without them, and need not even have them installed.
 #pragma once
 
 #include <holdfast/result.hpp>
 
 #include <atomic>
 
-namespace holdfast::stores {
+namespace holdfast::runtime {
 
 // Thread-safe; what was loaded stays until the process ends.
 class lazy_library {
@@ -28,6 +28,9 @@ class lazy_library {
   const char* file_;
   const char* package_;
 };
+
+// One that is linked all the same: static, or in a folder that the loader does not search.
+inline constexpr lazy_library linked(nullptr, nullptr);
 
 // A function of such a library, called as if it were linked. An object, not a function: in its namespace
 // it hides the global declaration of the same name, which argument-dependent lookup would find.
@@ -55,8 +58,8 @@ class lazy_function<Result(Arguments...)> {
   mutable std::atomic<Result (*)(Arguments...)> real_{nullptr};
 };
 
-}  // namespace holdfast::stores
+}  // namespace holdfast::runtime
 
 // Declares such a function under its own name.
 #define HOLDFAST_LAZY(from, name) \
-  inline constinit const stores::lazy_function<decltype(::name)> name(from, #name)
+  inline constinit const ::holdfast::runtime::lazy_function<decltype(::name)> name(from, #name)

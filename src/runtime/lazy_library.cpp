@@ -1,4 +1,4 @@
-#include "stores/lazy_library.hpp"
+#include "runtime/lazy_library.hpp"
 
 #include <dlfcn.h>
 
@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <string>
 
-namespace holdfast::stores {
+namespace holdfast::runtime {
 
 result<void> lazy_library::load() const {
   // Not RTLD_GLOBAL: nothing else in the process is to be resolved by what it brings.
-  if (::dlopen(file_, RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};
+  if (file_ == nullptr || ::dlopen(file_, RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};
   const char* why = ::dlerror();
   return failure(errc::unavailable, std::string("the driver cannot be loaded (package ") +
                                         package_ + "): " + (why == nullptr ? file_ : why));
@@ -26,4 +26,4 @@ void* lazy_library::address(const char* name) const {
   std::abort();
 }
 
-}  // namespace holdfast::stores
+}  // namespace holdfast::runtime
