@@ -28,8 +28,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return made;
 }
 
-// Everything that the child needs, made before fork(): afterwards it may not allocate, since a
-// thread that is not there may hold the allocator's lock.
+// Everything that the child needs, made before vfork(): afterwards it uses our memory, which it must not change, while
+// this thread waits for exec(). A copy of that memory, as fork() makes one, would be thrown away at once.
 struct launch {
   const char* program;
   std::vector<char*> arguments;
@@ -90,7 +90,7 @@ tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox
   how.shell[0] = const_cast<char*>(how.program);
   how.shell.insert(how.shell.begin(), shell_name);
 
-  const pid_t pid = ::fork();
+  const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (pid < 0) return tl::unexpected(errno);
   if (pid == 0) become(how, inbox, terminal);
   // On both sides: whoever comes first. Fails harmlessly once the child has become another program.

@@ -46,7 +46,7 @@ class signal_inbox {
   // not stopped, because nobody could continue it. Takes a SIGCONT out of the inbox.
   static bool stop_with_pipeline() noexcept;
 
-  // In a child between fork() and exec(): what the process was started with. Async-signal-safe.
+  // In a child between vfork() and exec(): what the process was started with. Async-signal-safe.
   void restore() const noexcept;
 
  private:
