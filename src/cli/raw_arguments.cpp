@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 namespace holdfast::cli {
@@ -69,75 +70,77 @@ void add_torture(CLI::App& command, raw_arguments& into) {
   command.add_option("--report", into.report);
 }
 
-void add_commands(CLI::App& app, raw_arguments& into) {
-  CLI::App& run = add_command(app, "run");
+void add_run(CLI::App& run, raw_arguments& into) {
   add_locking(run, into);
   add_kind(run, into);
+}
 
-  CLI::App& acquire = add_command(app, "acquire");
+void add_acquire(CLI::App& acquire, raw_arguments& into) {
   add_waiting(acquire, into);
   acquire.add_flag("--fair", into.fair);
   add_kind(acquire, into);
   acquire.add_option("--token-file", into.token_file);
   acquire.add_flag("--json", into.json);
+}
 
-  CLI::App& renew = add_command(app, "renew");
+void add_renew(CLI::App& renew, raw_arguments& into) {
   renew.add_option("--ttl", into.ttl);
   renew.add_option("--token-file", into.token_file);
+}
 
-  CLI::App& elect = add_command(app, "elect");
+void add_elect(CLI::App& elect, raw_arguments& into) {
   add_holding(elect, into);
   elect.add_option("--id", into.id);
   elect.add_option("--listen", into.listen);
+}
 
-  CLI::App& multi = *app.add_subcommand("multi");
-  multi.fallthrough();
-  multi.set_help_flag();
+void add_multi(CLI::App& multi, raw_arguments& into) {
   multi.require_subcommand(0, 1);
   add_locking(add_command(multi, "run"), into);
+}
 
-  CLI::App& latch = add_command(app, "latch");
+void add_latch(CLI::App& latch, raw_arguments& into) {
   latch.add_option("--wait", into.wait);
   latch.add_option("--id", into.id);
+}
 
-  CLI::App& ls = add_command(app, "ls");
+void add_ls(CLI::App& ls, raw_arguments& into) {
   ls.add_flag("--json", into.json);
   ls.add_flag("--names", into.names);
-  add_command(app, "show").add_flag("--json", into.json);
+}
 
-  CLI::App& release = add_command(app, "release");
+void add_json(CLI::App& command, raw_arguments& into) { command.add_flag("--json", into.json); }
+
+void add_release(CLI::App& release, raw_arguments& into) {
   release.add_flag("--force", into.force);
   release.add_flag("--yes", into.yes);
   release.add_option("--claim", into.claim);
   release.add_option("--token", into.token);
   release.add_option("--token-file", into.token_file);
-  add_command(app, "revoke");
+}
 
-  CLI::App& watch = add_command(app, "watch");
+void add_watch(CLI::App& watch, raw_arguments& into) {
   watch.add_flag("--json", into.json);
   watch.add_flag("--all", into.all);
-  add_command(app, "doctor").add_flag("--json", into.json);
-  add_command(app, "redis-library");
+}
 
-  CLI::App& serve = add_command(app, "serve");
+void add_serve(CLI::App& serve, raw_arguments& into) {
   serve.add_option("--listen", into.listen);
   serve.add_option("--allow-host", into.hosts)->allow_extra_args(false);
   serve.add_option("--token-file", into.token_file);
   serve.add_flag("--allow-revoke", into.allow_revoke);
+}
 
-  CLI::App& demo = *app.add_subcommand("demo");
-  demo.fallthrough();
-  demo.set_help_flag();
+void add_demo(CLI::App& demo, raw_arguments& into) {
   demo.require_subcommand(0, 1);
   CLI::App& sale = add_command(demo, "flash-sale");
   sale.add_option("--buyers", into.buyers);
   sale.add_option("--stock", into.stock);
   sale.add_option("--processes", into.processes);
   sale.add_option("--lock", into.locks);
+}
 
-  CLI::App& bench = *app.add_subcommand("bench");
-  bench.fallthrough();
-  bench.set_help_flag();
+void add_bench(CLI::App& bench, raw_arguments& into) {
   bench.require_subcommand(0, 1);
   bench.add_option("--threads", into.threads);
   bench.add_option("--processes", into.processes);
@@ -147,7 +150,40 @@ void add_commands(CLI::App& app, raw_arguments& into) {
   bench.add_option("--duration", into.length);
   bench.add_flag("--json", into.json);
   add_command(bench, "worker");
-  add_torture(add_command(app, "torture"), into);
+}
+
+void add_nothing(CLI::App& /*command*/, raw_arguments& /*into*/) {}
+
+struct known_command {
+  const char* name;
+  void (*add_options)(CLI::App&, raw_arguments&);
+};
+constexpr std::array known{known_command{"run", add_run},
+                           known_command{"acquire", add_acquire},
+                           known_command{"renew", add_renew},
+                           known_command{"elect", add_elect},
+                           known_command{"multi", add_multi},
+                           known_command{"latch", add_latch},
+                           known_command{"ls", add_ls},
+                           known_command{"show", add_json},
+                           known_command{"release", add_release},
+                           known_command{"revoke", add_nothing},
+                           known_command{"watch", add_watch},
+                           known_command{"doctor", add_json},
+                           known_command{"redis-library", add_nothing},
+                           known_command{"serve", add_serve},
+                           known_command{"demo", add_demo},
+                           known_command{"bench", add_bench},
+                           known_command{"torture", add_torture}};
+
+// Options only of commands that are named: to make them all took a quarter of the program's start.
+void add_commands(CLI::App& app, const std::vector<std::string>& head, raw_arguments& into) {
+  for (const known_command& one : known) {
+    CLI::App& command = add_command(app, one.name);
+    if (std::find(head.begin(), head.end(), one.name) != head.end()) {
+      one.add_options(command, into);
+    }
+  }
 }
 
 std::string chosen(const CLI::App& app) {
@@ -227,7 +263,7 @@ outcome<raw_arguments> take_apart(std::vector<std::string> head) {
   app.allow_extras();
   app.require_subcommand(0, 1);  // one: what follows a command is never taken for another
   add_global(app, raw);
-  add_commands(app, raw);
+  add_commands(app, head, raw);
   try {
     app.parse(std::vector<std::string>(head.rbegin(), head.rend()));  // as the library wants it
   } catch (const CLI::ArgumentMismatch& problem) {
