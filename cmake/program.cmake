@@ -20,6 +20,18 @@ target_include_directories(holdfast_cli PRIVATE "${PROJECT_SOURCE_DIR}/src"
   "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(holdfast_cli PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast> CLI11::CLI11
   nlohmann_json::nlohmann_json holdfast_torture ${CMAKE_DL_LIBS})
+# Thousands of symbols of the shared C++ runtime would be looked up at every start. Not where objects of that runtime
+# come and go between the program and shared libraries.
+if(NOT BUILD_SHARED_LIBS AND NOT HOLDFAST_SANITIZE)
+  set(static_runtime -static-libstdc++ -static-libgcc)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LINK_OPTIONS ${static_runtime})
+  check_cxx_source_compiles("#include <iostream>\nint main() { std::cout << 1; }" HOLDFAST_HAVE_STATIC_RUNTIME)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+  if(HOLDFAST_HAVE_STATIC_RUNTIME)
+    target_link_options(holdfast_cli PRIVATE ${static_runtime})
+  endif()
+endif()
 holdfast_unity(holdfast_cli)
 
 foreach(module holdfast_clock holdfast_http)
