@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace holdfast {
@@ -28,14 +29,15 @@ class rendezvous {
   result<T> wait() {
     parked_.store(true);
     if (!done_.load()) runtime_->wait(done_);
-    return std::move(answer_);
+    if (!answer_) return failure(errc::unavailable, "no answer");  // forked: nobody brings one
+    return *std::move(answer_);
   }
 
  private:
   const std::shared_ptr<spi::runtime> runtime_;
   std::atomic<bool> done_{false};
   std::atomic<bool> parked_{false};
-  result<T> answer_ = failure(errc::unavailable, "no answer");
+  std::optional<result<T>> answer_;  // set before done_
 };
 
 // `start` is given the completion. would_deadlock on the runtime's own threads.
