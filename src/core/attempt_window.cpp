@@ -35,6 +35,7 @@ duration ttl_census::least_of(std::size_t index) noexcept {
 void ttl_census::add(duration ttl) noexcept {
   const std::size_t index = class_of(ttl);
   ++counts_[index];
+  ++all_;
   if (index >= lowest_) return;
   lowest_ = index;
   shortest_.store(least_of(index).count(), std::memory_order_relaxed);
@@ -42,7 +43,9 @@ void ttl_census::add(duration ttl) noexcept {
 
 void ttl_census::remove(duration ttl) noexcept {
   const std::size_t index = class_of(ttl);
+  --all_;
   if (--counts_[index] > 0 || index != lowest_) return;
+  if (all_ == 0) lowest_ = classes;  // the usual case: no search
   while (lowest_ < classes && counts_[lowest_] == 0) ++lowest_;
   const duration least = lowest_ < classes ? least_of(lowest_) : duration::max();
   shortest_.store(least.count(), std::memory_order_relaxed);

@@ -69,6 +69,7 @@ class ttl_census {
   static duration least_of(std::size_t index) noexcept;
 
   std::array<std::uint32_t, classes> counts_{};
+  std::size_t all_ = 0;
   std::size_t lowest_ = classes;
   std::atomic<duration::rep> shortest_{duration::max().count()};
 };
