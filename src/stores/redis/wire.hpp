@@ -27,7 +27,7 @@ class byte_writer {
   explicit byte_writer(std::size_t expected) : bytes_(expected, '\0') {}
 
   byte_writer& text(std::string_view value) {
-    std::ranges::copy(value, room(value.size()));
+    std::copy(value.begin(), value.end(), room(value.size()));
     return *this;
   }
   byte_writer& small(std::uint8_t value) { return whole<1>(value); }

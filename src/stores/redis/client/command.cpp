@@ -22,6 +22,9 @@ char* put_line_end(char* to) {
   return to;
 }
 
+// Not std::ranges::copy, which is a loop in the library of GCC 12.
+char* put(char* to, std::string_view bytes) { return std::copy(bytes.begin(), bytes.end(), to); }
+
 char* put_count(char* to, char sign, std::size_t count) {
   *to++ = sign;
   return put_line_end(std::to_chars(to, to + count_size, count).ptr);
@@ -29,7 +32,7 @@ char* put_count(char* to, char sign, std::size_t count) {
 
 char* put_word(char* to, std::string_view word) {
   to = put_count(to, '$', word.size());
-  return put_line_end(std::ranges::copy(word, to).out);
+  return put_line_end(put(to, word));
 }
 
 char* put_words(char* to, std::span<const std::string_view> words) {
@@ -76,11 +79,11 @@ command::command(const opening& start, std::span<const std::string_view> keys,
   bytes_.resize(2 * frame_size + start.bytes.size() + count.size() + size_of(keys) +
                 start.argument_bytes.size() + size_of(arguments));
   char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
-  to = put_word(std::ranges::copy(start.bytes, to).out, count);
+  to = put_word(put(to, start.bytes), count);
   keys_at_ = offset(to);
   to = put_words(to, keys);
   keys_end_ = offset(to);
-  to = std::ranges::copy(start.argument_bytes, to).out;
+  to = put(to, start.argument_bytes);
   arguments_at_ = offset(to);
   finish(put_words(to, arguments));
 }
@@ -91,11 +94,11 @@ command::command(const opening& start, const calls& all)
   bytes_.resize(3 * frame_size + start.bytes.size() + count.size() + all.key_bytes.size() +
                 start.argument_bytes.size() + all.letters.size() + all.argument_bytes.size());
   char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
-  to = put_word(std::ranges::copy(start.bytes, to).out, count);
-  to = std::ranges::copy(all.key_bytes, to).out;
-  to = std::ranges::copy(start.argument_bytes, to).out;
+  to = put_word(put(to, start.bytes), count);
+  to = put(to, all.key_bytes);
+  to = put(to, start.argument_bytes);
   to = put_word(to, all.letters);
-  finish(std::ranges::copy(all.argument_bytes, to).out);
+  finish(put(to, all.argument_bytes));
 }
 
 void command::calls::add(const command& one, char letter) {
