@@ -13,6 +13,8 @@
 #include "cli/waiting_note.hpp"
 #include "primitives/client_state.hpp"
 
+#include <malloc.h>
+
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -158,7 +160,8 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
   const auto to = find_address(context);
   if (!to) return tell(to.error());
 
-  signal_inbox inbox;  // before any thread exists
+  ::mallopt(M_ARENA_MAX, 1);  // two more threads, which hardly allocate, need no heaps of their own
+  signal_inbox inbox;         // before any thread exists
   interruption interruption(inbox);
   presence presence(how, what);
   if (const auto problem = presence.open(how.id)) return tell(*problem);
