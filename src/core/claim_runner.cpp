@@ -73,7 +73,7 @@ void claim_runner::drain(std::unique_lock<std::mutex>& lock) {
   if (ended) engine_->discharge(*this);
 }
 
-void claim_runner::after_step(claim_machine::orders todo, time_point now) {
+void claim_runner::after_step(claim_machine::orders&& todo, time_point now) {
   publish();
   carry_out(std::move(todo), now);
   if (std::exchange(announced_, false)) engine_->departing().sent(claim_->resource);
@@ -100,7 +100,7 @@ void claim_runner::publish() noexcept {
 }
 
 // `begun`: when the step began, so before whatever is sent here.
-void claim_runner::carry_out(claim_machine::orders todo, time_point begun) {
+void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
   if (todo.wanted) tell_wanted();  // before anybody can pass it on
   if (todo.lose) tell_lost(*todo.lose, todo.loss);
   if (todo.attempt) send_attempt(begun);

@@ -88,8 +88,8 @@ class claim_runner final : public agenda_item,
   template <class Step>
   void run(std::unique_lock<std::mutex>& lock, Step& step);
   void drain(std::unique_lock<std::mutex>& lock);
-  void after_step(claim_machine::orders todo, time_point now);
-  void carry_out(claim_machine::orders todo, time_point begun);
+  void after_step(claim_machine::orders&& todo, time_point now);
+  void carry_out(claim_machine::orders&& todo, time_point begun);
   void settle(result<fence_token> answer, time_point now);
   void tell_lost(const error& why, loss_cause cause);
   void tell_wanted();
