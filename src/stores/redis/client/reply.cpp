@@ -6,7 +6,6 @@
 #include "stores/redis/client/hiredis.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -128,7 +127,8 @@ std::optional<std::int64_t> take_number(std::string_view& bytes) noexcept {
   if (bytes[1] == '0' && bytes[2] != '\r') return std::nullopt;
   const char* const last = bytes.data() + std::min(bytes.size() - 2, number_digits + 1);
   std::int64_t value = 0;
-  const char* const end = std::from_chars(bytes.data() + 1, last, value).ptr;
+  const char* end = bytes.data() + 1;
+  while (end != last && *end >= '0' && *end <= '9') value = value * 10 + (*end++ - '0');
   if (end[0] != '\r' || end[1] != '\n') return std::nullopt;
   bytes.remove_prefix(static_cast<std::size_t>(end + 2 - bytes.data()));
   return value;
