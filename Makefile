@@ -11,9 +11,9 @@ PYTHON ?= python3
 # Targets share build folders; Ninja is what runs in parallel.
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers install deb fresh clean help
+.PHONY: build demo test test-long check format sanitize sanitize-long sim explore bench bench-peers bench-scaling install deb fresh clean help
 .PHONY: packages packages-test packages-tools packages-peers
-.PHONY: python torture-python bench-python clang docs torture report-shots serve-shots broken-locks fuzz interop
+.PHONY: python torture-python clang docs torture report-shots serve-shots broken-locks fuzz interop
 
 build: packages build/build.ninja ## build everything; the program is build/holdfast
 	cmake --build build -j $(JOBS)
@@ -115,23 +115,19 @@ bench: packages-tools build/release/build.ninja ## run the benchmarks, release b
 	cmake --build build/release -j $(JOBS)
 	set -e; for bench in build/release/bench_*; do "$$bench"; done
 
-bench-peers: packages-test packages-tools packages-peers build/release/build.ninja ## holdfast beside other libraries, and how cost grows: a table, bench/results
-	cmake --build build/release -j $(JOBS) --target holdfast_cli peer_bare peer_crowd
-	bench/peers/run
-	bench/scaling
+bench-peers: packages-peers build/release/build.ninja ## holdfast beside other libraries, at most 20 minutes: bench/results, the tables of the pages; PEERS='--only redis-1'
+	cmake --build build/release -j $(JOBS) --target holdfast_cli holdfast_c peer_holdfast peer_bare
+	bench/peers/run $(PEERS)
+
+bench-scaling: packages-peers build/release/build.ninja ## how cost and memory grow, on every engine, at most an hour: plots in bench/results; SCALING='--engine etcd'
+	cmake --build build/release -j $(JOBS) --target holdfast_cli peer_crowd
+	bench/scaling $(SCALING)
 
 python: packages build/release/build.ninja ## a wheel of the Python package, in build/wheels; PYTHON=python3
 	scripts/install-packages python
 	cmake --build build/release -j $(JOBS) --target holdfast_c
 	HOLDFAST_C_LIBRARY=$(CURDIR)/build/release/libholdfast_c.so $(PYTHON) -m pip wheel -q --no-build-isolation --no-deps -w build/wheels ./python
 	@ls build/wheels/*.whl
-
-bench-python: packages-test packages-peers build/release/build.ninja ## the Python package beside redis-py, python-redis-lock and pottery; fetches them
-	cmake --build build/release -j $(JOBS) --target holdfast_cli holdfast_c
-	$(PYTHON) -m venv build/bench-python
-	build/bench-python/bin/pip install -q -r python/bench/requirements.txt
-	HOLDFAST_C_LIBRARY=$(CURDIR)/build/release/libholdfast_c.so build/bench-python/bin/pip install -q --no-build-isolation --no-deps --force-reinstall ./python
-	build/bench-python/bin/python python/bench/compare build/release/holdfast
 
 install: packages build/release/build.ninja ## install into PREFIX=/usr/local; honours DESTDIR
 	cmake --build build/release -j $(JOBS)
@@ -166,7 +162,8 @@ packages-tools:
 	@scripts/install-packages build tools
 
 packages-peers:
-	@scripts/install-packages build peers || echo "some peers will be left out" >&2
+	@scripts/install-packages build
+	@scripts/install-packages --each servers python peers
 
 # Ninja runs CMake again by itself, except for a changed preset.
 build/build.ninja: CMakePresets.json | packages

@@ -1,134 +1,115 @@
-// The bare drivers as peers: one connection per thread, each thread its own lock.
+// Plain clients of the engines as peers, with a connection per thread. Locks of their own that an
+// engine has: PostgreSQL's advisory locks, MariaDB's GET_LOCK. And the bare drivers, which do the
+// same work at the server as a lock and nothing of what makes it one: each thread has its own name.
 //
-//   peer_bare redis|sqlite|postgresql ADDRESS THREADS own mutex 0 WARM_MS RUN_MS PREFIX
+//   peer_bare KIND ADDRESS THREADS own|same MODE HOLD_MS NAME COUNT
 //
-// ADDRESS: HOST:PORT, or a folder for sqlite. Speaks as bench/peers/java/Peer.java does.
+// KIND: advisory, get-lock, or redis, sqlite, postgresql, mariadb for the driver. ADDRESS: HOST:PORT,
+// or a folder for sqlite. Speaks as bench/peers/java/Peer.java does.
+#include "../bare_mariadb.hpp"
 #include "../bare_postgresql.hpp"
 #include "../bare_redis_pair.hpp"
 #include "../bare_sqlite.hpp"
-#include "cli/bench/histogram.hpp"
+#include "play.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <exception>
-#include <functional>
-#include <iostream>
-#include <latch>
+#include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace {
 
-using holdfast::clock;
-using holdfast::duration;
-using holdfast::time_point;
-using holdfast::cli::histogram;
+using peer::pair;
 
 // As Debian's build of SQLite has it, and the store.
 constexpr int page_size = 4096;
 
-// Takes and gives back once; answers when it had it.
-using pair = std::function<time_point()>;
-
-pair make_pair(const std::string& kind, const std::string& address, const std::string& name) {
-  const std::string port = address.substr(address.rfind(':') + 1);
-  if (kind == "redis") {
-    const auto one = std::make_shared<holdfast::bench::bare_pair>(
-        static_cast<std::uint16_t>(std::stoi(port)), name);
-    return [one] {
-      one->take();
-      const time_point granted = clock::now();
-      one->give();
-      return granted;
-    };
+// pg_advisory_lock() by prepared statements: waits in the server.
+class advisory {
+ public:
+  advisory(const std::string& target, const std::string& name)
+      : connection_(PQconnectdb(target.c_str()), PQfinish) {
+    const std::string key = "(hashtextextended('" + name + "', 0))";
+    run("PREPARE take AS SELECT pg_advisory_lock" + key);
+    run("PREPARE give AS SELECT pg_advisory_unlock" + key);
+    run("PREPARE take_shared AS SELECT pg_advisory_lock_shared" + key);
+    run("PREPARE give_shared AS SELECT pg_advisory_unlock_shared" + key);
   }
-  if (kind == "sqlite") {
-    const auto one = std::make_shared<bench::bare_sqlite>(address + "/" + name, page_size);
-    return [one] {
-      one->transaction();
-      const time_point granted = clock::now();
-      one->transaction();
-      return granted;
-    };
-  }
-  const auto one = std::make_shared<bench::bare_row>(
-      "host=127.0.0.1 user=tester dbname=postgres port=" + port, name);
-  return [one] {
-    if (!one->take()) throw std::runtime_error("not free");
-    const time_point granted = clock::now();
-    one->give();
-    return granted;
-  };
-}
 
-struct tally {
-  std::uint64_t grants = 0;
-  histogram waits;
+  void take(bool shared) { execute(shared ? "take_shared" : "take"); }
+  void give(bool shared) { execute(shared ? "give_shared" : "give"); }
+
+ private:
+  void check(PGresult* answer) {
+    const ExecStatusType status = PQresultStatus(answer);
+    PQclear(answer);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+      throw std::runtime_error(PQerrorMessage(connection_.get()));
+    }
+  }
+  void run(const std::string& statement) { check(PQexec(connection_.get(), statement.c_str())); }
+  void execute(const char* statement) {
+    check(PQexecPrepared(connection_.get(), statement, 0, nullptr, nullptr, nullptr, 0));
+  }
+
+  std::unique_ptr<PGconn, void (*)(PGconn*)> connection_;
 };
 
-void print(const std::vector<tally>& all) {
-  histogram sum;
-  std::string grants;
-  for (const tally& one : all) {
-    grants += (grants.empty() ? "" : ",") + std::to_string(one.grants);
-    sum.merge(one.waits);
-  }
-  std::string cells;
-  for (const auto& [cell, count] : sum.cells()) {
-    cells += (cells.empty() ? "[" : ",[") +
-             std::to_string(static_cast<double>(histogram::top(cell).count()) / 1e3) + "," +
-             std::to_string(count) + "]";
-  }
-  std::printf("{\"grants\":[%s],\"max_us\":%f,\"histogram\":[%s]}\n", grants.c_str(),
-              static_cast<double>(sum.greatest().count()) / 1e3, cells.c_str());
+template <class Row>
+pair of_row(std::shared_ptr<Row> one) {
+  return {.take =
+              [one](bool) {
+                if (!one->take()) throw std::runtime_error("not free");
+              },
+          .give = [one](bool) { one->give(); }};
 }
 
-void run(const std::vector<std::string>& words) {
-  const auto milliseconds = [&](std::size_t at) {
-    return std::chrono::milliseconds(std::stoi(words.at(at)));
+pair of_get_lock(std::uint16_t port, const std::string& name) {
+  const auto one = std::make_shared<holdfast::test::mariadb_session>(port);
+  const auto granted = [one](const std::string& statement) {
+    return one->ask(statement) == std::vector<std::string>{"1"};
   };
-  std::vector<tally> all(static_cast<std::size_t>(std::stoi(words.at(2))));
-  std::latch ready(static_cast<std::ptrdiff_t>(all.size()));
-  std::latch go(1);
-  time_point from;
-  time_point end;
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    threads.emplace_back([&, i] {
-      const pair work = make_pair(words.at(0), words.at(1), words.at(8) + std::to_string(i));
-      ready.count_down();
-      go.wait();
-      for (time_point asked = clock::now(); asked < end;) {
-        const time_point granted = work();
-        const time_point done = clock::now();
-        if (done >= from && done <= end) ++all[i].grants;
-        if (asked >= from) all[i].waits.record(granted - asked);
-        asked = done;
-      }
-    });
+  return {.take =
+              [=](bool) {
+                while (!granted("SELECT GET_LOCK('" + name + "', 30)")) {
+                }
+              },
+          .give =
+              [=](bool) {
+                if (!granted("SELECT RELEASE_LOCK('" + name + "')")) {
+                  throw std::runtime_error("it was not held");
+                }
+              }};
+}
+
+pair make_pair(const std::string& kind, const std::string& address, const std::string& name) {
+  const std::string text = address.substr(address.rfind(':') + 1);
+  if (kind == "sqlite") {
+    const auto one = std::make_shared<bench::bare_sqlite>(address + "/" + name, page_size);
+    const auto transaction = [one](bool) { one->transaction(); };
+    return {.take = transaction, .give = transaction};
   }
-  ready.wait();
-  std::puts("ready");
-  std::fflush(stdout);
-  std::string line;
-  std::getline(std::cin, line);
-  from = clock::now() + milliseconds(6);
-  end = from + milliseconds(7);
-  go.count_down();
-  threads.clear();
-  print(all);
+  const auto port = static_cast<std::uint16_t>(std::stoi(text));
+  if (kind == "redis") {
+    const auto one = std::make_shared<holdfast::bench::bare_pair>(port, name);
+    return {.take = [one](bool) { one->take(); }, .give = [one](bool) { one->give(); }};
+  }
+  if (kind == "mariadb") return of_row(std::make_shared<bench::bare_mariadb_row>(port, name));
+  if (kind == "get-lock") return of_get_lock(port, name);
+  const std::string target = "host=127.0.0.1 user=tester dbname=postgres port=" + text;
+  if (kind == "postgresql") return of_row(std::make_shared<bench::bare_row>(target, name));
+  const auto one = std::make_shared<advisory>(target, name);
+  return {.take = [one](bool shared) { one->take(shared); },
+          .give = [one](bool shared) { one->give(shared); }};
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  try {
-    run({arguments + std::min(count, 1), arguments + count});
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "peer_bare: %s\n", problem.what());
-    return 1;
-  }
-  return 0;
+  return peer::answer("peer_bare", [&] {
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    peer::play({words.begin() + 2, words.end()},
+               [&](const std::string& name) { return make_pair(words.at(0), words.at(1), name); });
+  });
 }

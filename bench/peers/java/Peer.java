@@ -1,12 +1,21 @@
 // A peer in Java: takes and gives back locks from many threads, and prints what it counted.
 //
-//   java Peer redisson|curator HOST:PORT THREADS own|same MODE HOLD_MS WARM_MS RUN_MS PREFIX
+//   java Peer KIND HOST:PORT THREADS own|same MODE HOLD_MS NAME COUNT
 //
-// Prints "ready", waits for a line, runs, prints one line of JSON: grants by thread and the
-// histogram of waits as [up to so many microseconds, count].
+// KIND: redisson, redisson-fenced or curator. COUNT: a file of 8 bytes that every mutex grant reads
+// and, before it gives back, writes one greater, so that a step is lost if two are ever inside; or -.
+// Prints "ready"; then every line "WARM_MS RUN_MS" starts a round, which prints one line of JSON:
+// grants by thread and the histogram of waits as [up to so many microseconds, count], both without
+// the warm-up; all pairs, and how many of them were counted in the file. Ends with its input.
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 
 public class Peer {
@@ -19,8 +28,6 @@ public class Peer {
 
   interface Locks {
     Lock make(String name, String mode) throws Exception;
-
-    void close();
   }
 
   private static final int FINE = 7; // a part in 128
@@ -43,36 +50,50 @@ public class Peer {
     }
   }
 
-  static final class Worker extends Thread {
-    final Histogram waits = new Histogram();
-    long grants = 0;
-    final Lock read;
+  // The locks of one thread.
+  static final class Place {
     final Lock write;
-    final int reads;
-    final long hold;
-    final CountDownLatch go;
-    static volatile long from;
-    static volatile long end;
+    final Lock read;
 
-    Worker(Lock write, Lock read, int reads, long hold, CountDownLatch go) {
+    Place(Lock write, Lock read) {
       this.write = write;
       this.read = read;
-      this.reads = reads;
-      this.hold = hold;
-      this.go = go;
+    }
+  }
+
+  static final class Worker extends Thread {
+    static int reads;
+    static long hold;
+    static ByteBuffer count; // null: none
+    static volatile long from;
+    static volatile long end;
+    final Histogram waits = new Histogram();
+    long grants = 0;
+    long pairs = 0;
+    long counted = 0;
+    final Place place;
+
+    Worker(Place place) {
+      this.place = place;
     }
 
     @Override
     public void run() {
       try {
-        go.await();
         for (long asked = System.nanoTime(); asked < end; asked = System.nanoTime()) {
           final boolean reading = ThreadLocalRandom.current().nextInt(100) < reads;
-          final Lock lock = reading ? read : write;
+          final boolean counting = count != null && !reading;
+          final Lock lock = reading ? place.read : place.write;
           lock.take();
           final long granted = System.nanoTime();
+          final long before = counting ? count.getLong(0) : 0;
           if (hold > 0) Thread.sleep(hold);
+          if (counting) {
+            count.putLong(0, before + 1);
+            ++counted;
+          }
           lock.giveBack();
+          ++pairs;
           final long done = System.nanoTime();
           if (done >= from && done <= end) ++grants;
           if (asked >= from) waits.record(granted - asked);
@@ -84,40 +105,56 @@ public class Peer {
     }
   }
 
+  // By name: the libraries are fetched one by one, and one may be missing.
+  private static Locks locks(String kind, String address) throws Exception {
+    final String type = kind.equals("curator") ? "CuratorLocks" : "RedissonLocks";
+    return (Locks) Class.forName(type).getDeclaredConstructor(String.class, String.class)
+        .newInstance(kind, address);
+  }
+
   public static void main(String[] words) throws Exception {
-    final Locks locks =
-        words[0].equals("redisson") ? new RedissonLocks(words[1]) : new CuratorLocks(words[1]);
-    final int count = Integer.parseInt(words[2]);
+    final Locks locks = locks(words[0], words[1]);
     final String mode = words[4];
-    final int reads = mode.startsWith("rw:") ? Integer.parseInt(mode.substring(3)) : 0;
-    final CountDownLatch go = new CountDownLatch(1);
-    final List<Worker> workers = new ArrayList<>();
-    for (int i = 0; i < count; ++i) {
-      final String name = words[8] + (words[3].equals("own") ? "-" + i : "");
-      final Lock write = locks.make(name, reads > 0 ? "write" : mode);
-      final Lock read = reads > 0 ? locks.make(name, "read") : write;
-      workers.add(new Worker(write, read, reads, Long.parseLong(words[5]), go));
+    Worker.reads = mode.startsWith("rw:") ? Integer.parseInt(mode.substring(3)) : 0;
+    Worker.hold = Long.parseLong(words[5]);
+    if (!words[7].equals("-")) {
+      try (FileChannel file = FileChannel.open(
+          Path.of(words[7]), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        Worker.count = file.map(FileChannel.MapMode.READ_WRITE, 0, 8).order(ByteOrder.LITTLE_ENDIAN);
+      }
     }
-    for (final Worker each : workers) each.start();
+    final List<Place> places = new ArrayList<>();
+    for (int i = 0; i < Integer.parseInt(words[2]); ++i) {
+      final String name = words[6] + (words[3].equals("own") ? "-" + i : "");
+      final Lock write = locks.make(name, Worker.reads > 0 ? "write" : mode);
+      places.add(new Place(write, Worker.reads > 0 ? locks.make(name, "read") : write));
+    }
     System.out.println("ready");
-    System.in.read();
-    final long start = System.nanoTime();
-    Worker.from = start + Long.parseLong(words[6]) * 1_000_000;
-    Worker.end = Worker.from + Long.parseLong(words[7]) * 1_000_000;
-    go.countDown();
-    for (final Worker each : workers) each.join();
-    print(workers);
-    locks.close();
+    final BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      final String[] times = line.trim().split(" ");
+      Worker.from = System.nanoTime() + Long.parseLong(times[0]) * 1_000_000;
+      Worker.end = Worker.from + Long.parseLong(times[1]) * 1_000_000;
+      final List<Worker> workers = new ArrayList<>();
+      for (final Place each : places) workers.add(new Worker(each));
+      for (final Worker each : workers) each.start();
+      for (final Worker each : workers) each.join();
+      print(workers);
+    }
     System.exit(0);
   }
 
   private static void print(List<Worker> workers) {
     final Histogram all = new Histogram();
     final StringBuilder grants = new StringBuilder();
+    long pairs = 0;
+    long counted = 0;
     for (final Worker each : workers) {
       for (int i = 0; i < all.cells.length; ++i) all.cells[i] += each.waits.cells[i];
       all.max = Math.max(all.max, each.waits.max);
       grants.append(grants.length() == 0 ? "" : ",").append(each.grants);
+      pairs += each.pairs;
+      counted += each.counted;
     }
     final StringBuilder cells = new StringBuilder();
     for (int i = 0; i < all.cells.length; ++i) {
@@ -126,7 +163,7 @@ public class Peer {
       cells.append("[").append(Histogram.top(i)).append(",").append(all.cells[i]).append("]");
     }
     System.out.println(
-        "{\"grants\":[" + grants + "],\"max_us\":" + all.max / 1e3 + ",\"histogram\":[" + cells
-            + "]}");
+        "{\"grants\":[" + grants + "],\"pairs\":" + pairs + ",\"counted\":" + counted
+            + ",\"max_us\":" + all.max / 1e3 + ",\"histogram\":[" + cells + "]}");
   }
 }

@@ -1,5 +1,6 @@
-// Redisson with its own defaults: RLock, its fair lock, its read-write lock, its semaphore.
+// Redisson with its own defaults: RLock or RFencedLock, its fair lock, its read-write lock, its semaphore.
 import org.redisson.Redisson;
+import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
@@ -7,44 +8,33 @@ import org.redisson.config.Config;
 
 final class RedissonLocks implements Peer.Locks {
   private final RedissonClient client;
+  private final boolean fenced;
 
-  RedissonLocks(String host) {
+  RedissonLocks(String kind, String host) {
     final Config config = new Config();
     config.useSingleServer().setAddress("redis://" + host);
     client = Redisson.create(config);
+    fenced = kind.equals("redisson-fenced");
   }
 
   @Override
   public Peer.Lock make(String name, String mode) {
     if (mode.startsWith("semaphore:")) {
-      final RSemaphore semaphore = client.getSemaphore(name);
-      semaphore.trySetPermits(Integer.parseInt(mode.substring(10)));
-      return new Peer.Lock() {
-        @Override
-        public void take() throws Exception {
-          semaphore.acquire();
-        }
-
-        @Override
-        public void giveBack() {
-          semaphore.release();
-        }
-      };
+      return permit(client.getSemaphore(name), Integer.parseInt(mode.substring(10)));
     }
-    final RLock lock;
     switch (mode) {
       case "fair":
-        lock = client.getFairLock(name);
-        break;
+        return plain(client.getFairLock(name));
       case "read":
-        lock = client.getReadWriteLock(name).readLock();
-        break;
+        return plain(client.getReadWriteLock(name).readLock());
       case "write":
-        lock = client.getReadWriteLock(name).writeLock();
-        break;
+        return plain(client.getReadWriteLock(name).writeLock());
       default:
-        lock = client.getLock(name);
+        return fenced ? withToken(client.getFencedLock(name)) : plain(client.getLock(name));
     }
+  }
+
+  private static Peer.Lock plain(RLock lock) {
     return new Peer.Lock() {
       @Override
       public void take() {
@@ -58,8 +48,36 @@ final class RedissonLocks implements Peer.Locks {
     };
   }
 
-  @Override
-  public void close() {
-    client.shutdown();
+  private static Peer.Lock withToken(RFencedLock lock) {
+    return new Peer.Lock() {
+      private long last = 0;
+
+      @Override
+      public void take() {
+        final long token = lock.lockAndGetToken();
+        if (token <= last) throw new IllegalStateException("a token that does not grow");
+        last = token;
+      }
+
+      @Override
+      public void giveBack() {
+        lock.unlock();
+      }
+    };
+  }
+
+  private static Peer.Lock permit(RSemaphore semaphore, int permits) {
+    semaphore.trySetPermits(permits);
+    return new Peer.Lock() {
+      @Override
+      public void take() throws Exception {
+        semaphore.acquire();
+      }
+
+      @Override
+      public void giveBack() {
+        semaphore.release();
+      }
+    };
   }
 }

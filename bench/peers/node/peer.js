@@ -1,14 +1,18 @@
-// A peer in Node: redlock with its own defaults, but that it never gives up. Its "threads" are
+// A peer in Node: redlock with its own defaults, except that it never gives up. Its "threads" are
 // concurrent loops of one process, as Node has them.
 //
-//   node peer.js HOST:PORT THREADS own|same mutex HOLD_MS WARM_MS RUN_MS PREFIX
+//   node peer.js HOST:PORT THREADS own|same mutex HOLD_MS NAME COUNT
 //
-// Speaks as bench/peers/java/Peer.java does.
+// Speaks as bench/peers/java/Peer.java does, except that it counts one pair in eight: Node has no
+// shared memory, and two system calls for every pair would be a cost that the others do not have.
 'use strict';
+const fs = require('fs');
+const readline = require('readline');
 const Redis = require('ioredis');
 const { default: Redlock } = require('redlock');
 
 const fine = 7; // a part in 128
+const countEvery = 8;
 
 function cellOf(span) {
   const width = span < 1 ? 0 : Math.floor(Math.log2(span)) + 1;
@@ -23,13 +27,33 @@ function topOf(cell) {
 
 const now = () => Number(process.hrtime.bigint());
 
-async function work(locks, name, times, hold) {
-  const mine = { grants: 0, max: 0, cells: new Map() };
+function readCount(file) {
+  const bytes = Buffer.alloc(8);
+  fs.readSync(file, bytes, 0, 8, 0);
+  return bytes.readBigInt64LE();
+}
+
+function writeCount(file, value) {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64LE(value);
+  fs.writeSync(file, bytes, 0, 8, 0);
+}
+
+// `count`: a file, or null.
+async function work(locks, name, times, hold, count) {
+  const mine = { grants: 0, pairs: 0, counted: 0, max: 0, cells: new Map() };
   for (let asked = now(); asked < times.end; asked = now()) {
     const lock = await locks.acquire([name], 30000);
     const granted = now();
+    const counting = count !== null && mine.pairs % countEvery === 0;
+    const before = counting ? readCount(count) : 0n;
     if (hold > 0) await new Promise((resolve) => setTimeout(resolve, hold));
+    if (counting) {
+      writeCount(count, before + 1n);
+      ++mine.counted;
+    }
     await lock.release();
+    ++mine.pairs;
     const done = now();
     if (done >= times.from && done <= times.end) ++mine.grants;
     if (asked < times.from) continue;
@@ -40,29 +64,35 @@ async function work(locks, name, times, hold) {
   return mine;
 }
 
+const sum = (all, of) => all.reduce((total, one) => total + of(one), 0);
+
+async function oneRound(locks, names, times, hold, count) {
+  const done = await Promise.all(names.map((name) => work(locks, name, times, hold, count)));
+  console.log(JSON.stringify({
+    grants: done.map((one) => one.grants),
+    pairs: sum(done, (one) => one.pairs),
+    counted: sum(done, (one) => one.counted),
+    max_us: Math.max(...done.map((one) => one.max)) / 1e3,
+    histogram: done.flatMap((one) => [...one.cells].map(([cell, n]) => [topOf(cell), n])),
+  }));
+}
+
 async function main(words) {
   const [host, port] = words[0].split(':');
   const client = new Redis({ host, port: Number(port) });
   const locks = new Redlock([client], { retryCount: -1 });
   locks.on('error', () => {}); // busy is one too
   await client.ping();
+  const names = [...Array(Number(words[1])).keys()].map(
+    (i) => words[5] + (words[2] === 'own' ? '-' + i : ''));
+  const count = words[6] === '-' ? null : fs.openSync(words[6], 'r+');
   console.log('ready');
-  await new Promise((resolve) => process.stdin.once('data', resolve));
-  const from = now() + Number(words[5]) * 1e6;
-  const times = { from, end: from + Number(words[6]) * 1e6 };
-  const all = [];
-  for (let i = 0; i < Number(words[1]); ++i) {
-    all.push(work(locks, words[7] + (words[2] === 'own' ? '-' + i : ''), times, Number(words[4])));
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const [warm, length] = line.split(' ').map(Number);
+    const from = now() + warm * 1e6;
+    await oneRound(locks, names, { from, end: from + length * 1e6 }, Number(words[4]), count);
   }
-  const done = await Promise.all(all);
-  const histogram = done.flatMap((one) => [...one.cells].map(([cell, n]) => [topOf(cell), n]));
-  const text = JSON.stringify({
-    grants: done.map((one) => one.grants),
-    max_us: Math.max(...done.map((one) => one.max)) / 1e3,
-    histogram,
-  });
-  // Not before it is all written: a pipe takes less than that at once.
-  process.stdout.write(text + '\n', () => process.exit(0));
+  client.disconnect();
 }
 
 main(process.argv.slice(2)).catch((problem) => {

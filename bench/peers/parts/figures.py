@@ -22,15 +22,23 @@ def percentiles(cells, longest):
     return found
 
 
-def one_round(answers, seconds):
-    """What the processes of one peer counted, in one round."""
+def one_round(answers, seconds, **more):
+    """What the processes of one peer counted, in one round; `more` comes along."""
     grants = [count for answer in answers for count in answer["grants"]]
     cells = [cell for answer in answers for cell in answer["histogram"]]
+    if not cells:
+        raise RuntimeError("not one grant in a whole round")
     squares = sum(count * count for count in grants)
     return {"grants_per_second": sum(grants) / seconds,
             "fairness": sum(grants) ** 2 / (len(grants) * squares) if squares else 1,
             "acquire_us": percentiles(cells, max(answer["max_us"] for answer in answers)),
-            "histogram": cells}
+            "histogram": cells} | more
+
+
+def median(values):
+    """Of those that are known; None if there is none."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def of_rounds(rounds):
@@ -49,6 +57,8 @@ def of_rounds(rounds):
             "acquire_us": waits,
             "p99_spread": [min(one["acquire_us"]["p99"] for one in rounds),
                            max(one["acquire_us"]["p99"] for one in rounds)],
+            "client_cpu_us": median(one.get("client_cpu_us") for one in rounds),
+            "server_cpu_us": median(one.get("server_cpu_us") for one in rounds),
             "curve": curve(merged)}
     hand_offs = [one["hand_off_us"] for one in rounds if one.get("hand_off_us")]
     if hand_offs:

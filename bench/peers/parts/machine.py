@@ -1,6 +1,6 @@
 """Where and with what it was measured. No name of a host, no path."""
-import json
 import os
+import pathlib
 import platform
 import re
 import subprocess
@@ -19,7 +19,7 @@ def describe():
         system = re.search(r'PRETTY_NAME="(.*)"', file.read())
     return {"cores": os.cpu_count(), "processor": model[1] if model else platform.machine(),
             "memory_gib": round(memory / 2**20), "system": system[1] if system else platform.system(),
-            "note": "a virtual machine; servers, holdfast and its peers on the same cores"}
+            "note": "servers, holdfast and its peers on the same cores"}
 
 
 def first_match(command, pattern):
@@ -31,25 +31,60 @@ def first_match(command, pattern):
     return found[1] if found else None
 
 
-def versions(here, build):
-    """Of what took part, as far as it is there."""
-    pom = (here / "java/pom.xml").read_text()
-    modules = (here / "go/go.mod").read_text()
-    packages = json.loads((here / "node/package.json").read_text())["dependencies"]
+def versions(build):
+    """Of the servers and the languages, as far as they are there."""
     found = {
         "holdfast": first_match([str(build / "holdfast"), "--version"], r"holdfast (\S+)"),
         "redis-server": first_match(["redis-server", "--version"], r"v=(\S+)"),
+        "zookeeper": first_match(["dpkg-query", "-W", "-f=${Version}", "zookeeper"], r"(.+)"),
+        "etcd": first_match(["etcd", "--version"], r"etcd Version: (\S+)"),
+        "postgresql": first_match(["dpkg-query", "-W", "-f=${Version}", "postgresql"], r"(.+)"),
+        "mariadb": first_match(["mariadbd", "--version"], r"Ver ([\d.]+)"),
         "java": first_match(["java", "-version"], r'version "([^"]+)"'),
         "go": first_match(["go", "version"], r"go(\d\S+)"),
         "node": first_match(["node", "--version"], r"v(\S+)"),
-        "zookeeper": first_match(["dpkg-query", "-W", "-f=${Version}", "zookeeper"], r"(.+)"),
-        "postgresql": first_match(["dpkg-query", "-W", "-f=${Version}", "postgresql"], r"(.+)"),
-        "etcd": first_match(["etcd", "--version"], r"etcd Version: (\S+)"),
-        "etcd client": re.search(r"client/v3 v(\S+)", modules)[1],
-        "redisson": re.search(r"<redisson.version>([^<]+)", pom)[1],
-        "curator": re.search(r"curator-recipes</artifactId>\s*<version>([^<]+)", pom)[1],
-        "redsync": re.search(r"redsync/v4 v(\S+)", modules)[1],
-        "node-redlock": packages["redlock"],
-        "redis-py": (here / "python/requirements.txt").read_text().strip().split("==")[1],
+        "python": platform.python_version(),
+        "flock": first_match(["flock", "--version"], r"util-linux (\S+)"),
     }
     return {name: version for name, version in found.items() if version}
+
+
+def family(pid):
+    """The process and all that it has started, as far as they run: {pid: fields of its stat}."""
+    parents, stats = {}, {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        parents[int(entry.name)] = int(fields[1])
+        stats[int(entry.name)] = fields
+    found = {}
+    for one, fields in stats.items():
+        at = one
+        while at > 1 and at != pid:
+            at = parents.get(at, 0)
+        if at == pid:
+            found[one] = fields
+    return found
+
+
+def processor_time(*pids):
+    """Microseconds, with what the processes have started; 0 of None."""
+    ticks = sum(int(field) for pid in pids if pid is not None for fields in family(pid).values()
+                for field in fields[11:15])
+    return ticks * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
+def memory(pid):
+    """Resident bytes, with what the process has started; what several share counts once."""
+    total = 0
+    for one in family(pid) if pid is not None else ():
+        try:
+            text = pathlib.Path(f"/proc/{one}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1]) * 1024
+    return total

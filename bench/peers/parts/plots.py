@@ -4,7 +4,7 @@ import math
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 36, 48
-COLOURS = ["#0b6e4f", "#c1121f", "#1d4ed8", "#b45309", "#6d28d9", "#475569"]
+COLOURS = ["#0b6e4f", "#c1121f", "#1d4ed8", "#b45309", "#6d28d9", "#475569", "#0e7490", "#be185d", "#4d7c0f", "#7c2d12", "#a16207"]
 
 
 class Axis:

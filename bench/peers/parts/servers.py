@@ -106,7 +106,7 @@ def postgresql(folder):
                    cwd=folder, **as_user)
     port = free_port()
     command = [tools / "postgres", "-D", data, "-p", str(port), "-k", folder,
-               "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"]
+               "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=500"]
     with running(command, port, cwd=folder, **as_user) as process:
         time.sleep(1)  # it listens before it has recovered
         yield (f"127.0.0.1:{port}", f"postgresql://tester@127.0.0.1:{port}/postgres", process.pid)
@@ -129,7 +129,7 @@ def mariadb(folder):
     port = free_port()
     command = [shutil.which("mariadbd") or "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={data}",
                f"--tmpdir={folder}", f"--socket={folder}/socket", f"--port={port}",
-               "--bind-address=127.0.0.1", "--skip-name-resolve", f"--init-file={first}"]
+               "--bind-address=127.0.0.1", "--skip-name-resolve", "--max-connections=500", f"--init-file={first}"]
     with running(command, port, cwd=folder, **as_user) as process:
         yield f"127.0.0.1:{port}", f"mariadb://tester@127.0.0.1:{port}/locks", process.pid
 

@@ -1,4 +1,11 @@
-"""What is measured, on which engine. `bar`: what the ratio to a peer should at least be."""
+"""What is measured, on which engine. `bar`: what holdfast's rate should at least be, as a multiple of a peer's.
+
+A peer without a bar of its own has EVERY_PEER, unless it is no lock (NO_LOCKS) or a second face of holdfast.
+"""
+
+EVERY_PEER = 1.0
+NO_LOCKS = ("bare driver", "nothing")
+OURS = ("holdfast", "holdfast-session", "holdfast-python")
 
 
 def workload(name, engine, threads=1, processes=1, locks="own", mode="mutex", bar=None):
@@ -6,25 +13,35 @@ def workload(name, engine, threads=1, processes=1, locks="own", mode="mutex", ba
             "locks": locks, "mode": mode, "bar": bar or {}}
 
 
+def usual(engine, alone=None, own=None, same=None, processes=None):
+    """The four that every engine has; the arguments are their bars."""
+    return [workload(f"{engine}-1", engine, bar=alone),
+            workload(f"{engine}-64-own", engine, threads=64, bar=own),
+            workload(f"{engine}-16-same", engine, threads=16, locks="same", bar=same),
+            workload(f"{engine}-16-processes", engine, processes=16, locks="same", bar=processes)]
+
+
+def of_16(engine, name, mode):
+    return workload(f"{engine}-16-{name}", engine, threads=16, locks="same", mode=mode)
+
+
 WORKLOADS = [
-    workload("redis-1", "redis", bar={"bare driver": 1 / 1.05}),
-    workload("redis-64-own", "redis", threads=64, bar={"bare driver": 1.8, "redisson": 2.5}),
-    workload("redis-16-same", "redis", threads=16, locks="same", bar={"redisson": 10}),
-    workload("redis-16-fair", "redis", threads=16, locks="same", mode="fair", bar={"redisson": 10}),
-    workload("redis-16-rw", "redis", threads=16, locks="same", mode="rw:90"),
-    workload("redis-16-semaphore", "redis", threads=16, locks="same", mode="semaphore:8"),
-    workload("redis-16-processes", "redis", processes=16, locks="same",
-             bar={"redisson, p99 wait": 2}),
-    workload("zookeeper-1", "zookeeper", bar={"curator": 1.4}),
-    workload("zookeeper-16-same", "zookeeper", threads=16, locks="same", bar={"curator": 10}),
-    workload("zookeeper-16-rw", "zookeeper", threads=16, locks="same", mode="rw:90"),
-    workload("etcd-1", "etcd"),
-    workload("etcd-16-same", "etcd", threads=16, locks="same", bar={"etcd": 10}),
-    workload("etcd-16-processes", "etcd", processes=16, locks="same", bar={"etcd": 5}),
-    workload("postgresql-1", "postgresql"),
-    workload("postgresql-16-same", "postgresql", threads=16, locks="same"),
-    workload("embedded-1", "embedded", bar={"bare driver": 1 / 1.1}),
-    workload("embedded-2-processes-fair", "embedded", processes=2, locks="same", mode="fair",
-             bar={"hand-off p50, microseconds": 80}),
-    workload("command-line", "command"),
+    *usual("redis", {"redsync": 1.2}, {"redsync": 1.5}, {"redisson": 10, "redisson-fenced": 10}),
+    of_16("redis", "fair", "fair"), of_16("redis", "rw", "rw:90"), of_16("redis", "semaphore", "semaphore:8"),
+    *usual("zookeeper", same={"curator": 10}),
+    of_16("zookeeper", "fair", "fair"), of_16("zookeeper", "rw", "rw:90"),
+    of_16("zookeeper", "semaphore", "semaphore:8"),
+    *usual("etcd"), of_16("etcd", "fair", "fair"),
+    *usual("postgresql"), of_16("postgresql", "rw", "rw:90"),
+    *usual("mariadb", {"bare driver": 1 / 1.7}),
+    workload("embedded-1", "embedded", bar={"bare driver": 1 / 1.3}),
+    workload("embedded-2-processes-fair", "embedded", processes=2, locks="same", mode="fair"),
+    workload("command-line", "command", mode="command", bar={"flock": 1 / 2.5}),
+    workload("command-line-etcd", "etcd", mode="command"),
 ]
+
+
+def bars(one):
+    """What applies in this row: peer -> the least ratio."""
+    usual_bars = {name: EVERY_PEER for name in one["peers"] if name not in NO_LOCKS and name not in OURS}
+    return usual_bars | {name: bar for name, bar in one["bar"].items() if name in one["peers"]}

@@ -1,18 +1,21 @@
-"""A peer in Python: redis-py's Lock with its own defaults.
+"""A peer in Python: a library's lock as its documentation shows it, with its defaults and a lease of 30 s.
 
-    peer.py HOST:PORT THREADS own|same mutex HOLD_MS WARM_MS RUN_MS PREFIX
+    peer.py KIND HOST:PORT THREADS own|same MODE HOLD_MS NAME COUNT
 
+KIND: redis-py, python-redis-lock, pottery, kazoo or holdfast, which gets its URL as the address.
 Speaks as bench/peers/java/Peer.java does.
 """
 import collections
 import json
+import mmap
+import random
+import struct
 import sys
 import threading
 import time
 
-import redis
-
 FINE = 7  # a part in 128
+LEASE = 30
 
 
 def cell_of(span):
@@ -25,27 +28,109 @@ def top_of(cell):
     return (((cell - (coarse << FINE) + 1) << coarse) - 1) / 1e3
 
 
-class Worker(threading.Thread):
-    start_time = end_time = 0
-    go = threading.Event()
+def redis_at(address):
+    import redis
+    host, port = address.split(":")
+    client = redis.Redis(host=host, port=int(port))
+    client.ping()
+    return client
 
-    def __init__(self, client, name, hold):
+
+# Each makes a function from a name and a mode to (take, give back), for one thread.
+
+def redis_py(address):
+    client = redis_at(address)
+
+    def make(name, _):
+        lock = client.lock(name, timeout=LEASE)
+        return lock.acquire, lock.release
+    return make
+
+
+def python_redis_lock(address):
+    import redis_lock
+    client = redis_at(address)
+
+    def make(name, _):
+        lock = redis_lock.Lock(client, name, expire=LEASE)
+        return lock.acquire, lock.release
+    return make
+
+
+def pottery(address):
+    from pottery import Redlock
+    client = redis_at(address)
+
+    def make(name, _):
+        lock = Redlock(key=name, masters={client}, auto_release_time=LEASE)
+        return lock.acquire, lock.release
+    return make
+
+
+def kazoo(address):
+    from kazoo.client import KazooClient
+    client = KazooClient(hosts=address)
+    client.start()
+
+    def make(name, mode):
+        path = "/" + name
+        kinds = {"read": client.ReadLock, "write": client.WriteLock}
+        if mode.startswith("semaphore:"):
+            lock = client.Semaphore(path, max_leases=int(mode.split(":")[1]))
+        else:
+            lock = kinds.get(mode, client.Lock)(path)
+        return lock.acquire, lock.release
+    return make
+
+
+def holdfast(url):
+    from holdfast import connect
+    client = connect(url)
+
+    def make(name, _):
+        lock = client.lock(name, ttl=LEASE)
+        return lock.__enter__, lambda: lock.__exit__(None, None, None)
+    return make
+
+
+KINDS = {"redis-py": redis_py, "python-redis-lock": python_redis_lock, "pottery": pottery, "kazoo": kazoo,
+         "holdfast": holdfast}
+
+
+class Worker(threading.Thread):
+    start_time = end_time = hold = reads = 0
+    count = None
+
+    def __init__(self, write, read):
         super().__init__()
-        self.lock = client.lock(name, timeout=30)
-        self.hold = hold
-        self.grants = self.longest = 0
+        self.write, self.read = write, read
+        self.grants = self.longest = self.pairs = self.counted = 0
         self.cells = collections.Counter()
+        self.problem = None
 
     def run(self):
-        self.go.wait()
+        try:
+            self.work()
+        except Exception as problem:  # said by main
+            self.problem = problem
+
+    def work(self):
         asked = time.monotonic_ns()
         while asked < self.end_time:
-            self.lock.acquire()
+            reading = self.reads and random.random() * 100 < self.reads
+            take, give_back = self.read if reading else self.write
+            take()
             granted = time.monotonic_ns()
+            counting = self.count and not reading
+            before = struct.unpack("<q", self.count[:8])[0] if counting else 0
             if self.hold:
                 time.sleep(self.hold)
-            self.lock.release()
+            if counting:
+                self.count[:8] = struct.pack("<q", before + 1)
+                self.counted += 1
+            give_back()
             done = time.monotonic_ns()
+            self.pairs += 1
             self.grants += self.start_time <= done <= self.end_time
             if asked >= self.start_time:
                 self.cells[cell_of(granted - asked)] += 1
@@ -53,27 +138,42 @@ class Worker(threading.Thread):
             asked = done
 
 
-def main():
-    address, threads, locks, _, hold, warm, length, prefix = sys.argv[1:]
-    host, port = address.split(":")
-    client = redis.Redis(host=host, port=int(port))
-    client.ping()
-    names = [prefix + (f"-{i}" if locks == "own" else "") for i in range(int(threads))]
-    workers = [Worker(client, name, int(hold) / 1e3) for name in names]
+def one_round(locks):
+    workers = [Worker(write, read) for write, read in locks]
     for each in workers:
         each.start()
-    print("ready", flush=True)
-    sys.stdin.readline()
-    Worker.start_time = time.monotonic_ns() + int(warm) * 1_000_000
-    Worker.end_time = Worker.start_time + int(length) * 1_000_000
-    Worker.go.set()
     cells = collections.Counter()
     for each in workers:
         each.join()
+        if each.problem:
+            raise each.problem
         cells += each.cells
     print(json.dumps({"grants": [each.grants for each in workers],
+                      "pairs": sum(each.pairs for each in workers),
+                      "counted": sum(each.counted for each in workers),
                       "max_us": max(each.longest for each in workers) / 1e3,
-                      "histogram": [[top_of(cell), count] for cell, count in sorted(cells.items())]}))
+                      "histogram": [[top_of(cell), count] for cell, count in sorted(cells.items())]}), flush=True)
+
+
+def main():
+    kind, address, threads, own, mode, hold, name, count = sys.argv[1:]
+    make = KINDS[kind](address)
+    Worker.hold = int(hold) / 1e3
+    Worker.reads = int(mode[3:]) if mode.startswith("rw:") else 0
+    if count != "-":
+        with open(count, "r+b") as file:
+            Worker.count = mmap.mmap(file.fileno(), 8)
+    locks = []
+    for number in range(int(threads)):
+        mine = name + (f"-{number}" if own == "own" else "")
+        write = make(mine, "write" if Worker.reads else mode)
+        locks.append((write, make(mine, "read") if Worker.reads else write))
+    print("ready", flush=True)
+    for line in sys.stdin:
+        warm, length = (int(word) * 1_000_000 for word in line.split())
+        Worker.start_time = time.monotonic_ns() + warm
+        Worker.end_time = Worker.start_time + length
+        one_round(locks)
 
 
 main()

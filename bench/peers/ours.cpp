@@ -1,0 +1,67 @@
+// Holdfast as a peer among others: one client, shared by all threads.
+//
+//   peer_holdfast URL THREADS own|same MODE HOLD_MS NAME COUNT
+//
+// Not `holdfast bench`, which connects again for every round: the others stay connected.
+#include "play.hpp"
+
+#include <holdfast/holdfast.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using holdfast::lease;
+using holdfast::result;
+using peer::pair;
+
+// `take` answers with a lease, which is kept until it is given back.
+template <class Take>
+pair kept(Take take) {
+  const auto held = std::make_shared<lease>();
+  return {.take =
+              [=](bool shared) {
+                result<lease> granted = take(shared);
+                if (!granted) throw std::runtime_error(granted.error().message());
+                *held = std::move(*granted);
+              },
+          .give =
+              [=](bool) {
+                if (const auto left = held->release(); !left) {
+                  throw std::runtime_error(left.error().message());
+                }
+              }};
+}
+
+pair make_pair(const holdfast::client& client, const std::string& mode, const std::string& name) {
+  const holdfast::lock_options options{.fair = mode == "fair"};
+  if (mode.starts_with("semaphore:")) {
+    const auto permits = static_cast<std::uint32_t>(std::stoul(mode.substr(10)));
+    const auto all = std::make_shared<holdfast::semaphore>(
+        client, name, holdfast::semaphore_options{.max = permits, .lock = options});
+    return kept([all](bool) { return all->acquire(); });
+  }
+  if (mode.starts_with("rw:")) {
+    const auto door = std::make_shared<holdfast::shared_mutex>(client, name, options);
+    return kept([door](bool shared) { return shared ? door->acquire_shared() : door->acquire(); });
+  }
+  const auto door = std::make_shared<holdfast::mutex>(client, name, options);
+  return kept([door](bool) { return door->acquire(); });
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  return peer::answer("peer_holdfast", [&] {
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    auto client = holdfast::client::open(words.at(0));
+    if (!client) throw std::runtime_error(client.error().message());
+    peer::play({words.begin() + 1, words.end()},
+               [&](const std::string& name) { return make_pair(*client, words.at(3), name); });
+    client->close();
+  });
+}
