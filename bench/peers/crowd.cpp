@@ -4,18 +4,23 @@
 //   peer_crowd waiters URL N     fair claims of one client in line for one lock, each of which queues
 //                                again when it was granted
 //   peer_crowd held URL N        N locks are held: what a pair on another costs, and a renewal
+//   peer_crowd names URL N       N names were used: what a pair on one of them costs
 //
 // Prints "ready" when the crowd stands, waits for a line, measures, prints one line of JSON; with
-// "held" twice, first for pairs, then for renewals.
+// "held" twice, first for pairs, then for renewals. "client_bytes": what the crowd has added to the
+// resident memory of this process, per claim.
 #include <holdfast/holdfast.hpp>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <functional>
 #include <iostream>
 #include <stdexcept>
 #include <stop_token>
@@ -44,6 +49,13 @@ duration processor_time() {
   return span(use.ru_utime) + span(use.ru_stime);
 }
 
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double pages = 0;
+  file >> pages >> pages;
+  return pages * static_cast<double>(::getpagesize());
+}
+
 void wait_for_order() {
   std::puts("ready");
   std::fflush(stdout);
@@ -51,10 +63,13 @@ void wait_for_order() {
   std::getline(std::cin, line);
 }
 
-void print(const char* what, long count, duration processor, duration wall) {
-  std::printf("{\"what\":\"%s\",\"count\":%ld,\"client_cpu_us\":%.3f,\"wall_us\":%.3f}\n", what,
-              count, microseconds(processor) / static_cast<double>(count),
-              microseconds(wall) / static_cast<double>(count));
+// `bytes`: per claim; 0 where no claims stand.
+void print(const char* what, long count, duration processor, duration wall, double bytes = 0) {
+  std::printf(
+      "{\"what\":\"%s\",\"count\":%ld,\"client_cpu_us\":%.3f,\"wall_us\":%.3f,"
+      "\"client_bytes\":%.0f}\n",
+      what, count, microseconds(processor) / static_cast<double>(count),
+      microseconds(wall) / static_cast<double>(count), bytes);
   std::fflush(stdout);
 }
 
@@ -69,19 +84,21 @@ class line {
   void measure(const holdfast::client& client) {
     auto held = lock_.acquire();
     if (!held) throw std::runtime_error(held.error().message());
+    const double before = resident_bytes();
     // Not all at once: the engine must answer each within the deadline of its call.
     for (long first = 0; first < length_; first += at_once) {
       const long end = std::min(length_, first + at_once);
       for (long i = first; i < end; ++i) queue();
       await_length(client, end);
     }
+    const double bytes = (resident_bytes() - before) / static_cast<double>(length_);
     wait_for_order();
     const duration processor = processor_time();
     const time_point start = clock::now();
     if (!held->release()) throw std::runtime_error("release");
     for (long seen = granted_; seen < grants; seen = granted_) granted_.wait(seen);
     const duration wall = clock::now() - start;
-    print("waiters", grants, processor_time() - processor, wall);
+    print("waiters", grants, processor_time() - processor, wall, bytes);
     stop_.request_stop();
   }
 
@@ -117,18 +134,22 @@ class line {
   std::atomic<long> granted_{0};  // written by one callback at a time
 };
 
-std::vector<lease> hold(const holdfast::client& client, long count) {
+using taken = std::function<void(long, lease)>;
+
+// Takes PREFIX0, PREFIX1, ... and says which it has; some at once, as the engine must answer each
+// within the deadline of its call.
+void take_all(const holdfast::client& client, const std::string& prefix, long count,
+              const taken& each) {
   constexpr long at_once = 500;
-  std::vector<lease> all(static_cast<std::size_t>(count));
   for (long first = 0; first < count; first += at_once) {
     const long end = std::min(count, first + at_once);
     std::atomic<long> open{end - first};
     std::atomic<bool> failed{false};
     for (long i = first; i < end; ++i) {
-      holdfast::mutex one(client, "held/" + std::to_string(i), {.ttl = 30s});
+      holdfast::mutex one(client, prefix + std::to_string(i), {.ttl = 30s});
       one.async_acquire({}, {}, [&, i](result<lease> held) {
         if (held) {
-          all[static_cast<std::size_t>(i)] = std::move(*held);
+          each(i, std::move(*held));
         } else {
           failed = true;
         }
@@ -138,24 +159,30 @@ std::vector<lease> hold(const holdfast::client& client, long count) {
     for (long left = open; left > 0; left = open) open.wait(left);
     if (failed) throw std::runtime_error("not held");
   }
-  return all;
+}
+
+constexpr long pairs = 10'000;
+
+void one_pair(holdfast::mutex& lock) {
+  auto held = lock.acquire();
+  if (!held) throw std::runtime_error("a pair: " + held.error().message());
+  if (auto left = held->release(); !left) {
+    throw std::runtime_error("a pair: " + left.error().message());
+  }
 }
 
 void measure_held(const holdfast::client& client, long count) {
-  const auto all = hold(client, count);
+  std::vector<lease> all(static_cast<std::size_t>(count));
+  const double before = resident_bytes();
+  take_all(client, "held/", count,
+           [&](long i, lease held) { all[static_cast<std::size_t>(i)] = std::move(held); });
+  const double bytes = (resident_bytes() - before) / static_cast<double>(count);
   holdfast::mutex one(client, "beside");
   wait_for_order();
-  constexpr long pairs = 10'000;
   duration processor = processor_time();
   time_point start = clock::now();
-  for (long i = 0; i < pairs; ++i) {
-    auto held = one.acquire();
-    if (!held) throw std::runtime_error("a pair: " + held.error().message());
-    if (auto left = held->release(); !left) {
-      throw std::runtime_error("a pair: " + left.error().message());
-    }
-  }
-  print("pairs", pairs, processor_time() - processor, clock::now() - start);
+  for (long i = 0; i < pairs; ++i) one_pair(one);
+  print("pairs", pairs, processor_time() - processor, clock::now() - start, bytes);
 
   wait_for_order();
   constexpr duration period = 10s;  // a third of their ttl: each is renewed once
@@ -168,6 +195,19 @@ void measure_held(const holdfast::client& client, long count) {
   if (!valid) throw std::runtime_error("some were lost");
 }
 
+void measure_names(const holdfast::client& client, long count) {
+  take_all(client, "names/", count, [](long, const lease&) {});
+  wait_for_order();
+  constexpr long stride = 7'919;  // a prime: neighbours in time are none in the engine
+  const duration processor = processor_time();
+  const time_point start = clock::now();
+  for (long i = 0; i < pairs; ++i) {
+    holdfast::mutex one(client, "names/" + std::to_string(i * stride % count));
+    one_pair(one);
+  }
+  print("names", pairs, processor_time() - processor, clock::now() - start);
+}
+
 void run(const std::string& what, const std::string& url, long count) {
   auto client = holdfast::client::open(url);
   if (!client) throw std::runtime_error(client.error().message());
@@ -176,7 +216,7 @@ void run(const std::string& what, const std::string& url, long count) {
     crowd.measure(*client);
     client->close();  // before the lock goes: its callbacks end here
   } else {
-    measure_held(*client, count);
+    what == "names" ? measure_names(*client, count) : measure_held(*client, count);
     client->close();
   }
 }

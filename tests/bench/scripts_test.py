@@ -20,9 +20,16 @@ from parts import fetching, figures, peers, plan, plots, quiet  # noqa: E402
 from parts.workloads import WORKLOADS, bars  # noqa: E402
 
 
-LOADER = importlib.machinery.SourceFileLoader("peers_run", str(ROOT / "bench/peers/run"))
-run = importlib.util.module_from_spec(importlib.util.spec_from_loader("peers_run", LOADER))
-LOADER.exec_module(run)
+
+def script(name):
+    """A script as a module."""
+    loader = importlib.machinery.SourceFileLoader(name.replace("/", "_"), str(ROOT / name))
+    made = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(made)
+    return made
+
+
+run, tables, scaling = script("bench/peers/run"), script("bench/tables"), script("bench/scaling")
 
 
 def result(rate, spread, p99):
@@ -217,6 +224,53 @@ class Rows(unittest.TestCase):
     def test_without_holdfast_or_with_two_holders_at_once_the_run_fails(self):
         self.assertEqual(self.played([Fake("holdfast", 20, "no answer")])[0], run.FAILED)
         self.assertEqual(self.played([Fake("holdfast", 20), Fake("flock", 1, "two held the lock at once")])[0], run.FAILED)
+
+
+class Tables(unittest.TestCase):
+    """Broken: a page that hides on what machine, how busy, its figures were taken, or where a peer is faster."""
+
+    def written(self, table, **head):
+        row = plan.rows_of(["redis-1"])[0] | {"date": "2026-11-18 09:00 UTC", "load_before": 0.3, "load_during": 2.5, "peers": {
+            name: {"grants_per_second": rate, "spread": [rate, rate], "fairness": 1, "acquire_us": {"p50": 30, "p99": 60},
+                   "client_cpu_us": 20.5, "server_cpu_us": None, "steal": [0, 0.04]}
+            for name, rate in (("holdfast", 1000), ("redsync", 2000), ("redis-py", 500), ("redislock", 1250))}}
+        plan.add_ratios(row["peers"])
+        document = {"machine": {"cores": 2, "processor": "one", "memory_gib": 4, "system": "Debian", "note": "here"},
+                    "versions": {"redsync": "4"}, "workloads": [row]} | head
+        with unittest.mock.patch.object(tables, "peers", lambda: document):
+            return "\n".join(tables.TABLES[table]())
+
+    def test_the_state_of_the_machine_is_said(self):
+        text = self.written("versions", left_out={"kazoo": "no network"})
+        for part in ("2026-11-18", "redsync 4", "before a row: 0.3", "measured: 2.5", "0% to 4%", "Left out: kazoo (no network)"):
+            self.assertIn(part, text)
+
+    def test_rates_come_with_waits_fairness_and_processor_time(self):
+        self.assertIn("| redsync | 2,000 (2,000 to 2,000) | 30 µs | 60 µs | 1.00 | 20.5 µs | – | 0.5 × |", self.written("peers"))
+
+    def test_a_faster_peer_is_named_first(self):
+        self.assertIn("| Redis, 1 thread | 1,000 | redsync: 2,000 | 0.5 × | redislock: 1,250, redis-py: 500 |", self.written("peers-short"))
+
+    def test_a_missed_aim_is_said(self):
+        text = self.written("aims")
+        self.assertIn("| Redis, 1 thread | redsync | 1.2 × | 0.5 × | **no** |", text)
+        self.assertIn("0.8 × redislock", text)
+
+
+class Scaling(unittest.TestCase):
+    def test_every_curve_that_is_asked_for_is_there(self):
+        for name, last in (("waiters", 10_000), ("held", 100_000), ("names", 100_000), ("processes-same", 64)):
+            self.assertEqual(scaling.CURVES[name]["at"][-1], last)
+        self.assertEqual(set(scaling.ENGINES), {"redis", "embedded", "zookeeper", "etcd", "postgresql", "mariadb"})
+
+    def test_few_claims_say_nothing_about_memory(self):
+        self.assertIsNone(scaling.bytes_each(5000, 10))
+        self.assertEqual(scaling.bytes_each(2_000_000, 1000), 2000)
+        self.assertEqual(scaling.bytes_each(-4096, 1000), 0)
+
+    def test_a_flat_curve_has_no_slope(self):
+        self.assertAlmostEqual(scaling.slope([{"at": 10, "value": 5}, {"at": 1000, "value": 5}]), 0)
+        self.assertAlmostEqual(scaling.slope([{"at": 10, "value": 5}, {"at": 1000, "value": 500}]), 1)
 
 
 class Exclusion(unittest.TestCase):

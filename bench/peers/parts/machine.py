@@ -49,32 +49,31 @@ def versions(build):
     return {name: version for name, version in found.items() if version}
 
 
-def family(pid):
-    """The process and all that it has started, as far as they run: {pid: fields of its stat}."""
+def family(*pids):
+    """The processes and all that they have started, as far as they run: {pid: fields of its stat}."""
     parents, stats = {}, {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            fields = pathlib.Path("/proc", name, "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        parents[int(entry.name)] = int(fields[1])
-        stats[int(entry.name)] = fields
+        parents[int(name)] = int(fields[1])
+        stats[int(name)] = fields
     found = {}
     for one, fields in stats.items():
         at = one
-        while at > 1 and at != pid:
+        while at > 1 and at not in pids:
             at = parents.get(at, 0)
-        if at == pid:
+        if at in pids:
             found[one] = fields
     return found
 
 
 def processor_time(*pids):
     """Microseconds, with what the processes have started; 0 of None."""
-    ticks = sum(int(field) for pid in pids if pid is not None for fields in family(pid).values()
-                for field in fields[11:15])
+    if pids == (None,):
+        return 0
+    ticks = sum(int(field) for fields in family(*pids).values() for field in fields[11:15])
     return ticks * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
