@@ -202,6 +202,20 @@ class Rows(unittest.TestCase):
         status, _, written = self.played([Fake("holdfast", 20), Fake("flock", 10)])
         self.assertEqual((status, written), (0, ["command-line"]))
 
+    def test_what_is_written_can_be_read_and_keeps_the_rows_that_did_not_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            results = pathlib.Path(folder)
+            rows = [plan.rows_of([name])[0] | {"date": "2026-11-18 09:00 UTC", "load_before": 0.1, "load_during": 1.5, "peers": {
+                "holdfast": figures.of_rounds([figures.one_round([{"grants": [rate], "histogram": [[5.0, 9]], "max_us": 5}], 1)]) | {
+                    "others": [0.0], "steal": [0.0]}}} for name, rate in (("redis-1", 11), ("etcd-1", 22), ("redis-1", 33))]
+            with (unittest.mock.patch.object(run, "RESULTS", results), unittest.mock.patch.object(tables, "RESULTS", results),
+                  unittest.mock.patch.object(run.subprocess, "run"), unittest.mock.patch.object(run.machine, "versions", lambda _: {"x": "1"})):
+                run.save(rows[:2], peers.make_all()[-1:], {"kazoo": "no network"}, results)
+                run.save(rows[2:], [], {}, results)
+                text = "\n".join(tables.all_peers() + tables.versions())
+            self.assertEqual((text.count("Redis, 1 thread"), "| 33 (" in text, "| 22 (" in text, "| 11 (" in text), (1, True, True, False))
+            self.assertTrue((results / "waits-redis-1.svg").exists())
+
     def test_a_disturbed_row_is_not_and_says_so(self):
         for trouble in ({"before": "other programs used 50% of the machine"}, {"shares": BUSY}, {"shares": STOLEN}):
             status, said, written = self.played([Fake("holdfast", 20)], **trouble)

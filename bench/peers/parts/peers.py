@@ -95,7 +95,7 @@ class Programs:
 
 class Peer:
     first_warm_ms = 600   # before the first round of a row
-    warm_ms = 200         # before the others
+    warm_ms = 150         # before the others
     start_seconds = 0.3   # about, for each process: for the estimate of how long it all takes
     modes = ("mutex",)
     waits = True          # can take a lock that others have

@@ -2,7 +2,7 @@
 from .workloads import OURS, WORKLOADS, bars
 
 ROUNDS = 5          # at least, for figures that are kept
-SECONDS = 0.8
+SECONDS = 0.75
 LIMIT_MINUTES = 20  # for the whole table, on two cores
 OVERHEAD = 0.3      # seconds per round: /proc is read, the last waiters get their turn
 SERVER_START = {"redis": 1, "zookeeper": 3, "etcd": 2, "postgresql": 4, "mariadb": 6}
