@@ -158,7 +158,7 @@ def check_count(answers, written):
 
 
 class Java(Peer):
-    first_warm_ms = 3000  # for its compiler
+    first_warm_ms = 4000  # for its compiler
     start_seconds = 1.5
 
     def install(self, folder, build):
