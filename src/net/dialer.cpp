@@ -1,4 +1,4 @@
-// See the header. No call of the reactor that may wait for a callback is made under the mutex.
+// No call of the reactor that may wait for a callback is made under the mutex.
 #include "net/dialer.hpp"
 
 #include <algorithm>

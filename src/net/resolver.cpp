@@ -1,4 +1,4 @@
-// See the header. The state outlives the resolver where a worker is still inside a look-up.
+// The state outlives the resolver where a worker is still inside a look-up.
 #include "net/resolver.hpp"
 
 #include "runtime/service_thread.hpp"

@@ -2,9 +2,13 @@
 // begins, unless end() was called from within one.
 #pragma once
 
+#include <holdfast/spi/store.hpp>
+
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace holdfast::stores {
 
@@ -42,6 +46,19 @@ class callback_guard {
   std::condition_variable free_;
   bool ended_ = false;        // guarded by mutex_
   std::thread::id caller_{};  // guarded by mutex_
+};
+
+// What a user holds while it observes: its end ends the observation.
+template <class Observation>
+class observing final : public spi::subscription {
+ public:
+  explicit observing(std::shared_ptr<Observation> what) : what_(std::move(what)) {}
+  observing(const observing&) = delete;
+  observing& operator=(const observing&) = delete;
+  ~observing() override { what_->end(); }
+
+ private:
+  const std::shared_ptr<Observation> what_;
 };
 
 }  // namespace holdfast::stores

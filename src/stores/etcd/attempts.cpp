@@ -159,7 +159,7 @@ task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
       co_return tl::unexpected(*why);
     }
     if (at == line::none) co_return spi::granted{};
-    co_return blocked_by(stores::payload_in(order->claims()[at].value), false);
+    co_return stores::blocked_by(stores::payload_in(order->claims()[at].value), false);
   }
 }
 
@@ -244,10 +244,10 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
     }
     const result<spi::departure> left = co_await depart(self, which, until);
     if (!left) co_return tl::unexpected(left.error());
-    co_return blocked_by(stores::payload_in(blocker->value), false);
+    co_return stores::blocked_by(stores::payload_in(blocker->value), false);
   }
   self->stand_behind(which, *blocker, seen.revision);
-  co_return blocked_by(stores::payload_in(blocker->value), true);
+  co_return stores::blocked_by(stores::payload_in(blocker->value), true);
 }
 
 // Called with the mutex held. Enters it among those who wait here.

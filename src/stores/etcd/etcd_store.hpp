@@ -11,12 +11,12 @@
 #include "stores/etcd/options.hpp"
 #include "stores/etcd/spare_keys.hpp"
 #include "stores/etcd/watch_hub.hpp"
+#include "stores/queued/queued_store.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
 #include <holdfast/spi/url.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,9 +35,7 @@ namespace holdfast::etcd {
 //  3. A claim that is left while a request of it may still arrive leaves a tombstone, on the lease on
 //     which that request would put its key: it can revive nothing.
 //  4. Of a line of locks, every waiter watches one claim: the end of a hold wakes one.
-class etcd_store final : public spi::store,
-                         public lease_user,
-                         public std::enable_shared_from_this<etcd_store> {
+class etcd_store final : public stores::queued_store<etcd_store, entry>, public lease_user {
  public:
   static constexpr std::size_t lease_limit =
       16;                                // different ttls; then one with a longer ttl is shared
@@ -46,21 +44,8 @@ class etcd_store final : public spi::store,
 
   etcd_store(std::shared_ptr<spi::reactor> reactor, server_options options);
   ~etcd_store() override;
-  etcd_store(const etcd_store&) = delete;
-  etcd_store& operator=(const etcd_store&) = delete;
-
-  [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
-
-  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
-               const spi::op_context& context, spi::completion<spi::outcome> done) override;
-  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
-             spi::completion<spi::armed> done) override;
-  void leave(spi::claim_ptr claim, const spi::op_context& context,
-             spi::completion<spi::departure> done) override;
   void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
              spi::completion<std::vector<spi::renewal>> done) override;
-  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
-              spi::completion<spi::granted> done) override;
   void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
                 const spi::op_context& context, spi::completion<spi::granted> done) override;
 
@@ -89,27 +74,26 @@ class etcd_store final : public spi::store,
   void lease_ended(std::int64_t id) override;
 
  private:
-  using self_ptr = std::shared_ptr<etcd_store>;
-  using lock_guard = std::unique_lock<std::mutex>;
+  friend queued_store;
 
   // etcd_store.cpp
-  [[nodiscard]] time_point now() const noexcept { return net_.reactor->now(); }
   std::shared_ptr<lease_keeper> lease_for(duration wanted);
-  entry_ptr find(const spi::claim_id& id);
+  [[nodiscard]] entry_ptr new_entry(spi::claim_ptr claim);
+  [[nodiscard]] entry_ptr make_entry(spi::claim_ptr claim);
   void choose_key(entry& which);
   void spare(const entry& which);
-  void forget(const entry_ptr& which);
-  void wake_tick();
-  void tick();
-  [[nodiscard]] spi::granted grant_of(const entry& which, time_point at) const;
+  void forgotten(const entry& which);
 
-  // claims.cpp: the work on one claim.
-  void kick(const entry_ptr& which);
-  static flow run(self_ptr self, entry_ptr which);
+  // claims.cpp
+  static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
+                                                net::patience until);
   static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
-  void settle(const entry_ptr& which, result<spi::outcome> outcome);
-  void settle_leave(const entry_ptr& which, const result<spi::departure>& outcome);
-  void gone(const entry_ptr& which, const error& why);
+  struct follow_up {
+    std::vector<watch_hub::watch_id> unneeded;
+    entry_ptr next;  // the one that is to look for permits now
+  };
+  [[nodiscard]] follow_up settled(const entry_ptr& which);
+  void carry_out(const follow_up& rest);
 
   // attempts.cpp: a place in line.
   struct look {
@@ -155,12 +139,11 @@ class etcd_store final : public spi::store,
   void drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into);
   static flow look_at_hold(self_ptr self, entry_ptr which);
 
-  // modes.cpp
-  static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
-                                                net::patience until);
-
   // handover.cpp: claims that move between processes.
-  void settle_handover(const entry_ptr& which, entry::handover& what, result<spi::granted> outcome);
+  static task<result<spi::granted>> hand_on(self_ptr self, entry_ptr which,
+                                            const entry::handover& what, net::patience until);
+  void leave_unknown(spi::claim_ptr claim, const spi::op_context& context,
+                     spi::completion<spi::departure> done);
   static task<result<spi::granted>> hand_over(self_ptr self, entry_ptr which, spi::claim_ptr to,
                                               net::patience until);
   static task<result<spi::granted>> take_over(self_ptr self, entry_ptr which, spi::claim_id from,
@@ -168,6 +151,8 @@ class etcd_store final : public spi::store,
   static task<result<bool>> take_key(self_ptr self, entry_ptr which, standing what,
                                      std::int64_t lease, net::patience until);
   spi::granted taken(const entry_ptr& which, const standing& what, std::int64_t owner);
+  static task<result<std::optional<standing>>> find_detached(self_ptr self, spi::claim_ptr claim,
+                                                             net::patience until);
   static flow do_renew_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
                                 spi::completion<spi::granted> done);
   static flow do_release_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
@@ -209,27 +194,19 @@ class etcd_store final : public spi::store,
   static flow do_probe(self_ptr self, net::patience until,
                        spi::completion<std::vector<spi::check>> done);
 
-  const runtime::fork_guard guard_;
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const spi::caps caps_;
   const std::shared_ptr<channel> way_;
   const std::shared_ptr<watch_hub> watches_;
   const std::shared_ptr<blocker_watches> blockers_;
-  std::atomic<bool> closed_{false};
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
   std::int64_t last_removal_ = 0;  // the latest revision at which a claim of ours was removed
   std::map<duration, std::shared_ptr<lease_keeper>> leases_;  // by what was asked for
-  std::map<spi::claim_id, entry_ptr> entries_;
   spare_keys spare_keys_;
   std::map<std::string, spi::claim_id> reused_keys_;  // whose they are now
   // Who waits here for permits of a resource, in its order: none is granted before the first, so that one alone
   // watches and looks.
   std::map<std::string, std::map<std::int64_t, entry_ptr>> permit_lines_;  // by prefix and revision
-  spi::runtime::timer_id tick_timer_ = 0;
-  bool ticking_ = false;
 };
 
 // etcd://host[:port],...[/prefix]: docs/stores/etcd.md. Connects when it is first used; `pauses`:

@@ -45,9 +45,9 @@ void put_for(txn_writer& step, const std::string& key, const spi::claim& to,
 
 spi::granted granted_to(const spi::claim& to, std::int64_t fenced, time_point at) {
   spi::granted grant;
-  grant.fence = fence_of(fenced);
+  grant.fence = stores::fence_of(fenced);
   grant.ttl = to.ttl;
-  grant.at = spi::server_time(at.time_since_epoch());
+  grant.at = stores::server_time_of(at);
   return grant;
 }
 
@@ -68,17 +68,9 @@ void etcd_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
   entry_ptr which = find(to->detached ? from : to->id);
   if (which == nullptr && to->detached) return done(tl::unexpected(not_there));
   if (which == nullptr) {
-    which = std::make_shared<entry>();
-    which->life = lease_for(lease_time(*to));
-    which->prefix = prefix_of(*options_, to->resource);
-    which->kind = kind;
-    which->mode = to->mode;
-    which->claim = to;
+    which = new_entry(to);
     which->adopted = true;
-    which->life->hold();
-    const lock_guard lock(mutex_);
-    entries_.insert_or_assign(to->id, which);
-    wake_tick();
+    add(which);
   }
   {
     const lock_guard lock(mutex_);
@@ -86,32 +78,17 @@ void etcd_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
     which->until = context;
     which->unanswered = which->unanswered || context.unanswered;
     if (which->where == entry::phase::placing) {
-      which->end_at = std::max(context.deadline, now() + waiter_lease);
+      which->end_at = std::max(context.deadline, now() + stores::waiter_lease);
     }
     which->handovers.push_back({from, std::move(to), std::move(done)});
   }
   kick(which);
 }
 
-void etcd_store::settle_handover(const entry_ptr& which, entry::handover& what,
-                                 result<spi::granted> outcome) {
-  const bool gives = what.from == which->claim->id;
-  std::vector<watch_hub::watch_id> unneeded;
-  entry_ptr next;
-  {
-    const lock_guard lock(mutex_);
-    const bool nothing = which->created == 0 && !which->uncertain;
-    if (!outcome && !gives) outcome.error().unsent = outcome.error().unsent && nothing;
-    // Given away, or never ours. What is unknown is left by the core, or ends with its time.
-    if (gives ? outcome.has_value() : !outcome && outcome.error() != errc::unavailable && nothing) {
-      next = leave_permits(which);
-      forget(which);
-      drop_watches(which, unneeded);
-    }
-  }
-  for (const auto each : unneeded) watches_->remove(each);
-  if (next) look_again(next);
-  what.done(std::move(outcome));
+task<result<spi::granted>> etcd_store::hand_on(self_ptr self, entry_ptr which,
+                                               const entry::handover& what, net::patience until) {
+  if (what.from == which->claim->id) return hand_over(self, which, what.to, until);
+  return take_over(self, which, what.from, until);
 }
 
 // --- giving --------------------------------------------------------------------------------------
@@ -279,26 +256,38 @@ spi::granted etcd_store::taken(const entry_ptr& which, const standing& what, std
   reused_keys_.insert_or_assign(which->key, claim.id);
   if (std::exchange(which->where, entry::phase::held) != entry::phase::held) which->granted_at = at;
   const spi::granted grant = grant_of(*which, at);
-  which->end_at = claim.renewed ? at + std::max(claim.ttl, grant.ttl) + claim.lock_delay
-                                : which->granted_at + claim.ttl + claim.lock_delay;
+  which->end_at = which->end_of_hold(at, which->granted_at, grant.ttl);
   return grant;
 }
 
 // --- what is detached ----------------------------------------------------------------------------
 
+void etcd_store::leave_unknown(spi::claim_ptr claim, const spi::op_context& context,
+                               spi::completion<spi::departure> done) {
+  if (!claim->detached) return done(spi::departure::gone);
+  do_release_detached(shared_from_this(), std::move(claim), context, std::move(done));
+}
+
+// Nothing: it is over.
+task<result<std::optional<standing>>> etcd_store::find_detached(self_ptr self, spi::claim_ptr claim,
+                                                                net::patience until) {
+  const std::string prefix = prefix_of(*self->options_, claim->resource);
+  const std::string none;
+  const result<line> order = co_await look_at(self, prefix, look::of::all, none, until);
+  if (!order) co_return tl::unexpected(order.error());
+  const std::size_t place = order->find_owned(owner_text(*claim));
+  std::optional<standing> found;
+  if (place != line::none) found = order->claims()[place];
+  co_return found;
+}
+
 flow etcd_store::do_renew_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
                                    spi::completion<spi::granted> done) {
-  const std::string prefix = prefix_of(*self->options_, claim->resource);
-  const std::string owner = owner_text(*claim);
-  const std::string none;
   for (int round = 0; round < look_limit; ++round) {
-    const result<line> order = co_await look_at(self, prefix, look::of::all, none, until);
-    if (!order) co_return done(tl::unexpected(order.error()));
-    const std::size_t place = order->find_owned(owner);
-    if (place == line::none || order->claims()[place].revoked) {
-      co_return done(tl::unexpected(not_there));
-    }
-    const standing& what = order->claims()[place];
+    const result<std::optional<standing>> found = co_await find_detached(self, claim, until);
+    if (!found) co_return done(tl::unexpected(found.error()));
+    if (!*found || (*found)->revoked) co_return done(tl::unexpected(not_there));
+    const standing& what = **found;
     const result<std::int64_t> lease = co_await new_lease(self, lease_time(*claim), until);
     if (!lease) co_return done(tl::unexpected(lease.error()));
     txn_writer step = unchanged(what);
@@ -316,18 +305,14 @@ flow etcd_store::do_renew_detached(self_ptr self, spi::claim_ptr claim, net::pat
 
 flow etcd_store::do_release_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
                                      spi::completion<spi::departure> done) {
-  const std::string prefix = prefix_of(*self->options_, claim->resource);
-  const std::string owner = owner_text(*claim);
-  const std::string none;
   for (int round = 0; round < look_limit; ++round) {
-    const result<line> order = co_await look_at(self, prefix, look::of::all, none, until);
-    if (!order) co_return done(tl::unexpected(order.error()));
-    const std::size_t place = order->find_owned(owner);
-    if (place == line::none) co_return done(spi::departure::gone);
-    const standing& what = order->claims()[place];
+    const result<std::optional<standing>> found = co_await find_detached(self, claim, until);
+    if (!found) co_return done(tl::unexpected(found.error()));
+    if (!*found) co_return done(spi::departure::gone);
+    const standing& what = **found;
     txn_writer step;
     step.created({what.key}, txn_writer::relation::equal, what.created)
-        .value(owner_key(what.key), owner)
+        .value(owner_key(what.key), owner_text(*claim))
         .then_delete(delete_body(keys_with(what.key)));
     call asks = std::move(step).made();
     const result<reply> answer = co_await ask_one(self->way_, asks, "delete", what.key, until);
@@ -359,7 +344,7 @@ task<result<std::int64_t>> etcd_store::new_lease(self_ptr self, duration time,
 
 // Nothing hangs on it any more. It would end by itself.
 flow etcd_store::end_lease(self_ptr self, std::int64_t lease) {
-  const time_point deadline = self->now() + recheck_after;
+  const time_point deadline = self->now() + stores::recheck_after;
   call asks = lease_call(method::lease_revoke, lease);
   static_cast<void>(co_await ask_one(self->way_, asks, "revoke", "a lease", deadline));
 }

@@ -136,10 +136,9 @@ struct http2_connection::callbacks {
 http2_connection::http2_connection(net::network net, net::target where,
                                    std::shared_ptr<const server_options> options,
                                    std::weak_ptr<http2_user> user)
-    : net_(std::move(net)),
-      where_(std::move(where)),
+    : link_base(std::move(net), std::move(where), options->tls, "etcd"),
       options_(std::move(options)),
-      authority_(where_.text()),
+      authority_(this->where().text()),
       user_(std::move(user)) {}
 
 http2_connection::~http2_connection() {
@@ -148,37 +147,13 @@ http2_connection::~http2_connection() {
 }
 
 void http2_connection::start(time_point deadline) {
-  {
-    const std::scoped_lock lock(mutex_);
-    timer_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      self->fail({errc::unavailable, "etcd " + self->where_.text() + ": no answer in time"});
-    });
-  }
-  auto made = net::connector::start(net_, where_, options_->tls, deadline,
-                                    [weak = weak_from_this()](auto stream) {
-                                      const auto self = weak.lock();
-                                      if (self != nullptr) self->connected(std::move(stream));
-                                    });
-  std::unique_lock lock(mutex_);
-  connector_ = made;
-  if (!over_) return;
-  lock.unlock();
-  made->cancel();
+  connect(weak_from_this(), deadline, "no answer in time");
 }
 
-void http2_connection::connected(result<std::shared_ptr<net::stream>> made) {
-  if (!made) {
-    const std::string here = where_.text();
-    const std::string& what = made.error().detail;
-    return fail(
-        {made.error().code, "etcd " + (what.starts_with(here) ? what : here + ": " + what)});
-  }
+void http2_connection::connected() {
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return;
-    stream_ = std::move(*made);
     session_ = callbacks::make(*this);
     if (session_ != nullptr) {
       const std::array<nghttp2_settings_entry, 2> settings{
@@ -191,6 +166,10 @@ void http2_connection::connected(result<std::shared_ptr<net::stream>> made) {
   if (session_ == nullptr) return fail({errc::unavailable, "etcd: out of memory"});
   stream_->start(weak_from_this());
   stream_->flush();
+}
+
+void http2_connection::tell_end(const error& why) {
+  if (const auto user = user_.lock()) user->ended(*this, why);
 }
 
 // Called with the mutex held: what the library has to say is queued.
@@ -324,22 +303,19 @@ void http2_connection::received(std::string_view bytes) {
   std::vector<http2_event> events;
   bool opens = false;
   bool leaves = false;
-  std::string problem;
+  std::string wrong;
   spi::runtime::timer_id timer = 0;
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return;
     const ssize_t taken = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    if (taken < 0) problem = nghttp2_strerror(static_cast<int>(taken));
+    if (taken < 0) wrong = nghttp2_strerror(static_cast<int>(taken));
     pump();
     events = std::exchange(events_, {});
     opens = settings_came_ && !std::exchange(opened_, settings_came_);
     leaves = going_away_ && streams_.empty();
-    if (opens) {
-      timer = std::exchange(timer_, 0);
-      connector_ = nullptr;
-    }
+    if (opens) timer = greeted();
   }
   stream_->flush();
   if (opens) {
@@ -347,37 +323,10 @@ void http2_connection::received(std::string_view bytes) {
     user->opened(*this);
   }
   if (!events.empty()) user->received(*this, std::move(events));
-  if (!problem.empty()) {
-    return fail({errc::unavailable, "etcd " + where_.text() + ": " + problem +
-                                        (opened_ ? "" : "; this is not HTTP/2")});
+  if (!wrong.empty()) {
+    return fail(problem(wrong + (opened_ ? "" : "; this is not HTTP/2")));
   }
-  if (leaves) fail({errc::unavailable, "etcd " + where_.text() + ": the server says goodbye"});
-}
-
-void http2_connection::ended(const error& why) {
-  const bool plain = why.code == errc::unavailable;
-  fail({why.code, plain ? "etcd " + why.detail : why.detail});
-}
-
-void http2_connection::fail(const error& why) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (over_) return;
-  }
-  close();
-  if (const auto user = user_.lock()) user->ended(*this, why);
-}
-
-void http2_connection::close() noexcept {
-  std::unique_lock lock(mutex_);
-  if (std::exchange(over_, true)) return;
-  const std::shared_ptr<net::connector> connecting = std::move(connector_);
-  const std::shared_ptr<net::stream> open = stream_;
-  const spi::runtime::timer_id timer = std::exchange(timer_, 0);
-  lock.unlock();
-  net_.reactor->cancel(timer);
-  if (connecting != nullptr) connecting->cancel();
-  if (open != nullptr) open->close();
+  if (leaves) fail(problem("the server says goodbye"));
 }
 
 }  // namespace holdfast::etcd

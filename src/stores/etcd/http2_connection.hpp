@@ -1,10 +1,8 @@
-// One life of a connection that speaks gRPC over HTTP/2: connected, then calls and streams, then its
-// end. Never used again after that. libnghttp2 does the framing, on bytes that net::stream carries.
+// A connection that speaks gRPC over HTTP/2: net/link.hpp, with calls and streams. libnghttp2 does the framing, on bytes
+// that net::stream carries.
 #pragma once
 
-#include "net/connector.hpp"
-#include "net/stream.hpp"
-#include "runtime/fork_guard.hpp"
+#include "net/link.hpp"
 #include "stores/etcd/options.hpp"
 
 #include <holdfast/result.hpp>
@@ -14,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,7 +60,7 @@ class http2_user {
 };
 
 // Thread-safe.
-class http2_connection final : public net::stream_user,
+class http2_connection final : public net::link_base,
                                public std::enable_shared_from_this<http2_connection> {
  public:
   // Of what the server may send: one message, all of them together, and the headers of one stream.
@@ -77,8 +74,6 @@ class http2_connection final : public net::stream_user,
   http2_connection(net::network net, net::target where,
                    std::shared_ptr<const server_options> options, std::weak_ptr<http2_user> user);
   ~http2_connection() override;
-  http2_connection(const http2_connection&) = delete;
-  http2_connection& operator=(const http2_connection&) = delete;
 
   void start(time_point deadline);
 
@@ -89,16 +84,9 @@ class http2_connection final : public net::stream_user,
   void send(std::int32_t stream, std::string_view message);
   // Its end is not told any more.
   void reset(std::int32_t stream);
-  void flush() noexcept { stream_->flush(); }
-
-  [[nodiscard]] const net::target& where() const noexcept { return where_; }
-
-  // As net::stream's: no call afterwards, not under a lock that the calls take.
-  void close() noexcept;
 
   // From the stream.
   void received(std::string_view bytes) override;
-  void ended(const error& why) override;
 
  private:
   struct one_stream {
@@ -119,24 +107,18 @@ class http2_connection final : public net::stream_user,
   struct callbacks;
   friend struct callbacks;
 
-  void connected(result<std::shared_ptr<net::stream>> made);
+  void connected() override;
+  void tell_end(const error& why) override;
   void pump();
   bool take_data(one_stream& into, std::int32_t id, std::string_view bytes);
   void take_header(one_stream& into, std::string_view name, std::string_view value);
   void take_end(std::int32_t id, std::uint32_t code);
   void count(one_stream& of, std::size_t now) noexcept;
-  void fail(const error& why);
 
-  const net::network net_;
-  const net::target where_;
   const std::shared_ptr<const server_options> options_;
   const std::string authority_;
   const std::weak_ptr<http2_user> user_;
-  const runtime::fork_guard guard_;
-  // Set before opened() is called, and not changed after it.
-  std::shared_ptr<net::stream> stream_;
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, one_stream> streams_;
@@ -145,9 +127,6 @@ class http2_connection final : public net::stream_user,
   bool settings_came_ = false;
   bool going_away_ = false;
   bool opened_ = false;
-  std::shared_ptr<net::connector> connector_;
-  spi::runtime::timer_id timer_ = 0;  // for the settings
-  bool over_ = false;
 };
 
 }  // namespace holdfast::etcd

@@ -17,14 +17,6 @@
 
 namespace holdfast::etcd {
 
-// The fence of a claim: the revision that made it, which grows over the whole cluster, with room behind
-// it for the hand-overs inside a process (one and its 32).
-inline constexpr unsigned fence_room = 6;
-
-constexpr fence_token fence_of(std::int64_t revision) noexcept {
-  return fence_token(static_cast<std::uint64_t>(revision) << fence_room);
-}
-
 struct standing {
   claim_kind kind{};
   std::string id;     // of the key

@@ -12,17 +12,6 @@ namespace {
 constexpr duration look_time = std::chrono::seconds(10);
 constexpr duration pause_after_failure = std::chrono::seconds(1);
 
-class observing final : public spi::subscription {
- public:
-  explicit observing(std::shared_ptr<observation> what) : what_(std::move(what)) {}
-  observing(const observing&) = delete;
-  observing& operator=(const observing&) = delete;
-  ~observing() override { what_->end(); }
-
- private:
-  const std::shared_ptr<observation> what_;
-};
-
 key_range range_to_watch(const server_options& options, const spi::resource_id& resource) {
   return keys_with(resource.name.empty() ? space_prefix(options, resource.space)
                                          : prefix_of(options, resource));
@@ -161,7 +150,7 @@ void observation::tell_changes(const std::string& name) {
                                        each.mode,
                                        order.holds(i),
                                        each.revoked,
-                                       fence_of(each.fenced),
+                                       stores::fence_of(each.fenced),
                                        stores::payload_in(each.value)};
   }
   const people before = std::exchange(people_[name], now);
@@ -202,7 +191,7 @@ result<std::unique_ptr<spi::subscription>> etcd_store::observe(
   auto made = std::make_shared<observation>(net_.reactor, way_, watches_, options_, resource,
                                             std::move(sink));
   made->start();
-  return std::make_unique<observing>(std::move(made));
+  return std::make_unique<stores::observing<observation>>(std::move(made));
 }
 
 }  // namespace holdfast::etcd

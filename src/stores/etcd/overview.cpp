@@ -48,7 +48,7 @@ flow etcd_store::do_inspect(self_ptr self, std::string prefix, net::patience unt
     one.claim = each.claim;
     one.mode = each.mode;
     one.permits = each.permits.permits;
-    one.fence = fence_of(each.fenced);
+    one.fence = stores::fence_of(each.fenced);
     const bool detached = is_detached(each.owner);
     one.by_session = each.lease != 0 && !detached;
     one.payload = stores::payload_in(each.value);
@@ -163,7 +163,7 @@ flow etcd_store::do_revoke(self_ptr self, std::string prefix, spi::revocation ho
     one.claim = each.claim;
     one.mode = each.mode;
     one.permits = each.permits.permits;
-    one.fence = fence_of(each.fenced);
+    one.fence = stores::fence_of(each.fenced);
     one.by_session = each.lease != 0;
     one.payload = stores::payload_in(each.value);
     taken.push_back(std::move(one));

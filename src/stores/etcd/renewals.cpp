@@ -36,8 +36,8 @@ void etcd_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context
   {
     const lock_guard lock(mutex_);
     for (std::size_t i = 0; i < claims.size(); ++i) {
-      round->answers[i].at = spi::server_time(round->began.time_since_epoch());
-      round->answers[i].recheck_after = recheck_after;
+      round->answers[i].at = stores::server_time_of(round->began);
+      round->answers[i].recheck_after = stores::recheck_after;
       const auto found = entries_.find(claims[i]->id);
       if (found == entries_.end()) {
         round->answers[i].state = spi::hold_state::lost;
@@ -109,7 +109,7 @@ void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size
     for (const std::size_t each : which) {
       const entry_ptr& one = round.entries[each];
       spi::renewal& answer = round.answers[each];
-      answer.at = spi::server_time(at.time_since_epoch());
+      answer.at = stores::server_time_of(at);
       const bool behind = !round.behind[each].empty();
       const std::size_t first = std::exchange(next, next + (behind ? 2 : 1));
       if (one->where == entry::phase::over) {
@@ -133,7 +133,8 @@ void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size
       const bool any_end = one->permit() ? waits && first_for_permits(one)
                                          : one->claim->mode != spi::mode::exclusive;
       if (waits && (blocker_gone || any_end)) {
-        if (one->until.deadline < at + recheck_after) one->until = at + recheck_after;
+        if (one->until.deadline < at + stores::recheck_after)
+          one->until = at + stores::recheck_after;
         freed.push_back(one);
       }
     }
@@ -146,11 +147,11 @@ void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size
 spi::renewal etcd_store::renewal_of(entry& which, time_point at, bool proven) {
   const spi::claim& claim = *which.claim;
   spi::renewal answer;
-  answer.at = spi::server_time(at.time_since_epoch());
-  answer.recheck_after = recheck_after;
+  answer.at = stores::server_time_of(at);
+  answer.recheck_after = stores::recheck_after;
   if (which.where == entry::phase::waiting) {
     answer.state = spi::hold_state::waiting;
-    which.end_at = std::max(which.end_at, at + waiter_lease);
+    which.end_at = std::max(which.end_at, at + stores::waiter_lease);
     return answer;
   }
   if (which.where != entry::phase::held) return answer;
@@ -159,7 +160,7 @@ spi::renewal etcd_store::renewal_of(entry& which, time_point at, bool proven) {
   if ((claim.renewed && !proven) || answer.grant.ttl == duration{0}) return answer;
   const bool renews = claim.renewed && !which.revoked;
   answer.state = renews ? spi::hold_state::renewed : spi::hold_state::held;
-  if (renews) which.end_at = at + std::max(claim.ttl, answer.grant.ttl) + claim.lock_delay;
+  if (renews) which.end_at = which.end_of_hold(at, at, answer.grant.ttl);
   return answer;
 }
 

@@ -1,65 +1,28 @@
-// The work on one claim: one flow at a time, which does what is wanted of it in turn. Leaving comes
-// first: who leaves must not be granted on its way out.
+// A place in line, out of it again, and what became of a node whose making was not answered.
 #include "stores/zookeeper/zookeeper_store.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace holdfast::zookeeper {
 
-void zookeeper_store::kick(const entry_ptr& which) {
-  {
-    const lock_guard lock(mutex_);
-    which->dirty = true;
-    if (std::exchange(which->running, true)) return;
-  }
-  run(shared_from_this(), which);
-}
-
-flow zookeeper_store::run(self_ptr self, entry_ptr which) {
-  for (;;) {
-    bool leaves = false;
-    std::optional<entry::change> change;
-    net::patience until;
-    {
-      const lock_guard lock(self->mutex_);
-      const bool over = which->where == entry::phase::over;
-      if (over || !std::exchange(which->dirty, false)) {
-        which->running = false;
-        if (!over) co_return;
-      }
-      if (over) break;
-      leaves = !which->leaves.empty() || which->ending;
-      until = which->until;
-      if (!leaves && !which->changes.empty()) {
-        change = std::move(which->changes.front());
-        which->changes.erase(which->changes.begin());
-        which->dirty = !which->changes.empty() || !which->attempts.empty();
-      }
-    }
-    if (leaves) {
-      const result<spi::departure> left = co_await depart(self, which, until);
-      self->settle_leave(which, left);
-    } else if (change) {
-      result<spi::granted> changed = co_await change_mode(self, which, change->to, until);
-      change->done(std::move(changed));
-    } else {
-      {
-        const lock_guard lock(self->mutex_);
-        which->expects_end = false;
-      }
-      result<spi::outcome> placed = co_await place(self, which, until);
-      self->settle(which, std::move(placed));
-    }
-  }
-  // Forgotten meanwhile: whoever came too late learns it.
-  self->gone(which, {errc::lost, "the claim is over"});
-}
-
 task<result<spi::outcome>> zookeeper_store::place(self_ptr self, entry_ptr which,
                                                   net::patience until) {
-  if (which->permit()) co_return co_await place_permit(self, which, until);
-  co_return co_await place_lock(self, which, until);
+  {
+    const lock_guard lock(self->mutex_);
+    which->expects_end = false;
+  }
+  // Not in one expression: GCC 12 gets an awaited operand of ?: wrong.
+  result<spi::outcome> placed = failure(errc::unavailable);
+  if (which->permit()) {
+    placed = co_await place_permit(self, which, until);
+  } else {
+    placed = co_await place_lock(self, which, until);
+  }
+  if (!placed) {
+    const lock_guard lock(self->mutex_);
+    which->armed = false;
+  }
+  co_return placed;
 }
 
 // What became of a node whose making was not answered. Behind a barrier: a server to which we moved
@@ -160,87 +123,104 @@ task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr wh
   co_return held ? spi::departure::was_holder : spi::departure::was_waiting;
 }
 
-void zookeeper_store::settle(const entry_ptr& which, result<spi::outcome> outcome) {
-  std::vector<spi::completion<spi::outcome>> attempts;
-  std::shared_ptr<spi::wakeup> tell;
+// --- from reader to writer and back ---------------------------------------------------------------
+
+// As Curator does its downgrade: the new node has the old one's number and takes its place in one step.
+
+// Replaces our node by one of another kind at the same place. The old node's data is changed before
+// it is removed: whoever watches it must look at the line, not take its end for the end of a hold.
+task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim_kind to,
+                                           net::patience until) {
+  const auto known = parse_node(which->node);
+  if (!known) co_return failure(errc::lost, "not held any more");
+  const std::string name =
+      prefix_of(which->naming, which->claim->id, to) + sequence_text(known->sequence);
+  const std::string payload = which->claim->payload;
+  std::vector<request> parts;
+  parts.push_back(make_set_data(which->node_path(), payload));
+  parts.push_back(
+      make_create(which->parent + "/" + name, payload, node_kind::ephemeral, self->options_->acl));
+  parts.push_back(make_remove(which->node_path()));
+  std::int64_t owner = 0;
   {
-    const lock_guard lock(mutex_);
-    if (which->where == entry::phase::over) return;  // the flow ends with gone()
-    attempts = std::exchange(which->attempts, {});
-    if (!outcome && outcome.error() != errc::lost) {
-      which->armed = false;
-      const bool definite = outcome.error() != errc::unavailable;
-      const bool nothing = which->node.empty() && which->leases.empty() && !which->uncertain;
-      outcome.error().unsent = outcome.error().unsent && nothing;
-      if (definite && nothing) {
-        forget(which);
-      } else if (definite && which->where != entry::phase::held) {
-        // Who is refused is not heard of any more: what it made so far is ours to remove.
-        which->ending = true;
-        which->dirty = true;
+    const lock_guard lock(self->mutex_);
+    which->uncertain = true;  // which of the two it is
+    which->expects_end = true;
+    owner = which->owner;
+  }
+  question step{make_multi(parts), nullptr, {}};
+  const result<reply> answer = co_await ask_one(which->life, std::move(step), until, owner);
+  if (!answer) co_return tl::unexpected(answer.error());
+  const auto outcome = read_multi(answer->body);
+  const bool done = answer->code == code::ok && outcome && outcome->failed == code::ok &&
+                    outcome->made.size() == 1;
+  {
+    const lock_guard lock(self->mutex_);
+    which->uncertain = false;
+    which->expects_end = false;
+    which->own_watched = false;  // tick() watches the new one
+    which->granted_at = self->now();
+    if (done) {
+      which->node = name;
+      which->kind = to;
+      which->created = outcome->zxid;
+    }
+  }
+  if (done) co_return result<void>{};
+  const code failed = answer->code != code::ok ? answer->code
+                      : outcome                ? outcome->failed
+                                               : code::connection_loss;
+  if (failed == code::no_node) co_return failure(errc::lost, "the claim's node was removed");
+  co_return tl::unexpected(refusal("create", which->path + "/" + name, failed));
+}
+
+task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr which,
+                                                        spi::mode to, net::patience until) {
+  if (which->uncertain) {  // an earlier change was not answered
+    const result<void> known = co_await recover(self, which, until);
+    if (!known) co_return tl::unexpected(known.error());
+    const lock_guard lock(self->mutex_);
+    which->expects_end = false;
+    which->own_watched = false;
+    if (const auto node = parse_node(which->node)) which->kind = node->kind;
+  }
+  bool held = false;
+  {
+    const lock_guard lock(self->mutex_);
+    held = which->where == entry::phase::held && !which->node.empty();
+  }
+  if (!held) co_return failure(errc::lost, "not held any more");
+  const bool reads = which->kind == claim_kind::reader;
+  const bool wants_reader = to == spi::mode::shared;
+  if (reads != wants_reader && wants_reader) {
+    const result<void> done = co_await rename(self, which, claim_kind::reader, until);
+    if (!done) co_return tl::unexpected(done.error());
+  } else if (reads != wants_reader) {
+    // Readers that hold are readers with no writer before them; ours would be such a writer to all
+    // that come from now on. Those who came just before are seen afterwards.
+    for (const bool changed : {false, true}) {
+      const result<children> around =
+          co_await list_children(which->life, which->path, freshness::of_now, until);
+      if (!around) co_return tl::unexpected(around.error());
+      const line order(*around);
+      std::size_t others = 0;
+      for (const claim_node& each : order.nodes()) {
+        if (each.name == which->node) continue;
+        if (each.excludes()) break;
+        ++others;
       }
-    } else if (outcome && std::holds_alternative<spi::granted>(*outcome)) {
-      const time_point at = now();
-      const bool first = pass_to(*which, entry::phase::held) != entry::phase::held;
-      const time_point since = which->granted_at == time_point{} ? at : which->granted_at;
-      const spi::granted grant = grant_of(*which, at);
-      // What is worth nothing is believed by nobody: the time of a lease that is not renewed has not begun.
-      if (grant.ttl > duration{0}) which->granted_at = since;
-      const spi::claim& claim = *which->claim;
-      which->end_at = claim.renewed ? at + std::max(claim.ttl, grant.ttl) + claim.lock_delay
-                                    : since + claim.ttl + claim.lock_delay;
-      outcome = grant;
-      if (first && attempts.empty()) tell = which->wakeup;
-    } else if (outcome) {
-      auto& blocked = std::get<spi::blocked>(*outcome);
-      blocked.at = spi::server_time(now().time_since_epoch());
-      pass_to(*which, entry::phase::waiting);
-      if (!blocked.queued) forget(which);
+      if (others > 0 && changed) {
+        const result<void> back = co_await rename(self, which, claim_kind::reader, until);
+        if (!back) co_return tl::unexpected(back.error());
+      }
+      if (others > 0) co_return failure(errc::would_deadlock, "other readers hold it");
+      if (changed) break;
+      const result<void> done = co_await rename(self, which, claim_kind::writer, until);
+      if (!done) co_return tl::unexpected(done.error());
     }
   }
-  for (auto& each : attempts) each(outcome);
-  if (tell && !closed_) tell->notify(std::get<spi::granted>(*outcome));
-  if (!outcome && outcome.error() == errc::lost) gone(which, outcome.error());
-}
-
-void zookeeper_store::settle_leave(const entry_ptr& which, const result<spi::departure>& outcome) {
-  constexpr duration pause = std::chrono::seconds(1);  // until the store tries again by itself
-  std::vector<spi::completion<spi::departure>> leaves;
-  std::vector<spi::completion<spi::outcome>> attempts;
-  std::vector<entry::change> changes;
-  {
-    const lock_guard lock(mutex_);
-    leaves = std::exchange(which->leaves, {});
-    if (outcome) {
-      attempts = std::exchange(which->attempts, {});
-      changes = std::exchange(which->changes, {});
-      forget(which);
-    } else if (std::exchange(which->ending, false)) {
-      which->end_at = now() + pause;
-    }
-  }
-  for (auto& each : leaves) each(outcome);
-  for (auto& each : attempts) each(failure(errc::lost, "left before"));
-  for (auto& each : changes) each.done(failure(errc::lost, "left before"));
-}
-
-void zookeeper_store::gone(const entry_ptr& which, const error& why) {
-  std::vector<spi::completion<spi::outcome>> attempts;
-  std::vector<spi::completion<spi::departure>> leaves;
-  std::vector<entry::change> changes;
-  std::shared_ptr<spi::wakeup> tell;
-  {
-    const lock_guard lock(mutex_);
-    attempts = std::exchange(which->attempts, {});
-    leaves = std::exchange(which->leaves, {});
-    changes = std::exchange(which->changes, {});
-    if (which->where != entry::phase::over) tell = which->wakeup;
-    forget(which);
-  }
-  for (auto& each : attempts) each(failure(errc::lost, why.detail));
-  for (auto& each : leaves) each(spi::departure::gone);
-  for (auto& each : changes) each.done(failure(errc::lost, why.detail));
-  if (tell && !closed_) tell->gone(why);
+  const lock_guard lock(self->mutex_);
+  co_return self->grant_of(*which, self->now());
 }
 
 }  // namespace holdfast::zookeeper

@@ -1,7 +1,6 @@
 // Settings and health: is there a quorum, who may do what, how long do sessions live. No clock is
 // looked at: ZooKeeper needs none.
 #include "stores/zookeeper/ensemble_health.hpp"
-#include "stores/zookeeper/four_letters.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>

@@ -1,10 +1,7 @@
-// One life of a connection to a server: connected, greeted, then frames, then its end. Never used
-// again after that.
+// A connection to a server: net/link.hpp, with a greeting and then frames.
 #pragma once
 
-#include "net/connector.hpp"
-#include "net/stream.hpp"
-#include "runtime/fork_guard.hpp"
+#include "net/link.hpp"
 #include "stores/zookeeper/options.hpp"
 #include "stores/zookeeper/protocol.hpp"
 
@@ -13,7 +10,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +32,7 @@ class link_user {
 };
 
 // Thread-safe.
-class link final : public net::stream_user, public std::enable_shared_from_this<link> {
+class link final : public net::link_base, public std::enable_shared_from_this<link> {
  public:
   static constexpr std::size_t frame_limit = std::size_t{64} * 1024 * 1024;  // of what is received
 
@@ -44,51 +40,31 @@ class link final : public net::stream_user, public std::enable_shared_from_this<
   link(net::network net, net::target where, std::shared_ptr<const server_options> options,
        greeting mine, std::weak_ptr<link_user> user);
   ~link() override;
-  link(const link&) = delete;
-  link& operator=(const link&) = delete;
 
   void start(time_point deadline);
 
   // Only once opened. As net::stream's: queue() under the caller's lock, flush() outside it.
   void queue(std::string_view bytes) { stream_->queue(bytes); }
-  void flush() noexcept { stream_->flush(); }
   [[nodiscard]] std::size_t unsent() const noexcept { return stream_->unsent(); }
 
   // When the greeting left; once opened.
   [[nodiscard]] time_point greeted_at() const noexcept { return greeted_at_; }
-  [[nodiscard]] const net::target& where() const noexcept { return where_; }
-
-  // As net::stream's: no call afterwards, not under a lock that the calls take.
-  void close() noexcept;
 
   // From the stream.
   void received(std::string_view bytes) override;
-  void ended(const error& why) override;
 
  private:
-  void connected(result<std::shared_ptr<net::stream>> made);
+  void connected() override;
+  void tell_end(const error& why) override;
   bool greet(const std::string& frame, link_user& user);
-  void fail(const error& why);
 
-  const net::network net_;
-  const net::target where_;
-  const std::shared_ptr<const server_options> options_;
   const greeting mine_;
   const std::weak_ptr<link_user> user_;
-  const runtime::fork_guard guard_;
-  // Set before opened() is called, and not changed after it.
-  std::shared_ptr<net::stream> stream_;
-  time_point greeted_at_{};
+  time_point greeted_at_{};  // set before opened() is called, and not changed after it
 
   // Only within the stream's callbacks.
   std::string incoming_;
   bool greeted_ = false;
-
-  std::mutex mutex_;
-  // All below: guarded by mutex_.
-  std::shared_ptr<net::connector> connector_;
-  spi::runtime::timer_id timer_ = 0;  // for the greeting
-  bool over_ = false;
 };
 
 }  // namespace holdfast::zookeeper

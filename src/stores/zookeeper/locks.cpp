@@ -219,7 +219,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
         if (!fits) co_return tl::unexpected(fits.error());
         if (at != line::none) {
           const std::string path = which->path + "/" + before.nodes()[at].name;
-          co_return blocked_by(co_await payload_at(which->life, path, until), false);
+          co_return stores::blocked_by(co_await payload_at(which->life, path, until), false);
         }
       }
       around = co_await join(self, which, which->claim->payload, until);
@@ -255,7 +255,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
     if (!which->claim->queued) {
       const result<spi::departure> left = co_await depart(self, which, until);
       if (!left) co_return tl::unexpected(left.error());
-      co_return blocked_by({}, false);
+      co_return stores::blocked_by({}, false);
     }
     const bool shortcut = before == 0 && blocker.kind == claim_kind::lock &&
                           order.nodes()[place].kind == claim_kind::lock;
@@ -265,7 +265,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
     if (who) {
       const lock_guard lock(self->mutex_);
       which->wanted = wanted;
-      co_return blocked_by(*who, true);
+      co_return stores::blocked_by(*who, true);
     }
     if (who.error() != errc::busy) co_return tl::unexpected(who.error());
   }

@@ -1,7 +1,6 @@
 #include "stores/zookeeper/observation.hpp"
 
 #include "stores/payload.hpp"
-#include "stores/zookeeper/fence.hpp"
 #include "stores/zookeeper/line.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
@@ -13,17 +12,6 @@ namespace {
 
 constexpr duration look_limit = std::chrono::seconds(10);
 constexpr duration pause_after_failure = std::chrono::seconds(1);
-
-class observing final : public spi::subscription {
- public:
-  explicit observing(std::shared_ptr<observation> what) : what_(std::move(what)) {}
-  observing(const observing&) = delete;
-  observing& operator=(const observing&) = delete;
-  ~observing() override { what_->end(); }
-
- private:
-  const std::shared_ptr<observation> what_;
-};
 
 }  // namespace
 
@@ -202,7 +190,7 @@ task<bool> observation::read_new(std::shared_ptr<observation> self, std::string 
     if (!answers[i]) co_return false;
     const auto read = read_data(answers[i]->body);
     if (answers[i]->code != code::ok || !read) continue;  // gone by now: the next look tells
-    who.fence = fence_of(read->stat.created);
+    who.fence = stores::fence_of(read->stat.created);
     who.payload = stores::payload_in(read->data);
   }
   co_return true;
@@ -255,7 +243,7 @@ result<std::unique_ptr<spi::subscription>> zookeeper_store::observe(
   auto made = std::make_shared<observation>(net_.reactor, any_session(), options_, resource,
                                             std::move(sink));
   made->start();
-  return std::make_unique<observing>(std::move(made));
+  return std::make_unique<stores::observing<observation>>(std::move(made));
 }
 
 }  // namespace holdfast::zookeeper

@@ -1,7 +1,6 @@
 // What people see and do: who holds and who waits, which names are in use, and the two ways to take
 // a hold away.
 #include "stores/payload.hpp"
-#include "stores/zookeeper/fence.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <algorithm>
@@ -116,7 +115,7 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
     one.claim = id_text(each.node);
     one.mode = mode;
     one.permits = static_cast<std::uint32_t>(each.paths.size());
-    if (known.stat.created != 0) one.fence = fence_of(known.stat.created);
+    if (known.stat.created != 0) one.fence = stores::fence_of(known.stat.created);
     one.by_session = known.stat.owner != 0;
     one.payload = stores::payload_in(known.data);
     seen.state.holders.push_back(std::move(one));

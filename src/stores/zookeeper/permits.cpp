@@ -177,7 +177,7 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     if (tries) {
       const std::string other = in_the_way(*which, lists);
       if (!waiting->nodes().empty() || !room) {
-        co_return blocked_by(co_await payload_at(which->life, other, until), false);
+        co_return stores::blocked_by(co_await payload_at(which->life, other, until), false);
       }
       result<line_ptr> joined = co_await join(self, which, data, until);
       if (!joined) co_return tl::unexpected(joined.error());
@@ -197,19 +197,19 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     if (!claim.queued) {
       const result<spi::departure> left = co_await depart(self, which, until);
       if (!left) co_return tl::unexpected(left.error());
-      co_return blocked_by({}, false);
+      co_return stores::blocked_by({}, false);
     }
     if (place > 0) {
       const std::string& before = now_in_line.nodes()[place - 1].name;
       const result<std::string> who = co_await stand_behind(self, which, before, false, until);
-      if (who) co_return blocked_by(*who, true);
+      if (who) co_return stores::blocked_by(*who, true);
       if (who.error() != errc::busy) co_return tl::unexpected(who.error());
       continue;
     }
     const result<bool> full = co_await await_leases(self, which, until);
     if (!full) co_return tl::unexpected(full.error());
     const std::string other = in_the_way(*which, lists);
-    if (*full) co_return blocked_by(co_await payload_at(which->life, other, until), true);
+    if (*full) co_return stores::blocked_by(co_await payload_at(which->life, other, until), true);
   }
   co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
 }

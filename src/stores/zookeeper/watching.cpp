@@ -65,11 +65,9 @@ void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
                       which->own_watched && !which->own_event;
     if (ours) grant = grant_of(*which, at);
     if (ours && grant.ttl > duration{0}) {
-      const spi::claim& claim = *which->claim;
       pass_to(*which, entry::phase::held);
       which->granted_at = at;
-      which->end_at = at + std::max(claim.ttl, grant.ttl) + claim.lock_delay;
-      if (!claim.renewed) which->end_at = at + claim.ttl + claim.lock_delay;
+      which->end_at = which->end_of_hold(at, at, grant.ttl);
       tell = which->wakeup;
     }
   }
@@ -97,18 +95,18 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
 }
 
 // A hold that lasts.
-flow zookeeper_store::guard(self_ptr self, entry_ptr which) {
-  look_at_own(self, which);
+void zookeeper_store::guard(const entry_ptr& which) {
+  look_at_own(shared_from_this(), which);
   const listings::folder where{which->life, which->parent};
   {
-    const lock_guard lock(self->mutex_);
-    if (which->wanted || std::exchange(which->folder_watched, true)) co_return;
-    folder_watch& those = self->folder_watches_[where];
-    if (!those.watch) those.watch = self->folder_watcher(where);
+    const lock_guard lock(mutex_);
+    if (which->wanted || std::exchange(which->folder_watched, true)) return;
+    folder_watch& those = folder_watches_[where];
+    if (!those.watch) those.watch = folder_watcher(where);
     those.members.push_back(which);
-    if (!folder_stirred(those)) co_return;
+    if (!folder_stirred(those)) return;
   }
-  look_at_folder(self, where);
+  look_at_folder(shared_from_this(), where);
 }
 
 flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {

@@ -4,6 +4,7 @@
 
 #include "net/connector.hpp"
 #include "stores/flow.hpp"
+#include "stores/queued/queued_store.hpp"
 #include "stores/zookeeper/ask.hpp"
 #include "stores/zookeeper/entry.hpp"
 #include "stores/zookeeper/line.hpp"
@@ -15,7 +16,6 @@
 #include <holdfast/spi/store.hpp>
 #include <holdfast/spi/url.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -34,9 +34,8 @@ namespace holdfast::zookeeper {
 //  3. A node that may have been made is looked for by its protection (the claim's id) and removed
 //     before its claim is over.
 //  4. Of a line, every waiter watches one node: the end of a hold wakes one.
-class zookeeper_store final : public spi::store,
-                              public session_user,
-                              public std::enable_shared_from_this<zookeeper_store> {
+class zookeeper_store final : public stores::queued_store<zookeeper_store, entry>,
+                              public session_user {
  public:
   static constexpr std::size_t session_limit = 4;  // then one with a longer time-out is shared
   static constexpr std::size_t line_limit =
@@ -46,21 +45,8 @@ class zookeeper_store final : public spi::store,
 
   zookeeper_store(std::shared_ptr<spi::reactor> reactor, server_options options);
   ~zookeeper_store() override;
-  zookeeper_store(const zookeeper_store&) = delete;
-  zookeeper_store& operator=(const zookeeper_store&) = delete;
-
-  [[nodiscard]] const spi::caps& caps() const noexcept override { return caps_; }
-
-  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
-               const spi::op_context& context, spi::completion<spi::outcome> done) override;
-  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
-             spi::completion<spi::armed> done) override;
-  void leave(spi::claim_ptr claim, const spi::op_context& context,
-             spi::completion<spi::departure> done) override;
   void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
              spi::completion<std::vector<spi::renewal>> done) override;
-  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
-              spi::completion<spi::granted> done) override;
 
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override;
@@ -87,31 +73,21 @@ class zookeeper_store final : public spi::store,
   void session_ended(std::int64_t id) override;
 
  private:
-  using self_ptr = std::shared_ptr<zookeeper_store>;
-  using lock_guard = std::unique_lock<std::mutex>;
+  friend queued_store;
   using children = std::vector<std::string>;
 
   // zookeeper_store.cpp
-  [[nodiscard]] time_point now() const noexcept { return net_.reactor->now(); }
   std::shared_ptr<session> session_for(duration wanted);
   std::shared_ptr<session> any_session();
-  entry_ptr find(const spi::claim_id& id);
+  [[nodiscard]] entry_ptr make_entry(spi::claim_ptr claim);
   entry::phase pass_to(entry& which, entry::phase next);
-  void forget(const entry_ptr& which);
-  void wake_tick();
-  void tick();
-  [[nodiscard]] spi::granted grant_of(const entry& which, time_point at) const;
+  void forgotten(entry& which);
   spi::renewal renewal_of(entry& which, time_point at, bool& look_again);
 
-  // claims.cpp: the work on one claim.
-  void kick(const entry_ptr& which);
-  static flow run(self_ptr self, entry_ptr which);
+  // claims.cpp
   static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
   static task<result<void>> recover(self_ptr self, entry_ptr which, net::patience until);
-  void settle(const entry_ptr& which, result<spi::outcome> outcome);
-  void settle_leave(const entry_ptr& which, const result<spi::departure>& outcome);
-  void gone(const entry_ptr& which, const error& why);
 
   // locks.cpp, permits.cpp: the two ways to stand in line.
   static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, net::patience until);
@@ -153,11 +129,11 @@ class zookeeper_store final : public spi::store,
   [[nodiscard]] std::shared_ptr<watcher> folder_watcher(const listings::folder& where);
   void blocker_event(const entry_ptr& which, std::uint64_t look, const watch_event& event);
   void own_event(const entry_ptr& which, const watch_event& event);
-  static flow guard(self_ptr self, entry_ptr which);
+  void guard(const entry_ptr& which);
   static flow look_at_own(self_ptr self, entry_ptr which);
   static flow look_at_folder(self_ptr self, listings::folder where);
 
-  // changes.cpp
+  // claims.cpp: from reader to writer and back.
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
                                                 net::patience until);
   static task<result<void>> rename(self_ptr self, entry_ptr which, claim_kind to,
@@ -202,22 +178,14 @@ class zookeeper_store final : public spi::store,
   static flow do_probe(self_ptr self, time_point deadline,
                        spi::completion<std::vector<spi::check>> done);
 
-  const runtime::fork_guard guard_;
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const spi::caps caps_;
-  std::atomic<bool> closed_{false};
   listings listings_;
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
   std::map<duration, std::shared_ptr<session>> sessions_;  // by the time-out they asked for
-  std::map<spi::claim_id, entry_ptr> entries_;
   std::map<listings::folder, folder_watch> folder_watches_;
   std::map<std::string, std::size_t> in_line_;  // how many of our claims, by folder
-  spi::runtime::timer_id tick_timer_ = 0;
-  bool ticking_ = false;
-  std::int64_t stamp_ = 0;  // the leader's clock, in ms, as of
+  std::int64_t stamp_ = 0;                      // the leader's clock, in ms, as of
   time_point stamp_at_{};
 };
 

@@ -13,17 +13,11 @@ namespace {
 constexpr duration handshake_pause = std::chrono::milliseconds(300);
 constexpr duration asking_limit = std::chrono::seconds(1);
 
-// What the network says, after the server that it is said of.
-std::string told_of(const net::target& where, const std::string& what) {
-  const std::string here = where.text();
-  return what.starts_with(here) ? what : here + ": " + what;
-}
-
 }  // namespace
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
            std::weak_ptr<link_user> user)
-    : net_(std::move(net)),
+    : link_base(std::move(net), options->where, options->tls, "redis"),
       options_(std::move(options)),
       user_(std::move(user)),
       greeting_(*options_),
@@ -34,29 +28,7 @@ link::~link() {
 }
 
 void link::start() {
-  const time_point deadline = net_.reactor->now() + options_->connect_limit;
-  {
-    const std::scoped_lock lock(mutex_);
-    timer_ = net_.reactor->at(deadline, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      self->fail(
-          {errc::unavailable, "redis " + self->options_->where.text() + ": no greeting in time"});
-    });
-  }
-  auto made = net::connector::start(net_, options_->where, options_->tls, deadline,
-                                    [weak = weak_from_this()](auto stream) {
-                                      const auto self = weak.lock();
-                                      if (self != nullptr) self->connected(std::move(stream));
-                                    });
-  {
-    std::unique_lock lock(mutex_);
-    connector_ = made;
-    if (over_) {
-      lock.unlock();
-      return made->cancel();
-    }
-  }
+  connect(weak_from_this(), net_.reactor->now() + options_->connect_limit, "no greeting in time");
   if (options_->tls != nullptr) doubt_soon();
 }
 
@@ -108,18 +80,17 @@ error link::without_tls() const {
                             ": the server does not speak TLS: use redis://, or no tls=yes"};
 }
 
-void link::connected(result<std::shared_ptr<net::stream>> made) {
-  if (!made && made.error().detail.ends_with("does not speak TLS")) return fail(without_tls());
-  if (!made) {
-    return fail({made.error().code, "redis " + told_of(options_->where, made.error().detail)});
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    if (over_) return;
-    stream_ = std::move(*made);
-  }
+error link::unreachable(const error& why) const {
+  return why.detail.ends_with("does not speak TLS") ? without_tls() : link_base::unreachable(why);
+}
+
+void link::connected() {
   stream_->start(weak_from_this());
   send_greeting();
+}
+
+void link::tell_end(const error& why) {
+  if (const auto user = user_.lock()) user->ended(*this, why);
 }
 
 void link::send_greeting() {
@@ -139,9 +110,7 @@ void link::received(std::string_view bytes) {
   if (!greeted_ && !greet(replies_, *user)) return;
   if (!replies_.empty()) user->received(*this, replies_);
   replies_.clear();
-  if (!parsed) {
-    fail({errc::unavailable, "redis " + options_->where.text() + ": " + parsed.error().detail});
-  }
+  if (!parsed) fail(problem(parsed.error().detail));
 }
 
 // Takes the replies that belong to the greeting. False: it goes on, or it failed.
@@ -166,10 +135,9 @@ bool link::greet(std::vector<reply>& replies, link_user& user) {
   {
     const std::scoped_lock lock(mutex_);
     if (over_) return false;
-    timer = std::exchange(timer_, 0);
+    timer = greeted();
     doubt = std::exchange(doubt_timer_, 0);
     asking = std::move(asking_);
-    connector_ = nullptr;
   }
   net_.reactor->cancel(timer);
   net_.reactor->cancel(doubt);
@@ -185,7 +153,7 @@ const char* link::progress() {
 }
 
 void link::ended(const error& why) {
-  const error told{why.code, why == errc::unavailable ? "redis " + why.detail : why.detail};
+  const error told = named(why);
   if (spoken_ || options_->tls != nullptr || why != errc::unavailable) return fail(told);
   // What a server does that waits for a TLS handshake, but others too: it is asked for one.
   hung_up_ = told;
@@ -194,29 +162,13 @@ void link::ended(const error& why) {
   });
 }
 
-void link::fail(const error& why) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (over_) return;
-  }
-  close();
-  if (const auto user = user_.lock()) user->ended(*this, why);
-}
-
-void link::close() noexcept {
+void link::closing() noexcept {
   std::unique_lock lock(mutex_);
-  if (std::exchange(over_, true)) return;
-  const std::shared_ptr<net::connector> connecting = std::move(connector_);
-  const std::shared_ptr<net::stream> open = stream_;
   const std::shared_ptr<first_words> asking = std::move(asking_);
-  const spi::runtime::timer_id timer = std::exchange(timer_, 0);
   const spi::runtime::timer_id doubt = std::exchange(doubt_timer_, 0);
   lock.unlock();
-  net_.reactor->cancel(timer);
   net_.reactor->cancel(doubt);
   if (asking != nullptr) asking->cancel();
-  if (connecting != nullptr) connecting->cancel();
-  if (open != nullptr) open->close();
 }
 
 }  // namespace holdfast::redis

@@ -1,10 +1,7 @@
-// One life of a connection to a server: connected, greeted, then replies in the order of the
-// commands, then its end. Never used again after that: a late answer must not be taken for
-// another's.
+// A connection to a server: net/link.hpp, with a greeting and then replies in the order of the commands.
 #pragma once
 
-#include "net/connector.hpp"
-#include "net/stream.hpp"
+#include "net/link.hpp"
 #include "stores/redis/client/first_words.hpp"
 #include "stores/redis/client/greeting.hpp"
 #include "stores/redis/client/options.hpp"
@@ -14,7 +11,6 @@
 #include <holdfast/spi/reactor.hpp>
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,27 +32,21 @@ class link_user {
 };
 
 // Thread-safe.
-class link final : public net::stream_user, public std::enable_shared_from_this<link> {
+class link final : public net::link_base, public std::enable_shared_from_this<link> {
  public:
   // Does nothing before start(). `options` and what they name are kept by the caller.
   link(net::network net, std::shared_ptr<const server_options> options,
        std::weak_ptr<link_user> user);
   ~link() override;
-  link(const link&) = delete;
-  link& operator=(const link&) = delete;
 
   void start();
 
   // Only once opened. As net::stream's: queue() under the caller's lock, flush() outside it.
   void queue(std::string_view bytes) { stream_->queue(bytes); }
-  void flush() noexcept { stream_->flush(); }
   [[nodiscard]] std::size_t unsent() const noexcept { return stream_->unsent(); }
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
-
-  // As net::stream's: no call afterwards, not under a lock that the calls take.
-  void close() noexcept;
 
   // From the stream.
   void received(std::string_view bytes) override;
@@ -69,17 +59,15 @@ class link final : public net::stream_user, public std::enable_shared_from_this<
   void ask(void (*then)(link&, const std::string&));
   [[nodiscard]] error with_tls() const;
   [[nodiscard]] error without_tls() const;
-  void connected(result<std::shared_ptr<net::stream>> made);
+  void connected() override;
+  [[nodiscard]] error unreachable(const error& why) const override;
+  void tell_end(const error& why) override;
+  void closing() noexcept override;
   bool greet(std::vector<reply>& replies, link_user& user);
   void send_greeting();
-  void fail(const error& why);
 
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
   const std::weak_ptr<link_user> user_;
-  const runtime::fork_guard guard_;
-  // Set before opened() is called, and not changed after it.
-  std::shared_ptr<net::stream> stream_;
 
   // Only within the stream's callbacks.
   greeting greeting_;
@@ -89,13 +77,9 @@ class link final : public net::stream_user, public std::enable_shared_from_this<
   bool greeted_ = false;
   error hung_up_;  // what it did before it said anything
 
-  std::mutex mutex_;
-  // All below: guarded by mutex_.
-  std::shared_ptr<net::connector> connector_;
+  // Guarded by mutex_.
   std::shared_ptr<first_words> asking_;     // does it speak TLS?
-  spi::runtime::timer_id timer_ = 0;        // for the greeting
   spi::runtime::timer_id doubt_timer_ = 0;  // for the TLS handshake
-  bool over_ = false;
 };
 
 }  // namespace holdfast::redis

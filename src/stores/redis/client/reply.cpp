@@ -1,4 +1,4 @@
-// See the header. hiredis calls the creators below; they put each value into its place in a reply
+// hiredis calls the creators below; they put each value into its place in a reply
 // of ours. Nothing is thrown through its C code.
 
 #include "stores/redis/client/reply.hpp"
