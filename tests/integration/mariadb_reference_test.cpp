@@ -5,8 +5,8 @@
 #include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/mariadb/statement.hpp"
-#include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/statement.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/mariadb_session.hpp"
 
@@ -43,14 +43,14 @@ class mariadb_rules : public sql_rules {
 
   sql::rows attempt(time now, const spi::claim& claim, const std::string& process) override {
     const std::string key = sql::key_of(claim.resource);
-    if (shortly(now, mariadb::short_attempt(key, claim, process))) {
-      return {mariadb::short_grant(mysql_insert_id(server_.get()), claim)};
+    if (by_fast_path(now, mariadb::fast_attempt(key, claim, process))) {
+      return {mariadb::fast_grant(mysql_insert_id(server_.get()), claim)};
     }
     return call(now, statement::attempt, sql::attempt_arguments<arguments>(key, claim, process));
   }
   sql::rows leave(time now, const spi::claim& claim, remember how) override {
-    const std::string shorter = mariadb::short_leave(sql::key_of(claim.resource), claim);
-    if (how == remember::no && shortly(now, shorter)) return {"h"};
+    const std::string fast_path = mariadb::fast_leave(sql::key_of(claim.resource), claim);
+    if (how == remember::no && by_fast_path(now, fast_path)) return {"h"};
     arguments with = named(claim);
     with.flag(how != remember::no).number(sql::microseconds(claim.ttl));
     return call(now, statement::leave, with);
@@ -122,8 +122,8 @@ class mariadb_rules : public sql_rules {
     return with;
   }
 
-  // Whether the short way was one.
-  bool shortly(time now, const std::string& statement) {
+  // Whether the fast path was one.
+  bool by_fast_path(time now, const std::string& statement) {
     if (statement.empty()) return false;
     const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
     std::string fraction = std::to_string((now - seconds).count());

@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
-#include "stores/mariadb/doctor.hpp"
+#include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "support/also_longer.hpp"

@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
-#include "stores/postgresql/doctor.hpp"
+#include "stores/postgresql/engine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -318,7 +318,7 @@ TEST_F(postgresql_inline, an_end_of_before_means_nothing_to_the_next_holder) {
   EXPECT_EQ(leave("x", 1, 30'000'000), "h");
   pass(1'000);
   server.ask("SELECT " + schema + ".listen_1(ARRAY[" + literal("/z") +
-             "], ARRAY[]::bytea[], 'p9', 30000000)");  // no short ways
+             "], ARRAY[]::bytea[], 'p9', 30000000)");  // no fast paths
   spi::claim longer = claim_on("x", 2);
   longer.ttl = std::chrono::seconds(60);
   call(attempt_call(longer, "p1"));

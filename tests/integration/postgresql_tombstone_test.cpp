@@ -1,11 +1,11 @@
-// Which releases leave a tombstone behind. While one is there its name has no short ways.
+// Which releases leave a tombstone behind. While one is there its name has no fast paths.
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
 #include "stores/postgresql/postgresql_store.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "support/postgresql_calls.hpp"
-#include "support/silent_bell.hpp"
+#include "support/silent_wakeup.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -36,7 +36,7 @@ class postgresql_tombstones : public testing::Test {
 
   std::future<result<spi::outcome>> attempt(const spi::claim_ptr& claim) const {
     auto said = std::make_shared<std::promise<result<spi::outcome>>>();
-    store->attempt(claim, std::make_shared<silent_bell>(), context(),
+    store->attempt(claim, std::make_shared<silent_wakeup>(), context(),
                    [said](result<spi::outcome> answer) { said->set_value(std::move(answer)); });
     return said->get_future();
   }

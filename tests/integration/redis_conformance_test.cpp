@@ -57,15 +57,15 @@ class world {
   std::uint64_t pick(std::uint64_t below) { return random_() % below; }
 
   void hear(process_id who) {
-    ears_[who] = std::make_shared<ear>();
-    subscriptions_[who] = caller_.listen(place_.partition, process_name(who), ears_[who]);
+    listeners_[who] = std::make_shared<message_listener>();
+    subscriptions_[who] = caller_.listen(place_.partition, process_name(who), listeners_[who]);
   }
   void toggle(process_id who) {
     if (deaf_.erase(who) > 0) return hear(who);
     deaf_.insert(who);
     subscriptions_[who].reset();
     ASSERT_TRUE(caller_.deaf(place_.partition, process_name(who)));
-    ears_[who] = std::make_shared<ear>();
+    listeners_[who] = std::make_shared<message_listener>();
   }
 
   known_claim newcomer(process_id who) {
@@ -347,7 +347,7 @@ class world {
       if (deaf_.contains(who)) continue;
       std::vector<std::string> heard;
       const auto collect = [&] {
-        for (const redis::push& each : ears_[who]->take()) {
+        for (const redis::push& each : listeners_[who]->take()) {
           if (each.what == redis::push::kind::granted) {
             heard.push_back(spi::public_id(each.claim) + text_of(each.grant));
             history_ += "\npushed " + heard.back();
@@ -375,7 +375,7 @@ class world {
   const about about_;
   const bool ordinary_;
   memory::effects out_;
-  std::map<process_id, std::shared_ptr<ear>> ears_;
+  std::map<process_id, std::shared_ptr<message_listener>> listeners_;
   std::map<process_id, std::unique_ptr<spi::subscription>> subscriptions_;
   std::vector<known_claim> claims_;
   std::map<spi::claim_id, fence_token> fences_;

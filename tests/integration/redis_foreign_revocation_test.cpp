@@ -30,7 +30,7 @@ TEST_F(redis_foreign_revocation, a_lock_of_redisson_is_deleted_and_its_waiters_a
   // Broken: an operator has to delete keys by hand, and who waits in Java sleeps until the ttl ends.
   take("stock");
   const std::string channel = "redisson_lock__channel:{stock}";
-  const child_process ear = listen_to(channel);
+  const child_process message_listener = listen_to(channel);
   EXPECT_EQ(taken(open("redisson"), "stock"), 1U);
   EXPECT_TRUE(hears(channel, "0")) << heard();
   EXPECT_EQ(server.cli({"EXISTS", "stock"}), "0");
@@ -72,7 +72,7 @@ TEST_F(redis_foreign_revocation, readers_and_writers_of_redisson_are_taken_away_
   EXPECT_EQ(server.cli({"HEXISTS", "price", java}), "0");
   EXPECT_EQ(server.cli({"HLEN", "price"}), "2");
   const std::string channel = "redisson_rwlock:{price}";
-  const child_process ear = listen_to(channel);
+  const child_process message_listener = listen_to(channel);
   EXPECT_EQ(taken(mine, "price"), 1U);
   EXPECT_TRUE(hears(channel, "0")) << heard();
   server.cli({"HSET", "price", "mode", "write", java + ":write", "1"});

@@ -225,9 +225,9 @@ TEST_P(redis_nth_call, of_an_attempt_that_queues_behind_readers) {
   EXPECT_GT(met, 6);
   std::vector<spi::claim> all = readers;
   all.push_back(claim(3));
-  for (const auto wish : {mode, spi::mode::exclusive}) {
+  for (const auto requested : {mode, spi::mode::exclusive}) {
     met = 0;
-    sweep(all, caller.scripts().attempt, {bytes(claim(4, wish)), ""});
+    sweep(all, caller.scripts().attempt, {bytes(claim(4, requested)), ""});
     EXPECT_GT(met, 6);
   }
 }

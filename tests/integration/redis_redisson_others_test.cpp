@@ -110,7 +110,7 @@ TEST_F(redis_redisson_others, a_release_keeps_the_lock_for_as_long_as_the_reader
 
 TEST_F(redis_redisson_others, the_end_of_readers_and_of_writers_is_published) {
   // Broken: a waiter in Java sleeps until our lease would have ended.
-  const child_process ear = listen_to("redisson_rwlock:{price}");
+  const child_process message_listener = listen_to("redisson_rwlock:{price}");
   shared_mutex mine(a, "price");
   auto one = mine.acquire_shared();
   auto two = shared_mutex(b, "price").acquire_shared();
@@ -187,7 +187,7 @@ TEST_F(redis_redisson_others, what_cannot_be_shared_honestly_is_refused_with_the
 TEST_F(redis_redisson_others, a_latch_is_counted_down_by_both_sides) {
   // Broken: one side waits for a latch that the other has opened.
   const std::string channel = "redisson_countdownlatch__channel__{start}";
-  const child_process ear = listen_to(channel);
+  const child_process message_listener = listen_to(channel);
   latch start(a, "start");
   ASSERT_EQ(told(start.set(3)), "ok");
   EXPECT_TRUE(hears(channel, "1")) << heard();
@@ -227,7 +227,7 @@ TEST_F(redis_redisson_others, the_first_waiter_of_a_fair_lock_is_woken) {
   // The one before it has given up waiting long ago.
   server.cli({"RPUSH", "redisson_lock_queue:{stock}", java, second});
   server.cli({"ZADD", "redisson_lock_timeout:{stock}", "1000", java, "99999999999999", second});
-  const child_process ear = listen_to(channel);
+  const child_process message_listener = listen_to(channel);
   EXPECT_EQ(told(held->release()), "ok");
   EXPECT_TRUE(hears(channel, "0")) << heard();
   EXPECT_EQ(server.cli({"LRANGE", "redisson_lock_queue:{stock}", "0", "-1"}), second);

@@ -66,8 +66,9 @@ TEST_F(redis_redisson, a_release_is_published_as_redisson_reads_it) {
   for (const std::string name : {"stock", "{shop}:stock"}) {
     const std::string channel =
         "redisson_lock__channel:" + (name == "stock" ? "{stock}" : std::string(name));
-    child_process ear({"redis-cli", "-p", std::to_string(server.port()), "SUBSCRIBE", channel},
-                      folder.path() / "heard");
+    child_process message_listener(
+        {"redis-cli", "-p", std::to_string(server.port()), "SUBSCRIBE", channel},
+        folder.path() / "heard");
     ASSERT_TRUE(eventually([&] { return heard().ends_with("subscribe\n" + channel + "\n1\n"); }));
     ASSERT_TRUE(mutex(a, name).acquire());  // given back at once
     EXPECT_TRUE(eventually([&] { return heard().ends_with("message\n" + channel + "\n0\n"); }))

@@ -31,8 +31,8 @@ inline std::string process_name(std::uint64_t number) {
   return text;
 }
 
-// One process's ear: what was pushed to it, in order.
-class ear final : public redis::channel_listener {
+// One process's message_listener: what was pushed to it, in order.
+class message_listener final : public redis::channel_listener {
  public:
   void confirmed() override { confirmed_.store(true); }
   void interrupted(const error&) override { confirmed_.store(false); }
@@ -189,7 +189,7 @@ class script_caller {
 
   // Subscribes the process to its channel of the partition; confirmed when it returns.
   std::unique_ptr<spi::subscription> listen(redis::partition which, const std::string& process,
-                                            const std::shared_ptr<ear>& listener) {
+                                            const std::shared_ptr<message_listener>& listener) {
     auto made = node_->listen(
         {redis::channel_id::flavour::classic, redis::process_channel(which, process)}, listener);
     if (!made) throw std::runtime_error(made.error().message());
@@ -221,12 +221,12 @@ struct one_name {
   script_caller caller{server.port(), {}};
   const redis::place place = redis::place_of({"", "stock"});
   const std::vector<std::string> keys{place.state, redis::observed_key(place.partition)};
-  std::vector<std::shared_ptr<ear>> ears;  // by process
+  std::vector<std::shared_ptr<message_listener>> ears;  // by process
   std::vector<std::unique_ptr<spi::subscription>> subscriptions;
 
   void listen(std::uint64_t processes) {
     for (std::uint64_t who = 0; who < processes; ++who) {
-      ears.push_back(std::make_shared<ear>());
+      ears.push_back(std::make_shared<message_listener>());
       subscriptions.push_back(caller.listen(place.partition, process_name(who), ears.back()));
     }
   }

@@ -2,7 +2,7 @@
 #include "redis_client_harness.hpp"
 #include "stores/redis/open_redis.hpp"
 #include "support/redis_server.hpp"
-#include "support/silent_bell.hpp"
+#include "support/silent_wakeup.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -31,7 +31,7 @@ class redis_wakeups : public testing::Test {
     made.resource = stock;
     made.ttl = 60s;
     auto claim = std::make_shared<const spi::claim>(std::move(made));
-    auto kept = std::make_shared<silent_bell>();
+    auto kept = std::make_shared<silent_wakeup>();
     bell = kept;
     std::promise<bool> granted;
     store->attempt(claim, std::move(kept), context(), [&](const result<spi::outcome>& answer) {

@@ -3,7 +3,7 @@
 
 #include "contract/contract.hpp"
 #include "support/fault_proxy.hpp"
-#include "support/silent_bell.hpp"
+#include "support/silent_wakeup.hpp"
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/spi/store.hpp>
@@ -58,7 +58,7 @@ inline std::vector<spi::check> probed(const client& who) {
   claim->resource = {"", name};
   claim->ttl = 30s;
   std::promise<result<spi::outcome>> said;
-  store.attempt(claim, std::make_shared<silent_bell>(), {.deadline = clock::now() + patience},
+  store.attempt(claim, std::make_shared<silent_wakeup>(), {.deadline = clock::now() + patience},
                 [&](result<spi::outcome> answer) { said.set_value(std::move(answer)); });
   const auto answer = said.get_future().get();
   if (!answer) throw lock_error(answer.error());

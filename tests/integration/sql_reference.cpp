@@ -239,8 +239,8 @@ struct request {
   std::uint64_t process = 0;
 };
 
-// Calm: mostly exclusive claims of one name that come and go, so that the short ways are what is
-// compared; else everything at once, which leaves no short way open for long.
+// Calm: mostly exclusive claims of one name that come and go, so that the fast paths are what is
+// compared; else everything at once, which leaves no fast path open for long.
 class world {
  public:
   world(unsigned seed, both& ledgers)
@@ -250,7 +250,7 @@ class world {
     for (int step = 0; step < 80 && !testing::Test::HasFailure(); ++step) {
       pass();
       act();
-      // Not after each: a look moves whoever has a short way's place.
+      // Not after each: a look moves whoever has a fast path's place.
       if (pick(calm_ ? 20 : 4) != 0) continue;
       for (const char* name : {"lock", "semaphore"}) ledgers_.compare_states({space_, name});
     }

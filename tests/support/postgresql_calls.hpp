@@ -1,7 +1,7 @@
 // Calls of the stored functions of strategy=lease, as text without parameters.
 #pragma once
 
-#include "stores/postgresql/encoded_claim.hpp"
+#include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/names.hpp"
 

@@ -1,6 +1,5 @@
 // How many renewals go to an SQL server in one call.
-#include "stores/sql/renewal_pace.hpp"
-
+#include "stores/sql/renewal_batch.hpp"
 #include "support/times.hpp"
 
 #include <gtest/gtest.h>

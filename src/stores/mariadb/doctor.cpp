@@ -1,5 +1,4 @@
-#include "stores/mariadb/doctor.hpp"
-
+#include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/sql/checks.hpp"
 

@@ -10,6 +10,7 @@
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/claim.hpp>
+#include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <cstddef>
@@ -19,6 +20,7 @@
 
 namespace holdfast::mariadb {
 
+// The same members in each engine: what sql/server_store.hpp and the stores above it are written for.
 struct engine {
   static constexpr const char* name = "mariadb";
   static constexpr bool calls_end_transactions = true;
@@ -53,5 +55,18 @@ struct engine {
   static result<std::vector<spi::renewal>> to_renewals(const sql::rows& said,
                                                        const std::vector<spi::claim_ptr>& claims);
 };
+
+// strategy=session and strategy=row: holds that end with a connection. Not for strategy=lease.
+std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
+                                       server_options options);
+
+// What `doctor` asks of the server, and what it says to the answers.
+//
+// `answer`: of examine.sql.inc, a word and its value a line. `hears`: wake-ups arrive.
+std::vector<spi::check> examined(const sql::rows& answer, const server_options& options,
+                                 bool hears);
+
+// What it says where no server answers, or one that does not let us in.
+std::vector<spi::check> refused(const error& why, const server_options& options);
 
 }  // namespace holdfast::mariadb

@@ -1,21 +1,16 @@
-// One life of a connection: its socket, its answers, its end. How it begins: link_connect.cpp.
+// Questions and answers. How it begins: link_connect.cpp.
 #include "stores/mariadb/link.hpp"
 
-#include "net/socket.hpp"
-
-#include <system_error>
 #include <utility>
 
 namespace holdfast::mariadb {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
            std::weak_ptr<user> whose, manner how, std::size_t turn)
-    : net_(std::move(net)),
+    : link_base(std::move(net), options->text(), std::move(whose)),
       options_(std::move(options)),
-      user_(std::move(whose)),
       how_(std::move(how)),
-      host_(options_->hosts[turn % options_->hosts.size()]),
-      where_(options_->text()) {}
+      host_(options_->hosts[turn % options_->hosts.size()]) {}
 
 link::~link() {
   if (!guard_.forked()) {
@@ -31,7 +26,7 @@ bool link::send(const call& what) {
   asking_ = true;
   asked_ = what;
   tries_ = 1;
-  shortened_ = !what.shorter.empty();
+  on_fast_path_ = !what.fast_path.empty();
   ask();
   if (!talk_->finished()) {
     await();
@@ -53,7 +48,7 @@ bool link::send(const call& what) {
 
 void link::ask() {
   std::string text =
-      shortened_ ? asked_.shorter : text_of(asked_.which, asked_.with, options_->prefix);
+      on_fast_path_ ? asked_.fast_path : text_of(asked_.which, asked_.with, options_->prefix);
   if (const std::size_t mark = text.find(home_mark); mark != std::string::npos) {
     text.replace(mark, 1, std::to_string(home_));
   }
@@ -65,27 +60,10 @@ void link::await() {
   const int flags = talk_->finished() ? MYSQL_WAIT_READ : talk_->waits_for();
   const bool writable = (flags & MYSQL_WAIT_WRITE) != 0;
   const bool readable = (flags & (MYSQL_WAIT_READ | MYSQL_WAIT_EXCEPT)) != 0 || !writable;
-  if (watched_ && readable == readable_ && writable == writable_) return;
+  if (watched() && readable == readable_ && writable == writable_) return;
   readable_ = readable;
   writable_ = writable;
-  try {
-    if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
-    watch_ = net_.reactor->watch(talk_->socket(), readable, writable,
-                                 [weak = weak_from_this()](spi::readiness how) {
-                                   if (const auto self = weak.lock()) self->ready(how);
-                                 });
-    watched_ = true;
-  } catch (const std::system_error& problem) {
-    // Not from here, where the mutex is held.
-    net_.reactor->post([weak = weak_from_this(),
-                        why = net::socket_error("watch", where_, problem.code().value())] {
-      if (const auto self = weak.lock()) self->fail(why);
-    });
-  }
-}
-
-void link::unwatch_within() noexcept {
-  if (std::exchange(watched_, false)) net_.reactor->unwatch(watch_);
+  watch_socket(talk_->socket(), readable, writable);
 }
 
 void link::ready(spi::readiness how) {
@@ -123,8 +101,8 @@ void link::finish(harvest& into) {
 }
 
 void link::finish_question(harvest& into) {
-  if (talk_->code() == 0 && shortened_) {
-    shortened_ = false;
+  if (talk_->code() == 0 && on_fast_path_) {
+    on_fast_path_ = false;
     if (talk_->changed() == 0) return ask();
     into.answers.emplace_back(sql::rows{std::to_string(talk_->number())});
   } else if (talk_->code() == 0) {
@@ -143,51 +121,12 @@ void link::finish_question(harvest& into) {
   asking_ = false;
 }
 
-void link::deliver(harvest& what) {
-  const auto self = shared_from_this();
-  if (const auto told = user_.lock()) {
-    if (what.opened) told->opened(*this);
-    if (!what.answers.empty()) told->received(*this, what.answers, what.end.has_value());
-  }
-  if (what.end) fail(*what.end);
-}
-
-// False: it was over already.
-bool link::end() noexcept {
-  std::unique_ptr<conversation> ended;
-  spi::runtime::timer_id timer = 0;
-  bool watched = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(phase_, phase::over) == phase::over) return false;
-    ended = std::move(talk_);
-    watched = std::exchange(watched_, false);
-    timer = timer_;
-  }
-  net_.reactor->cancel(timer);
-  if (watched) net_.reactor->unwatch(watch_);
-  return true;
-}
-
-void link::fail(const error& why) noexcept {
-  const auto self = shared_from_this();
-  if (!end()) return;
-  if (const auto told = user_.lock()) told->ended(*this, why);
-}
-
-void link::close() noexcept { end(); }
-
 std::int64_t link::home() {
   const std::lock_guard lock(mutex_);
   return home_;
 }
 
 std::string link::place() const { return host_.host + ":" + std::to_string(host_.port); }
-
-bool link::spoken() {
-  const std::lock_guard lock(mutex_);
-  return phase_ != phase::resolving && phase_ != phase::connecting;
-}
 
 const char* link::progress() {
   const std::lock_guard lock(mutex_);

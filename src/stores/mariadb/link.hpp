@@ -1,15 +1,14 @@
-// One life of a connection to a server: connected, set up, then one question after the other, then its
-// end. Never used again after that: a late answer must not be taken for another's.
+// A connection to a server: sql/link.hpp, connected, set up, and then one question after the other.
 #pragma once
 
 #include "net/connector.hpp"
-#include "runtime/fork_guard.hpp"
 #include "stores/mariadb/conversation.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/server_error.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/connection.hpp"
+#include "stores/sql/link.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -17,9 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::mariadb {
@@ -29,7 +28,7 @@ struct manner {
   std::string lock{};  // of that name, which its session holds; empty: none
   // The client whose holds are bound to it, as the server knows it; empty: none.
   std::string carries{};
-  bool short_ways = false;  // it takes and gives back by prepared statements
+  bool fast_paths = false;  // it takes and gives back by prepared statements
 };
 
 // Thread-safe.
@@ -47,14 +46,13 @@ struct manner {
 //   naming      the lock that it holds             beginning, or evicting
 //   evicting    the end of who has it              over
 //   beginning   where it is to carry holds         preparing
-//   preparing   where it has short ways            open
+//   preparing   where it has fast paths            open
 //   open        -                                  over, by any failure
-class link final : public std::enable_shared_from_this<link> {
+class link final : public sql::link_base<link> {
  public:
   using call = mariadb::call;
   using manner = mariadb::manner;
   using server_options = mariadb::server_options;
-  using user = sql::link_user<link>;
   static constexpr std::size_t depth = 1;       // the server's protocol knows no other way
   static constexpr std::size_t try_limit = 10;  // of a call that the server rolled back
   static std::size_t servers(const server_options& all) noexcept { return all.hosts.size(); }
@@ -63,8 +61,6 @@ class link final : public std::enable_shared_from_this<link> {
   link(net::network net, std::shared_ptr<const server_options> options, std::weak_ptr<user> whose,
        manner how, std::size_t turn);
   ~link();
-  link(const link&) = delete;
-  link& operator=(const link&) = delete;
 
   void start();
 
@@ -79,14 +75,10 @@ class link final : public std::enable_shared_from_this<link> {
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
-  // The server has answered: what it does now takes its time.
-  [[nodiscard]] bool spoken();
-
-  // No call to the user afterwards, unless this is called from within one. Not under a lock that the
-  // calls take.
-  void close() noexcept;
 
  private:
+  friend link_base;
+
   enum class phase : std::uint8_t {
     resolving,
     connecting,
@@ -104,16 +96,9 @@ class link final : public std::enable_shared_from_this<link> {
     open,
     over
   };
-  // What one event on the socket amounts to.
-  struct harvest {
-    std::vector<result<sql::rows>> answers;  // one at most
-    bool opened = false;
-    std::optional<error> end;
-  };
 
   // link_connect.cpp; those with harvest: under the mutex.
   void located(const result<net::addresses>& found);
-  void limit_set_up(duration time);
   void finish_connecting(harvest& into);
   void finish_phase(harvest& into);
   void greeted(harvest& into);
@@ -131,35 +116,25 @@ class link final : public std::enable_shared_from_this<link> {
   void ask();
   void finish_question(harvest& into);
   void await();
-  void unwatch_within() noexcept;
   [[nodiscard]] bool format_fits() const;
 
   void ready(spi::readiness how);
-  void fail(const error& why) noexcept;
-  bool end() noexcept;
-  void deliver(harvest& what);
+  using driver = std::unique_ptr<conversation>;
+  driver take_driver() noexcept { return std::move(talk_); }
 
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const std::weak_ptr<user> user_;
   const manner how_;
   const spi::endpoint host_;
-  const std::string where_;
-  const runtime::fork_guard guard_;
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
   std::unique_ptr<conversation> talk_ = std::make_unique<conversation>();
   phase phase_ = phase::resolving;
   bool asking_ = false;  // open, and without an answer
   call asked_;
   std::size_t tries_ = 0;
-  bool shortened_ = false;  // its short way is being tried
-  spi::reactor::watch_id watch_ = 0;
-  bool watched_ = false;
-  bool readable_ = false;  // what the watch is for
+  bool on_fast_path_ = false;  // its fast path is being tried
+  bool readable_ = false;      // what the watch is for
   bool writable_ = false;
-  spi::runtime::timer_id timer_ = 0;
   std::vector<std::string> script_;  // of the installation
   std::size_t installed_ = 0;
   std::string former_;  // who has our lock: a number

@@ -43,16 +43,6 @@ std::string_view first_of(const sql::rows& rows) noexcept {
 
 }  // namespace
 
-void link::limit_set_up(duration time) {
-  if (timer_ != 0) net_.reactor->cancel(timer_);
-  timer_ = net_.reactor->at(net_.reactor->now() + time, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    self->fail(
-        {errc::unavailable, self->where_ + ": not connected in time (" + self->progress() + ")"});
-  });
-}
-
 void link::start() {
   {
     const std::lock_guard lock(mutex_);
@@ -199,14 +189,14 @@ void link::enter_named(harvest& into) {
 }
 
 void link::enter_begun(harvest& into) {
-  if (how_.short_ways) return enter(phase::preparing);
+  if (how_.fast_paths) return enter(phase::preparing);
   open_up(into);
 }
 
 void link::open_up(harvest& into) {
   phase_ = phase::open;
   into.opened = true;
-  net_.reactor->cancel(timer_);
+  set_up_is_over();
 }
 
 // Nobody else knows the name: who has it is a former connection of ours that the server takes for alive.

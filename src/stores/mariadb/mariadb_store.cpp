@@ -1,10 +1,9 @@
 // How a store is made, and how a claim is asked for and left.
 #include "stores/mariadb/mariadb_store.hpp"
 
-#include "stores/mariadb/doctor.hpp"
-#include "stores/mariadb/tied.hpp"
-#include "stores/sql/attempt_arguments.hpp"
+#include "stores/mariadb/engine.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/statement.hpp"
 
 #include <utility>
 #include <variant>
@@ -16,14 +15,14 @@ using contention = sql::wakeup_registry::contention;
 
 namespace {
 
-// The short way answers with a number.
-bool is_short(const sql::rows& said) {
+// The fast path answers with a number.
+bool is_fast_answer(const sql::rows& said) {
   return said.size() == 1 && said.front().find_first_not_of("0123456789") == std::string::npos;
 }
 
 result<spi::outcome> outcome_of(const sql::rows& said, const spi::claim& claim) {
-  if (!is_short(said)) return sql::to_outcome(said);
-  return sql::to_outcome({short_grant(std::stoull(said.front()), claim)}, claim.ttl);
+  if (!is_fast_answer(said)) return sql::to_outcome(said);
+  return sql::to_outcome({fast_grant(std::stoull(said.front()), claim)}, claim.ttl);
 }
 
 // Granted, and nobody waits for it.
@@ -45,7 +44,7 @@ std::shared_ptr<mariadb_store> mariadb_store::make(std::shared_ptr<spi::reactor>
       engine::make_control_connection(made->net_, made->options_, process)};
   while (command_connections.size() < made->options_->connections) {
     command_connections.push_back(
-        connection::make(made->net_, made->options_, {.short_ways = true}));
+        connection::make(made->net_, made->options_, {.fast_paths = true}));
   }
   made->set_up(process, std::move(command_connections));
   return made;
@@ -56,21 +55,21 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   if (!usable()) return done(refusal());
   const std::string key = sql::key_of(claim->resource);
   notifications_->wakeup_registry().add(claim->id, std::move(wakeup));
-  // Whoever has heard of others is beyond the short way.
-  std::string shorter = notifications_->wakeup_registry().around(claim->id) == contention::none
-                            ? short_attempt(key, *claim, notifications_->process())
-                            : std::string();
+  // Whoever has heard of others is beyond the fast path.
+  std::string fast_path = notifications_->wakeup_registry().around(claim->id) == contention::none
+                              ? fast_attempt(key, *claim, notifications_->process())
+                              : std::string();
   command_connection(key).send(
       {statement::attempt,
        sql::attempt_arguments<arguments>(key, *claim, notifications_->process()),
-       std::move(shorter)},
+       std::move(fast_path)},
       context,
       [wakeup_registry = notifications_->shared_wakeups(), claim,
        done = std::move(done)](result<sql::rows> rows) mutable {
         auto answer = rows ? outcome_of(*rows, *claim)
                            : result<spi::outcome>(tl::unexpected(std::move(rows.error())));
         if (sql::is_turned_away(answer)) wakeup_registry->remove(claim->id);
-        if (!is_alone(answer)) wakeup_registry->disturb(claim->id);
+        if (!is_alone(answer)) wakeup_registry->mark_contended(claim->id);
         done(std::move(answer));
       });
 }
@@ -82,18 +81,18 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   with.bytes(key).bytes(sql::bytes_of(claim->id));
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   if (!usable()) return done(refusal());
-  std::string shorter =
+  std::string fast_path =
       !context.unanswered && notifications_->wakeup_registry().around(claim->id) == contention::none
-          ? short_leave(key, *claim)
+          ? fast_leave(key, *claim)
           : std::string();
   // Not before an attempt of its own that waits.
   const sql::terms until = context.unanswered ? context : sql::terms::ahead_of_others(context);
-  command_connection(key).send({statement::leave, std::move(with), std::move(shorter)}, until,
+  command_connection(key).send({statement::leave, std::move(with), std::move(fast_path)}, until,
                                [wakeup_registry = notifications_->shared_wakeups(), id = claim->id,
                                 done = std::move(done)](result<sql::rows> rows) mutable {
                                  wakeup_registry->remove(id);
                                  if (!rows) return done(tl::unexpected(std::move(rows.error())));
-                                 if (is_short(*rows)) return done(spi::departure::was_holder);
+                                 if (is_fast_answer(*rows)) return done(spi::departure::was_holder);
                                  done(sql::to_departure(*rows));
                                });
 }

@@ -18,8 +18,8 @@ constexpr std::string_view promote =
 constexpr std::string_view claims =
 #include "stores/mariadb/claims.sql.inc"
     ;
-constexpr std::string_view short_ways =
-#include "stores/mariadb/short.sql.inc"
+constexpr std::string_view fast_paths =
+#include "stores/mariadb/fast_path.sql.inc"
     ;
 constexpr std::string_view renewal =
 #include "stores/mariadb/renewal.sql.inc"
@@ -29,7 +29,7 @@ constexpr std::string_view overview =
     ;
 
 constexpr std::string_view bound =
-#include "stores/mariadb/tied.sql.inc"
+#include "stores/mariadb/bound.sql.inc"
     ;
 constexpr std::string_view line =
 #include "stores/mariadb/line.sql.inc"
@@ -56,7 +56,7 @@ const char* complete_mark(sql::strategy which) noexcept {
 }
 
 std::vector<std::string> installation(std::string_view prefix, sql::strategy which) {
-  std::vector<std::string_view> parts{tables, promote, claims, short_ways, renewal, overview};
+  std::vector<std::string_view> parts{tables, promote, claims, fast_paths, renewal, overview};
   if (which != sql::strategy::lease) parts.insert(parts.end(), {bound, line, session, row});
   std::vector<std::string> all;
   for (std::string_view part : parts) {

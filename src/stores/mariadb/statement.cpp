@@ -1,11 +1,10 @@
 #include "stores/mariadb/statement.hpp"
 
 #include "stores/sql/answers.hpp"
-#include "stores/sql/attempt_arguments.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/statement.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace holdfast::mariadb {
 
@@ -13,23 +12,29 @@ namespace {
 
 using sql::limited;
 
-// In the order of the enumeration.
-constexpr std::array names{"attempt",       "leave",         "renew",        "change",
-                           "transfer",      "inspect",       "list",         "revoke",
-                           "change_latch",  "read_latch",    "wish",         "ignore",
-                           "listen",        "discard",       "examine",      "session_attempt",
-                           "session_leave", "session_renew", "tied_inspect", "tied_list",
-                           "tied_revoke",   "tied_forced",   "row_take",     "row_end",
-                           "row_beat",      "row_make",      "row_record",   "row_queue",
-                           "row_leave",     "row_renew",     "rollback"};
-
 constexpr const char* examine =
 #include "stores/mariadb/examine.sql.inc"
     ;
 
-}  // namespace
+// Databases have some of them under other names.
+const char* procedure_of(statement which) noexcept {
+  switch (which) {
+    case statement::interest:
+      return "wish";
+    case statement::bound_inspect:
+      return "tied_inspect";
+    case statement::bound_list:
+      return "tied_list";
+    case statement::bound_revoke:
+      return "tied_revoke";
+    case statement::bound_forced:
+      return "tied_forced";
+    default:
+      return sql::name_of(which);
+  }
+}
 
-const char* name_of(statement which) noexcept { return names[static_cast<std::size_t>(which)]; }
+}  // namespace
 
 std::string with_prefix(std::string_view text, std::string_view prefix) {
   std::string made;
@@ -96,11 +101,11 @@ std::string text_of(statement which, const arguments& with, std::string_view pre
   if (which == statement::discard) {
     return "DELETE FROM " + own + "messages WHERE seq IN (" + with.text() + ")";
   }
-  return "CALL " + own + name_of(which) + "_1(" + with.text() + ")";
+  return "CALL " + own + procedure_of(which) + "_1(" + with.text() + ")";
 }
 
-std::string short_attempt(const std::string& key, const spi::claim& claim,
-                          const std::string& process) {
+std::string fast_attempt(const std::string& key, const spi::claim& claim,
+                         const std::string& process) {
   const bool permits = claim.mode == spi::mode::permit;
   // What the call refuses.
   if (permits && (claim.permits < 1 || claim.permits > claim.max)) return {};
@@ -117,14 +122,14 @@ std::string short_attempt(const std::string& key, const spi::claim& claim,
   return "EXECUTE hf_attempt USING " + with.text();
 }
 
-std::string short_leave(const std::string& key, const spi::claim& claim) {
+std::string fast_leave(const std::string& key, const spi::claim& claim) {
   arguments with;
   with.bytes(key).bytes(sql::bytes_of(claim.id));
   return "EXECUTE hf_leave USING " + with.text();
 }
 
 // The first fence is the time of the grant, or a little more.
-std::string short_grant(std::uint64_t last_fence, const spi::claim& claim) {
+std::string fast_grant(std::uint64_t last_fence, const spi::claim& claim) {
   return "g " + std::to_string(last_fence - std::max(claim.fence_block, 1U) + 1);
 }
 

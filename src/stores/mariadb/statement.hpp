@@ -1,6 +1,8 @@
 // The calls of the stored procedures: which one, with which arguments.
 #pragma once
 
+#include "stores/sql/statement.hpp"
+
 #include <holdfast/spi/claim.hpp>
 
 #include <cstddef>
@@ -11,42 +13,7 @@
 
 namespace holdfast::mariadb {
 
-enum class statement : std::uint8_t {
-  attempt,
-  leave,
-  renew,
-  change,
-  transfer,
-  inspect,
-  list,
-  revoke,
-  change_latch,
-  read_latch,
-  interest,
-  ignore,
-  listen,
-  discard,  // messages that were read
-  examine,
-  session_attempt,
-  session_leave,
-  session_renew,
-  bound_inspect,
-  bound_list,
-  bound_revoke,
-  bound_forced,
-  row_take,
-  row_end,
-  row_beat,
-  row_make,
-  row_record,
-  row_queue,
-  row_leave,
-  row_renew,
-  rollback,
-};
-
-// For messages: "attempt".
-const char* name_of(statement which) noexcept;
+using sql::statement;
 
 // "@." in the text becomes the prefix.
 std::string with_prefix(std::string_view text, std::string_view prefix);
@@ -82,20 +49,20 @@ inline constexpr char home_mark = '?';
 // The whole statement: "CALL holdfast_leave_1(x'..', ...)".
 std::string text_of(statement which, const arguments& with, std::string_view prefix);
 
-// What a link sends. `shorter` is tried first, where it is not empty: if it changes a row, the answer is a
+// What a link sends. `fast_path` is tried first, where it is not empty: if it changes a row, the answer is a
 // row with its number alone; if it changes none, the whole call is made.
 struct call {
   statement which{};
   arguments with{};
-  std::string shorter{};
+  std::string fast_path{};
 };
 
-// The short ways: a prepared statement for a lock that is idle, or has one holder and nobody else. It
+// The fast paths: a prepared statement for a lock that is idle, or has one holder and nobody else. It
 // changes one row, and has said the last fence of the grant; or none, and the whole call must be made.
-std::string short_attempt(const std::string& key, const spi::claim& claim,
-                          const std::string& process);
-std::string short_leave(const std::string& key, const spi::claim& claim);
+std::string fast_attempt(const std::string& key, const spi::claim& claim,
+                         const std::string& process);
+std::string fast_leave(const std::string& key, const spi::claim& claim);
 // What it answers: a grant's fence alone.
-std::string short_grant(std::uint64_t last_fence, const spi::claim& claim);
+std::string fast_grant(std::uint64_t last_fence, const spi::claim& claim);
 
 }  // namespace holdfast::mariadb

@@ -1,4 +1,3 @@
-// See include/holdfast/mariadb.hpp.
 #include "stores/mariadb/libmariadb.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/mariadb/server_error.hpp"

@@ -1,5 +1,4 @@
-#include "stores/postgresql/doctor.hpp"
-
+#include "stores/postgresql/engine.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "stores/sql/checks.hpp"
 

@@ -1,25 +1,21 @@
-// One life of a connection: its socket, its answers, its end. How it begins: link_connect.cpp.
+// Calls and answers. How it begins: link_connect.cpp.
 #include "stores/postgresql/link.hpp"
 
-#include "net/socket.hpp"
 #include "stores/postgresql/server_error.hpp"
 
 #include <unistd.h>
 
 #include <charconv>
-#include <system_error>
 #include <utility>
 
 namespace holdfast::postgresql {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
            std::weak_ptr<user> whose, manner how, std::size_t turn)
-    : net_(std::move(net)),
+    : link_base(std::move(net), options->text(), std::move(whose)),
       options_(std::move(options)),
-      user_(std::move(whose)),
       how_(std::move(how)),
-      turn_(turn),
-      where_(options_->text()) {}
+      turn_(turn) {}
 
 link::~link() {
   if (!guard_.forked()) {
@@ -56,27 +52,10 @@ void link::flush() {
 
 void link::watch(bool readable, bool writable) {
   writing_ = writable;
-  try {
-    if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
-    watch_ = net_.reactor->watch(PQsocket(connection_), readable, writable,
-                                 [weak = weak_from_this()](spi::readiness) {
-                                   if (const auto self = weak.lock()) self->ready();
-                                 });
-    watched_ = true;
-  } catch (const std::system_error& problem) {
-    // Not from here, where the mutex is held.
-    net_.reactor->post([weak = weak_from_this(),
-                        why = net::socket_error("watch", where_, problem.code().value())] {
-      if (const auto self = weak.lock()) self->fail(why);
-    });
-  }
+  watch_socket(PQsocket(connection_), readable, writable);
 }
 
-void link::unwatch_within() noexcept {
-  if (std::exchange(watched_, false)) net_.reactor->unwatch(watch_);
-}
-
-void link::ready() {
+void link::ready(spi::readiness /*how*/) {
   harvest got;
   {
     const std::lock_guard lock(mutex_);
@@ -95,16 +74,6 @@ void link::ready() {
     }
   }
   deliver(got);
-}
-
-void link::deliver(harvest& what) {
-  const auto self = shared_from_this();
-  if (const auto told = user_.lock()) {
-    if (what.opened) told->opened(*this);
-    if (!what.answers.empty()) told->received(*this, what.answers, what.end.has_value());
-    for (const std::string& note : what.notes) told->notified(*this, note);
-  }
-  if (what.end) fail(*what.end);
 }
 
 void link::read(harvest& into) {
@@ -160,32 +129,6 @@ void link::take(PGresult* answer, harvest& into) {
   }
 }
 
-// False: it was over already.
-bool link::end() noexcept {
-  PGconn* ended = nullptr;
-  spi::runtime::timer_id timer = 0;
-  bool watched = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(phase_, phase::over) == phase::over) return false;
-    ended = std::exchange(connection_, nullptr);
-    watched = std::exchange(watched_, false);
-    timer = timer_;
-  }
-  net_.reactor->cancel(timer);
-  if (watched) net_.reactor->unwatch(watch_);
-  PQfinish(ended);
-  return true;
-}
-
-void link::fail(const error& why) noexcept {
-  const auto self = shared_from_this();
-  if (!end()) return;
-  if (const auto told = user_.lock()) told->ended(*this, why);
-}
-
-void link::close() noexcept { end(); }
-
 std::int64_t link::home() {
   const std::lock_guard lock(mutex_);
   std::int64_t pid = 0;
@@ -197,11 +140,6 @@ std::string link::place() {
   const std::lock_guard lock(mutex_);
   if (connection_ == nullptr) return {};
   return std::string(PQhost(connection_)) + ":" + PQport(connection_);
-}
-
-bool link::spoken() {
-  const std::lock_guard lock(mutex_);
-  return phase_ != phase::resolving && phase_ != phase::connecting;
 }
 
 const char* link::progress() {

@@ -1,15 +1,14 @@
-// One life of a connection to a server: connected, set up, then answers in the order of the calls
-// and whatever is notified, then its end. Never used again after that: a late answer must not be
-// taken for another's.
+// A connection to a server: sql/link.hpp, connected, set up, and then answers in the order of the calls, and whatever is
+// notified.
 #pragma once
 
 #include "net/connector.hpp"
-#include "runtime/fork_guard.hpp"
 #include "stores/postgresql/libpq.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/connection.hpp"
+#include "stores/sql/link.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -18,9 +17,9 @@
 #include <deque>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::postgresql {
@@ -45,12 +44,11 @@ struct manner {
 //
 // libpq is asked nothing that could block: names are resolved before, the socket never waits. What
 // it queues and writes under the mutex returns at once.
-class link final : public std::enable_shared_from_this<link> {
+class link final : public sql::link_base<link> {
  public:
   using call = postgresql::call;
   using manner = postgresql::manner;
   using server_options = postgresql::server_options;
-  using user = sql::link_user<link>;
   static constexpr std::size_t depth = std::numeric_limits<std::size_t>::max();  // pipeline mode
   static std::size_t servers(const server_options&) noexcept { return 1; }  // libpq tries them all
 
@@ -58,8 +56,6 @@ class link final : public std::enable_shared_from_this<link> {
   link(net::network net, std::shared_ptr<const server_options> options, std::weak_ptr<user> whose,
        manner how, std::size_t turn);
   ~link();
-  link(const link&) = delete;
-  link& operator=(const link&) = delete;
 
   void start();
 
@@ -74,14 +70,10 @@ class link final : public std::enable_shared_from_this<link> {
 
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
-  // The server has answered: what it does now takes its time.
-  [[nodiscard]] bool spoken();
-
-  // No call to the user afterwards, unless this is called from within one. Not under a lock that the
-  // calls take.
-  void close() noexcept;
 
  private:
+  friend link_base;
+
   enum class phase : std::uint8_t {
     resolving,
     connecting,
@@ -91,13 +83,6 @@ class link final : public std::enable_shared_from_this<link> {
     preparing,
     open,
     over
-  };
-  // What one event on the socket amounts to.
-  struct harvest {
-    std::vector<result<sql::rows>> answers;
-    std::vector<std::string> notes;
-    bool opened = false;
-    std::optional<error> end;
   };
   struct located {
     std::string host;
@@ -122,30 +107,23 @@ class link final : public std::enable_shared_from_this<link> {
   void take(PGresult* answer, harvest& into);
   void flush();
   void watch(bool readable, bool writable);
-  void unwatch_within() noexcept;
 
-  void ready();
-  void fail(const error& why) noexcept;
-  bool end() noexcept;
-  void deliver(harvest& what);
+  void ready(spi::readiness how);
+  struct finish {
+    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  };
+  using driver = std::unique_ptr<PGconn, finish>;
+  driver take_driver() noexcept { return driver(std::exchange(connection_, nullptr)); }
 
-  const net::network net_;
   const std::shared_ptr<const server_options> options_;
-  const std::weak_ptr<user> user_;
   const manner how_;
   const std::size_t turn_;
-  const std::string where_;
-  const runtime::fork_guard guard_;
 
-  std::mutex mutex_;
   // All below: guarded by mutex_.
   PGconn* connection_ = nullptr;
   phase phase_ = phase::resolving;
   std::vector<located> places_;
-  spi::reactor::watch_id watch_ = 0;
-  bool watched_ = false;
-  bool writing_ = false;  // the watch is also for writing
-  spi::runtime::timer_id timer_ = 0;
+  bool writing_ = false;          // the watch is also for writing
   std::optional<error> trouble_;  // of the phase, or of the answer being read
   bool schema_there_ = false;
   std::string home_;  // the backend

@@ -69,13 +69,7 @@ void link::start() {
   const std::size_t count = options_->hosts.size();
   {
     const std::lock_guard lock(mutex_);
-    timer_ =
-        net_.reactor->at(net_.reactor->now() + options_->connect_limit, [weak = weak_from_this()] {
-          const auto self = weak.lock();
-          if (self == nullptr) return;
-          self->fail({errc::unavailable,
-                      self->where_ + ": not connected in time (" + self->progress() + ")"});
-        });
+    limit_set_up(options_->connect_limit);
   }
   resolve(count == 0 ? 0 : turn_ % count);
 }
@@ -292,7 +286,7 @@ void link::finish_phase(harvest& into) {
     default:
       phase_ = phase::open;
       into.opened = true;
-      net_.reactor->cancel(timer_);
+      set_up_is_over();
   }
 }
 
@@ -307,7 +301,7 @@ void link::prepare(harvest& into) {
   }
   phase_ = phase::preparing;
   bool fine = PQenterPipelineMode(connection_) == 1;
-  for (std::size_t i = 0; fine && i < statement_count; ++i) {
+  for (std::size_t i = 0; fine && i < sql::statement_names.size(); ++i) {
     const auto which = static_cast<statement>(i);
     if (!serves(which, how_.duty)) continue;
     const std::string text = in_schema(text_of(which), options_->schema);

@@ -1,11 +1,10 @@
 // How a store is made, and how a claim is asked for and left.
 #include "stores/postgresql/postgresql_store.hpp"
 
-#include "stores/postgresql/doctor.hpp"
-#include "stores/postgresql/encoded_claim.hpp"
-#include "stores/postgresql/tied.hpp"
-#include "stores/sql/attempt_arguments.hpp"
+#include "stores/postgresql/engine.hpp"
+#include "stores/postgresql/statement.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/statement.hpp"
 
 #include <utility>
 #include <vector>
@@ -46,7 +45,7 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
       });
 }
 
-// Which short way to look at first: one that fails only costs the next one time.
+// Which fast path to look at first: one that fails only costs the next one time.
 std::int64_t postgresql_store::fast_path(const spi::claim& claim) const {
   switch (notifications_->wakeup_registry().around(claim.id)) {
     case sql::wakeup_registry::contention::none:

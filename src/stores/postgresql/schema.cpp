@@ -25,7 +25,7 @@ constexpr std::string_view transaction =
 #include "stores/postgresql/transaction.sql.inc"
     ;
 constexpr std::string_view bound =
-#include "stores/postgresql/tied.sql.inc"
+#include "stores/postgresql/bound.sql.inc"
     ;
 constexpr std::string_view session =
 #include "stores/postgresql/session.sql.inc"

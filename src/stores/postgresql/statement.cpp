@@ -12,69 +12,68 @@ constexpr unsigned of_row = bit(duty::row);
 constexpr unsigned of_control = bit(duty::control_connection);
 
 struct entry {
-  const char* name;
   unsigned duties;
   const char* text;
 };
 
 // In the order of the enumeration.
-constexpr std::array<entry, statement_count> entries{{
-    {"attempt", of_lease,
+constexpr std::array<entry, sql::statement_names.size()> entries{{
+    {of_lease,
      "SELECT @.attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int4, $7::int4, "
      "$8::bool, $9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea, $15::text)"},
-    {"leave", of_lease, "SELECT @.leave_1($1::bytea, $2::text, $3::int2, $4::int8)"},
-    {"renew", of_lease, "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
-    {"change", of_lease, "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
-    {"transfer", of_lease,
+    {of_lease, "SELECT @.leave_1($1::bytea, $2::text, $3::int2, $4::int8)"},
+    {of_lease, "SELECT @.renew_1($1::bytea[], $2::bytea[], $3::text)"},
+    {of_lease, "SELECT @.change_1($1::bytea, $2::bytea, $3::text, $4::int2)"},
+    {of_lease,
      "SELECT @.transfer_1($1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, $6::bool, $7::int8, "
      "$8::bytea, $9::bool)"},
-    {"inspect", of_lease, "SELECT @.inspect_1($1::bytea)"},
-    {"list", of_lease, "SELECT @.list_1($1::bytea, $2::bytea)"},
-    {"revoke", of_lease, "SELECT @.revoke_1($1::bytea, $2::bool, $3::text)"},
-    {"change_latch", of_lease,
-     "SELECT @.change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
-    {"read_latch", of_lease, "SELECT @.read_latch_1($1::bytea)"},
-    {"wish", of_lease | of_control,
-     "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
-    {"ignore", of_lease | of_control, "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
+    {of_lease, "SELECT @.inspect_1($1::bytea)"},
+    {of_lease, "SELECT @.list_1($1::bytea, $2::bytea)"},
+    {of_lease, "SELECT @.revoke_1($1::bytea, $2::bool, $3::text)"},
+    {of_lease, "SELECT @.change_latch_1($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
+    {of_lease, "SELECT @.read_latch_1($1::bytea)"},
+    {of_lease | of_control, "SELECT @.listen_1($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
+    {of_lease | of_control, "SELECT @.ignore_1($1::bytea[], $2::bytea[], $3::text)"},
     {
-        "examine",
         of_lease | of_control,
 #include "stores/postgresql/examine.sql.inc"
+#include "stores/sql/answers.hpp"
+#include "stores/sql/statement.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
     },
-    {"session_attempt", of_session,
+    {of_session,
      "SELECT @.session_attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, "
      "$7::int8, $8::int8, $9::int4, $10::bytea, $11::int4)"},
-    {"session_leave", of_session,
-     "SELECT @.session_leave_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
-    {"session_renew", of_session, "SELECT @.session_renew_1($1::bytea[], $2::bytea[], $3::int4)"},
-    {"tied_inspect", of_control, "SELECT @.tied_inspect_1($1::bytea, $2::int2)"},
-    {"tied_list", of_control, "SELECT @.tied_list_1($1::bytea, $2::bytea, $3::int2)"},
-    {"tied_revoke", of_control, "SELECT @.tied_revoke_1($1::bytea, $2::int2, $3::bool, $4::text)"},
-    {"tied_forced", of_control, "SELECT @.tied_forced_1($1::bytea, $2::int2, $3::bool)"},
-    {"begin", of_row, "BEGIN"},
-    {"commit", of_row, "COMMIT"},
-    {"rollback", of_row, "ROLLBACK"},
-    {"row_take", of_row, "SELECT @.row_take_1($1::bytea, $2::bytea, $3::int2, $4::int4, $5::int4)"},
-    {"row_end", of_row, "SELECT @.row_end_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
-    {"row_beat", of_row, "SELECT @.row_beat_1($1::bytea, $2::int4)"},
-    {"row_make", of_control, "SELECT @.row_make_1($1::bytea)"},
-    {"row_record", of_control,
+    {of_session, "SELECT @.session_leave_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
+    {of_session, "SELECT @.session_renew_1($1::bytea[], $2::bytea[], $3::int4)"},
+    {of_control, "SELECT @.tied_inspect_1($1::bytea, $2::int2)"},
+    {of_control, "SELECT @.tied_list_1($1::bytea, $2::bytea, $3::int2)"},
+    {of_control, "SELECT @.tied_revoke_1($1::bytea, $2::int2, $3::bool, $4::text)"},
+    {of_control, "SELECT @.tied_forced_1($1::bytea, $2::int2, $3::bool)"},
+    {of_row, "ROLLBACK"},
+    {of_row, "SELECT @.row_take_1($1::bytea, $2::bytea, $3::int2, $4::int4, $5::int4)"},
+    {of_row, "SELECT @.row_end_1($1::bytea, $2::bytea, $3::int8, $4::int4)"},
+    {of_row, "SELECT @.row_beat_1($1::bytea, $2::int4)"},
+    {of_control, "SELECT @.row_make_1($1::bytea)"},
+    {of_control,
      "SELECT @.row_record_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int8, "
      "$7::int8, "
      "$8::int4, $9::bytea, $10::int4, $11::int8)"},
-    {"row_queue", of_control,
+    {of_control,
      "SELECT @.row_queue_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, $7::int8, "
      "$8::int8, $9::int4, $10::bytea)"},
-    {"row_leave", of_control, "SELECT @.row_leave_1($1::bytea, $2::bytea)"},
-    {"row_renew", of_control, "SELECT @.row_renew_1($1::bytea[], $2::bytea[])"},
+    {of_control, "SELECT @.row_leave_1($1::bytea, $2::bytea)"},
+    {of_control, "SELECT @.row_renew_1($1::bytea[], $2::bytea[])"},
+    {of_row, "BEGIN"},
+    {of_row, "COMMIT"},
+    {0, nullptr},
+    {0, nullptr},
 }};
 
 }  // namespace
-
-const char* name_of(statement which) noexcept {
-  return entries[static_cast<std::size_t>(which)].name;
-}
 
 const char* text_of(statement which) noexcept {
   return entries[static_cast<std::size_t>(which)].text;
@@ -138,6 +137,25 @@ arguments::view arguments::all() const {
     made.formats.push_back(each.binary ? 1 : 0);
   }
   return made;
+}
+
+std::string encoded_claim(const spi::claim& claim, const std::string& process) {
+  std::string words = sql::to_hex(sql::bytes_of(claim.id));
+  words.reserve(words.size() + process.size() + 2 * claim.payload.size() + 128);
+  const auto add = [&words](std::string_view word) { (words += ' ') += word; };
+  const auto count = [&add](std::int64_t number) { add(std::to_string(number)); };
+  add(process);
+  add(spi::public_id(claim.id));
+  count(static_cast<std::int64_t>(claim.mode));
+  count(sql::limited(claim.permits));
+  count(sql::limited(claim.max));
+  count(claim.fair ? 1 : 0);
+  count(claim.renewed ? 1 : 0);
+  count(sql::limited(std::max(claim.fence_block, 1U)));
+  count(sql::microseconds(claim.ttl));
+  count(sql::microseconds(claim.lock_delay));
+  add(sql::to_hex(claim.payload));
+  return words;
 }
 
 }  // namespace holdfast::postgresql

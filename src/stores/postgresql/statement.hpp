@@ -1,7 +1,10 @@
 // The calls of the stored functions: which one, with which arguments.
 #pragma once
 
-#include <array>
+#include "stores/sql/statement.hpp"
+
+#include <holdfast/spi/claim.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,40 +14,7 @@
 
 namespace holdfast::postgresql {
 
-enum class statement : std::uint8_t {
-  attempt,
-  leave,
-  renew,
-  change,
-  transfer,
-  inspect,
-  list,
-  revoke,
-  change_latch,
-  read_latch,
-  interest,
-  ignore,
-  examine,
-  session_attempt,
-  session_leave,
-  session_renew,
-  bound_inspect,
-  bound_list,
-  bound_revoke,
-  bound_forced,
-  begin,
-  commit,
-  rollback,
-  row_take,
-  row_end,
-  row_beat,
-  row_make,
-  row_record,
-  row_queue,
-  row_leave,
-  row_renew,
-};
-inline constexpr std::size_t statement_count = 31;
+using sql::statement;
 
 // What a connection is for, and so which statements it has.
 enum class duty : std::uint8_t {
@@ -58,8 +28,6 @@ enum class duty : std::uint8_t {
 constexpr unsigned bit(duty what) { return 1U << static_cast<unsigned>(what); }
 bool serves(statement which, duty what) noexcept;
 
-// For messages: "attempt".
-const char* name_of(statement which) noexcept;
 // As it is prepared, once per connection; "@." is still to be replaced by the schema.
 const char* text_of(statement which) noexcept;
 
@@ -103,5 +71,10 @@ struct call {
   statement which{};
   arguments with{};
 };
+
+// A claim as text: what it is asked with, in the form that stands in the name's row while it is the only
+// holder, or the first one that waits. docs/formats/sql.md says which.
+// `process`: by which the others know the client.
+std::string encoded_claim(const spi::claim& claim, const std::string& process);
 
 }  // namespace holdfast::postgresql

@@ -1,4 +1,3 @@
-// See include/holdfast/postgresql.hpp.
 #include "stores/postgresql/libpq.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/server_error.hpp"

@@ -205,7 +205,7 @@ void lease_store<Engine>::transfer(const spi::claim_id& from, spi::claim_ptr to,
   auto& registry = notifications_->wakeup_registry();
   if (wakeup) {
     registry.add(to->id, std::move(wakeup));
-    registry.disturb(to->id);  // it is not where the fast paths look
+    registry.mark_contended(to->id);  // it is not where the fast paths look
   }
   arguments with;
   with.bytes(key).bytes(bytes_of(from)).bytes(bytes_of(to->id)).text(spi::public_id(to->id));

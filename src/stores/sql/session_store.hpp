@@ -121,7 +121,7 @@ std::shared_ptr<session_store<Engine>> session_store<Engine>::make(
     const auto self = weak.lock();
     if (self == nullptr) return;
     self->bound_claims_->begin(self->carrier_->home());
-    self->notifications_->wakeup_registry().ring_all();  // who waited in the former session
+    self->notifications_->wakeup_registry().notify_all();  // who waited in the former session
   };
   tell.ended = [bound_claims = made->bound_claims_](const error& why) { bound_claims->end(why); };
   // Nothing is lost with a connection that carries nothing.

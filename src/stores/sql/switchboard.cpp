@@ -22,7 +22,7 @@ void switchboard::hear(std::string_view message) {
 
 void switchboard::opened() {
   answer({});
-  wakeups_->ring_all();
+  wakeups_->notify_all();
   subscribers_->tell_all_latches();
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/patience.hpp"
-#include "stores/sql/renewal_pace.hpp"
+#include "stores/sql/renewal_batch.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>

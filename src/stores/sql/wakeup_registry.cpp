@@ -31,7 +31,7 @@ void wakeup_registry::clear() noexcept {
   ended.swap(wakeups_);
 }
 
-void wakeup_registry::disturb(const spi::claim_id& claim) {
+void wakeup_registry::mark_contended(const spi::claim_id& claim) {
   const std::lock_guard lock(mutex_);
   const auto found = wakeups_.find(claim);
   if (found == wakeups_.end()) return;
@@ -69,7 +69,7 @@ void wakeup_registry::notify(const push& what) {
   }
 }
 
-void wakeup_registry::ring_all() {
+void wakeup_registry::notify_all() {
   std::vector<std::shared_ptr<spi::wakeup>> all;
   {
     const std::lock_guard lock(mutex_);

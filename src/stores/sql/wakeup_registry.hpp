@@ -29,14 +29,14 @@ class wakeup_registry {
     many,  // it was pushed to, and others waited on
   };
   // It has some. Every push says so too.
-  void disturb(const spi::claim_id& claim);
+  void mark_contended(const spi::claim_id& claim);
   // No registration: some.
   [[nodiscard]] contention around(const spi::claim_id& claim) const;
 
   // A push for a claim that is not here any more is for nobody.
   void notify(const push& what);
   // Pushes may have been missed: waiters ask again.
-  void ring_all();
+  void notify_all();
 
  private:
   struct registration {

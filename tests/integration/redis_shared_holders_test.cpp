@@ -4,7 +4,7 @@
 namespace holdfast::test {
 namespace {
 
-class redis_crowd : public testing::Test, protected one_name {
+class redis_shared_holders : public testing::Test, protected one_name {
  protected:
   void SetUp() override { listen(6); }
 
@@ -49,7 +49,7 @@ class redis_crowd : public testing::Test, protected one_name {
   }
 };
 
-TEST_F(redis_crowd, keys_that_were_emptied_and_filled_again_have_an_end_of_life) {
+TEST_F(redis_shared_holders, keys_that_were_emptied_and_filled_again_have_an_end_of_life) {
   // Broken: what a dead process holds would stay forever, once the state is gone.
   for (const bool watched : {false, true}) {
     server.cli({"FLUSHALL"});
@@ -64,7 +64,7 @@ TEST_F(redis_crowd, keys_that_were_emptied_and_filled_again_have_an_end_of_life)
   }
 }
 
-TEST_F(redis_crowd, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_again) {
+TEST_F(redis_shared_holders, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_again) {
   // Broken: holders of permits would never hear that somebody waits, or each of them at once, for nothing.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
@@ -79,7 +79,8 @@ TEST_F(redis_crowd, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_agai
   EXPECT_GT(recheck_of(attempt(permit(3, 2))), 1s);
 }
 
-TEST_F(redis_crowd, without_memory_permits_come_back_and_are_handed_over_but_none_is_taken) {
+TEST_F(redis_shared_holders,
+       without_memory_permits_come_back_and_are_handed_over_but_none_is_taken) {
   // Broken: a server without memory would keep what its holders give back.
   for (std::uint8_t number = 1; number <= 4; ++number) attempt(permit(number, 2));
   server.cli({"CONFIG", "SET", "maxmemory", "1"});
@@ -96,7 +97,7 @@ TEST_F(redis_crowd, without_memory_permits_come_back_and_are_handed_over_but_non
   EXPECT_EQ(kind_of(attempt(permit(5, 2))), 1);
 }
 
-TEST_F(redis_crowd, an_attempt_and_a_release_that_come_twice_count_once) {
+TEST_F(redis_shared_holders, an_attempt_and_a_release_that_come_twice_count_once) {
   // Broken: an answer that was lost would cost a permit, or give one back that another holds.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
@@ -112,7 +113,7 @@ TEST_F(redis_crowd, an_attempt_and_a_release_that_come_twice_count_once) {
   EXPECT_EQ(server.cli({"KEYS", "*:[hewdqt]:*"}), "");
 }
 
-TEST_F(redis_crowd, a_hold_that_is_only_counted_is_not_believed) {
+TEST_F(redis_shared_holders, a_hold_that_is_only_counted_is_not_believed) {
   // Broken: a release whose second write failed would cost a permit for good.
   const auto half_left = [&](std::uint8_t number) {
     std::string id(16, '\0');

@@ -1,7 +1,8 @@
-#include "stores/postgresql/doctor.hpp"
 #include "stores/postgresql/engine.hpp"
-#include "stores/postgresql/tied.hpp"
-#include "stores/sql/make_tied.hpp"
+
+#include "stores/sql/answers.hpp"
+#include "stores/sql/make_bound.hpp"
+#include "stores/sql/names.hpp"
 
 #include <charconv>
 #include <cstdint>
@@ -62,6 +63,24 @@ result<void> engine::check_name(const spi::resource_id& resource) {
 std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
                                        server_options options) {
   return sql::make_bound<engine>(std::move(reactor), std::move(options));
+}
+
+arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
+                                    const std::string& process) {
+  std::vector<std::string> keys;
+  std::vector<std::string> ids;
+  for (const spi::claim_ptr& each : claims) {
+    keys.push_back(sql::key_of(each->resource));
+    ids.emplace_back(sql::bytes_of(each->id));
+  }
+  arguments with;
+  with.list(keys).list(ids).text(process);
+  return with;
+}
+
+result<std::vector<spi::renewal>> engine::to_renewals(const sql::rows& said,
+                                                      const std::vector<spi::claim_ptr>& claims) {
+  return sql::to_renewals(said, claims.size());
 }
 
 }  // namespace holdfast::postgresql

@@ -1,5 +1,6 @@
-// What a renewal asks, and what it is answered: a line for each claim that is there, in any order.
 #include "stores/mariadb/engine.hpp"
+
+#include "stores/sql/make_bound.hpp"
 #include "stores/sql/names.hpp"
 
 #include <algorithm>
@@ -7,6 +8,30 @@
 #include <utility>
 
 namespace holdfast::mariadb {
+
+std::shared_ptr<connection> engine::make_control_connection(const net::network& net,
+                                                            const options_ptr& options,
+                                                            const std::string& process) {
+  auto made = connection::make(net, options,
+                               {.lock = notification_listener::parking_lock(process),
+                                .carries = {},
+                                .fast_paths = options->strategy == sql::strategy::lease});
+  made->start();  // whether it is asked or not: without it the notification listener sleeps badly
+  return made;
+}
+
+std::shared_ptr<connection> engine::make_carrier(const net::network& net,
+                                                 const options_ptr& options,
+                                                 const std::string& whose,
+                                                 connection::events tell) {
+  manner how{.lock = "hfn_" + whose, .carries = whose.substr(0, whose.find('/'))};
+  return connection::make(net, options, std::move(how), std::move(tell));
+}
+
+std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
+                                       server_options options) {
+  return sql::make_bound<engine>(std::move(reactor), std::move(options));
+}
 
 arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
                                     const std::string& process) {
