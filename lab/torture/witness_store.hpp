@@ -3,7 +3,7 @@
 // to say so.
 #pragma once
 
-#include "stores/outage/forwarding_store.hpp"
+#include "stores/forwarding_store.hpp"
 #include "torture/recorder.hpp"
 
 #include <holdfast/clock.hpp>
@@ -17,7 +17,7 @@
 namespace holdfast::torture {
 
 // Thread-safe. The history must outlive it.
-class witness_store final : public outage::forwarding_store {
+class witness_store final : public stores::forwarding_store {
  public:
   witness_store(std::shared_ptr<spi::store> inner, time_point start, recorder& history)
       : forwarding_store(std::move(inner)), start_(start), history_(history) {}

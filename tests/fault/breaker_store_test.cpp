@@ -1,6 +1,6 @@
 // A circuit breaker around a store: who is refused while the engine does not answer, and who is not.
 #include "fault/outage_harness.hpp"
-#include "stores/outage/forwarding_store.hpp"
+#include "stores/forwarding_store.hpp"
 #include "support/also_longer.hpp"
 
 #include <string>
@@ -105,7 +105,7 @@ TEST(breaker_store, one_look_at_a_time_is_made) {
 }
 
 // A store that knows by itself what it holds and what it does not, as one with sessions.
-class knowing_store final : public outage::forwarding_store {
+class knowing_store final : public stores::forwarding_store {
  public:
   using forwarding_store::forwarding_store;
 

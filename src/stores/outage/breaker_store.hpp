@@ -10,8 +10,8 @@
 // it is the same question.
 #pragma once
 
+#include "stores/forwarding_store.hpp"
 #include "stores/outage/breaker.hpp"
-#include "stores/outage/forwarding_store.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/runtime.hpp>
@@ -30,7 +30,7 @@ struct breaker_settings {
 };
 
 // Thread-safe. Reports are made under no lock, by whatever thread brought the answer.
-class breaker_store final : public forwarding_store {
+class breaker_store final : public stores::forwarding_store {
  public:
   breaker_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner,
                 const breaker_settings& settings);

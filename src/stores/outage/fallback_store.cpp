@@ -15,7 +15,7 @@ namespace {
 // How long the engine keeps a place in line without a sign of life.
 constexpr duration waiter_lease = std::chrono::seconds(30);
 // What is left behind the scenes has this long for an answer.
-constexpr duration errand_limit = std::chrono::seconds(5);
+constexpr duration clean_up_limit = std::chrono::seconds(5);
 
 // D2.
 spi::granted marked(spi::granted grant) {
@@ -206,13 +206,13 @@ class fallback_store::office : public std::enable_shared_from_this<office> {
     }
     const time_point now = runtime_->now();
     for (const spi::claim_ptr& each : degraded_claims_.take_remains(now)) {
-      engine_->leave(each, {.deadline = now + errand_limit, .unanswered = true},
+      engine_->leave(each, {.deadline = now + clean_up_limit, .unanswered = true},
                      [](const result<spi::departure>&) {});
     }
   }
 
   void forget_here(const spi::claim_ptr& claim) {
-    local_->leave(claim, {.deadline = runtime_->now() + errand_limit},
+    local_->leave(claim, {.deadline = runtime_->now() + clean_up_limit},
                   [](const result<spi::departure>&) {});
   }
   void leave_later(const spi::claim_ptr& claim) {

@@ -12,8 +12,8 @@
 //      answers again, if its ttl has not ended it before.
 #pragma once
 
+#include "stores/forwarding_store.hpp"
 #include "stores/outage/breaker_store.hpp"
-#include "stores/outage/forwarding_store.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/runtime.hpp>
@@ -24,7 +24,7 @@
 namespace holdfast::outage {
 
 // Thread-safe.
-class fallback_store final : public forwarding_store {
+class fallback_store final : public stores::forwarding_store {
  public:
   // `local` must answer before its calls return and never be unreachable, as the memory store.
   fallback_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<breaker_store> engine,

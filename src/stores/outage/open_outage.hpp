@@ -25,7 +25,7 @@ struct options {
 // invalid: what is wrong with one of them.
 result<options> take_options(spi::url& url);
 
-// `local`: what stands in, where that is wished.
+// `local`: what stands in, where that is wanted.
 std::shared_ptr<spi::store> wrap(const options& options, std::shared_ptr<spi::store> engine,
                                  std::shared_ptr<spi::store> local,
                                  const std::shared_ptr<spi::reactor>& runtime);

@@ -27,13 +27,13 @@ spi::caps capabilities(const spi::caps& inner) {
 
 voter::voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
              std::shared_ptr<native_store> inner, const voting& how)
-    : runtime_(std::move(runtime)),
+    : forwarding_store(std::move(inner)),
+      runtime_(std::move(runtime)),
       topology_(std::move(servers)),
-      inner_(std::move(inner)),
       scripts_(scripts::make(topology_->flavour())),
       sender_{new_process_name(*runtime_), std::chrono::seconds(2)},
       board_(std::make_shared<switchboard>(runtime_, topology_, sender_.process)),
-      caps_(capabilities(inner_->caps())),
+      caps_(capabilities(this->inner()->caps())),
       longest_(std::to_string(std::chrono::ceil<microseconds>(how.longest_ttl).count())),
       keeps_(how.keeps ? "1" : "0") {}
 
@@ -183,8 +183,8 @@ void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
 }
 
 void voter::probe(const spi::op_context& context, spi::completion<std::vector<spi::check>> done) {
-  inner_->probe(context, [self = shared_from_this(), deadline = context.deadline,
-                          done = std::move(done)](result<std::vector<spi::check>> found) mutable {
+  inner()->probe(context, [self = shared_from_this(), deadline = context.deadline,
+                           done = std::move(done)](result<std::vector<spi::check>> found) mutable {
     if (!found) return done(std::move(found));
     self->ask_youth(deadline, [found = std::move(found),
                                done = std::move(done)](const result<duration>& youth) mutable {

@@ -2,6 +2,7 @@
 // until the server has kept its state for the longest ttl. Everything else is the native store's.
 #pragma once
 
+#include "stores/forwarding_store.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/scripts.hpp"
@@ -25,7 +26,7 @@ struct voting {
 };
 
 // Thread-safe.
-class voter final : public spi::store, public std::enable_shared_from_this<voter> {
+class voter final : public stores::forwarding_store, public std::enable_shared_from_this<voter> {
  public:
   voter(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
         std::shared_ptr<native_store> inner, const voting& how);
@@ -42,53 +43,14 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
   void leave(spi::claim_ptr claim, const spi::op_context& context,
              spi::completion<spi::departure> done) override {
     board_->disconnect(partition_of(claim->resource), claim->id);
-    inner_->leave(std::move(claim), context, std::move(done));
-  }
-  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
-             spi::completion<spi::armed> done) override {
-    inner_->watch(std::move(claim), seen, context, std::move(done));
-  }
-  void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
-              spi::completion<spi::granted> done) override {
-    inner_->change(std::move(claim), to, context, std::move(done));
-  }
-  void inspect(const spi::resource_id& resource, const spi::op_context& context,
-               spi::completion<spi::resource_state> done) override {
-    inner_->inspect(resource, context, std::move(done));
-  }
-  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
-            spi::completion<std::vector<spi::resource_summary>> done) override {
-    inner_->list(space, prefix, context, std::move(done));
-  }
-  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
-              const spi::op_context& context,
-              spi::completion<std::vector<spi::holder>> done) override {
-    inner_->revoke(resource, how, claim, context, std::move(done));
-  }
-  result<std::unique_ptr<spi::subscription>> observe(
-      const spi::resource_id& resource,
-      spi::function<void(const spi::store_event&)> sink) override {
-    return inner_->observe(resource, std::move(sink));
-  }
-  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
-                    const spi::op_context& context,
-                    spi::completion<spi::latch_state> done) override {
-    inner_->change_latch(resource, change, context, std::move(done));
-  }
-  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
-                  spi::completion<spi::latch_state> done) override {
-    inner_->read_latch(resource, context, std::move(done));
-  }
-  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
-                                                         spi::latch_watch on_change) override {
-    return inner_->watch_latch(resource, std::move(on_change));
+    inner()->leave(std::move(claim), context, std::move(done));
   }
   // Also whether its word counts yet. A server that is new begins to count the time now.
   void probe(const spi::op_context& context,
              spi::completion<std::vector<spi::check>> done) override;
   void close() noexcept override {
     board_->close();
-    inner_->close();
+    inner()->close();
   }
 
  private:
@@ -105,7 +67,6 @@ class voter final : public spi::store, public std::enable_shared_from_this<voter
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
-  const std::shared_ptr<native_store> inner_;
   const std::shared_ptr<const scripts> scripts_;
   const sender sender_;
   const std::shared_ptr<switchboard> board_;  // for what is taken away: nobody queues here

@@ -86,9 +86,9 @@ error of_sentinel(error why) {
 }  // namespace
 
 // Hears one sentinel's announcements. Confirmed: some may have been missed before.
-class sentinel_topology::ear final : public channel_listener {
+class sentinel_topology::announcement_listener final : public channel_listener {
  public:
-  ear(std::weak_ptr<sentinel_topology> of, std::string name)
+  announcement_listener(std::weak_ptr<sentinel_topology> of, std::string name)
       : of_(std::move(of)), name_(std::move(name)) {}
 
   void confirmed() override { look(); }
@@ -125,7 +125,7 @@ moving_topology::verdict sentinel_topology::judge(const routed_command&, const r
 }
 
 void sentinel_topology::look_around() {
-  std::vector<std::shared_ptr<ear>> fresh;
+  std::vector<std::shared_ptr<announcement_listener>> fresh;
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -138,12 +138,12 @@ void sentinel_topology::look_around() {
     net().reactor->cancel(timer_);
     number = round_.number + 1;
     round_ = {number, sentinels_.size(), {}, std::nullopt};
-    if (ears_.empty()) {
+    if (listeners_.empty()) {
       const auto self = std::static_pointer_cast<sentinel_topology>(shared_from_this());
       for (std::size_t i = 0; i < sentinels_.size(); ++i) {
-        ears_.push_back(std::make_shared<ear>(self, name_));
+        listeners_.push_back(std::make_shared<announcement_listener>(self, name_));
       }
-      fresh = ears_;
+      fresh = listeners_;
     }
   }
   net::patience until(net().reactor->now() + round_limit);

@@ -71,7 +71,7 @@ class sentinel_topology final : public moving_topology {
   void end() noexcept override;
 
  private:
-  class ear;
+  class announcement_listener;
   struct round {
     std::uint64_t number = 0;
     std::size_t missing = 0;  // answers
@@ -90,7 +90,7 @@ class sentinel_topology final : public moving_topology {
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
-  std::vector<std::shared_ptr<ear>> ears_;
+  std::vector<std::shared_ptr<announcement_listener>> listeners_;
   std::vector<std::unique_ptr<spi::subscription>> subscriptions_;
   round round_;
   bool again_ = false;  // something happened during the round

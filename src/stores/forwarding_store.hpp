@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::outage {
+namespace holdfast::stores {
 
 // As thread-safe as what it is around.
 class forwarding_store : public spi::store {
@@ -95,4 +95,4 @@ class forwarding_store : public spi::store {
   const std::shared_ptr<spi::store> inner_;
 };
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::stores
