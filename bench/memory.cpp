@@ -184,7 +184,7 @@ void re_entry(benchmark::State& state) {
 }
 BENCHMARK(re_entry);
 
-// Bytes that each of 10,000 waiting acquisitions takes, at the local gate or in the engine's line.
+// Bytes that each of 10,000 waiting acquisitions takes, in the local queue or in the engine's line.
 void pending(benchmark::State& state, bool fair) {
   constexpr int many = 10'000;
   double bytes = 0;
@@ -206,7 +206,7 @@ void pending(benchmark::State& state, bool fair) {
   }
   state.counters["bytes_each"] = bytes / many;
 }
-BENCHMARK_CAPTURE(pending, at_the_gate, false)->Iterations(3)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(pending, in_local_queue, false)->Iterations(3)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(pending, in_the_engines_line, true)->Iterations(3)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -237,11 +237,12 @@ void server_time(const test::redis_server& server) {
 // One lock going round among claims that queue again as soon as they have left, in batches.
 void hand_over_time(const test::redis_server& server, int claims) {
   const bare_redis line(server.port());
-  const bare_redis ear(server.port());
+  const bare_redis listener(server.port());
   const std::string process = "0123456789abcdef";
   const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
   const auto place = redis::place_of({"", "round"});
-  ear.call(std::vector<std::string>{"SUBSCRIBE", redis::process_channel(place.partition, process)});
+  listener.call(
+      std::vector<std::string>{"SUBSCRIBE", redis::process_channel(place.partition, process)});
   load_functions(line);
   std::vector<std::string> round;
   for (int i = 0; i < claims; ++i) {
@@ -267,7 +268,7 @@ void hand_over_time(const test::redis_server& server, int claims) {
     }
     times.push_back((server_cpu(server) - start) / (batches * claims));
     // Each leave told the next. Holds are too short to be told that they are wanted.
-    for (int n = 0; n < batches * claims; ++n) ear.take();
+    for (int n = 0; n < batches * claims; ++n) listener.take();
   }
   std::printf("server's processor time per hand-over, %d claims on one lock, in batches: %.1f us\n",
               claims, median(times));

@@ -28,7 +28,7 @@ inline constexpr const char* retry_unlock =
 class retry_pair {
  public:
   retry_pair(std::uint16_t port, const std::string& name, const std::string& who)
-      : line_(port), ear_(port) {
+      : line_(port), listener_(port) {
     const std::string channel = "redisson_lock__channel:{" + name + "}";
     const std::string latch = "redisson_unlock_latch:{" + name + "}:" + who;
     const std::string lock_hash = line_.call({"SCRIPT", "LOAD", retry_lock})->str;
@@ -37,12 +37,12 @@ class retry_pair {
     unlock_ = bare_redis::formatted(
         {"EVALSHA", unlock_hash, "3", name, channel, latch, "0", "30000", who, "publish", "30000"});
     unlatch_ = bare_redis::formatted({"DEL", latch});
-    ear_.call(std::vector<std::string>{"SUBSCRIBE", channel});
+    listener_.call(std::vector<std::string>{"SUBSCRIBE", channel});
   }
   void lock() const {
     while (line_.call(lock_)->type != REDIS_REPLY_NIL) {
-      pollfd file{ear_.descriptor(), POLLIN, 0};
-      if (::poll(&file, 1, 1'000) > 0) ear_.take();
+      pollfd file{listener_.descriptor(), POLLIN, 0};
+      if (::poll(&file, 1, 1'000) > 0) listener_.take();
     }
   }
   void unlock() const {
@@ -60,7 +60,7 @@ class retry_pair {
 
  private:
   bare_redis line_;
-  bare_redis ear_;
+  bare_redis listener_;
   std::string lock_;
   std::string unlock_;
   std::string unlatch_;

@@ -1,4 +1,4 @@
-// See the header. fork and exec by hand, since posix_spawn knows no PR_SET_PDEATHSIG.
+// fork and exec by hand, since posix_spawn knows no PR_SET_PDEATHSIG.
 #include "support/child_process.hpp"
 
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// See the header. By hand, since redis-cli --cluster create takes ten seconds and asks questions.
+// By hand, since redis-cli --cluster create takes ten seconds and asks questions.
 #include "support/redis_cluster.hpp"
 
 #include "support/eventually.hpp"

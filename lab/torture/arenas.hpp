@@ -111,8 +111,8 @@ class sql_arena : public one_server_arena<Server> {
 
   // Where a connection is the hold, its end frees the lock before the holder has read of it.
   [[nodiscard]] bool forgets(fault what) const final {
-    const bool tied = options_.starts_with("strategy");
-    return tied && (proxies::can(what) || what == fault::kill_server);
+    const bool bound = options_.starts_with("strategy");
+    return bound && (proxies::can(what) || what == fault::kill_server);
   }
 
  protected:

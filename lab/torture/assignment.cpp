@@ -11,7 +11,7 @@
 namespace holdfast::torture {
 
 std::filesystem::path assignment_file(const std::filesystem::path& folder, std::int32_t process) {
-  return folder / ("errand-" + std::to_string(process));
+  return folder / ("assignment-" + std::to_string(process));
 }
 std::filesystem::path record_file(const std::filesystem::path& folder, std::int32_t process) {
   return folder / ("records-" + std::to_string(process));
@@ -34,7 +34,7 @@ void save(const assignment& one, const std::filesystem::path& folder) {
 assignment load_assignment(const std::filesystem::path& folder, std::int32_t process) {
   std::ifstream file(assignment_file(folder, process));
   const auto read = nlohmann::json::parse(file, nullptr, false);
-  if (read.is_discarded()) throw std::runtime_error("no errand of this torture");
+  if (read.is_discarded()) throw std::runtime_error("no assignment of this torture");
   assignment one;
   read.at("url").get_to(one.url);
   read.at("password").get_to(one.password);

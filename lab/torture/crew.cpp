@@ -75,7 +75,7 @@ void crew::note(sim::what kind, const member& whom, std::int64_t number) {
   notes_.push_back(line);
 }
 
-void crew::bury(member& whom) {
+void crew::retire(member& whom) {
   whom.over = true;
   whom.life.close();
 }
@@ -120,7 +120,7 @@ void crew::replace(member& whom) {
   const std::uint32_t client = whom.client;
   note(sim::what::killed, whom);
   whom.running.end(SIGKILL);
-  bury(whom);
+  retire(whom);
   killed_ = true;
   // If it died by itself, then when it says so.
   const auto struck = whom.condemned ? struck_at(clock_file(whom)) : std::nullopt;
@@ -172,7 +172,7 @@ void crew::look_after() {
       dead.push_back(each.get());
       continue;
     }
-    bury(*each);
+    retire(*each);
     note(sim::what::ended, *each, *end);
   }
   for (member* each : dead) replace(*each);
@@ -205,7 +205,7 @@ void crew::finish(duration limit) {
   for (const auto& each : members_) {
     if (each->over) continue;
     each->running.end(SIGKILL);
-    bury(*each);
+    retire(*each);
     note(sim::what::ended, *each, never_ended);
   }
 }

@@ -73,7 +73,7 @@ class crew {
 
   void start(std::uint32_t client);
   member* find(std::uint32_t client);
-  static void bury(member& whom);
+  static void retire(member& whom);
   void replace(member& whom);
   [[nodiscard]] std::filesystem::path clock_file(const member& whom) const;
   void note(sim::what kind, const member& whom, std::int64_t number = 0);

@@ -150,7 +150,7 @@ bool child::alone() const {
   return true;
 }
 
-child::ending child::bury() const noexcept {
+child::ending child::reap() const noexcept {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -44,7 +44,7 @@ class child {
     int code = 0;
     int signal = 0;  // 0: it exited
   };
-  ending bury() const noexcept;
+  ending reap() const noexcept;
 
  private:
   explicit child(pid_t pid) noexcept : pid_(pid) {}

@@ -38,14 +38,14 @@ guard::guard(child& command, const command_lease& held, duration grace, signal_i
       inbox_(inbox),
       terminal_(terminal),
       lost_(held.lost()),
-      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!bell_) throw std::system_error(errno, std::system_category(), "eventfd");
+      lost_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!lost_event_) throw std::system_error(errno, std::system_category(), "eventfd");
 }
 
 guard::verdict guard::watch() {
   const std::stop_callback ring(lost_, [this] {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &one, sizeof one);
+    [[maybe_unused]] const ssize_t written = ::write(lost_event_.get(), &one, sizeof one);
   });
   for (;;) {
     // In this order: what was lost before the command ended was lost, whatever it answers.
@@ -54,7 +54,7 @@ guard::verdict guard::watch() {
     wait_for_something(next_step());
     read_signals();
   }
-  verdict result{.lost = kill_at_.has_value(), .killed = killed_, .ending = child_.bury()};
+  verdict result{.lost = kill_at_.has_value(), .killed = killed_, .ending = child_.reap()};
   terminal_.take_back(child_.group());
   if (result.ending.signal != 0) terminal_.restore_modes();
   return result;
@@ -96,8 +96,8 @@ time_point guard::next_step() const {
 void guard::wait_for_something(time_point until) {
   alarm_.set(until);
   std::array<pollfd, 3> files{
-      {{inbox_.get(), POLLIN, 0}, {alarm_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}}};
-  // The bell rings once; afterwards only time and signals matter.
+      {{inbox_.get(), POLLIN, 0}, {alarm_.get(), POLLIN, 0}, {lost_event_.get(), POLLIN, 0}}};
+  // The event comes once; afterwards only time and signals matter.
   const nfds_t count = kill_at_ ? 2 : 3;
   ::poll(files.data(), count, -1);
 }
@@ -147,7 +147,7 @@ void guard::follow_stop(int number) {
 void guard::linger(time_point until) {
   const std::stop_callback ring(lost_, [this] {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(bell_.get(), &one, sizeof one);
+    [[maybe_unused]] const ssize_t written = ::write(lost_event_.get(), &one, sizeof one);
   });
   while (!end_asked_ && !lost_.stop_requested() && clock::now() < until) {
     wait_for_something(until);

@@ -57,7 +57,7 @@ class guard {
   terminal& terminal_;
   const std::stop_token lost_;
   alarm_clock alarm_;
-  descriptor bell_;  // rung when lost() fires
+  descriptor lost_event_;  // written when lost() fires
 
   time_point valid_until_ = time_point::max();  // the last that was known
   std::optional<time_point> kill_at_;           // set by a loss

@@ -11,7 +11,7 @@ namespace {
 HOLDFAST_ON_EVERY_EXCLUSIVE(closing);
 
 // Who says good-bye is heard also by an engine on a slow machine.
-client_options without_haste() {
+client_options with_time_to_close() {
   client_options options;
   options.close_within = patience;
   return options;
@@ -26,7 +26,7 @@ TEST_P(closing, all_who_wait_are_cancelled_before_it_returns) {
   // Broken: a callback comes into a program that has taken itself down.
   if (!supported()) return;
   const client a = open();
-  client b = open(without_haste());
+  client b = open(with_time_to_close());
   const auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
   const auto lock = make(b);
@@ -48,7 +48,7 @@ TEST_P(closing, all_who_wait_are_cancelled_before_it_returns) {
 TEST_P(closing, leases_are_released_and_told) {
   // Broken: a program that ends keeps the others waiting for its ttl.
   if (!supported()) return;
-  client a = open(without_haste());
+  client a = open(with_time_to_close());
   const client b = open();
   auto held = make(a)->acquire();
   ASSERT_THAT(held, succeeds());
@@ -145,7 +145,7 @@ TEST_P(closing, many_threads_may_use_a_client_while_it_closes) {
   if (!supported()) return;
   const client watcher = open();
   for (int round = 0; round < 5; ++round) {
-    client a = open(without_haste());
+    client a = open(with_time_to_close());
     std::vector<std::jthread> threads;
     flag begun;
     for (int i = 0; i < 4; ++i) {

@@ -169,7 +169,7 @@ TEST(fallback_store, renewals_of_both_kinds_travel_in_one_batch) {
   EXPECT_TRUE(kept->valid());
 }
 
-TEST(fallback_store, threads_count_exactly_under_the_stand_in) {
+TEST(fallback_store, threads_count_exactly_under_the_local_fallback) {
   // Broken: the stand-in does not even keep the threads of this process apart.
   outage_harness world("degrade=local&breaker=1");
   world.cut_off();

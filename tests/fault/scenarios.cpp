@@ -234,14 +234,14 @@ void permits(fault_world& world) {
 void closing(fault_world& world) {
   const auto holder = world.ask(world.troubled());
   world.expect_granted(holder, recovery);
-  const auto at_the_gate = world.ask(world.troubled());
+  const auto in_local_queue = world.ask(world.troubled());
   auto shared = brief_request();
   shared.mode = spi::mode::shared;
   const auto in_line = world.ask(world.troubled(), shared);
   world.expect_hold(holder, 3s);
   bool closed = false;
   world.troubled().engine->close(4s, [&closed](const core::engine::abandoned&) { closed = true; });
-  EXPECT_EQ(at_the_gate->state(), "cancelled");
+  EXPECT_EQ(in_local_queue->state(), "cancelled");
   EXPECT_EQ(in_line->state(), "cancelled");
   EXPECT_FALSE(holder->granted && holder->granted->valid());
   EXPECT_TRUE(world.wait_until([&] { return closed; }, 4200ms));

@@ -335,7 +335,7 @@ TEST_F(zookeeper_session, a_nested_name_is_not_a_name_in_a_namespace) {
 }
 
 TEST_F(zookeeper_session, options_that_make_no_sense_are_refused) {
-  // Broken: a typo is taken for a wish.
+  // Broken: a typo is taken for an option.
   const std::string url = "zookeeper://" + server_.hosts;
   for (const char* each : {"/a//b", "/../x", "/zookeeper/x", "/x?acl=creator", "/x?layout=deep",
                            "/x?tick=0", "/x?tick=ten", "/x?tls=maybe", "/x?nonsense=1"}) {

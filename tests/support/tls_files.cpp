@@ -1,4 +1,4 @@
-// See the header. "openssl ca" is the one command of OpenSSL 3.0 that takes dates.
+// "openssl ca" is the one command of OpenSSL 3.0 that takes dates.
 #include "support/tls_files.hpp"
 
 #include "support/child_process.hpp"

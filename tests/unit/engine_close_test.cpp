@@ -34,13 +34,13 @@ TEST_F(engine_close, without_claims_it_is_done_at_once) {
 TEST_F(engine_close, who_waits_is_answered_cancelled) {
   // Broken: a blocked caller hangs forever, or the client does.
   const auto seeking = bench.ask("stock");
-  const auto at_the_gate = bench.ask("stock");
+  const auto in_local_queue = bench.ask("stock");
   const auto in_line = bench.ask("queue");
   bench.store->attempts.back().done(blocked_in_line(0s));
   bench.store->attempts.pop_back();
   const auto said = close();
   EXPECT_EQ(seeking->state(), "cancelled");
-  EXPECT_EQ(at_the_gate->state(), "cancelled");
+  EXPECT_EQ(in_local_queue->state(), "cancelled");
   EXPECT_EQ(in_line->state(), "cancelled");
   EXPECT_EQ(log(), "attempt a, attempt b, leave+tombstone a, leave b");
   EXPECT_EQ(*said, "open");
@@ -121,7 +121,7 @@ TEST_F(engine_close, an_acquisition_that_starts_while_it_closes_is_answered) {
   // Broken: it got past the first look, came on the list after close() had read it, and its caller
   // waits forever.
   auto asked = std::make_shared<question>();
-  const auto wish = std::make_shared<core::acquisition>(
+  const auto acquiring = std::make_shared<core::acquisition>(
       bench.engine, request_for("stock"), bench.runtime->now(), nullptr,
       [asked](result<std::shared_ptr<core::hold>> answer) {
         ++asked->answers;
@@ -129,7 +129,7 @@ TEST_F(engine_close, an_acquisition_that_starts_while_it_closes_is_answered) {
       });
   const auto said = close();
   EXPECT_EQ(*said, "closed");
-  wish->start();
+  acquiring->start();
   EXPECT_EQ(asked->state(), "cancelled");
   EXPECT_EQ(bench.engine->live_claims(), 0U);
   EXPECT_EQ(log(), "");

@@ -92,7 +92,7 @@ TEST_F(local_queue, names_do_not_share_one) {
   EXPECT_EQ(log(), "attempt a, attempt b, attempt c");
 }
 
-TEST_F(local_queue, a_deadline_at_the_gate_is_kept_without_the_engine) {
+TEST_F(local_queue, a_deadline_in_the_local_queue_is_kept_without_the_engine) {
   // Broken: a timed wait behind another thread has no end.
   const auto holder = bench.ask();
   bench.grant(1);
@@ -104,7 +104,7 @@ TEST_F(local_queue, a_deadline_at_the_gate_is_kept_without_the_engine) {
   EXPECT_EQ(log(), "attempt a");
 }
 
-TEST_F(local_queue, a_waiter_that_was_cancelled_at_the_gate_leaves_it) {
+TEST_F(local_queue, a_waiter_that_was_cancelled_in_the_local_queue_leaves_it) {
   // Broken: a cancelled waiter is granted, or holds up those behind it.
   auto holder = bench.ask();
   bench.grant(1);
@@ -134,9 +134,9 @@ TEST_F(local_queue, who_fails_inside_lets_the_next_one_try) {
 TEST_F(local_queue, who_was_refused_may_try_again_at_once) {
   // Broken: the second try is told "busy" by the first, which has its answer but is still inside.
   question_ptr second;
-  auto wish = request_for("stock");
-  wish.wait = 0s;
-  bench.engine->acquire(wish, [&](const result<std::shared_ptr<core::hold>>& answer) {
+  auto request = request_for("stock");
+  request.wait = 0s;
+  bench.engine->acquire(request, [&](const result<std::shared_ptr<core::hold>>& answer) {
     EXPECT_FALSE(answer);
     second = bench.ask("stock", 0s);
   });

@@ -174,7 +174,7 @@ TEST_F(quorum_pushes, what_is_left_of_a_grant_that_came_too_late_does_not_end_th
   EXPECT_THAT(holders(), testing::Each(1U));
 }
 
-TEST(quorum_objections, a_majority_of_members_decides_and_never_one_of_several) {
+TEST(quorum_revocation_votes, a_majority_of_members_decides_and_never_one_of_several) {
   // Broken: with two members one false word ends a lease.
   for (const auto& [members, needed] :
        {std::pair{1U, 1U}, {2U, 2U}, {3U, 2U}, {4U, 2U}, {5U, 3U}}) {
@@ -185,7 +185,7 @@ TEST(quorum_objections, a_majority_of_members_decides_and_never_one_of_several) 
   }
 }
 
-TEST(quorum_objections, only_what_was_asked_later_refutes) {
+TEST(quorum_revocation_votes, only_what_was_asked_later_refutes) {
   // Broken: an answer on its way when the claim was taken away speaks against it.
   revocation_votes heard(3);
   EXPECT_TRUE(heard.raise(1, time_point(5s)));

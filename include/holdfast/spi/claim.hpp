@@ -59,7 +59,7 @@ struct claim {
   std::uint32_t fence_block = 1;  // the grant reserves this many fences, for local hand-overs
   std::string payload{};          // who: "host:pid:program", or an election's own text
   // Set: the store is one member of a quorum and is asked for its vote. It grants with this number
-  // if its own clock and its last fence allow it, else with a number of its own; 0: no wish.
+  // if its own clock and its last fence allow it, else with a number of its own; 0: none is proposed.
   std::optional<std::uint64_t> proposed_fence{};
 };
 

@@ -53,7 +53,7 @@ void honesty::failed(const record& line) {
                       std::string(describe(code)) + "\"");
   }
   if (code != errc::busy && code != errc::timed_out) return;
-  if (!about.blocked && !about.company) {
+  if (!about.blocked && !about.contended) {
     fail(line.at, "acquisition " + std::to_string(line.acquisition) + " was told \"" +
                       std::string(describe(code)) + "\" although the server never said so");
   }
@@ -93,11 +93,11 @@ void honesty::see(const record& line) {
             other.resource != line.resource) {
           continue;
         }
-        other.company = true;
-        made.company = true;
+        other.contended = true;
+        made.contended = true;
       }
       for (const auto& [hold, where] : held_) {
-        if (where == std::pair(line.process, line.resource)) made.company = true;
+        if (where == std::pair(line.process, line.resource)) made.contended = true;
       }
       return;
     }

@@ -33,7 +33,7 @@ class honesty final : public checker {
     std::int32_t process = nobody;
     std::int32_t resource = nobody;
     bool blocked = false;
-    bool company = false;  // others of its client were there: it may have waited for them
+    bool contended = false;  // others of its client were there: it may have waited for them
   };
 
   void server_said(const record& line);
