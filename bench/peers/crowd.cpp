@@ -76,6 +76,7 @@ void print(const char* what, long count, duration processor, duration wall, doub
 class line {
  public:
   static constexpr long grants = 4'000;
+  static constexpr duration longest = 20s;  // where a grant is slow, fewer of them say enough
   static constexpr long at_once = 500;
 
   line(const holdfast::client& client, long length)
@@ -96,9 +97,10 @@ class line {
     const duration processor = processor_time();
     const time_point start = clock::now();
     if (!held->release()) throw std::runtime_error("release");
-    for (long seen = granted_; seen < grants; seen = granted_) granted_.wait(seen);
-    const duration wall = clock::now() - start;
-    print("waiters", grants, processor_time() - processor, wall, bytes);
+    while (granted_ < grants && clock::now() < start + longest) std::this_thread::sleep_for(2ms);
+    const long seen = granted_;
+    if (seen == 0) throw std::runtime_error("not one grant");
+    print("waiters", seen, processor_time() - processor, clock::now() - start, bytes);
     stop_.request_stop();
   }
 
@@ -123,7 +125,7 @@ class line {
       } else {
         last_ = std::move(*held);  // nobody else's turn comes
       }
-      if (++granted_ == grants) granted_.notify_one();
+      ++granted_;
     });
   }
 
