@@ -161,7 +161,11 @@ class both {
     sqlite::effects out;
     const std::set<std::int64_t> dead;
     const auto done = session_->write(clock::now() + generous, [&](sqlite::ledger& book) {
-      work(book, sqlite::moment{now_, static_cast<std::int64_t>(process), dead, out, claim});
+      work(book, sqlite::moment{.now = time(),
+                                .out = out,
+                                .self = static_cast<std::int64_t>(process),
+                                .claim = claim,
+                                .dead = &dead});
     });
     EXPECT_TRUE(done);
     return out;

@@ -26,8 +26,8 @@ class expiring_map {
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
   [[nodiscard]] auto end() const noexcept { return entries_.end(); }
-  [[nodiscard]] auto rbegin() const noexcept { return entries_.rbegin(); }
-  [[nodiscard]] auto rend() const noexcept { return entries_.rend(); }
+  [[nodiscard]] auto lower_bound(const Key& key) const { return entries_.lower_bound(key); }
+  [[nodiscard]] auto upper_bound(const Key& key) const { return entries_.upper_bound(key); }
 
   [[nodiscard]] bool contains(const Key& key) const { return entries_.contains(key); }
   [[nodiscard]] entry* find(const Key& key) {
@@ -76,6 +76,14 @@ class expiring_map {
     return std::pair<Key, entry>(key, entry{end, *take(key)});
   }
 
+  // Those that are over, in the order of their ends; they stay.
+  template <class Visit>
+  void visit_ended(spi::server_time now, Visit&& visit) const {
+    for (auto each = ends_.begin(); each != ends_.end() && each->first <= now; ++each) {
+      visit(find(each->second)->value);
+    }
+  }
+
   void drop_ended(spi::server_time now) {
     while (take_ended(now)) {
     }
@@ -85,11 +93,5 @@ class expiring_map {
   std::map<Key, entry> entries_;
   std::set<std::pair<spi::server_time, Key>> ends_;  // one per entry
 };
-
-// A deadline that cannot overflow, whatever duration a client sends.
-constexpr spi::server_time after(spi::server_time now, duration wait) noexcept {
-  if (wait >= spi::server_time::max() - now) return spi::server_time::max();
-  return now + wait;
-}
 
 }  // namespace holdfast::memory

@@ -1,37 +1,16 @@
-// The ledger: every grant rule in one place. What a server does with claims, without the server:
-// the memory store runs it under a mutex, the simulator runs it behind a simulated network.
+// The ledger of the memory store and of the simulator's server: the rules of ledgers::book on tables in
+// memory. The reference that the other engines are compared with.
 //
 // Pure and deterministic: the time is an argument, and equal calls give equal answers. Not
 // thread-safe. Copyable: a copy is a snapshot.
-//
-// Invariants:
-//  1. At any time a resource has one exclusive holder and nobody else, or any number of shared
-//     ones, or permit holders whose permits sum up to at most max.
-//  2. Fences of a resource grow strictly from grant to grant, whatever ends or is forgotten.
-//  3. Every verb begins by promoting: what has ended by its time is out, and whoever can be granted
-//     is granted, before the verb itself looks.
-//  4. No claim is granted before an earlier one that waits, is alive, reachable and was heard since
-//     the last offer of the resource that nobody took up was made; except that an unfair newcomer
-//     may take what is free while only unfair ones wait.
-//  5. Verbs are idempotent by the claim's id; a renewal never creates; an id that was left with
-//     on_leave::remember is never placed again.
-//
-// A claim's states:
-//   (none) -> waiting -> offered -> held -> (none)
-//   (none) -> held, when an attempt finds it free
-//   waiting ends by leave or by its waiter's lease; offered by its offer; held by leave, by ttl or
-//   by force.
 #pragma once
 
+#include "stores/ledger/book.hpp"
 #include "stores/memory/expiring_map.hpp"
-#include "stores/memory/latches.hpp"
-#include "stores/memory/resource.hpp"
-#include "stores/memory/rules.hpp"
 
 #include <holdfast/spi/store.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,62 +19,63 @@
 
 namespace holdfast::memory {
 
-// Whether a claim's id is kept after it was left, so that a late attempt cannot revive it.
-enum class on_leave : std::uint8_t { forget, remember };
+using ledgers::after;
+using ledgers::effects;
+using ledgers::ledger_event;
+using ledgers::on_leave;
+using ledgers::process_id;
+using ledgers::push;
+using ledgers::rules;
 
-class ledger {
+// One resource: who holds it, by id; who waits, by place, which is the order in which they came.
+struct resource : ledgers::resource {
+  explicit resource(spi::resource_id name) : id(std::move(name)) {}
+
+  spi::resource_id id;
+  expiring_map<spi::claim_id, ledgers::entry> held;
+  std::size_t untold = 0;  // of those who hold
+  expiring_map<std::int64_t, ledgers::entry> line;
+  std::map<spi::claim_id, std::int64_t> places;
+  std::int64_t last_place = 0;
+  std::optional<spi::claim_id> told_free;  // only one is told at a time
+  std::uint32_t latch_count = 0;
+  expiring_map<spi::claim_id, std::monostate> latch_changes;
+};
+
+class ledger : public ledgers::book {
  public:
-  // Would a push arrive, as far as the server can tell (a live subscription)?
-  using reachability = std::function<bool(process_id)>;
-
   // The first fence of a new resource is fence_floor + 1.
   explicit ledger(memory::rules rules = {}, reachability reachable = {},
                   std::uint64_t fence_floor = 0);
 
-  // Granted, or blocked and queued (not queued where claim.queued is false). Known already: where
-  // it stands, its lease made again. lost: left before, or new and later than `not_after`;
-  // name_conflict, conflict, invalid, overloaded: placed nowhere.
+  // The verbs: see ledgers::book.
   result<spi::outcome> attempt(spi::server_time now, const spi::claim_ptr& claim,
                                process_id process, std::optional<spi::server_time> not_after,
                                effects& out);
-
-  // Release and withdrawal.
   spi::departure leave(spi::server_time now, const spi::claim& claim, process_id process,
                        on_leave then, effects& out);
-
-  // Never unknown. A waiter that is granted in this step learns it from the answer.
   spi::renewal renew(spi::server_time now, const spi::claim& claim, process_id process,
                      effects& out);
-
-  // Downgrade or upgrade. lost: not a holder; would_deadlock: not the sole reader.
   result<spi::granted> change(spi::server_time now, const spi::claim& claim, spi::mode to,
                               process_id process, effects& out);
-
-  // Gives a hold to another claim, with the same fence: see spi::store::transfer. not_held: neither holds.
-  // `then`: of the one that held.
   result<spi::granted> transfer(spi::server_time now, const spi::claim_id& from,
                                 const spi::claim_ptr& to, process_id process, on_leave then,
                                 effects& out);
-
-  // A member's part in a quorum's fence: see spi::store::raise. lost: not a holder.
   result<spi::granted> raise(spi::server_time now, const spi::claim& claim, fence_token fence,
                              process_id process, effects& out);
-  // Since when this ledger keeps its state; else since the first vote that it was asked for.
-  void born(spi::server_time when) noexcept { born_ = when; }
-
-  // The holders that were taken away (force) or may not renew any more (safe). `claim`: a public
-  // id, or empty for all.
   std::vector<spi::holder> revoke(spi::server_time now, const spi::resource_id& resource,
                                   spi::revocation how, const std::string& claim, effects& out);
-
-  spi::resource_state inspect(spi::server_time now, const spi::resource_id& resource, effects& out);
-  std::vector<spi::resource_summary> list(spi::server_time now, const std::string& space,
-                                          const std::string& prefix, effects& out);
-
   result<spi::latch_state> change_latch(spi::server_time now, const spi::resource_id& resource,
                                         const spi::latch_change& change, effects& out);
   result<spi::latch_state> read_latch(spi::server_time now, const spi::resource_id& resource,
                                       effects& out);
+
+  // Since when this ledger keeps its state; else since the first vote that it was asked for.
+  void born(spi::server_time when) noexcept { born_ = when; }
+
+  spi::resource_state inspect(spi::server_time now, const spi::resource_id& resource, effects& out);
+  std::vector<spi::resource_summary> list(spi::server_time now, const std::string& space,
+                                          const std::string& prefix, effects& out);
 
   // Promotes every resource: what a sweep or a leak check does.
   void settle(spi::server_time now, effects& out);
@@ -105,64 +85,56 @@ class ledger {
   [[nodiscard]] std::size_t tombstones() const noexcept { return tombstones_.size(); }
 
  private:
-  // One verb: when it happens, what it causes, and who speaks. Who speaks is answered, not pushed
-  // to, and needs no subscription to be granted.
-  struct moment {
-    spi::server_time now;
-    effects& out;
-    std::optional<process_id> process;
-    const spi::claim_id* claim = nullptr;
-  };
-
-  resource& place_of(spi::server_time now, const spi::resource_id& id);
-  resource* known(const spi::resource_id& id);
   void sweep(spi::server_time now);
-  void remember(spi::server_time now, const spi::claim& claim);
-  spi::outcome place(const moment& step, resource& at, const spi::claim_ptr& claim);
-  static spi::departure remove(const moment& step, resource& at, const spi::claim_id& id);
-  void keep_place(const moment& step, resource& at, const spi::claim_id& id);
-  void create_by_renewal(const moment& step, const spi::claim& claim);
-  result<void> check_latch(spi::server_time now, const spi::resource_id& resource, effects& out);
 
-  // promote.cpp
-  void promote(const moment& step, resource& at);
-  void drop_ended(const moment& step, resource& at);
-  [[nodiscard]] const waiter* next_in_line(const moment& step, const resource& at) const;
-  [[nodiscard]] bool eligible(const moment& step, const resource& at, const waiter& waiting) const;
-  [[nodiscard]] bool hands_over(const moment& step, const resource& at, const waiter& next) const;
-  [[nodiscard]] bool may_take(const moment& step, const resource& at,
-                              const spi::claim& newcomer) const;
-  void grant(const moment& step, resource& at, const spi::claim_ptr& claim, process_id process);
-  void announce(const moment& step, resource& at, const std::vector<spi::claim_id>& offered) const;
-  [[nodiscard]] duration waiter_lease() const noexcept;
+  ledgers::resource* find(const spi::resource_id& id) override;
+  ledgers::resource& make(const spi::resource_id& id, spi::server_time now) override;
+  [[nodiscard]] spi::resource_id id_of(const ledgers::resource& at) const override;
 
-  // vote.cpp
-  fence_token fence_for(const moment& step, resource& at, const spi::claim& claim) const;
-  [[nodiscard]] duration counts_after(spi::server_time now, const spi::claim& claim) const noexcept;
+  std::optional<ledgers::entry> holder(const ledgers::moment& step, ledgers::resource& at,
+                                       const spi::claim_id& id) override;
+  std::optional<ledgers::entry> waiter(const ledgers::moment& step, ledgers::resource& at,
+                                       const spi::claim_id& id) override;
+  std::vector<ledgers::entry> holders(const ledgers::resource& at, std::size_t limit) override;
+  std::vector<ledgers::entry> ended_holders(ledgers::resource& at, spi::server_time now) override;
+  std::vector<ledgers::entry> ended_waiters(ledgers::resource& at, spi::server_time now) override;
+  std::vector<ledgers::entry> holders_to_tell(ledgers::resource& at) override;
+  void mark_told(ledgers::resource& at, const ledgers::entry& row) override;
+  const ledgers::entry* next_waiter(ledgers::resource& at, std::int64_t place) override;
+  const ledgers::entry* previous_waiter(ledgers::resource& at, std::int64_t place) override;
+  std::int64_t next_place(ledgers::resource& at) override;
+  void put_holder(ledgers::resource& at, const ledgers::entry& row) override;
+  void erase_holder(ledgers::resource& at, const ledgers::entry& row) override;
+  void replace_holder(ledgers::resource& at, const ledgers::entry& before,
+                      const ledgers::entry& now) override;
+  void put_waiter(ledgers::resource& at, const ledgers::entry& row) override;
+  void erase_waiter(ledgers::resource& at, const ledgers::entry& row) override;
+  void refresh_waiter(ledgers::resource& at, const ledgers::entry& row) override;
+  bool tell_free(ledgers::resource& at, const ledgers::entry& waiting) override;
+  void taken(ledgers::resource& at) override;
 
-  // answer.cpp
-  [[nodiscard]] spi::granted granted_at(const moment& step, const resource& at,
-                                        const spi::claim_id& id) const;
-  spi::granted prolong(const moment& step, resource& at, const spi::claim_id& id);
-  [[nodiscard]] spi::blocked blocked_at(const moment& step, const resource& at,
-                                        const spi::claim_id& id) const;
-  [[nodiscard]] duration recheck_after(const moment& step, const resource& at,
-                                       const spi::claim_id& id) const;
-  static void note(const moment& step, const resource& at, spi::event_kind kind,
-                   const spi::claim& claim, const hold* held = nullptr);
+  std::uint32_t latch_count(const ledgers::resource& at) override;
+  void set_latch(ledgers::resource& at, std::uint32_t count, duration life) override;
+  void erase_latch(ledgers::resource& at) override;
+  bool latch_counted(const ledgers::resource& at, const spi::claim_id& id,
+                     spi::server_time now) override;
+  void remember_latch_change(ledgers::resource& at, const spi::claim_id& id,
+                             spi::server_time until) override;
+  void end_latch_count(ledgers::resource& at, spi::server_time until) override;
+  void forget_latch_changes(ledgers::resource& at, spi::server_time now) override;
 
-  // overview.cpp
-  static constexpr const char* revoked = "revoked: not renewed any more";
-  static void tell_gone(const moment& step, const hold& held, const char* why);
+  void remember(const spi::claim_id& id, spi::server_time until) override;
+  bool left_before(const spi::claim_id& id) override { return tombstones_.contains(id); }
+  spi::server_time last_word(const ledgers::moment&, const ledgers::entry& waiting) override {
+    return waiting.heard;
+  }
+  duration recheck_after(const ledgers::moment& step, ledgers::resource& at,
+                         const ledgers::entry& row, bool queued) override;
 
-  memory::rules rules_;
-  reachability reachable_;
-  std::uint64_t fence_floor_;
+  std::uint64_t first_fence_after_;
   std::size_t next_sweep_;
-  std::optional<spi::server_time> born_;
   std::map<spi::resource_id, resource> resources_;
   expiring_map<spi::claim_id, std::monostate> tombstones_;
-  memory::latches latches_;
 };
 
 }  // namespace holdfast::memory

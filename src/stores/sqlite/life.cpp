@@ -65,14 +65,16 @@ result<life> life::begin(const folder& at, const std::string& token) {
   return life(std::move(file), status.st_ino);
 }
 
-void life::speak(instant now) const noexcept {
+void life::speak(spi::server_time now) const noexcept {
+  const std::int64_t word = number_of(now);
   // If it fails, others may pass us over until the next time.
-  if (::pwrite(file_.get(), &now, sizeof now, 0) != sizeof now) errno = 0;
+  if (::pwrite(file_.get(), &word, sizeof word, 0) != sizeof word) errno = 0;
 }
 
 void life::give_away(std::uint64_t parcel) const noexcept {
   // If it fails, people are not told who that is.
-  if (::pwrite(file_.get(), &parcel, sizeof parcel, sizeof(instant)) != sizeof parcel) errno = 0;
+  if (::pwrite(file_.get(), &parcel, sizeof parcel, sizeof(std::int64_t)) != sizeof parcel)
+    errno = 0;
 }
 
 bool life::deleted() const noexcept {
@@ -99,12 +101,12 @@ bool alive(const folder& at, const peer& client) noexcept {
   return lock.l_type != F_UNLCK;
 }
 
-instant last_word(const folder& at, const std::string& token) noexcept {
-  return written<instant>(at, token, 0);
+spi::server_time last_word(const folder& at, const std::string& token) noexcept {
+  return spi::server_time(duration(written<std::int64_t>(at, token, 0)));
 }
 
 std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept {
-  return written<std::uint64_t>(at, token, sizeof(instant));
+  return written<std::uint64_t>(at, token, sizeof(std::int64_t));
 }
 
 }  // namespace holdfast::sqlite

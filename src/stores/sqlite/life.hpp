@@ -25,7 +25,7 @@ class life {
 
   [[nodiscard]] std::uint64_t inode() const noexcept { return inode_; }
   // Writes into the file that this client was heard at that time.
-  void speak(instant now) const noexcept;
+  void speak(spi::server_time now) const noexcept;
   // Writes into the file which socket keeps this client alive in another process.
   void give_away(std::uint64_t parcel) const noexcept;
   // Somebody deleted the file.
@@ -45,8 +45,8 @@ class life {
 // descriptors left): yes.
 bool alive(const folder& at, const peer& client) noexcept;
 
-// When a client last said that it waits; 0 where it never did, or that cannot be read.
-instant last_word(const folder& at, const std::string& token) noexcept;
+// When a client last said that it waits; the beginning of time where it never did, or that cannot be read.
+spi::server_time last_word(const folder& at, const std::string& token) noexcept;
 
 // The inode of the socket that a client gave another process to be kept alive by, the last one; 0: none.
 std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept;

@@ -65,8 +65,8 @@ resource_row after_reboot(const resource_row& before, const std::vector<claim_ro
     row.kind = kind::latch;
     row.next_end = after(now(), *latch_life);
   }
-  block(row, before.blocked_for, now());
-  for (const claim_row& holder : holders) block(row, duration(holder.lock_delay), now());
+  row.block(before.blocked_for, now());
+  for (const claim_row& holder : holders) row.block(holder.lock_delay, now());
   return row;
 }
 
@@ -92,7 +92,7 @@ void start_boot(session& at, statements& of, const folder& beside, const host& h
   resource_rows rows(of);
   std::vector<resource_row> resources;
   {
-    query all(of.resources_from, std::int64_t{0}, never);
+    query all(of.resources_from, std::int64_t{0}, no_limit);
     while (all.next()) {
       resource_row row;
       row.id = all.number(0);
@@ -109,7 +109,7 @@ void start_boot(session& at, statements& of, const folder& beside, const host& h
     }
     resource_row row = after_reboot(before, rows.all_holders(before, ledger_limits::claim_limit),
                                     floor, latch_life);
-    if (row.kind == kind::latch || row.blocked_until > 0) {
+    if (row.kind == kind::latch || row.blocked_until > ledgers::long_ago) {
       rows.save(row);
     } else {
       run(of.delete_resource, row.id);
@@ -187,7 +187,7 @@ purge purge_dead(ledger& book, statements& of, const folder& beside, std::int64_
       ++done.alive;
     }
   }
-  const moment step{now(), self, dead, out, nullptr, &beside};
+  const moment step{.now = now(), .out = out, .self = self, .dead = &dead};
   for (const peer& each : done.purged) book.purge(step, each.number);
   return done;
 }
@@ -222,6 +222,7 @@ result<membership> join(session& at, const folder& beside, const host& here,
   effects caused;
   purge cleared;
   done = at.write(deadline, [&](ledger& book) {
+    book.look_beside(&beside);
     check_time_namespace(at, of, beside, here);
     adopt_format(at, of, beside);
     auto begun = life::begin(beside, token);

@@ -16,21 +16,21 @@ constexpr duration registering_limit = std::chrono::seconds(1);
 template <class Rows>
 std::vector<std::int64_t> clients_of(const Rows& rows) {
   std::set<std::int64_t> clients;
-  for (const claim_row& row : rows) clients.insert(row.client);
+  for (const claim_row& row : rows) clients.insert(row.process);
   return {clients.begin(), clients.end()};
 }
 
 // What is written down, and what will be when somebody takes those off that ended abnormally.
 template <class Dead>
-std::optional<duration> blocked_for(instant written, const std::vector<claim_row>& holders,
-                                    const Dead& dead, instant at) {
-  instant until = written;
+std::optional<duration> blocked_for(spi::server_time written, const std::vector<claim_row>& holders,
+                                    const Dead& dead, spi::server_time at) {
+  ledgers::resource sum;
+  sum.blocked_until = written;
   for (const claim_row& row : holders) {
-    if (row.lock_delay == 0) continue;
-    if (dead.contains(row.client)) until = std::max(until, after(at, duration(row.lock_delay)));
-    if (row.ends <= at) until = std::max(until, after(row.ends, duration(row.lock_delay)));
+    if (dead.contains(row.process)) sum.block(row.lock_delay, at);
+    if (row.ends <= at) sum.block(row.lock_delay, row.ends);
   }
-  return until > at ? std::optional(duration(until - at)) : std::nullopt;
+  return sum.is_blocked(at) ? std::optional(sum.blocked_until - at) : std::nullopt;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
                                                      time_point deadline) {
   std::vector<claim_row> holders;
   std::vector<claim_row> line;
-  instant written = 0;
+  spi::server_time written{};
   auto done = session_->read(deadline, [&](ledger& book) {
     holders = book.holders_of(resource);
     line = book.line_of(resource);
@@ -53,33 +53,20 @@ result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& res
   std::sort(holders.begin(), holders.end(),
             [](const claim_row& left, const claim_row& right) { return left.fence < right.fence; });
   spi::resource_state state;
-  const instant at = now();
+  const spi::server_time at = now();
   state.blocked_for = blocked_for(written, holders, *dead, at);
   for (const claim_row& row : holders) {
-    if (row.ends <= at || dead->contains(row.client)) continue;
-    spi::holder holder;
-    holder.claim = spi::public_id(row.id);
-    holder.mode = row.mode;
-    holder.permits = row.permits;
-    holder.fence = fence_token(row.fence);
-    if (row.ends != never) holder.remaining = duration(row.ends - at);
-    holder.held_for = duration(at - row.since);
-    holder.payload = row.payload;
-    const auto who = row.client != nobody ? peer_notifier_->address(row.client) : std::nullopt;
+    if (row.ends <= at || dead->contains(row.process)) continue;
+    spi::holder holder = ledgers::described_holder(row, at);
+    const auto who = row.process != nobody ? peer_notifier_->address(row.process) : std::nullopt;
     if (who) {
       holder.kept_by = heir_of(*folder_, who->token).value_or("");
     }
     state.holders.push_back(std::move(holder));
   }
   for (const claim_row& row : line) {
-    if (dead->contains(row.client)) continue;
-    spi::waiting waiting;
-    waiting.claim = spi::public_id(row.id);
-    waiting.mode = row.mode;
-    waiting.permits = row.permits;
-    waiting.waiting_for = duration(at - row.since);
-    waiting.payload = row.payload;
-    state.waiters.push_back(std::move(waiting));
+    if (dead->contains(row.process)) continue;
+    state.waiters.push_back(ledgers::described_waiter(row, at));
   }
   return state;
 }
@@ -91,13 +78,13 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
     std::string name;
     std::vector<claim_row> holders;
     std::vector<claim_row> line;
-    instant blocked_until = 0;
+    spi::server_time blocked_until;
   };
   std::vector<found> all;
-  const instant asked = now();
+  const spi::server_time asked = now();
   auto done = session_->read(deadline, [&](ledger& book) {
     for (const resource_row& row : book.named(space, prefix)) {
-      if (row.unused() && row.blocked_until <= asked) continue;
+      if (row.unused() && !row.is_blocked(asked)) continue;
       const spi::resource_id resource = resource_of(row.key);
       all.push_back(
           {resource.name, book.holders_of(resource), book.line_of(resource), row.blocked_until});
@@ -109,9 +96,9 @@ result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::stri
     peer_notifier_->any_dead(clients_of(each.line), deadline);
   }
   const auto dead = peer_notifier_->dead();
-  const instant at = now();
+  const spi::server_time at = now();
   const auto counts = [&](const claim_row& row) {
-    return row.ends > at && !dead->contains(row.client);
+    return row.ends > at && !dead->contains(row.process);
   };
   std::vector<spi::resource_summary> summaries;
   for (const found& each : all) {
@@ -132,7 +119,7 @@ result<spi::latch_state> sqlite_store::do_change_latch(const spi::resource_id& r
   effects out;
   const auto dead = peer_notifier_->dead();
   auto done = session_->write(deadline, [&](ledger& book) {
-    answer = book.change_latch(moment{now(), self_.number, *dead, out}, resource, change);
+    answer = book.change_latch(step_of(out, *dead), resource, change);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
   peer_notifier_->deliver(out, deadline);
@@ -144,9 +131,8 @@ result<spi::latch_state> sqlite_store::do_read_latch(const spi::resource_id& res
   result<spi::latch_state> answer;
   effects out;
   const auto dead = peer_notifier_->dead();
-  auto done = session_->read(deadline, [&](ledger& book) {
-    answer = book.read_latch(moment{now(), self_.number, *dead, out}, resource);
-  });
+  auto done = session_->read(
+      deadline, [&](ledger& book) { answer = book.read_latch(step_of(out, *dead), resource); });
   if (!done) return tl::unexpected(std::move(done.error()));
   return answer;
 }
@@ -155,9 +141,8 @@ result<void> sqlite_store::register_observer(const std::string& key) {
   if (auto begun = begin_verb(); !begun) return begun;
   effects out;
   const auto dead = peer_notifier_->dead();
-  auto done = session_->write(clock::now() + registering_limit, [&](ledger& book) {
-    book.observe(moment{now(), self_.number, *dead, out}, key);
-  });
+  auto done = session_->write(clock::now() + registering_limit,
+                              [&](ledger& book) { book.observe(step_of(out, *dead), key); });
   end_verb();
   if (done) schedule_upkeep();
   return done;
@@ -173,7 +158,7 @@ void sqlite_store::forget_observer(const std::string& key) {
     const auto done = self->session_->write(clock::now() + registering_limit, [&](ledger& book) {
       // Asked inside: a listener that comes again registers either before this, or after it.
       if (self->subscribers_->listens(key)) return;
-      book.ignore(moment{now(), self->self_.number, *dead, out}, key);
+      book.ignore(self->step_of(out, *dead), key);
     });
     static_cast<void>(done);
     self->end_verb();

@@ -23,11 +23,11 @@ message message_of(const push& what) {
   switch (what.what) {
     case push::kind::granted:
       made.what = message::kind::granted;
-      made.fence = what.grant.fence.value();
-      made.ttl = what.grant.ttl.count();
-      made.at = what.grant.at.time_since_epoch().count();
-      made.offer = what.grant.offer;
-      made.wanted = what.grant.wanted;
+      made.fence = what.grant->fence.value();
+      made.ttl = what.grant->ttl.count();
+      made.at = what.grant->at.time_since_epoch().count();
+      made.offer = what.grant->offer;
+      made.wanted = what.grant->wanted;
       break;
     case push::kind::freed:
       made.what = message::kind::freed;
@@ -37,8 +37,8 @@ message message_of(const push& what) {
       break;
     case push::kind::gone:
       made.what = message::kind::gone;
-      made.ttl = what.grant.ttl.count();
-      made.text = what.why;
+      made.ttl = what.kept.count();
+      made.text = what.why.detail;
       break;
   }
   return made;
@@ -73,7 +73,7 @@ spi::store_event event_of(const message& what) {
 std::vector<std::int64_t> concerned(const effects& out) {
   std::vector<std::int64_t> clients;
   clients.reserve(out.pushes.size());
-  for (const push& each : out.pushes) clients.push_back(each.client);
+  for (const push& each : out.pushes) clients.push_back(each.process);
   for (const news& each : out.news) {
     clients.insert(clients.end(), each.observers.begin(), each.observers.end());
   }
@@ -136,7 +136,7 @@ bool peer_notifier::deliver(const effects& out, time_point deadline) {
   return found_dead;
 }
 
-bool peer_notifier::carry(const push& what) { return send(what.client, message_of(what)); }
+bool peer_notifier::carry(const push& what) { return send(what.process, message_of(what)); }
 
 bool peer_notifier::send(std::int64_t client, const message& what) {
   if (!mailbox_) return false;  // opening failed: others look by themselves

@@ -11,22 +11,6 @@ namespace {
 
 std::int64_t number(standing where) { return static_cast<std::int64_t>(where); }
 
-void count(resource_row& at, const claim_row& row) {
-  ++at.holders;
-  if (row.mode == spi::mode::exclusive) ++at.exclusive;
-  if (row.mode == spi::mode::permit) at.permits += row.permits;
-  at.next_end = std::min(at.next_end, row.ends);
-  at.dirty = true;
-}
-
-void discount(resource_row& at, const claim_row& row) {
-  --at.holders;
-  if (row.mode == spi::mode::exclusive) --at.exclusive;
-  if (row.mode == spi::mode::permit) at.permits -= row.permits;
-  if (at.holders == 0) at.next_end = never;
-  at.dirty = true;
-}
-
 }  // namespace
 
 // By the number that the name had last time, which is one step less than by the name.
@@ -100,7 +84,7 @@ bool resource_rows::exchange(resource_row at) {
   return true;
 }
 
-resource_row resource_rows::make(std::string_view key, instant now) {
+resource_row resource_rows::make(std::string_view key, spi::server_time now) {
   resource_row row;
   row.key = key;
   {
@@ -134,7 +118,7 @@ void resource_rows::save(resource_row& at) {
   }
 }
 
-void resource_rows::forget_some(instant now) {
+void resource_rows::forget_some(spi::server_time now) {
   std::vector<std::int64_t> idle;
   std::uint64_t greatest = 0;
   std::int64_t seen = 0;
@@ -196,15 +180,17 @@ std::vector<claim_row> resource_rows::all(const resource_row& at, standing where
 
 std::vector<claim_row> resource_rows::all_holders(const resource_row& at, std::size_t limit) {
   std::vector<claim_row> rows;
-  if (at.holders > (at.inline_holder ? 1U : 0U)) rows = all(at, standing::holds, limit);
-  if (at.inline_holder) rows.insert(rows.begin(), *at.inline_holder);
+  if (at.inline_holder) rows.push_back(*at.inline_holder);
+  if (at.holders <= rows.size() || limit <= rows.size()) return rows;
+  auto others = all(at, standing::holds, limit - rows.size());
+  std::move(others.begin(), others.end(), std::back_inserter(rows));
   return rows;
 }
 
 std::vector<std::int64_t> resource_rows::holding_clients(const resource_row& at,
                                                          std::size_t limit) {
   std::vector<std::int64_t> clients;
-  const std::int64_t first = at.inline_holder ? at.inline_holder->client : nobody;
+  const std::int64_t first = at.inline_holder ? at.inline_holder->process : nobody;
   if (first != nobody) clients.push_back(first);
   if (at.holders <= (at.inline_holder ? 1U : 0U)) return clients;
   query found(statements_.holding_clients, at.id, static_cast<std::int64_t>(limit));
@@ -216,24 +202,22 @@ std::vector<std::int64_t> resource_rows::holding_clients(const resource_row& at,
 
 void resource_rows::insert(const resource_row& at, standing where, const claim_row& row) {
   const std::string body = encode(row);
-  run(statements_.insert_claim, at.id, number(where), row.place, row.client, bytes(body));
+  run(statements_.insert_claim, at.id, number(where), row.place, row.process, bytes(body));
 }
 
 void resource_rows::erase(const resource_row& at, standing where, std::int64_t place) {
   run(statements_.delete_claim, at.id, number(where), place);
 }
 
-void resource_rows::add_holder(resource_row& at, claim_row row) {
-  count(at, row);
+void resource_rows::add_holder(resource_row& at, const claim_row& row) {
   if (at.inline_holder) {
     insert(at, standing::holds, row);
   } else {
-    at.inline_holder = std::move(row);
+    at.inline_holder = row;
   }
 }
 
 void resource_rows::remove_holder(resource_row& at, const claim_row& row) {
-  discount(at, row);
   if (at.inline_holder && at.inline_holder->place == row.place) {
     at.inline_holder.reset();
   } else {
@@ -241,36 +225,37 @@ void resource_rows::remove_holder(resource_row& at, const claim_row& row) {
   }
 }
 
-void resource_rows::change_holder(resource_row& at, const claim_row& before, claim_row now) {
-  discount(at, before);
-  count(at, now);
+void resource_rows::change_holder(resource_row& at, const claim_row& now) {
   if (at.inline_holder && at.inline_holder->place == now.place) {
-    at.inline_holder = std::move(now);
+    at.inline_holder = now;
   } else {
     erase(at, standing::holds, now.place);
     insert(at, standing::holds, now);
   }
 }
 
-std::optional<claim_row> resource_rows::after(const resource_row& at, std::int64_t place) {
+const claim_row* resource_rows::after(const resource_row& at, std::int64_t place) {
   for (const claim_row& row : at.line) {
-    if (row.place > place) return row;
+    if (row.place > place) return &row;
   }
-  if (at.waiting == at.line.size()) return std::nullopt;
+  if (at.waiting == at.line.size()) return nullptr;
   query found(statements_.after, at.id, place);
-  if (!found.next()) return std::nullopt;
-  return decode_claim(found.blob(0));
+  if (!found.next()) return nullptr;
+  passing_ = decode_claim(found.blob(0));
+  return &passing_;
 }
 
-std::optional<claim_row> resource_rows::before(const resource_row& at, std::int64_t place) {
+const claim_row* resource_rows::before(const resource_row& at, std::int64_t place) {
   if (at.waiting > at.line.size() && (at.line.empty() || at.line.back().place < place)) {
     query found(statements_.before, at.id, place);
-    if (found.next()) return decode_claim(found.blob(0));
+    if (found.next()) {
+      passing_ = decode_claim(found.blob(0));
+      return &passing_;
+    }
   }
   const auto found = std::find_if(at.line.rbegin(), at.line.rend(),
                                   [&](const claim_row& row) { return row.place < place; });
-  if (found == at.line.rend()) return std::nullopt;
-  return *found;
+  return found == at.line.rend() ? nullptr : &*found;
 }
 
 std::vector<claim_row> resource_rows::line(const resource_row& at, std::size_t limit) {
@@ -286,7 +271,7 @@ std::vector<claim_row> resource_rows::line(const resource_row& at, std::size_t l
 std::vector<claim_row> resource_rows::waits_of(const resource_row& at, std::int64_t client) {
   std::vector<claim_row> rows;
   std::copy_if(at.line.begin(), at.line.end(), std::back_inserter(rows),
-               [client](const claim_row& row) { return row.client == client; });
+               [client](const claim_row& row) { return row.process == client; });
   query found(statements_.waits_of_client, at.id, client);
   while (found.next()) rows.push_back(decode_claim(found.blob(0)));
   return rows;
@@ -303,28 +288,16 @@ void resource_rows::add_waiter(resource_row& at, const claim_row& row) {
   } else {
     insert(at, standing::waits, row);
   }
-  ++at.waiting;
-  if (row.fair) ++at.waiting_fair;
-  if (row.mode == spi::mode::exclusive) ++at.waiting_exclusive;
-  at.dirty = true;
 }
 
 void resource_rows::remove_waiter(resource_row& at, const claim_row& row) {
   const auto found = std::find_if(at.line.begin(), at.line.end(),
                                   [&](const claim_row& each) { return each.place == row.place; });
-  // `row` may be a reference to it.
-  const bool fair = row.fair;
-  const bool exclusive = row.mode == spi::mode::exclusive;
   if (found != at.line.end()) {
     at.line.erase(found);
   } else {
     erase(at, standing::waits, row.place);
   }
-  at.head_told = false;  // it may have been the head
-  if (--at.waiting == 0) at.silent_since = 0;
-  if (fair) --at.waiting_fair;
-  if (exclusive) --at.waiting_exclusive;
-  at.dirty = true;
   if (at.line.empty() && at.waiting > 0) refill(at);
 }
 

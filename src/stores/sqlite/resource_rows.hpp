@@ -1,5 +1,5 @@
-// The rows of one resource, read and written: its own row, who holds, who waits. Keeps the sums in
-// the resource's row equal to the rows; knows no grant rule.
+// The rows of one resource, read and written: its own row, who holds, who waits. Keeps no sums and knows
+// no grant rule: ledgers::book does.
 //
 // Within a write transaction only (find, holder, waiter, all_holders and line also within a read
 // one). Throws `failed`.
@@ -24,7 +24,7 @@ class resource_rows {
 
   [[nodiscard]] std::optional<resource_row> find(std::string_view key);
   // Makes the resource's row. Its fences start above all that were ever given.
-  [[nodiscard]] resource_row make(std::string_view key, instant now);
+  [[nodiscard]] resource_row make(std::string_view key, spi::server_time now);
   // Writes the resource's row if it was changed.
   void save(resource_row& at);
 
@@ -46,15 +46,14 @@ class resource_rows {
   // Whose the holds are; of detached ones nobody's.
   [[nodiscard]] std::vector<std::int64_t> holding_clients(const resource_row& at,
                                                           std::size_t limit);
-  void add_holder(resource_row& at, claim_row row);
+  void add_holder(resource_row& at, const claim_row& row);
   void remove_holder(resource_row& at, const claim_row& row);
-  // The same claim, otherwise.
-  void change_holder(resource_row& at, const claim_row& before, claim_row now);
+  // Another at the same place.
+  void change_holder(resource_row& at, const claim_row& now);
 
-  [[nodiscard]] std::optional<claim_row> head(const resource_row& at) { return after(at, 0); }
-  // The next in line behind a place.
-  [[nodiscard]] std::optional<claim_row> after(const resource_row& at, std::int64_t place);
-  [[nodiscard]] std::optional<claim_row> before(const resource_row& at, std::int64_t place);
+  // The next in line behind a place, the last before it; valid until the next call.
+  [[nodiscard]] const claim_row* after(const resource_row& at, std::int64_t place);
+  [[nodiscard]] const claim_row* before(const resource_row& at, std::int64_t place);
   [[nodiscard]] std::vector<claim_row> line(const resource_row& at, std::size_t limit);
   [[nodiscard]] std::vector<claim_row> waits_of(const resource_row& at, std::int64_t client);
   // Behind all who wait.
@@ -89,10 +88,11 @@ class resource_rows {
   void erase(const resource_row& at, standing where, std::int64_t place);
   static bool has_room(const resource_row& at, const claim_row& waiter);
   void refill(resource_row& at);
-  void forget_some(instant now);
+  void forget_some(spi::server_time now);
 
   statements& statements_;
   std::int64_t forgotten_up_to_ = 0;
+  claim_row passing_;                                 // what after() and before() have read
   std::map<std::string, memory, std::less<>> known_;  // hints: each is checked
 };
 

@@ -62,6 +62,17 @@ static_assert(std::has_unique_object_representations_v<packed_resource>);
 
 constexpr std::size_t max_payload = 1024;
 
+constexpr spi::server_time time_of(std::int64_t number) noexcept {
+  return spi::server_time(duration(number));
+}
+// 0: none.
+constexpr std::int64_t number_or_none(spi::server_time time) noexcept {
+  return time == ledgers::long_ago ? 0 : number_of(time);
+}
+constexpr spi::server_time time_or_none(std::int64_t number) noexcept {
+  return number == 0 ? ledgers::long_ago : time_of(number);
+}
+
 template <class Packed>
 void append(std::string& to, const Packed& packed) {
   to.append(reinterpret_cast<const char*>(&packed), sizeof packed);
@@ -81,12 +92,12 @@ void append(std::string& to, const claim_row& row) {
   packed_claim packed{};
   std::copy(row.id.bytes.begin(), row.id.bytes.end(), packed.id);
   packed.place = row.place;
-  packed.client = row.client;
+  packed.client = row.process;
   packed.fence = row.fence;
-  packed.since = row.since;
-  packed.ends = row.ends;
-  packed.ttl = row.ttl;
-  packed.lock_delay = row.lock_delay;
+  packed.since = number_of(row.since);
+  packed.ends = number_of(row.ends);
+  packed.ttl = row.ttl.count();
+  packed.lock_delay = row.lock_delay.count();
   packed.permits = row.permits;
   packed.fence_block = row.fence_block;
   packed.mode = static_cast<std::uint8_t>(row.mode);
@@ -106,13 +117,6 @@ std::uint64_t wall_clock_microseconds() noexcept {
   return count > 0 ? static_cast<std::uint64_t>(count) : 0;
 }
 
-std::uint64_t next_fence(resource_row& at, std::uint32_t block) {
-  const std::uint64_t fence = std::max(at.last + 1, wall_clock_microseconds());
-  at.last = fence + std::max(block, 1U) - 1;
-  at.dirty = true;
-  return fence;
-}
-
 std::size_t encoded_size(const claim_row& row) noexcept {
   return sizeof(packed_claim) + std::min(row.payload.size(), max_payload);
 }
@@ -129,12 +133,12 @@ claim_row decode_claim(std::string_view body) {
   claim_row row;
   std::copy(std::begin(packed.id), std::end(packed.id), row.id.bytes.begin());
   row.place = packed.place;
-  row.client = packed.client;
+  row.process = packed.client;
   row.fence = packed.fence;
-  row.since = packed.since;
-  row.ends = packed.ends;
-  row.ttl = packed.ttl;
-  row.lock_delay = packed.lock_delay;
+  row.since = time_of(packed.since);
+  row.ends = time_of(packed.ends);
+  row.ttl = duration(packed.ttl);
+  row.lock_delay = duration(packed.lock_delay);
   row.permits = packed.permits;
   row.fence_block = packed.fence_block;
   row.mode = static_cast<spi::mode>(packed.mode);
@@ -149,7 +153,7 @@ claim_row decode_claim(std::string_view body) {
 std::size_t encoded_size(const resource_row& row) noexcept {
   std::size_t size =
       sizeof(packed_resource) + (row.inline_holder ? encoded_size(*row.inline_holder) : 0);
-  if (row.silent_since != 0) size += sizeof row.silent_since;
+  if (row.silent_since != ledgers::long_ago) size += sizeof(std::int64_t);
   for (const claim_row& waiter : row.line) size += encoded_size(waiter);
   return size;
 }
@@ -160,7 +164,8 @@ std::string encode(const resource_row& row) {
   packed.observed = row.observed ? 1 : 0;
   packed.has_inline_holder = row.inline_holder ? 1 : 0;
   if (row.head_told) packed.told |= static_cast<std::uint8_t>(told::head);
-  if (row.silent_since != 0) packed.told |= static_cast<std::uint8_t>(told::silence_follows);
+  if (row.silent_since != ledgers::long_ago)
+    packed.told |= static_cast<std::uint8_t>(told::silence_follows);
   packed.max = row.max;
   packed.holders = row.holders;
   packed.exclusive = static_cast<std::uint8_t>(row.exclusive);
@@ -169,15 +174,15 @@ std::string encode(const resource_row& row) {
   packed.waiting_fair = row.waiting_fair;
   packed.waiting_exclusive = row.waiting_exclusive;
   packed.permits = row.permits;
-  packed.next_end = row.next_end;
-  packed.blocked_until = row.blocked_until;
+  packed.next_end = number_of(row.next_end);
+  packed.blocked_until = number_or_none(row.blocked_until);
   packed.blocked_for_ms = static_cast<std::uint32_t>(
       std::min<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(row.blocked_for).count(),
                              std::numeric_limits<std::uint32_t>::max()));
   std::string body;
   body.reserve(std::max(row.stored_body.size(), encoded_size(row)));
   append(body, packed);
-  if (row.silent_since != 0) append(body, row.silent_since);
+  if (row.silent_since != ledgers::long_ago) append(body, number_of(row.silent_since));
   if (row.inline_holder) append(body, *row.inline_holder);
   for (const claim_row& waiter : row.line) append(body, waiter);
   if (body.size() < row.stored_body.size()) body.resize(row.stored_body.size());
@@ -196,13 +201,13 @@ void decode_resource(std::string_view body, resource_row& row) {
   row.waiting_fair = packed.waiting_fair;
   row.waiting_exclusive = packed.waiting_exclusive;
   row.permits = packed.permits;
-  row.next_end = packed.next_end;
-  row.blocked_until = packed.blocked_until;
+  row.next_end = time_of(packed.next_end);
+  row.blocked_until = time_or_none(packed.blocked_until);
   row.blocked_for = std::chrono::milliseconds(packed.blocked_for_ms);
   body.remove_prefix(sizeof packed);
   if (is_set(packed.told, told::silence_follows)) {
-    row.silent_since = unpack<instant>(body);
-    body.remove_prefix(sizeof row.silent_since);
+    row.silent_since = time_of(unpack<std::int64_t>(body));
+    body.remove_prefix(sizeof(std::int64_t));
   }
   const auto next = [&body] {
     claim_row claim = decode_claim(body);

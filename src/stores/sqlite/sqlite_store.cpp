@@ -273,7 +273,7 @@ void sqlite_store::take_up_all() const noexcept {
     effects out;
     const auto dead = peer_notifier_->dead();
     const auto done = session_->write(clock::now() + closing_limit, [&](ledger& book) {
-      const moment step{now(), self_.number, *dead, out, nullptr, folder_.get()};
+      const moment step = step_of(out, *dead);
       for (const spi::claim_ptr& claim : local_claims_->claims()) {
         book.take_up(step, *claim, local_claims_->place(claim->id));
       }
@@ -352,12 +352,7 @@ bool sqlite_store::leave_database() noexcept {
     const auto dead = peer_notifier_->dead();
     const auto claims = local_claims_->claims();
     const auto done = session_->write(deadline, [&](ledger& book) {
-      const moment step{clock::now().time_since_epoch().count(),
-                        self_.number,
-                        *dead,
-                        out,
-                        nullptr,
-                        folder_.get()};
+      const moment step = step_of(out, *dead);
       for (const spi::claim_ptr& claim : claims)
         book.leave(step, *claim, local_claims_->place(claim->id));
       run(session_->prepared().delete_observers_of, self_.number);

@@ -107,6 +107,8 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   [[nodiscard]] int parcel_of_life() const noexcept;
 
   // verbs.cpp
+  moment step_of(effects& out, const std::set<std::int64_t>& dead,
+                 const spi::claim_id* claim = nullptr) const;
   template <class Work>
   result<void> write(time_point deadline, effects& out, const spi::claim_id* claim, Work&& work);
   template <class AtOnce, class Work>

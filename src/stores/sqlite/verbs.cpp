@@ -14,6 +14,11 @@ constexpr int purge_rounds = 64;
 
 }  // namespace
 
+moment sqlite_store::step_of(effects& out, const std::set<std::int64_t>& dead,
+                             const spi::claim_id* claim) const {
+  return {.now = now(), .out = out, .self = self_.number, .claim = claim, .dead = &dead};
+}
+
 template <class Work>
 result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
                                  Work&& work) {
@@ -26,10 +31,7 @@ result<void> sqlite_store::write(time_point deadline, effects& out, const spi::c
                                  AtOnce&& at_once, Work&& work) {
   const auto dead = peer_notifier_->dead();
   const auto now_or_later = [&](auto& step_by) {
-    return [&](ledger& book) {
-      const instant now = clock::now().time_since_epoch().count();
-      return step_by(book, moment{now, self_.number, *dead, out, claim, folder_.get()});
-    };
+    return [&](ledger& book) { return step_by(book, step_of(out, *dead, claim)); };
   };
   auto done = session_->write(deadline, now_or_later(at_once), now_or_later(work));
   if (!done) {
@@ -124,7 +126,7 @@ result<spi::departure> sqlite_store::leave_detached(const spi::claim& claim, tim
   effects out;
   spi::departure answer = spi::departure::gone;
   auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-    answer = book.leave(step, claim, book.place_of_holder(claim.resource, claim.id));
+    answer = book.leave(step, claim, ledgers::to_be_found);
   });
   if (!done) return tl::unexpected(std::move(done.error()));
   if (peer_notifier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
@@ -190,8 +192,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   auto done = session_->in_place();
   if (done) {
     done = session_->read(deadline, [&](ledger& book) {
-      const instant now = clock::now().time_since_epoch().count();
-      const moment step{now, self_.number, *dead, out, nullptr, folder_.get()};
+      const moment step = step_of(out, *dead);
       for (std::size_t i = 0; i < claims.size(); ++i) {
         answers[i] = book.look(step, *claims[i], local_claims_->place(claims[i]->id), behind[i]);
       }
