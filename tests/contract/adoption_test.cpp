@@ -198,7 +198,7 @@ TEST_P(adoption, of_processes_that_are_killed_at_any_moment_is_by_one_and_in_tim
   EXPECT_EQ(page->strange, 0);
   EXPECT_GT(page->detached, 0);
   RecordProperty("kills", kills);
-  std::cout << rounds << " rounds, " << kills << " kills, " << page->detached << " detached, "
+  std::cout << last << " rounds, " << kills << " kills, " << page->detached << " detached, "
             << page->adopted << " adopted, " << page->gone << " gone before, " << page->rivals
             << " grants of the rival, longest wait after a round " << page->longest_wait
             << " ms with a ttl of " << step_ttl / 1ms << " ms\n";

@@ -171,8 +171,8 @@ TEST_P(sql_bound, doctor_says_what_the_strategy_means) {
 
 // --- processes -----------------------------------------------------------------------------------
 
-constexpr int tied_users = 16;
-constexpr int rounds = 60;
+constexpr int bound_users = 16;
+constexpr int user_rounds = 60;
 
 struct tied_race {
   fenced_counter counter;
@@ -184,7 +184,7 @@ struct tied_race {
 void count(const std::string& url, tied_race& shared) {
   const client own = open_client(url);
   mutex stock(own, "stock", {.ttl = 20s});
-  while (shared.rounds_done < tied_users * rounds) {
+  while (shared.rounds_done < bound_users * user_rounds) {
     auto held = stock.acquire({.wait = 120s});
     if (!held) throw lock_error(held.error());
     if (!shared.counter.add_one(held->fence().value()) &&
@@ -202,19 +202,19 @@ TEST_P(sql_bound, sixteen_processes_go_on_over_restarts_and_ended_connections) {
   const std::string url = world->url("&strategy=" + GetParam().strategy + "&connections=1");
   const shared_page<tied_race> shared;
   std::vector<forked_process> children;
-  for (int i = 0; i < tied_users; ++i) {
+  for (int i = 0; i < bound_users; ++i) {
     children.emplace_back([&] { count(url, *shared); });
   }
-  const int step = tied_users * rounds / 4;
+  const int step = bound_users * user_rounds / 4;
   for (int restart = 1; restart <= 3; ++restart) {
     ASSERT_TRUE(eventually([&] { return shared->rounds_done >= restart * step; }, 120s));
     world->end_some();
     if (restart != 2) world->restart(restart == 1 ? shutdown::orderly : shutdown::killed);
   }
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
-  EXPECT_GE(shared->rounds_done, tied_users * rounds);
+  EXPECT_GE(shared->rounds_done, bound_users * user_rounds);
   EXPECT_EQ(shared->disorders, 0);
-  EXPECT_GT(shared->counter.count(), tied_users * rounds / 2);
+  EXPECT_GT(shared->counter.count(), bound_users * user_rounds / 2);
   const client after = open_client(url);
   EXPECT_TRUE(becomes_free(after, "stock"));
 }
