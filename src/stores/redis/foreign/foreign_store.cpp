@@ -2,8 +2,8 @@
 
 #include "stores/redis/client/server_error.hpp"
 #include "stores/redis/event_feed.hpp"
-#include "stores/redis/layout.hpp"
 #include "stores/redis/foreign/release_channels.hpp"
+#include "stores/redis/layout.hpp"
 #include "stores/redis/server_times.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
 
