@@ -1,6 +1,7 @@
 // The Redis store among processes: exclusion while the server is killed, killed and paused waiters,
 // holders that are paused past their lease.
 #include "integration/redis_store_harness.hpp"
+#include "support/eventually.hpp"
 #include "support/fenced_counter.hpp"
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -77,7 +79,7 @@ struct talk {
 // Acquires, says so, and sits there.
 forked_process waiter(const std::string& url, talk& shared) {
   return forked_process([&shared, url] {
-    while (!shared.go_on.load()) std::this_thread::yield();
+    if (!eventually([&] { return shared.go_on.load(); }, 8 * patience)) std::abort();
     const client mine = open_client(url);
     mutex lock(mine, "stock", {.ttl = 60s, .fair = true});
     const auto lease = lock.acquire({.wait = 60s});
@@ -120,7 +122,7 @@ TEST(redis_store_processes, ten_thousand_dead_waiters_do_not_keep_a_live_one_fro
   const std::string url = redis_url(server.port());
   const shared_page<talk> shared;
   forked_process crowd([&] {
-    while (!shared->go_on.load()) std::this_thread::yield();
+    if (!eventually([&] { return shared->go_on.load(); }, 8 * patience)) std::abort();
     const client mine = open_client(url);
     std::vector<std::unique_ptr<mutex>> locks;
     for (std::size_t i = 0; i < dead; ++i) {
@@ -168,7 +170,7 @@ TEST(redis_store_processes, a_holder_paused_past_its_lease_has_lost_it_when_it_g
     const auto lease = lock.acquire();
     shared->fence = lease->fence().value();
     shared->holding = 1;
-    while (!shared->go_on.load()) std::this_thread::yield();
+    if (!eventually([&] { return shared->go_on.load(); }, 8 * patience)) std::abort();
     shared->valid = lease->valid();
     shared->lost = eventually([&] { return lease->lost().stop_requested(); });
   });

@@ -1,6 +1,7 @@
 // The embedded store among processes: exclusion, order, hand-over, and what happens to the rest when
 // some are killed.
 #include "integration/sqlite_harness.hpp"
+#include "support/eventually.hpp"
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
 #include "support/telephone.hpp"
@@ -12,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <vector>
@@ -54,10 +56,10 @@ struct race {
 
   void start_together() {
     ++ready;
-    while (!go.load()) std::this_thread::yield();
+    if (!eventually([&] { return go.load(); }, 8 * patience)) std::abort();  // the others are dead
   }
   void start(int count) {
-    while (ready.load() < count) std::this_thread::yield();
+    EXPECT_TRUE(eventually([&] { return ready.load() >= count; }, 8 * patience));
     go = true;
   }
 };

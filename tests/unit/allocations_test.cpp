@@ -29,7 +29,7 @@ void operator delete(void* gone, std::size_t) noexcept { std::free(gone); }
 namespace holdfast::test {
 namespace {
 
-constexpr std::size_t allowed_for_a_pair = 11;
+constexpr std::size_t allowed_for_a_pair = 14;
 constexpr std::size_t rounds = 1'000;
 
 // Allocations of this thread in each of many rounds, when everything that stays has been made.
