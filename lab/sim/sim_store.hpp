@@ -76,7 +76,7 @@ class sim_store final : public spi::store, public link_user {
   // The server's time, as told when the first connection was made.
   void met(spi::server_time now) { heard_ = {runtime_.now(), now}; }
 
-  // A push that is false, or from long ago: every claim that has a bell here was taken away.
+  // A push that is false, or from long ago: every claim that has a wakeup here was taken away.
   void cry_gone();
 
   // link_user

@@ -171,14 +171,14 @@ TEST_F(doctor_open, a_missing_folder) {
   EXPECT_NE(got.err.find("folder"), std::string::npos) << got.err;
 }
 
-TEST_F(doctor_open, somebody_stopped_inside_the_gate) {
+TEST_F(doctor_open, somebody_stopped_with_the_writer_lock) {
   // Broken: doctor hangs where everybody hangs.
   make_file();
-  const int gate = ::open((file_ + ".d/gate").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(gate, 0);
-  ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+  const int writer_lock = ::open((file_ + ".d/gate").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(writer_lock, 0);
+  ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   EXPECT_EQ(findings(), (expected{{"open", "fail"}}));
-  ::close(gate);
+  ::close(writer_lock);
   EXPECT_EQ(findings(), expected{});
 }
 

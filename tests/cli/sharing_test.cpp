@@ -52,7 +52,7 @@ class sharing : public command_line {
 };
 
 TEST_F(sharing, the_manuals_recipe_lets_two_users_exclude_and_wake_each_other) {
-  // Broken: the second user is denied the gate, the log or the sockets of the first.
+  // Broken: the second user is denied the writer lock, the log or the sockets of the first.
   ASSERT_EQ(::chmod(home_.path().c_str(), 0755), 0);
   const answer made = shell_.run({"sh", "-ec", recipe()});
   ASSERT_EQ(made.code, 0) << made.err;

@@ -221,13 +221,13 @@ struct one_name {
   script_caller caller{server.port(), {}};
   const redis::place place = redis::place_of({"", "stock"});
   const std::vector<std::string> keys{place.state, redis::observed_key(place.partition)};
-  std::vector<std::shared_ptr<message_listener>> ears;  // by process
+  std::vector<std::shared_ptr<message_listener>> listeners;  // by process
   std::vector<std::unique_ptr<spi::subscription>> subscriptions;
 
   void listen(std::uint64_t processes) {
     for (std::uint64_t who = 0; who < processes; ++who) {
-      ears.push_back(std::make_shared<message_listener>());
-      subscriptions.push_back(caller.listen(place.partition, process_name(who), ears.back()));
+      listeners.push_back(std::make_shared<message_listener>());
+      subscriptions.push_back(caller.listen(place.partition, process_name(who), listeners.back()));
     }
   }
 };

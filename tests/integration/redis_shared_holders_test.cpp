@@ -43,7 +43,7 @@ class redis_shared_holders : public testing::Test, protected one_name {
   }
   bool hears(std::uint8_t who, redis::push::kind what) {
     return eventually([&] {
-      return std::ranges::any_of(ears[who]->take(),
+      return std::ranges::any_of(listeners[who]->take(),
                                  [&](const redis::push& each) { return each.what == what; });
     });
   }

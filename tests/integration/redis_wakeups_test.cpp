@@ -24,15 +24,15 @@ class redis_wakeups : public testing::Test {
 
   [[nodiscard]] static spi::op_context context() { return {.deadline = clock::now() + ample}; }
 
-  // Takes the lock. The store alone keeps the bell.
-  spi::claim_ptr take(std::weak_ptr<spi::wakeup>& bell) const {
+  // Takes the lock. The store alone keeps the wakeup.
+  spi::claim_ptr take(std::weak_ptr<spi::wakeup>& wakeup) const {
     spi::claim made;
     made.id.bytes[0] = 1;
     made.resource = stock;
     made.ttl = 60s;
     auto claim = std::make_shared<const spi::claim>(std::move(made));
     auto kept = std::make_shared<silent_wakeup>();
-    bell = kept;
+    wakeup = kept;
     std::promise<bool> granted;
     store->attempt(claim, std::move(kept), context(), [&](const result<spi::outcome>& answer) {
       granted.set_value(answer && std::holds_alternative<spi::granted>(*answer));
@@ -44,22 +44,22 @@ class redis_wakeups : public testing::Test {
 
 TEST_F(redis_wakeups, a_hold_that_the_server_has_lost_keeps_no_wakeup) {
   // Broken: every lease that is lost would cost memory until its client is closed.
-  std::weak_ptr<spi::wakeup> bell;
-  const auto claim = take(bell);
-  EXPECT_FALSE(bell.expired());
+  std::weak_ptr<spi::wakeup> wakeup;
+  const auto claim = take(wakeup);
+  EXPECT_FALSE(wakeup.expired());
   server.cli({"FLUSHALL"});
   std::promise<spi::hold_state> state;
   store->renew({claim}, context(), [&](const result<std::vector<spi::renewal>>& answer) {
     state.set_value(answer ? answer->at(0).state : spi::hold_state::unknown);
   });
   EXPECT_EQ(state.get_future().get(), spi::hold_state::lost);
-  EXPECT_TRUE(eventually([&] { return bell.expired(); }));
+  EXPECT_TRUE(eventually([&] { return wakeup.expired(); }));
 }
 
 TEST_F(redis_wakeups, a_hold_that_is_released_by_force_keeps_no_wakeup) {
   // Broken: as above, for leases that an operator takes away.
-  std::weak_ptr<spi::wakeup> bell;
-  take(bell);
+  std::weak_ptr<spi::wakeup> wakeup;
+  take(wakeup);
   ASSERT_TRUE(eventually([&] {
     return !server.cli({"PUBSUB", "CHANNELS", "holdfast:*"}).empty();
   }));
@@ -69,7 +69,7 @@ TEST_F(redis_wakeups, a_hold_that_is_released_by_force_keeps_no_wakeup) {
                   taken.set_value(answer ? answer->size() : 0);
                 });
   EXPECT_EQ(taken.get_future().get(), 1U);
-  EXPECT_TRUE(eventually([&] { return bell.expired(); }));
+  EXPECT_TRUE(eventually([&] { return wakeup.expired(); }));
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ TEST(sqlite_doctor, finds_nothing_wrong_with_a_new_file) {
   for (const auto& check : client.probe()) names.push_back(check.name);
   EXPECT_EQ(names, (std::vector<std::string>{"file", "format", "journal", "integrity",
                                              "file system", "disk space", "permissions", "sharing",
-                                             "gate", "clients", "sign of life", "wake-ups"}));
+                                             "writer lock", "clients", "sign of life", "wake-ups"}));
 }
 
 TEST(sqlite_doctor, sees_permissions_that_let_others_in) {
@@ -109,7 +109,7 @@ TEST(sqlite_doctor, sees_a_gate_that_is_held) {
   const embedded_client client(file.path());
   const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
-  EXPECT_EQ(found_by(client, 300ms), (findings{{"gate", status::fail}}));
+  EXPECT_EQ(found_by(client, 300ms), (findings{{"writer lock", status::fail}}));
   ::close(writer_lock);
   EXPECT_TRUE(eventually([&] { return found_by(client) == nothing; }));
 }

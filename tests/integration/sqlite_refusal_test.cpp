@@ -221,7 +221,7 @@ TEST(sqlite_refusal, of_a_read_only_file_or_folder) {
 }
 
 TEST(sqlite_refusal, of_a_file_that_is_mounted_by_itself) {
-  // Broken: the file under its two paths has two logs, gates and folders, and each path's clients hold
+  // Broken: the file under its two paths has two logs, writer locks and folders, and each path's clients hold
   // the same lock.
   const embedded_file file;
   const temporary_folder other;

@@ -132,7 +132,7 @@ TEST(sqlite_places, ten_thousand_stale_files_are_cleared_away_in_time) {
   const embedded_client client(file.path());
   ASSERT_TRUE(granted(client.attempt(client.claim())));
   const auto left = std::distance(fs::directory_iterator(file.beside()), {});
-  EXPECT_EQ(left, 3) << "the gate, this client's sign of life and its socket";
+  EXPECT_EQ(left, 3) << "the writer lock, this client's sign of life and its socket";
 }
 
 TEST(sqlite_places, in_the_middle_of_a_line_one_waits_without_writing) {

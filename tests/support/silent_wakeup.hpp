@@ -1,4 +1,4 @@
-// The ear of a claim whose pushes do not matter to a test.
+// The wakeup of a claim whose pushes do not matter to a test.
 #pragma once
 
 #include <holdfast/spi/store.hpp>

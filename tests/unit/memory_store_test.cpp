@@ -11,16 +11,16 @@ class memory_store_test : public ::testing::Test {
   std::shared_ptr<spi::store> store = open_or_fail("memory:", runtime);
   const spi::claim_ptr one = make_claim(1), two = make_claim(2, fair()),
                        three = make_claim(3, fair());
-  std::shared_ptr<noting_wakeup> bell = std::make_shared<noting_wakeup>();
+  std::shared_ptr<noting_wakeup> wakeup = std::make_shared<noting_wakeup>();
   std::shared_ptr<noting_wakeup> second = std::make_shared<noting_wakeup>();
 
   spi::op_context context;
 };
 
 TEST_F(memory_store_test, a_lock_goes_from_one_to_the_next_by_push) {
-  EXPECT_TRUE(is_granted(attempt(*store, one, bell)));
+  EXPECT_TRUE(is_granted(attempt(*store, one, wakeup)));
   EXPECT_FALSE(is_granted(attempt(*store, two, second)));
-  EXPECT_EQ(bell->notes, said{"wanted"});
+  EXPECT_EQ(wakeup->notes, said{"wanted"});
   EXPECT_EQ(leave(*store, one).value(), spi::departure::was_holder);
   EXPECT_EQ(second->notes, said{"granted"});
   EXPECT_TRUE(second->last_grant->offer);
@@ -31,7 +31,7 @@ TEST_F(memory_store_test, a_lock_goes_from_one_to_the_next_by_push) {
 
 // A core that answers a grant at once with the next verb must find no lock held.
 TEST_F(memory_store_test, a_wake_up_may_use_the_store) {
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   static_cast<void>(attempt(*store, two, second));
   spi::departure left{};
   second->on_notify = [&] { left = leave(*store, two).value(); };
@@ -41,19 +41,19 @@ TEST_F(memory_store_test, a_wake_up_may_use_the_store) {
 
 // A chain of hand-overs must not nest: a thousand waiters would overflow the stack.
 TEST_F(memory_store_test, a_chain_of_hand_overs_does_not_recurse) {
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   int depth = 0, deepest = 0, granted = 0;
-  std::vector<std::shared_ptr<noting_wakeup>> bells;
+  std::vector<std::shared_ptr<noting_wakeup>> wakeups;
   for (std::uint64_t i = 0; i < 1'000; ++i) {
     const auto claim = make_claim(100 + i, fair());
-    bells.push_back(std::make_shared<noting_wakeup>());
-    bells.back()->on_notify = [&, claim] {
+    wakeups.push_back(std::make_shared<noting_wakeup>());
+    wakeups.back()->on_notify = [&, claim] {
       deepest = std::max(deepest, ++depth);
       ++granted;
       static_cast<void>(leave(*store, claim));
       --depth;
     };
-    static_cast<void>(attempt(*store, claim, bells.back()));
+    static_cast<void>(attempt(*store, claim, wakeups.back()));
   }
   static_cast<void>(leave(*store, one));
   runtime->run_ready();
@@ -62,16 +62,16 @@ TEST_F(memory_store_test, a_chain_of_hand_overs_does_not_recurse) {
 }
 
 TEST_F(memory_store_test, a_forced_release_is_told_at_once) {
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   EXPECT_EQ(revoke(*store, spi::revocation::force).value().size(), 1U);
-  EXPECT_EQ(bell->notes, said{"gone"});
-  EXPECT_EQ(bell->last_error, errc::lost);
+  EXPECT_EQ(wakeup->notes, said{"gone"});
+  EXPECT_EQ(wakeup->last_error, errc::lost);
 }
 
 TEST_F(memory_store_test, after_close_no_wake_up_comes_and_nothing_is_placed) {
   const auto shared = open_or_fail("memory:close", runtime);
   const auto other = open_or_fail("memory:close", runtime);
-  static_cast<void>(attempt(*other, one, bell));
+  static_cast<void>(attempt(*other, one, wakeup));
   static_cast<void>(attempt(*shared, two, second));
   shared->close();
   static_cast<void>(leave(*other, one));
@@ -81,7 +81,7 @@ TEST_F(memory_store_test, after_close_no_wake_up_comes_and_nothing_is_placed) {
   EXPECT_EQ(renew(*shared, {two}).error(), errc::cancelled);
   EXPECT_FALSE(shared->observe({}, [](const spi::store_event&) {}).has_value());
   // Its waiter is passed over; whoever is still there gets in.
-  EXPECT_TRUE(is_granted(attempt(*other, three, bell)));
+  EXPECT_TRUE(is_granted(attempt(*other, three, wakeup)));
 }
 
 TEST_F(memory_store_test, clients_of_one_name_exclude_each_other_and_others_do_not) {
@@ -89,7 +89,7 @@ TEST_F(memory_store_test, clients_of_one_name_exclude_each_other_and_others_do_n
   const auto right = open_or_fail("memory:shop", runtime);
   const auto elsewhere = open_or_fail("memory:bank", runtime);
   const auto alone = open_or_fail("memory:", runtime);
-  EXPECT_TRUE(is_granted(attempt(*left, one, bell)));
+  EXPECT_TRUE(is_granted(attempt(*left, one, wakeup)));
   EXPECT_FALSE(is_granted(attempt(*right, two, second)));
   EXPECT_TRUE(is_granted(attempt(*elsewhere, two, second)));
   EXPECT_TRUE(is_granted(attempt(*alone, two, second)));
@@ -98,7 +98,7 @@ TEST_F(memory_store_test, clients_of_one_name_exclude_each_other_and_others_do_n
 
 // A client that ends is a process that ends: what it did not release is protected until its ttl.
 TEST_F(memory_store_test, a_name_outlives_its_clients) {
-  static_cast<void>(attempt(*open_or_fail("memory:passing", runtime), one, bell));
+  static_cast<void>(attempt(*open_or_fail("memory:passing", runtime), one, wakeup));
   EXPECT_FALSE(is_granted(attempt(*open_or_fail("memory:passing", runtime), two, second)));
   runtime->pause_for(10s);
   const auto answer = attempt(*open_or_fail("memory:passing", runtime), three, second);
@@ -114,8 +114,9 @@ TEST_F(memory_store_test, a_url_with_a_host_or_an_option_is_refused) {
 // Whoever keeps a wake-up forever keeps the whole client behind it.
 TEST_F(memory_store_test, wake_ups_are_dropped_when_their_claim_is_over) {
   const auto dropped = [&](const auto& end) {
-    const std::weak_ptr<spi::wakeup> watched = bell;
-    static_cast<void>(attempt(*store, one, std::exchange(bell, std::make_shared<noting_wakeup>())));
+    const std::weak_ptr<spi::wakeup> watched = wakeup;
+    static_cast<void>(
+        attempt(*store, one, std::exchange(wakeup, std::make_shared<noting_wakeup>())));
     EXPECT_FALSE(watched.expired());
     end();
     return watched.expired();
@@ -130,7 +131,7 @@ TEST_F(memory_store_test, wake_ups_are_dropped_when_their_claim_is_over) {
 }
 
 TEST_F(memory_store_test, a_try_that_is_turned_away_keeps_no_wake_up) {
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   const auto tried = make_claim(2, {.queued = false});
   const std::weak_ptr<spi::wakeup> watched = second;
   EXPECT_FALSE(is_granted(attempt(*store, tried, std::move(second))));
@@ -139,16 +140,16 @@ TEST_F(memory_store_test, a_try_that_is_turned_away_keeps_no_wake_up) {
 
 // It ended and came again in one step: the old end must not silence the new claim.
 TEST_F(memory_store_test, a_claim_that_comes_again_is_still_reached) {
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   runtime->pause_for(10s);
-  EXPECT_TRUE(is_granted(attempt(*store, one, bell)));
+  EXPECT_TRUE(is_granted(attempt(*store, one, wakeup)));
   static_cast<void>(attempt(*store, two, second));
-  EXPECT_EQ(bell->notes, said{"wanted"});
+  EXPECT_EQ(wakeup->notes, said{"wanted"});
 }
 
 TEST_F(memory_store_test, a_claim_with_an_unanswered_request_is_not_placed_after_it_was_left) {
   static_cast<void>(leave(*store, one, true));
-  EXPECT_EQ(attempt(*store, one, bell).error(), errc::lost);
+  EXPECT_EQ(attempt(*store, one, wakeup).error(), errc::lost);
 }
 
 TEST_F(memory_store_test, observers_see_their_name_or_their_namespace_until_they_end) {
@@ -157,7 +158,7 @@ TEST_F(memory_store_test, observers_see_their_name_or_their_namespace_until_they
       store->observe({"", "stock"}, [&](const auto& event) { named.push_back(event.name); });
   auto rest = store->observe({"", ""}, [&](const auto& event) { all.push_back(event.name); });
   auto other = store->observe({"x", ""}, [&](const auto& e) { elsewhere.push_back(e.name); });
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   static_cast<void>(attempt(*store, make_claim(2, {.name = "other"}), second));
   EXPECT_EQ(named, said{"stock"});
   EXPECT_EQ(all, (said{"stock", "other"}));
@@ -192,7 +193,7 @@ TEST_F(memory_store_test, latch_watchers_are_called_when_it_changes) {
 }
 
 TEST_F(memory_store_test, people_see_and_change_through_the_store_too) {
-  static_cast<void>(attempt(*store, one, bell));
+  static_cast<void>(attempt(*store, one, wakeup));
   const auto state = answer_of<spi::resource_state>([&](auto done) {
     store->inspect({"", "stock"}, context, std::move(done));
   });

@@ -45,9 +45,9 @@ class waking : public spi::wakeup {
 
 // What a core does, without the core: asks, waits, asks again.
 void acquire(spi::store& store, const spi::claim_ptr& claim) {
-  const auto bell = std::make_shared<waking>();
-  while (!is_granted(attempt(store, claim, bell))) {
-    if (bell->wait()) return;
+  const auto wakeup = std::make_shared<waking>();
+  while (!is_granted(attempt(store, claim, wakeup))) {
+    if (wakeup->wait()) return;
   }
 }
 
@@ -118,12 +118,12 @@ TEST_F(memory_threads, a_closed_client_is_not_called) {
   together([&](int thread) {
     for (int round = 0; round < rounds; ++round) {
       const auto store = open_or_fail("memory:closing", runtime);
-      const auto bell = std::make_shared<strict>();
+      const auto wakeup = std::make_shared<strict>();
       const auto claim = make_claim(numbers++, {.fair = true, .ttl = 100ms});
-      const bool held = is_granted(attempt(*store, claim, bell));
+      const bool held = is_granted(attempt(*store, claim, wakeup));
       if (held || thread % 2 == 0) static_cast<void>(leave(*store, claim));
       store->close();
-      bell->closed = true;
+      wakeup->closed = true;
     }
   });
 }

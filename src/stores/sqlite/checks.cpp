@@ -123,16 +123,16 @@ spi::check check_integrity(const std::string& answer) {
 
 spi::check check_writer_lock(const result<duration>& took) {
   if (!took) {
-    return verdict("gate", status::fail, took.error().detail,
+    return verdict("writer lock", status::fail, took.error().detail,
                    "look for a stopped process, or another program that has the file locked");
   }
   const std::string detail =
       "a transaction took " + std::to_string(*took / std::chrono::microseconds(1)) + " us";
   if (*took > slow_writer_lock) {
-    return verdict("gate", status::warn, detail,
+    return verdict("writer lock", status::warn, detail,
                    "the disk, or another program that uses the file, is slow");
   }
-  return verdict("gate", status::ok, detail);
+  return verdict("writer lock", status::ok, detail);
 }
 
 spi::check check_life(bool alive, bool deleted) {

@@ -117,7 +117,7 @@ result<void> session::begin_write(time_point deadline) {
 
 tl::unexpected<error> session::not_entered() {
   return failure(errc::unavailable,
-                 "sqlite, gate, another process is inside for too long (is one stopped?)");
+                 "sqlite, writer lock, another process is inside for too long (is one stopped?)");
 }
 
 result<void> session::in_place() const {

@@ -136,7 +136,7 @@ void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
 template <class T, class Verb>
 void sqlite_store::hop(const spi::claim* of, const spi::op_context& context,
                        spi::completion<T> done, Verb verb) {
-  struct errand {
+  struct job {
     std::shared_ptr<sqlite_store> store;
     std::optional<spi::resource_id> on;
     time_point deadline;
@@ -149,9 +149,9 @@ void sqlite_store::hop(const spi::claim* of, const spi::op_context& context,
       done(std::move(answer));
     }
   };
-  const auto work = std::make_shared<errand>(
-      errand{shared_from_this(), of != nullptr ? std::optional(of->resource) : std::nullopt,
-             context.deadline, std::move(done), std::move(verb)});
+  const auto work = std::make_shared<job>(
+      job{shared_from_this(), of != nullptr ? std::optional(of->resource) : std::nullopt,
+          context.deadline, std::move(done), std::move(verb)});
   if (of != nullptr) local_claims_->add_pending(of->resource);
   const bool posted = worker_->post(
       context.deadline, [work] { work->finish(work->verb(*work->store, work->deadline)); },

@@ -2,7 +2,7 @@
 -- Read the files in the order of their numbers: the state of a name, its queue, its holders, the rules, the verbs, and
 -- what clients call. docs/formats/redis.md has the layout of keys and bytes.
 --
--- A verb loads a name into the variables of "the name in hand", changes them by the rules of stores/memory/ledger, and
+-- A verb loads a name into the variables of "the name in hand", changes them by the rules of stores/ledger, and
 -- writes them in one go (commit). What must hold:
 --  1. Every check comes before the first write. Nothing is rolled back: if a write fails, what is stored is as before
 --     or as after the verb, and the verb can be repeated.

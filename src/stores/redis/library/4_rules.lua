@@ -1,4 +1,4 @@
--- The grant rules, as in stores/memory/ledger: what has ended, who may be granted, who is next.
+-- The grant rules, as in stores/ledger: what has ended, who may be granted, who is next.
 
 local function free_for(raw)
   if holder or delay_till > now then return false end
