@@ -220,7 +220,7 @@ class HoldfastPython(Python):
         if not library.exists():
             raise NotInstalled("not built: the target holdfast_c of the release preset")
         self.interpreter, self.program, self.packages = fetching.python(
-            self.name, [str(ROOT / "python")], folder, newer_than=library,
+            "holdfast-python", [str(ROOT / "python")], folder, newer_than=library,
             env=os.environ | {"HOLDFAST_C_LIBRARY": str(library.resolve())})
 
     def versions(self):
@@ -326,8 +326,9 @@ def make_all():
             for engine in ("redis", "zookeeper", "etcd", "postgresql", "mariadb", "embedded")]
     ours += [HoldfastSession("holdfast-session", engine) for engine in ("postgresql", "mariadb")]
     ours += [HoldfastPython("holdfast-python", engine) for engine in ("redis", "embedded")]
+    ours.append(HoldfastPython("holdfast", "redis", ("coroutines",)))  # in the row of Python alone
     locks = [Java("redisson", "redis", ("mutex", "fair", "rw:90", "semaphore:8")), Java("redisson-fenced", "redis"),
-             Go("redsync", "redis"), Go("redislock", "redis"), Python("redis-py", "redis"),
+             Go("redsync", "redis"), Go("redislock", "redis"), Python("redis-py", "redis", ("mutex", "coroutines")),
              Python("python-redis-lock", "redis"), Python("pottery", "redis"), Node("node-redlock", "redis"),
              # Theirs are fair without being asked.
              Java("curator", "zookeeper", ("mutex", "fair", "rw:90", "semaphore:8")),

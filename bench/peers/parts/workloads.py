@@ -28,6 +28,7 @@ def of_16(engine, name, mode):
 WORKLOADS = [
     *usual("redis", {"redsync": 1.2}, {"redsync": 1.5}, {"redisson": 10, "redisson-fenced": 10}),
     of_16("redis", "fair", "fair"), of_16("redis", "rw", "rw:90"), of_16("redis", "semaphore", "semaphore:8"),
+    workload("redis-1000-coroutines", "redis", threads=1000, locks="same", mode="coroutines"),
     *usual("zookeeper", same={"curator": 10}),
     of_16("zookeeper", "fair", "fair"), of_16("zookeeper", "rw", "rw:90"),
     of_16("zookeeper", "semaphore", "semaphore:8"),

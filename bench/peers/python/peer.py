@@ -3,8 +3,9 @@
     peer.py KIND HOST:PORT THREADS own|same MODE HOLD_MS NAME COUNT
 
 KIND: redis-py, python-redis-lock, pottery, kazoo or holdfast, which gets its URL as the address.
-Speaks as bench/peers/java/Peer.java does.
+MODE coroutines: THREADS is the number of coroutines, on one loop. Speaks as bench/peers/java/Peer.java does.
 """
+import asyncio
 import collections
 import json
 import mmap
@@ -97,6 +98,33 @@ KINDS = {"redis-py": redis_py, "python-redis-lock": python_redis_lock, "pottery"
          "holdfast": holdfast}
 
 
+# The same for coroutines. Taking may give up after a while: False.
+
+def redis_py_coroutines(address):
+    import redis.asyncio
+    host, port = address.split(":")
+    client = redis.asyncio.Redis(host=host, port=int(port), max_connections=2000)  # each that waits needs one
+
+    def make(name):
+        # It polls, and would go on after the round.
+        lock = client.lock(name, timeout=LEASE, blocking_timeout=0.5)
+        return lock.acquire, lock.release
+    return make
+
+
+def holdfast_coroutines(url):
+    from holdfast import connect
+    client = connect(url)
+
+    def make(name):
+        lock = client.lock(name, ttl=LEASE)
+        return lock.__aenter__, lambda: lock.__aexit__(None, None, None)
+    return make
+
+
+COROUTINES = {"redis-py": redis_py_coroutines, "holdfast": holdfast_coroutines}
+
+
 class Worker(threading.Thread):
     start_time = end_time = hold = reads = 0
     count = None
@@ -155,8 +183,50 @@ def one_round(locks):
                       "histogram": [[top_of(cell), count] for cell, count in sorted(cells.items())]}), flush=True)
 
 
+async def round_of_coroutines(locks):
+    grants, cells = [0] * len(locks), collections.Counter()
+    pairs = longest = 0
+
+    async def work(number, take, give_back):
+        nonlocal pairs, longest
+        asked = time.monotonic_ns()
+        while asked < Worker.end_time:
+            if await take() is False:
+                if time.monotonic_ns() >= Worker.end_time:
+                    return
+                continue
+            granted = time.monotonic_ns()
+            await give_back()
+            done = time.monotonic_ns()
+            pairs += 1
+            grants[number] += Worker.start_time <= done <= Worker.end_time
+            if asked >= Worker.start_time:
+                cells[cell_of(granted - asked)] += 1
+                longest = max(longest, granted - asked)
+            asked = done
+
+    await asyncio.gather(*(work(number, *lock) for number, lock in enumerate(locks)))
+    print(json.dumps({"grants": grants, "pairs": pairs, "counted": 0, "max_us": longest / 1e3,
+                      "histogram": [[top_of(cell), count] for cell, count in sorted(cells.items())]}), flush=True)
+
+
+def play_rounds(play, locks):
+    """`play` for each line, which says how long the warm-up and the round are."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        warm, length = (int(word) * 1_000_000 for word in line.split())
+        Worker.start_time = time.monotonic_ns() + warm
+        Worker.end_time = Worker.start_time + length
+        play(locks)
+
+
 def main():
     kind, address, threads, own, mode, hold, name, count = sys.argv[1:]
+    if mode == "coroutines":
+        make = COROUTINES[kind](address)
+        with asyncio.Runner() as runner:
+            play_rounds(lambda locks: runner.run(round_of_coroutines(locks)), [make(name) for _ in range(int(threads))])
+        return
     make = KINDS[kind](address)
     Worker.hold = int(hold) / 1e3
     Worker.reads = int(mode[3:]) if mode.startswith("rw:") else 0
@@ -168,12 +238,7 @@ def main():
         mine = name + (f"-{number}" if own == "own" else "")
         write = make(mine, "write" if Worker.reads else mode)
         locks.append((write, make(mine, "read") if Worker.reads else write))
-    print("ready", flush=True)
-    for line in sys.stdin:
-        warm, length = (int(word) * 1_000_000 for word in line.split())
-        Worker.start_time = time.monotonic_ns() + warm
-        Worker.end_time = Worker.start_time + length
-        one_round(locks)
+    play_rounds(one_round, locks)
 
 
 main()
