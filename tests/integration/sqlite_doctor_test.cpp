@@ -49,9 +49,10 @@ TEST(sqlite_doctor, finds_nothing_wrong_with_a_new_file) {
   EXPECT_TRUE(eventually([&] { return found_by(client) == nothing; }));
   std::vector<std::string> names;
   for (const auto& check : client.probe()) names.push_back(check.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"file", "format", "journal", "integrity",
-                                             "file system", "disk space", "permissions", "sharing",
-                                             "writer lock", "clients", "sign of life", "wake-ups"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"file", "format", "journal", "integrity", "file system",
+                                      "disk space", "permissions", "sharing", "writer lock",
+                                      "clients", "sign of life", "wake-ups"}));
 }
 
 TEST(sqlite_doctor, sees_permissions_that_let_others_in) {
