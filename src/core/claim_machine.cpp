@@ -258,10 +258,12 @@ claim_machine::orders claim_machine::transferred(time_point now,
   if (!detaching_) return {};
   orders todo;
   if (answer || answer.error() == errc::not_held) {
+    // With another fence this hold had ended, and an attempt that was late was granted: that one was moved.
+    const bool moved = answer && answer->fence == fence_;
     detaching_ = false;
     todo.detached =
-        answer ? result<void>{} : failure(errc::lost, "the engine no longer had this claim");
-    if (answer || !may_reappear()) {
+        moved ? result<void>{} : failure(errc::lost, "the engine no longer had this claim");
+    if (moved || (!answer && !may_reappear())) {
       phase_ = phase::ended;
     } else {
       send_leave(todo);

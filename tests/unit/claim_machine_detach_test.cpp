@@ -32,6 +32,14 @@ TEST(claim_machine_detach, an_engine_that_does_not_have_it_says_that_it_is_lost)
   EXPECT_EQ(machine.where(), phase::ended);
 }
 
+TEST(claim_machine_detach, what_the_engine_granted_again_meanwhile_is_another_hold) {
+  // Broken: the token has the fence of a hold that had ended, and that others may have followed.
+  auto machine = held_claim();
+  machine.detach(at(8s));
+  EXPECT_EQ(said(machine.transferred(at(8s), lease_of(9))), "detached:lost leave");
+  EXPECT_EQ(machine.where(), phase::leaving);
+}
+
 TEST(claim_machine_detach, a_request_without_an_answer_is_repeated) {
   // Broken: one broken connection costs the lock of a pipeline.
   auto machine = held_claim();
