@@ -8,7 +8,7 @@
 //  1. At any time a resource has one exclusive holder and nobody else, or any number of shared
 //     ones, or permit holders whose permits sum up to at most max.
 //  2. Fences of a resource grow strictly from grant to grant, whatever ends or is forgotten.
-//  3. Every verb begins by promoting: what has ended by its time is out, and whoever can be granted
+//  3. Every verb begins by promoting: what has ended by its time is out, and every claim that can be granted
 //     is granted, before the verb itself looks.
 //  4. No claim is granted before an earlier one that waits, is alive, reachable and was heard since
 //     the last offer of the resource that nobody took up was made; except that an unfair newcomer

@@ -184,7 +184,7 @@ bool book::free_for(const moment& step, resource& at, const entry& row) {
   return drop_dead_holders(step, at) && fits_beside_holders(at, row, step.now);
 }
 
-// The dead are not left out: whoever meets them takes them off.
+// The dead are not left out: the call that meets them takes them off.
 const entry* book::next_in_line(const moment& step, resource& at) {
   const bool last_first = mutated(mutant::fair_served_last_first);
   const entry* each = last_first ? previous_waiter(at, std::numeric_limits<std::int64_t>::max())
