@@ -1,6 +1,6 @@
 # The front door. Every target first installs the Debian packages that it misses (packages.txt).
 JOBS ?= $(shell nproc)
-# Nearly all of a test's time is waiting.
+# Much of a test's time is waiting: six at a time keep a core busy.
 TEST_JOBS ?= $(shell expr $(JOBS) '*' 6)
 PREFIX ?= /usr/local
 SEEDS ?= 1000000

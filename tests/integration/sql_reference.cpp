@@ -250,7 +250,7 @@ class world {
     for (int step = 0; step < 80 && !testing::Test::HasFailure(); ++step) {
       pass();
       act();
-      // Not after each: a look moves whoever has a fast path's place.
+      // Not after each: a look moves a waiter that has a fast path's place.
       if (pick(calm_ ? 20 : 4) != 0) continue;
       for (const char* name : {"lock", "semaphore"}) ledgers_.compare_states({space_, name});
     }

@@ -128,7 +128,7 @@ task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr wh
 // As Curator does its downgrade: the new node has the old one's number and takes its place in one step.
 
 // Replaces our node by one of another kind at the same place. The old node's data is changed before
-// it is removed: whoever watches it must look at the line, not take its end for the end of a hold.
+// it is removed: its watchers must look at the line, not take its end for the end of a hold.
 task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim_kind to,
                                            net::patience until) {
   const auto known = parse_node(which->node);
