@@ -273,7 +273,7 @@ TEST_F(mariadb_trouble, tables_that_are_gone_when_they_have_just_been_made_are_m
   admin.ask("CREATE TABLE " + prefix_ + "aside (only INT, format INT, sweep BIGINT)");
   admin.ask("CREATE VIEW " + prefix_ + "meta AS SELECT only, format, sweep FROM " + prefix_ +
             "aside WHERE format = 99");
-  const client a = open_client(url_);
+  const client a = open_client(url_ + "&connect_timeout=60s");
   reply<lease> waits;
   mutex(a, "stock").async_acquire({.wait = 2 * patience}, {}, waits.callback());
   // More often than there are connections.

@@ -55,8 +55,9 @@ TEST_F(redis_listing, idle_names_do_not_count_however_many_there_are) {
   mutex lock(past, "busy");
   const auto held = lock.acquire({.wait = patience});
   ASSERT_TRUE(held);
-  const auto all = past.list("");
-  ASSERT_TRUE(all) << all.error().message();
+  auto all = past.list("");
+  // A busy machine may need longer than one call has.
+  ASSERT_TRUE(eventually([&] { return all || (all = past.list("")); })) << all.error().message();
   ASSERT_EQ(all->size(), 1U);
   EXPECT_EQ(all->front().name, "busy");
 }

@@ -12,8 +12,8 @@ namespace {
 class redis_redisson_fair : public testing::Test {
  protected:
   redis_server server;
-  client a = open_client(redis_url(server.port(), "?dialect=redisson"));
-  client b = open_client(redis_url(server.port(), "?dialect=redisson"));
+  client a = open_client(redis_url(server.port(), "?dialect=redisson&connect_timeout=60s"));
+  client b = open_client(redis_url(server.port(), "?dialect=redisson&connect_timeout=60s"));
   const std::string java = "8743c9c0-0795-4907-87fd-6c719a6b4586:74";
   const std::string queue = "redisson_lock_queue:{stock}";
   const std::string ends = "redisson_lock_timeout:{stock}";

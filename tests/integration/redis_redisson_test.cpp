@@ -16,7 +16,7 @@ class redis_redisson : public testing::Test {
  protected:
   redis_server server;
   temporary_folder folder;
-  client a = open_client(redis_url(server.port(), "?dialect=redisson"));
+  client a = open_client(redis_url(server.port(), "?dialect=redisson&connect_timeout=60s"));
   const std::string java = "8743c9c0-0795-4907-87fd-6c719a6b4586:74";
 
   // As RLock.lock(30 s) and unlock() do, where nobody else holds it.
@@ -178,6 +178,7 @@ TEST_F(redis_redisson, a_read_write_lock_taken_beside_us_ends_our_lease) {
   auto lease = lock.acquire();
   ASSERT_TRUE(lease) << lease.error().message();
   server.cli({"HSET", "stock", "mode", "write", java + ":write", "1"});
+  server.cli({"PERSIST", "stock"});
   EXPECT_TRUE(eventually([&] { return !lease->valid(); }));
   EXPECT_EQ(server.cli({"HLEN", "stock"}), "2");
 }
