@@ -39,7 +39,8 @@ class [[nodiscard]] lease {
 
   // Releases the lock and waits for the answer, at most a third of the ttl or 5 s. Errors: lost: it
   // had ended before; unavailable: no answer, repeated in the background; not_held: nothing to
-  // release. The lease holds nothing afterwards, whatever the answer.
+  // release. The lease holds nothing afterwards, whatever the answer. Where others wait for the lock
+  // already, this process may keep it for 0.1 ms, for a thread that comes back (guarantees.md, G7.2).
   [[nodiscard]] result<void> release();
   // The same without blocking, for coroutines and callbacks. The lease holds nothing from this call
   // on, whether the answer is awaited or not.

@@ -28,6 +28,7 @@ struct facts {
   duration recheck{};     // how long a waiter stays without asking, at most
   duration recovery{};    // after a trouble has ended, until everybody has got over it
   duration lateness{};    // how late a timer or a notice may be
+  duration turn{};  // how long after its grant a client may keep a claim for those who come back
 };
 
 struct violation {

@@ -82,8 +82,10 @@ constexpr std::array table{
           "a token makes the hold that it does not find"},
     named{mutant::renewed_by_both_sides, "renewed-by-both-sides",
           "the process that detached a lease goes on renewing it"},
+    named{mutant::turn_never_ends, "turn-never-ends",
+          "a claim that is kept for a thread that comes back is kept for ever"},
 };
-static_assert(table.size() == static_cast<std::size_t>(mutant::renewed_by_both_sides));
+static_assert(table.size() == static_cast<std::size_t>(mutant::turn_never_ends));
 
 const named& entry_of(mutant which) noexcept { return table[static_cast<std::size_t>(which) - 1]; }
 

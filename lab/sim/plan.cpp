@@ -142,6 +142,9 @@ void draw_tuning(plan& made) {
   rules.hand_over_after = microseconds(random.between(0, 2000));
   rules.stagger = milliseconds(random.between(1, 20));
   made.server.timers = random.chance(500);
+  // Long enough for those who think before they come back, in every second world.
+  limit.turn = random.chance(500) ? made.longest_think : microseconds(random.between(0, 2000));
+  limit.keep_seldom = static_cast<std::uint32_t>(random.between(1, 4));
 }
 
 void draw_network(plan& made) {
@@ -253,6 +256,7 @@ facts plan::known() const {
   made.recovery = core::command_limit(limit, ttl) + retry.limit + milliseconds(300) +
                   made.round_trip + late.timer;
   made.lateness = late.timer + late.notice + microseconds(10);
+  made.turn = limit.turn + limit.turn / 100;
   return made;
 }
 

@@ -27,11 +27,13 @@ acquisition::~acquisition() = default;
 
 void acquisition::start() {
   if (!local_queue_) return pursue();
-  switch (local_queue_->enter(shared_from_this(), request_.wait > duration{0})) {
+  switch (local_queue_->enter(shared_from_this(), request_.wait > duration{0}, started_)) {
     case local_queue::entry::entered:
       return pursue();
     case local_queue::entry::refused:
       answer(failure(errc::busy, "held or requested by this client"));
+      return;
+    case local_queue::entry::answered:
       return;
     case local_queue::entry::queued:
       break;

@@ -3,6 +3,7 @@
 #include "core/acquisition.hpp"
 #include "core/claim_runner.hpp"
 #include "core/engine.hpp"
+#include "core/mutant.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -26,14 +27,20 @@ bool same_terms(const spi::claim& held, const request& wanted, const std::string
 
 local_queue::local_queue(std::weak_ptr<engine> engine, spi::resource_id resource,
                          const limits& limit, unseen_waiters others)
-    : engine_(std::move(engine)), resource_(std::move(resource)), limit_(limit), others_(others) {}
+    : engine_(std::move(engine)),
+      resource_(std::move(resource)),
+      limit_(limit),
+      others_(others),
+      keep_every_(limit.keep_seldom) {}
 
 local_queue::~local_queue() {
   if (const auto alive = engine_.lock()) alive->forget_local_queue(resource_);
 }
 
-local_queue::entry local_queue::enter(const std::shared_ptr<acquisition>& who, bool may_wait) {
-  const std::lock_guard lock(mutex_);
+local_queue::entry local_queue::enter(const std::shared_ptr<acquisition>& who, bool may_wait,
+                                      time_point now) {
+  std::unique_lock lock(mutex_);
+  if (kept_) return take_kept(lock, who, now);
   if (!occupied_ && (line_.empty() || (resting_ && !may_wait))) {
     occupied_ = true;
     thread_ = 0;
@@ -70,9 +77,45 @@ std::uint64_t local_queue::holding_thread() const {
 }
 
 bool local_queue::may_pass_on(const claim_runner& runner, fence_token fence, time_point now) const {
-  return !line_.empty() && passed_on_ < limit_.local_hand_overs &&
-         now - granted_at_ < limit_.local_hand_over && fence < last_fence_ &&
-         !runner.wanted_by_others() && runner.valid_until() > now + runner.claim().ttl / 2;
+  const duration limit = runner.wanted_by_others() ? limit_.turn : limit_.local_hand_over;
+  return passed_on_ < limit_.local_hand_overs && now - granted_at_ < limit && fence < last_fence_ &&
+         runner.valid_until() > now + runner.ttl() / 2;
+}
+
+bool local_queue::may_take_over(const acquisition& next, const claim_runner& runner) const {
+  return same_terms(runner.claim(), next.wanted(), runner.owner().settings().payload);
+}
+
+bool local_queue::keep(std::unique_lock<std::mutex>& lock,
+                       const std::shared_ptr<claim_runner>& runner, fence_token fence) {
+  if (!runner->wanted_by_others() || ++not_kept_ < keep_every_) return false;
+  not_kept_ = 0;
+  kept_ = {runner, fence};
+  thread_ = 0;
+  const time_point end = turn_end();
+  lock.unlock();
+  runner->owner().schedule().schedule(shared_from_this(), end);
+  return true;
+}
+
+local_queue::entry local_queue::take_kept(std::unique_lock<std::mutex>& lock,
+                                          const std::shared_ptr<acquisition>& who, time_point now) {
+  const kept_claim kept = std::move(*kept_);
+  kept_.reset();
+  keep_every_ = 1;
+  const bool fits = may_pass_on(*kept.runner, kept.fence, now) && may_take_over(*who, *kept.runner);
+  thread_ = fits ? who->wanted().thread : 0;
+  if (fits) ++passed_on_;
+  lock.unlock();
+  if (!fits) {
+    kept.runner->release({});
+    return entry::entered;
+  }
+  if (!who->take_over(kept.runner, fence_token(kept.fence.value() + 1))) {
+    kept.runner->release({});
+    leave();
+  }
+  return entry::answered;
 }
 
 bool local_queue::pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence,
@@ -80,10 +123,10 @@ bool local_queue::pass_on(const std::shared_ptr<claim_runner>& runner, fence_tok
   for (;;) {
     std::shared_ptr<acquisition> next;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       if (!may_pass_on(*runner, fence, now)) return false;
-      const request& wanted = line_.begin()->second->wanted();
-      if (!same_terms(runner->claim(), wanted, runner->owner().settings().payload)) return false;
+      if (line_.empty()) return keep(lock, runner, fence);
+      if (!may_take_over(*line_.begin()->second, *runner)) return false;
       next = pop();
       ++passed_on_;
       thread_ = next->wanted().thread;
@@ -130,6 +173,7 @@ bool local_queue::begin_rest(time_point now, std::uint64_t random) noexcept {
 
 void local_queue::due(time_point now) {
   std::unique_lock lock(mutex_);
+  if (kept_) return end_turn(lock, now);
   if (!resting_) return;
   if (const time_point until = rest_until_; now < until) {
     lock.unlock();
@@ -138,6 +182,20 @@ void local_queue::due(time_point now) {
   }
   resting_ = false;
   admit(lock);
+}
+
+void local_queue::end_turn(std::unique_lock<std::mutex>& lock, time_point now) {
+  const auto runner = kept_->runner;
+  if (const time_point end = turn_end(); now < end) {
+    lock.unlock();
+    return runner->owner().schedule().schedule(shared_from_this(), end);
+  }
+  if (mutated(mutant::turn_never_ends)) return;
+  kept_.reset();
+  keep_every_ = std::min(keep_every_ * 2, limit_.keep_seldom);
+  lock.unlock();
+  runner->release({});
+  leave();
 }
 
 void local_queue::vacate() noexcept {

@@ -1,7 +1,9 @@
 // The local queue of one name in one client: threads of a process queue here, not at the engine. One
 // unfair exclusive claim per process goes to the engine; when it is released while others wait
 // here, it is passed on inside the process, with the next fence of a block the grant reserved,
-// within a budget (32 times or 10 ms) and never once the engine said that others want it.
+// within a budget: 32 times or 10 ms; a turn (limits::turn), once the engine said that others want it.
+// Within its turn the claim is also kept for a thread that comes back before a hand-over to another
+// process would have been done. As long as none comes, that is tried now and then only.
 // Where the engine does not say that, the name rests between two claims of ours once it was in use here for
 // 10 ms: others, who are woken or ask now and then, would never find it free.
 // Fair, shared and permit claims pass the local queue: each queues at the engine in its own turn.
@@ -23,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace holdfast::core {
 
@@ -41,15 +44,16 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   local_queue& operator=(const local_queue&) = delete;
   ~local_queue() override;
 
-  enum class entry : std::uint8_t { entered, queued, refused };
+  enum class entry : std::uint8_t { entered, queued, refused, answered };
   // refused: somebody is inside and `may_wait` is false. A try is not kept out by a rest.
-  entry enter(const std::shared_ptr<acquisition>& who, bool may_wait);
+  // answered: it has the claim that was kept.
+  entry enter(const std::shared_ptr<acquisition>& who, bool may_wait, time_point now);
   // False: no longer in line.
   bool withdraw(acquisition& who) noexcept;
 
   // The one inside was granted by the engine: fences first to last are ours to give.
   void granted(time_point now, fence_token last, std::uint64_t thread) noexcept;
-  // The one inside is done. True: its claim was passed on, and must not be released.
+  // The one inside is done. True: its claim was passed on or is kept, and must not be released.
   bool pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now);
   // The one inside is out: the next may pursue a claim of its own.
   void leave();
@@ -63,7 +67,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
 
   void give_up_all(const error& why);
 
-  // The end of a rest.
+  // The end of a rest, or of a turn.
   void due(time_point now) override;
 
   // Who holds this name through the std face, and the counted entries of a recursive mutex.
@@ -81,6 +85,20 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   bool begin_rest(time_point now, std::uint64_t random) noexcept;
   [[nodiscard]] bool may_pass_on(const claim_runner& runner, fence_token fence,
                                  time_point now) const;
+  [[nodiscard]] bool may_take_over(const acquisition& next, const claim_runner& runner) const;
+  // These release the lock that they are given, but for keep() where it answers false.
+  bool keep(std::unique_lock<std::mutex>& lock, const std::shared_ptr<claim_runner>& runner,
+            fence_token fence);
+  entry take_kept(std::unique_lock<std::mutex>& lock, const std::shared_ptr<acquisition>& who,
+                  time_point now);
+  void end_turn(std::unique_lock<std::mutex>& lock, time_point now);
+  [[nodiscard]] time_point turn_end() const noexcept { return granted_at_ + limit_.turn; }
+
+  // Given back here, and still ours at the engine until the turn ends. Somebody is inside as long.
+  struct kept_claim {
+    std::shared_ptr<claim_runner> runner;
+    fence_token fence;
+  };
 
   const std::weak_ptr<engine> engine_;
   const spi::resource_id resource_;
@@ -94,10 +112,13 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   bool admitting_ = false;                                      // guarded by mutex_
   std::uint64_t next_sequence_ = 1;                             // guarded by mutex_
   std::map<std::uint64_t, std::shared_ptr<acquisition>> line_;  // guarded by mutex_
-  std::uint32_t passed_on_ = 0;  // guarded by mutex_, since granted_at_
-  time_point granted_at_{};      // guarded by mutex_
-  fence_token last_fence_;       // guarded by mutex_
-  std::uint64_t thread_ = 0;     // guarded by mutex_
+  std::uint32_t passed_on_ = 0;     // guarded by mutex_, since granted_at_
+  time_point granted_at_{};         // guarded by mutex_
+  fence_token last_fence_;          // guarded by mutex_
+  std::uint64_t thread_ = 0;        // guarded by mutex_
+  std::optional<kept_claim> kept_;  // guarded by mutex_
+  std::uint32_t keep_every_;        // guarded by mutex_: of so many releases within a turn, one
+  std::uint32_t not_kept_ = 0;      // guarded by mutex_: since the last that was
   // Of the time that the name was in use here, with gaps too short for others; max: it is not.
   time_point used_since_ = time_point::max();  // guarded by mutex_
   time_point left_at_{};                       // guarded by mutex_

@@ -41,6 +41,7 @@ enum class mutant : std::uint8_t {
   adopted_twice,
   adopted_after_its_end,
   renewed_by_both_sides,
+  turn_never_ends,
   // Of the quorum: worlds of their own show them.
   quorum_fence_not_written_back,
   quorum_fence_written_back_anywhere,

@@ -27,6 +27,7 @@ class checkers_test : public ::testing::Test {
     world.recheck = 1s;
     world.recovery = 1s;
     world.lateness = 1ms;
+    world.turn = 100us;
     watch_all(log, world);
   }
 

@@ -208,4 +208,27 @@ TEST_F(checkers_test, a_release_that_was_answered_and_did_not_happen_is_seen) {
   EXPECT_NE(broken("outcome honesty"), "");
 }
 
+TEST_F(checkers_test, a_release_within_a_turn_may_happen_when_the_turn_ends) {
+  hold(1, 0, 1);
+  say(what::release_invoked, 1, 0, 1, 10us);
+  say(what::release_answered, 1, 0, 0, 10us);
+  say(what::server_left, 1, 0, 0, 1ms);
+  EXPECT_EQ(broken("outcome honesty"), "");
+}
+
+TEST_F(checkers_test, a_claim_that_is_kept_longer_than_a_turn_is_seen) {
+  hold(1, 0, 1);
+  say(what::release_invoked, 1, 0, 1, 10us);
+  say(what::release_answered, 1, 0, 0, 10us);
+  say(what::server_left, 1, 0, 0, 20ms);
+  EXPECT_NE(broken("outcome honesty"), "");
+}
+
+TEST_F(checkers_test, a_claim_that_is_kept_for_ever_is_seen) {
+  hold(1, 0, 1);
+  say(what::release_invoked, 1, 0, 1, 10us);
+  say(what::release_answered, 1, 0, 0, 10us);
+  EXPECT_NE(broken("outcome honesty"), "");
+}
+
 }  // namespace holdfast::sim

@@ -19,10 +19,16 @@ void honesty::server_said(const record& line) {
       about.until = line.until;
       return;
     case what::server_left:
+      if (about.kept && world().calm &&
+          line.at > *about.taken_at + world().turn + world().round_trip) {
+        fail(line.at, "claim " + std::to_string(line.claim) + " was kept longer than a turn");
+      }
       about.holds = false;
+      about.kept = false;
       return;
     case what::server_forgot:
       about.holds = false;
+      about.kept = false;
       about.ended = true;
       return;
     default:
@@ -34,7 +40,10 @@ void honesty::granted(const record& line) {
   holds_[line.hold] = line.claim;
   held_[line.hold] = {line.process, line.resource};
   acquisitions_.erase(line.acquisition);
-  const auto& fences = claims_[line.claim].fences;
+  claim& about = claims_[line.claim];
+  if (!about.taken_at) about.taken_at = line.at;
+  about.kept = false;
+  const auto& fences = about.fences;
   const bool given = std::any_of(fences.begin(), fences.end(), [&](const block& each) {
     return line.fence >= each.first && line.fence < each.first + each.count;
   });
@@ -70,16 +79,25 @@ void honesty::lost(const record& line) {
 }
 
 void honesty::released(const record& line) {
-  const claim& about = claims_[holds_[line.hold]];
+  claim& about = claims_[holds_[line.hold]];
   // "lost" by its own clock comes before the server's end, and "unavailable" says nothing.
   if (void_ || line.number != 0) return;
   // Handed over inside the client: another hold has the claim.
   for (const auto& [hold, other] : holds_) {
-    if (hold != line.hold && other == holds_[line.hold]) return;
+    if (hold != line.hold && held_.contains(hold) && other == holds_[line.hold]) return;
   }
-  if (about.holds && about.until > line.at) {
+  if (!about.holds || about.until <= line.at) return;
+  about.kept = about.taken_at && line.at < *about.taken_at + world().turn;
+  if (!about.kept) {
     fail(line.at, "the release of hold " + std::to_string(line.hold) +
                       " was answered although the server still has its claim");
+  }
+}
+
+void honesty::finish(moment now) {
+  if (!world().calm) return;
+  for (const auto& [number, about] : claims_) {
+    if (about.kept) fail(now, "claim " + std::to_string(number) + " was kept and never released");
   }
 }
 

@@ -1,11 +1,13 @@
 // Outcomes are honest: a hold is backed by a grant of the server with that fence; "busy" and "timed
 // out" by its word that somebody else is there; an early loss by its word that the claim is gone; a
-// release that was answered has happened. No answer is unknown, and is told as nothing else.
+// release that was answered has happened, or does when the turn of its client ends. No answer is
+// unknown, and is told as nothing else.
 #pragma once
 
 #include "sim/checker.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 
 namespace holdfast::sim {
@@ -16,6 +18,7 @@ class honesty final : public checker {
   [[nodiscard]] std::string_view name() const noexcept override { return "outcome honesty"; }
 
   void see(const record& line) override;
+  void finish(moment now) override;
 
  private:
   struct block {
@@ -28,6 +31,8 @@ class honesty final : public checker {
     bool ended = false;         // it lapsed or was taken away
     bool holds = false;
     moment until{};
+    std::optional<moment> taken_at;  // by its first hold
+    bool kept = false;               // released, and the server still has it
   };
   struct acquisition {
     std::int32_t process = nobody;
