@@ -1,7 +1,8 @@
 // Holdfast as a peer among others: one client, shared by all threads.
 //
-//   peer_holdfast URL THREADS own|same MODE HOLD_MS NAME COUNT
+//   peer_holdfast [--std] URL THREADS own|same MODE HOLD_MS NAME COUNT
 //
+// --std: by lock() and unlock(), as std::scoped_lock does. unlock() does not wait for the answer.
 // Not `holdfast bench`, which connects again for every round: the others stay connected.
 #include "play.hpp"
 
@@ -53,15 +54,23 @@ pair make_pair(const holdfast::client& client, const std::string& mode, const st
   return kept([door](bool) { return door->acquire(); });
 }
 
+pair make_std_pair(const holdfast::client& client, const std::string& name) {
+  const auto door = std::make_shared<holdfast::mutex>(client, name);
+  return {.take = [door](bool) { door->lock(); }, .give = [door](bool) { door->unlock(); }};
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   return peer::answer("peer_holdfast", [&] {
-    const std::vector<std::string> words(arguments + 1, arguments + count);
+    std::vector<std::string> words(arguments + 1, arguments + count);
+    const bool std_face = words.at(0) == "--std";
+    if (std_face) words.erase(words.begin());
     auto client = holdfast::client::open(words.at(0));
     if (!client) throw std::runtime_error(client.error().message());
-    peer::play({words.begin() + 1, words.end()},
-               [&](const std::string& name) { return make_pair(*client, words.at(3), name); });
+    peer::play({words.begin() + 1, words.end()}, [&](const std::string& name) {
+      return std_face ? make_std_pair(*client, name) : make_pair(*client, words.at(3), name);
+    });
     client->close();
   });
 }

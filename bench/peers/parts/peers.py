@@ -273,6 +273,14 @@ class HoldfastSession(Holdfast):
     options = "?strategy=session"
 
 
+class HoldfastStd(Holdfast):
+    """lock() and unlock(), as std::scoped_lock calls them."""
+    modes = ("mutex",)
+
+    def command(self, address, words):
+        return [self.program, "--std", address, *words]
+
+
 class Command(Peer):
     """A command line that takes a lock and runs true, again and again, one after the other."""
     modes = ("command",)
@@ -325,6 +333,7 @@ def make_all():
     ours = [Holdfast("holdfast", engine)
             for engine in ("redis", "zookeeper", "etcd", "postgresql", "mariadb", "embedded")]
     ours += [HoldfastSession("holdfast-session", engine) for engine in ("postgresql", "mariadb")]
+    ours.append(HoldfastStd("holdfast-std", "redis"))
     ours += [HoldfastPython("holdfast-python", engine) for engine in ("redis", "embedded")]
     ours.append(HoldfastPython("holdfast", "redis", ("coroutines",)))  # in the row of Python alone
     locks = [Java("redisson", "redis", ("mutex", "fair", "rw:90", "semaphore:8")), Java("redisson-fenced", "redis"),
