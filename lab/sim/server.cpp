@@ -251,8 +251,8 @@ void server::note_end(const spi::claim_id& id) {
 void server::wake_watchers(const spi::resource_id& resource) {
   if (settings_.dialect != dialect::watching) return;
   for (const auto& [id, process] : watchers_[resource]) {
-    links_[static_cast<std::size_t>(process)]->push(memory::push{
-        memory::push::kind::freed, id, static_cast<memory::process_id>(process), {}, {}});
+    links_[static_cast<std::size_t>(process)]->push(
+        memory::push{{memory::push::kind::freed, id}, static_cast<memory::process_id>(process)});
   }
 }
 

@@ -275,16 +275,7 @@ void sim_store::pushed(const push_value& news) {
   if (found == wakeups_.end()) return;
   const auto wakeup = found->second.wakeup;
   steps_.stepped(process_, book_.find(push.claim)->acquisition);
-  switch (push.what) {
-    case memory::push::kind::granted:
-      return wakeup->notify(push.grant);
-    case memory::push::kind::freed:
-      return wakeup->notify(std::nullopt);
-    case memory::push::kind::wanted:
-      return wakeup->wanted();
-    case memory::push::kind::gone:
-      return wakeup->gone(push.why);
-  }
+  push.deliver(*wakeup);
 }
 
 void sim_store::cry_gone() {

@@ -50,30 +50,21 @@ std::string described(const spi::resource_state& state) {
 }
 
 // To whom and what, without the fence, which begins elsewhere.
-std::string described(const std::string& process, const sql::push& push) {
+std::string described(const std::string& process, const stores::push& push) {
   const std::string to = process + " " + spi::public_id(push.claim);
   switch (push.what) {
-    case sql::push::kind::granted:
+    case stores::push::kind::granted:
       return to + " " + described(*push.grant);
-    case sql::push::kind::freed:
+    case stores::push::kind::freed:
       return to + " freed";
-    case sql::push::kind::wanted:
+    case stores::push::kind::wanted:
       return to + " wanted";
     default:
       return to + " " + push.why.message();
   }
 }
 std::string described(const memory::push& push) {
-  sql::push same;
-  same.claim = push.claim;
-  same.grant = push.grant;
-  same.why = push.why;
-  using kind = memory::push::kind;
-  same.what = push.what == kind::granted  ? sql::push::kind::granted
-              : push.what == kind::freed  ? sql::push::kind::freed
-              : push.what == kind::wanted ? sql::push::kind::wanted
-                                          : sql::push::kind::gone;
-  return described(sql_process_name(push.process), same);
+  return described(sql_process_name(push.process), push);
 }
 
 // Both ledgers, asked the same and compared.
@@ -202,8 +193,9 @@ class both {
     }
     std::multiset<std::string> heard;
     for (const auto& [process, message] : rules_.heard()) {
-      const auto push = sql::to_push(message);
-      ASSERT_TRUE(push) << message;
+      const auto read = sql::to_notification(message);
+      ASSERT_TRUE(read && read->push) << message;
+      const auto& push = read->push;
       heard.insert(described(process, *push));
       if (push->grant) fences_.emplace(push->grant->fence.value(), push->claim);
     }

@@ -97,13 +97,13 @@ spi::blocked book::blocked_at(const moment& step, resource& at, const entry& row
 
 void book::tell(const moment& step, push::kind what, const entry& row) const {
   if (row.process == nobody && !rules_.holds_are_leases) return;
-  step.out.pushes.push_back({what, row.id, row.process, std::nullopt, {}, {}});
+  step.out.pushes.push_back({{what, row.id}, row.process});
 }
 
 void book::tell_gone(const moment& step, const entry& row, const char* why, duration kept) const {
   if (row.process == nobody && !rules_.holds_are_leases) return;
   step.out.pushes.push_back(
-      {push::kind::gone, row.id, row.process, std::nullopt, {errc::lost, why}, kept});
+      {{push::kind::gone, row.id, std::nullopt, {errc::lost, why}}, row.process, kept});
 }
 
 void book::note(const moment& step, const resource& at, spi::event_kind what, const entry& row,

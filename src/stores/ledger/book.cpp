@@ -259,7 +259,7 @@ result<spi::granted> book::transfer(const moment& step, const spi::claim_id& fro
   }
   const bool moves = held->id != to.id;
   if (moves) {
-    step.out.ended.push_back(held->id);
+    step.out.ended.emplace_back(held->process, held->id);
     if (step.then == on_leave::remember) {
       remember(held->id, after(after(step.now, held->ttl), rules_.tombstone_extra));
     }
@@ -320,7 +320,7 @@ std::vector<spi::holder> book::revoke(const moment& step, const spi::resource_id
     taken.push_back(std::move(holder));
     if (how == spi::revocation::force) {
       remove_holder(*at, row);
-      step.out.ended.push_back(row.id);
+      step.out.ended.emplace_back(row.process, row.id);
       tell_gone(step, row, "released by force", {});
       note(step, *at, spi::event_kind::forced, row, true);
     } else {

@@ -115,7 +115,7 @@ void book::promote(const moment& step, resource& at) {
     if (speaks(step, row)) continue;
     if (at.waiting > 0) mark_told(at, row);
     step.out.pushes.push_back(
-        {push::kind::granted, row.id, row.process, granted_to(step, at, row), {}, {}});
+        {{push::kind::granted, row.id, granted_to(step, at, row)}, row.process});
   }
   // Who is head now watched only the last of those who were let in. And where the limit ended it, the
   // head's own attempt goes on.
@@ -131,13 +131,13 @@ void book::drop_ended(const moment& step, resource& at) {
       if (row.offer && !row.revoked && at.waiting > 0) {
         at.silent_since = std::max(at.silent_since, row.since);
       }
-      step.out.ended.push_back(row.id);
+      step.out.ended.emplace_back(row.process, row.id);
       end_abnormally(step, at, row, row.ends);
     }
   }
   if (mutated(mutant::dead_waiter_kept)) return;
   for (const entry& row : ended_waiters(at, step.now)) {
-    step.out.ended.push_back(row.id);
+    step.out.ended.emplace_back(row.process, row.id);
     withdraw(step, at, row);
   }
 }

@@ -2,6 +2,8 @@
 // pushes and events of one step. `book.hpp` has the rules.
 #pragma once
 
+#include "stores/wakeup_registry.hpp"
+
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
@@ -11,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::ledgers {
@@ -124,18 +127,8 @@ struct resource {
   }
 };
 
-struct push {
-  enum class kind : std::uint8_t {
-    granted,  // `grant`: an offer
-    freed,    // ask again, it may be free
-    wanted,   // somebody waits for what this claim holds
-    gone,     // taken away, or not renewed any more: `why`
-  };
-  kind what = kind::freed;
-  spi::claim_id claim;
+struct push : stores::push {
   process_id process = 0;
-  std::optional<spi::granted> grant;
-  error why;
   duration kept{};  // gone: how long nobody else gets it; zero: it is free now
 };
 
@@ -150,7 +143,7 @@ struct effects {
   std::vector<spi::resource_id> latches;  // that changed
   // Over without having left: expired, died in line, taken by force. Unless such a claim is
   // attempted again, no push comes for it after those of this step.
-  std::vector<spi::claim_id> ended;
+  std::vector<std::pair<process_id, spi::claim_id>> ended;
   std::vector<ledger_event>
       events;  // only where `observed`, or the resource is: they cost a hash each
   bool observed = false;

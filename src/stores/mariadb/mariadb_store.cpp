@@ -11,8 +11,6 @@
 
 namespace holdfast::mariadb {
 
-using contention = sql::wakeup_registry::contention;
-
 namespace {
 
 // The fast path answers with a number.
@@ -56,9 +54,10 @@ void mariadb_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   const std::string key = sql::key_of(claim->resource);
   notifications_->wakeup_registry().add(claim->id, std::move(wakeup));
   // Whoever has heard of others is beyond the fast path.
-  std::string fast_path = notifications_->wakeup_registry().around(claim->id) == contention::none
-                              ? fast_attempt(key, *claim, notifications_->process())
-                              : std::string();
+  std::string fast_path =
+      notifications_->wakeup_registry().around(claim->id) == sql::contention::none
+          ? fast_attempt(key, *claim, notifications_->process())
+          : std::string();
   command_connection(key).send(
       {statement::attempt,
        sql::attempt_arguments<arguments>(key, *claim, notifications_->process()),
@@ -81,10 +80,10 @@ void mariadb_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   with.bytes(key).bytes(sql::bytes_of(claim->id));
   with.flag(context.unanswered).number(sql::microseconds(claim->ttl));
   if (!usable()) return done(refusal());
-  std::string fast_path =
-      !context.unanswered && notifications_->wakeup_registry().around(claim->id) == contention::none
-          ? fast_leave(key, *claim)
-          : std::string();
+  std::string fast_path = !context.unanswered && notifications_->wakeup_registry().around(
+                                                     claim->id) == sql::contention::none
+                              ? fast_leave(key, *claim)
+                              : std::string();
   // Not before an attempt of its own that waits.
   const sql::terms until = context.unanswered ? context : sql::terms::ahead_of_others(context);
   command_connection(key).send({statement::leave, std::move(with), std::move(fast_path)}, until,

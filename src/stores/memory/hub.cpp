@@ -1,7 +1,7 @@
 // A ledger for the clients of one process: to whom each effect goes.
 #include "stores/memory/hub.hpp"
 
-#include <iterator>
+#include <utility>
 #include <variant>
 
 namespace holdfast::memory {
@@ -27,21 +27,15 @@ hub::hub()
 process_id hub::join() {
   const std::lock_guard lock(mutex_);
   const process_id process = ++last_number_;
-  processes_.insert(process);
+  processes_.try_emplace(process);
   return process;
 }
 
 void hub::leave(process_id process) noexcept {
-  std::vector<std::map<spi::claim_id, registered_wakeup>::node_type>
-      ended;  // destroyed under no lock
+  decltype(processes_)::node_type ended;  // destroyed under no lock
   {
     const std::lock_guard lock(mutex_);
-    processes_.erase(process);
-    for (auto each = wakeups_.begin(); each != wakeups_.end();) {
-      const auto next = std::next(each);
-      if (each->second.process == process) ended.push_back(wakeups_.extract(each));
-      each = next;
-    }
+    ended = processes_.extract(process);
   }
   outbox_->retire(process);
 }
@@ -50,17 +44,17 @@ result<spi::outcome> hub::attempt(spi::runtime& runtime, process_id process,
                                   const spi::claim_ptr& claim,
                                   std::shared_ptr<spi::wakeup> wakeup) {
   return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
-    if (!processes_.contains(process)) {
+    const auto client = processes_.find(process);
+    if (client == processes_.end()) {
       return result<spi::outcome>(failure(errc::cancelled, "memory: closed"));
     }
     auto answer = book.attempt(now, claim, process, std::nullopt, out);
     const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
     if (answer && (blocked == nullptr || blocked->queued)) {
       // It may have ended and come again in this very step.
-      std::erase(out.ended, claim->id);
-      registered_wakeup& known = wakeups_[claim->id];
-      known.process = process;
-      known.wakeup.swap(wakeup);  // the old one ends with this call, under no lock
+      std::erase(out.ended, std::pair(process, claim->id));
+      // The one before ends with this call, under no lock.
+      wakeup = client->second.add(claim->id, std::move(wakeup));
     }
     return answer;
   });
@@ -70,16 +64,15 @@ result<spi::granted> hub::transfer(spi::runtime& runtime, process_id process,
                                    const spi::claim_id& from, const spi::claim_ptr& to,
                                    std::shared_ptr<spi::wakeup> wakeup, on_leave then) {
   return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
-    if (!processes_.contains(process)) {
+    const auto client = processes_.find(process);
+    if (client == processes_.end()) {
       return result<spi::granted>(failure(errc::cancelled, "memory: closed"));
     }
     auto answer = book.transfer(now, from, to, process, then, out);
     if (!answer) {
-      out.ended.push_back(from);
+      out.ended.emplace_back(process, from);
     } else if (wakeup) {
-      registered_wakeup& known = wakeups_[to->id];
-      known.process = process;
-      known.wakeup.swap(wakeup);
+      wakeup = client->second.add(to->id, std::move(wakeup));
     }
     return answer;
   });
@@ -88,7 +81,7 @@ result<spi::granted> hub::transfer(spi::runtime& runtime, process_id process,
 spi::departure hub::leave(spi::runtime& runtime, process_id process, const spi::claim& claim,
                           on_leave then) {
   return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
-    out.ended.push_back(claim.id);
+    out.ended.emplace_back(process, claim.id);
     return book.leave(now, claim, process, then, out);
   });
 }
@@ -97,7 +90,7 @@ spi::server_time hub::server_now(const spi::runtime& runtime) noexcept {
   return spi::server_time(runtime.now().time_since_epoch());
 }
 
-void hub::dispatch(effects& out, std::vector<registered_wakeup>& over) {
+void hub::dispatch(effects& out, std::vector<std::shared_ptr<spi::wakeup>>& over) {
   for (push& each : out.pushes) dispatch(each);
   for (ledger_event& each : out.events) {
     for (const auto& [who, seen] : observers_) {
@@ -112,29 +105,20 @@ void hub::dispatch(effects& out, std::vector<registered_wakeup>& over) {
       outbox_->add(who, [on_change = watcher.on_change] { (*on_change)(); });
     }
   }
-  for (const spi::claim_id& id : out.ended) {
-    if (auto ended = wakeups_.extract(id)) over.push_back(std::move(ended.mapped()));
+  for (const auto& [process, claim] : out.ended) {
+    const auto client = processes_.find(process);
+    if (client != processes_.end()) over.push_back(client->second.remove(claim));
   }
 }
 
 void hub::dispatch(push& each) {
-  const auto found = wakeups_.find(each.claim);
-  if (found == wakeups_.end()) return;
-  spi::task call;
-  const std::shared_ptr<spi::wakeup>& wakeup = found->second.wakeup;
-  switch (each.what) {
-    case push::kind::granted:
-    case push::kind::freed:
-      call = [wakeup, grant = each.grant] { wakeup->notify(grant); };
-      break;
-    case push::kind::wanted:
-      call = [wakeup] { wakeup->wanted(); };
-      break;
-    case push::kind::gone:
-      call = [wakeup, why = std::move(each.why)] { wakeup->gone(why); };
-      break;
+  const auto client = processes_.find(each.process);
+  if (client == processes_.end()) return;
+  if (auto wakeup = client->second.find(each.claim)) {
+    outbox_->add(each.process, [wakeup = std::move(wakeup), what = stores::push(std::move(each))] {
+      what.deliver(*wakeup);
+    });
   }
-  outbox_->add(found->second.process, std::move(call));
 }
 
 std::unique_ptr<spi::subscription> hub::observe(const spi::resource_id& resource,

@@ -4,6 +4,7 @@
 
 #include "stores/memory/ledger.hpp"
 #include "stores/memory/outbox.hpp"
+#include "stores/wakeup_registry.hpp"
 
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
@@ -12,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,12 +20,6 @@ namespace holdfast::memory {
 
 // Thread-safe. Wake-ups and subscribers are called under no lock, in the order of the steps.
 class hub : public std::enable_shared_from_this<hub> {
-  // How a claim is reached.
-  struct registered_wakeup {
-    std::shared_ptr<spi::wakeup> wakeup;
-    process_id process;
-  };
-
  public:
   hub();
   hub(const hub&) = delete;
@@ -39,7 +33,7 @@ class hub : public std::enable_shared_from_this<hub> {
   // One step: verb(ledger, now, effects) under the mutex, then what it causes.
   template <class Verb>
   auto run(spi::runtime& runtime, Verb&& verb) {
-    std::vector<registered_wakeup> over;  // ended by this step; destroyed under no lock
+    std::vector<std::shared_ptr<spi::wakeup>> over;  // ended by this step; destroyed under no lock
     std::unique_lock lock(mutex_);
     effects out;
     out.observed = !observers_.empty();
@@ -76,15 +70,14 @@ class hub : public std::enable_shared_from_this<hub> {
   };
 
   static spi::server_time server_now(const spi::runtime& runtime) noexcept;
-  void dispatch(effects& out, std::vector<registered_wakeup>& over);
+  void dispatch(effects& out, std::vector<std::shared_ptr<spi::wakeup>>& over);
   void dispatch(push& each);
   void end(outbox::recipient who) noexcept;
 
   const std::shared_ptr<outbox> outbox_;
   std::mutex mutex_;
-  std::set<process_id> processes_;                             // guarded by mutex_
+  std::map<process_id, stores::wakeup_registry<>> processes_;  // guarded by mutex_
   memory::ledger ledger_;                                      // guarded by mutex_
-  std::map<spi::claim_id, registered_wakeup> wakeups_;         // guarded by mutex_
   std::map<outbox::recipient, observer> observers_;            // guarded by mutex_
   std::map<outbox::recipient, latch_watcher> latch_watchers_;  // guarded by mutex_
   std::uint64_t last_number_ = 0;  // guarded by mutex_; of processes and subscriptions

@@ -48,11 +48,11 @@ void postgresql_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup
 // Which fast path to look at first: one that fails only costs the next one time.
 std::int64_t postgresql_store::fast_path(const spi::claim& claim) const {
   switch (notifications_->wakeup_registry().around(claim.id)) {
-    case sql::wakeup_registry::contention::none:
+    case sql::contention::none:
       return sql::microseconds(claim.ttl);
-    case sql::wakeup_registry::contention::some:
+    case sql::contention::some:
       return 0;
-    case sql::wakeup_registry::contention::many:
+    case sql::contention::many:
       return -1;
   }
   return 0;

@@ -41,6 +41,7 @@ struct queued_claim {
   };
 
   spi::claim_ptr claim;
+  // Not in a wakeup_registry: it is called as the phase says, and both are guarded by the store's mutex.
   std::shared_ptr<spi::wakeup> wakeup;
   phase where = phase::placing;
 

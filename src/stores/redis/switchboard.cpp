@@ -43,10 +43,8 @@ bool switchboard::connect(partition which, const spi::claim_id& id,
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
+    wakeup = wakeups_[which].add(id, std::move(wakeup));  // the one before ends under no lock
     state& mine = partitions_[which];
-    claimant& its = mine.wakeups[id];
-    its.wakeup = std::move(wakeup);
-    ++its.attempts;
     if (mine.listener != nullptr) return mine.open;
     mine.listener = std::make_shared<line>(weak_from_this(), which);
     listener = mine.listener;
@@ -61,36 +59,6 @@ bool switchboard::connect(partition which, const spi::claim_id& id,
     mine.listener = nullptr;  // the next one asks again
   }
   return mine.open;
-}
-
-void switchboard::disconnect(partition which, const spi::claim_id& id) noexcept {
-  std::shared_ptr<spi::wakeup> gone;  // ends under no lock
-  const std::lock_guard lock(mutex_);
-  const auto found = partitions_[which].wakeups.find(id);
-  if (found == partitions_[which].wakeups.end()) return;
-  gone = std::move(found->second.wakeup);
-  partitions_[which].wakeups.erase(found);
-}
-
-bool switchboard::only_attempt(partition which, const spi::claim_id& id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = partitions_[which].wakeups.find(id);
-  return found != partitions_[which].wakeups.end() && found->second.attempts == 1;
-}
-
-void switchboard::attempt_lost(partition which, const spi::claim_id& id) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto found = partitions_[which].wakeups.find(id);
-  if (found != partitions_[which].wakeups.end()) ++found->second.attempts;
-}
-
-void switchboard::claim_over(partition which, const spi::claim_id& id) noexcept {
-  if (only_attempt(which, id)) disconnect(which, id);
-}
-
-bool switchboard::connected(partition which, const spi::claim_id& id) const {
-  const std::lock_guard lock(mutex_);
-  return partitions_[which].wakeups.contains(id);
 }
 
 void switchboard::when_open(partition which, time_point deadline, spi::completion<void> done) {
@@ -135,8 +103,8 @@ void switchboard::finish(std::vector<caller> those, spi::runtime& runtime,
 }
 
 void switchboard::confirmed(partition which) {
-  std::vector<std::shared_ptr<spi::wakeup>> wakeups;
   std::vector<caller> those;
+  bool again = false;
   {
     const std::lock_guard lock(mutex_);
     state& mine = partitions_[which];
@@ -144,14 +112,11 @@ void switchboard::confirmed(partition which) {
     mine.open = true;
     mine.refusal.reset();
     those = std::exchange(mine.waiting, {});
-    // A grant may have been pushed while nobody listened. Not the first time: until now, nobody
-    // queued here.
-    if (std::exchange(mine.opened_before, true)) {
-      for (const auto& [id, one] : mine.wakeups) wakeups.push_back(one.wakeup);
-    }
+    again = std::exchange(mine.opened_before, true);
   }
   finish(std::move(those), *runtime_, {});
-  for (const auto& wakeup : wakeups) wakeup->notify(std::nullopt);
+  // A grant may have been pushed while nobody listened. Not the first time: until then, nobody queued here.
+  if (again) wakeups_[which].notify_all();
 }
 
 void switchboard::interrupted(partition which, const error& why) {
@@ -168,15 +133,8 @@ void switchboard::interrupted(partition which, const error& why) {
 
 void switchboard::message(partition which, std::string_view payload) {
   for (const push& one : pushes_of(payload)) {
-    std::shared_ptr<spi::wakeup> wakeup;
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return;
-      const auto& wakeups = partitions_[which].wakeups;
-      const auto found = wakeups.find(one.claim);
-      if (found == wakeups.end()) continue;
-      wakeup = found->second.wakeup;
-    }
+    const auto wakeup = wakeups_[which].find(one.claim);
+    if (!wakeup) continue;
     switch (one.what) {
       case push::kind::granted:
         wakeup->notify(pushes_ == pushes::as_grants ? std::optional(one.grant) : std::nullopt);
@@ -200,6 +158,7 @@ void switchboard::close() noexcept {
     if (std::exchange(closed_, true)) return;
     std::swap(ended, partitions_);
   }
+  for (auto& each : wakeups_) each.clear();
   for (state& one : ended) {
     finish(std::move(one.waiting), *runtime_, failure(errc::cancelled, "closed"));
   }

@@ -4,6 +4,7 @@
 
 #include "stores/redis/client/subscriber.hpp"
 #include "stores/redis/topology.hpp"
+#include "stores/wakeup_registry.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -12,7 +13,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,18 +41,26 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
 
   // For an attempt: listens on the partition from now on, and notifies this claim. Is the partition open?
   bool connect(partition which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
-  void disconnect(partition which, const spi::claim_id& id) noexcept;
+  void disconnect(partition which, const spi::claim_id& id) noexcept { wakeups_[which].remove(id); }
 
   // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
   // No wakeup: no.
-  [[nodiscard]] bool only_attempt(partition which, const spi::claim_id& id) const;
+  [[nodiscard]] bool only_attempt(partition which, const spi::claim_id& id) const {
+    return wakeups_[which].only_attempt(id);
+  }
   // The server no longer has the claim, so that nobody will leave it. Where more than one attempt went out
   // the wakeup stays: another may be under way.
-  void claim_over(partition which, const spi::claim_id& id) noexcept;
+  void claim_over(partition which, const spi::claim_id& id) noexcept {
+    if (only_attempt(which, id)) disconnect(which, id);
+  }
   // An attempt was not answered, and may be executed at any time.
-  void attempt_lost(partition which, const spi::claim_id& id) noexcept;
+  void attempt_lost(partition which, const spi::claim_id& id) noexcept {
+    wakeups_[which].attempt_lost(id);
+  }
 
-  [[nodiscard]] bool connected(partition which, const spi::claim_id& id) const;
+  [[nodiscard]] bool connected(partition which, const spi::claim_id& id) const {
+    return wakeups_[which].find(id) != nullptr;
+  }
   // Once the partition is open: ok. denied, or unavailable at the deadline.
   void when_open(partition which, time_point deadline, spi::completion<void> done);
 
@@ -66,17 +74,12 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
     spi::runtime::timer_id timer = 0;
     spi::completion<void> done;
   };
-  struct claimant {
-    std::shared_ptr<spi::wakeup> wakeup;
-    std::uint32_t attempts = 0;  // one that was lost counts twice
-  };
   struct state {
     std::shared_ptr<line> listener;
     std::unique_ptr<spi::subscription> subscription;
     bool open = false;
     bool opened_before = false;
     std::optional<error> refusal;
-    std::map<spi::claim_id, claimant> wakeups;
     std::vector<caller> waiting;
   };
 
@@ -90,6 +93,7 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   const std::shared_ptr<topology> topology_;
   const std::string process_;
   const pushes pushes_;
+  std::array<stores::wakeup_registry<>, partition_count> wakeups_;
 
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.

@@ -286,57 +286,55 @@ std::optional<spi::event_kind> event_named(std::string_view name) {
   return std::nullopt;
 }
 
-void read_event(words& line, push& into) {
+void read_event(words& line, notification& into) {
   const auto kind = event_named(line.word());
   if (!kind) return line.spoil();
-  into.event.kind = *kind;
-  into.event.mode = mode_of(line);
+  spi::store_event& event = into.event.emplace();
+  event.kind = *kind;
+  event.mode = mode_of(line);
   if (line.rest().starts_with('-')) {
     line.word();
   } else {
-    into.event.fence = fence_token(line.number<std::uint64_t>());
+    event.fence = fence_token(line.number<std::uint64_t>());
   }
-  into.event.claim = line.word();
+  event.claim = line.word();
   into.key = bytes_of(line);
-  into.event.name = resource_of(into.key).name;
-  into.event.payload = bytes_of(line);
+  event.name = resource_of(into.key).name;
+  event.payload = bytes_of(line);
 }
 
-void read_grant(words& line, push& into) {
+spi::granted read_grant(words& line) {
   spi::granted grant;
   grant.fence = fence_token(line.number<std::uint64_t>());
   grant.ttl = time_of(line);
   grant.at = instant_of(line);
   grant.offer = true;
   grant.wanted = line.number() != 0;
-  into.grant = grant;
+  return grant;
 }
 
 }  // namespace
 
-std::optional<push> to_push(std::string_view message) {
+std::optional<notification> to_notification(std::string_view message) {
+  using push = stores::push;
   words line(message);
   const std::string_view kind = line.word();
-  push one;
+  notification one;
   if (kind == "e") {
-    one.what = push::kind::event;
     read_event(line, one);
   } else if (kind == "l") {
-    one.what = push::kind::latch;
     one.key = bytes_of(line);
   } else if (kind == "g" || kind == "f" || kind == "w" || kind == "x") {
     const auto id = claim_from_hex(line.word());
     if (!id) return std::nullopt;
-    one.claim = *id;
     if (kind == "g") {
-      one.what = push::kind::granted;
-      read_grant(line, one);
+      one.push = push{push::kind::granted, *id, read_grant(line)};
     } else if (kind == "x") {
-      one.what = push::kind::gone;
       const bool forced = line.word() == "f";
-      one.why = {errc::lost, forced ? "released by force" : "revoked: not renewed any more"};
+      const char* why = forced ? "released by force" : "revoked: not renewed any more";
+      one.push = push{push::kind::gone, *id, std::nullopt, {errc::lost, why}};
     } else {
-      one.what = kind == "f" ? push::kind::freed : push::kind::wanted;
+      one.push = push{kind == "f" ? push::kind::freed : push::kind::wanted, *id};
     }
   } else {
     return std::nullopt;

@@ -3,6 +3,8 @@
 // microseconds.
 #pragma once
 
+#include "stores/wakeup_registry.hpp"
+
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
@@ -40,17 +42,14 @@ result<void> check_lock(const std::string& name, const std::string& space);
 // g FENCE, or b: another transaction has it.
 result<fence_token> to_transaction_fence(const std::string& answer, duration wait);
 
-struct push {
-  enum class kind : std::uint8_t { granted, freed, wanted, gone, event, latch };
-  kind what = kind::freed;
-  spi::claim_id claim{};
-  std::optional<spi::granted> grant;
-  error why;
-  std::string key;  // of an event or a latch
-  spi::store_event event;
+// For a claim; else for those who observe a resource, or, without an event, wait for its latch.
+struct notification {
+  std::optional<stores::push> push;
+  std::string key{};
+  std::optional<spi::store_event> event{};
 };
 
 // Nothing: not one of ours.
-std::optional<push> to_push(std::string_view message);
+std::optional<notification> to_notification(std::string_view message);
 
 }  // namespace holdfast::sql

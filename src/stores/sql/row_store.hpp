@@ -292,9 +292,7 @@ void row_store<Engine>::arrived(local_rows& all) {
   const auto may_be_free = std::move(all.may_be_free);
   all.done(std::move(all.answers));
   for (const spi::claim_id& each : may_be_free) {
-    sql::push freed;
-    freed.claim = each;
-    notifications_->wakeup_registry().notify(freed);
+    notifications_->wakeup_registry().notify({stores::push::kind::freed, each});
   }
 }
 

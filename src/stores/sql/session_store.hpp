@@ -250,9 +250,7 @@ void session_store<Engine>::renewed(const std::vector<spi::claim_ptr>& claims, t
   }
   done(*std::move(answers));
   for (const spi::claim_id& each : may_be_free) {
-    sql::push freed;
-    freed.claim = each;
-    notifications_->wakeup_registry().notify(freed);
+    notifications_->wakeup_registry().notify({stores::push::kind::freed, each});
   }
 }
 

@@ -7,17 +7,12 @@
 namespace holdfast::sql {
 
 void switchboard::hear(std::string_view message) {
-  const auto what = to_push(message);
+  const auto what = to_notification(message);
   if (!what) return;
-  switch (what->what) {
-    case push::kind::event:
-      return subscribers_->tell(what->key, what->event);
-    case push::kind::latch:
-      return subscribers_->tell_latch(what->key);
-    default:
-      wakeups_->notify(*what);
-      if (what->what == push::kind::gone && taken_) taken_(what->claim);
-  }
+  if (what->event) return subscribers_->tell(what->key, *what->event);
+  if (!what->push) return subscribers_->tell_latch(what->key);
+  wakeups_->notify(*what->push);
+  if (what->push->what == stores::push::kind::gone && taken_) taken_(what->push->claim);
 }
 
 void switchboard::opened() {

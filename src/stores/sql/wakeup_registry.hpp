@@ -1,52 +1,46 @@
-// How the claims of this client are reached: which wake-up belongs to which claim.
+// The wake-ups of a SQL store's claims, and what was heard of others who are concerned by each.
 #pragma once
 
-#include "stores/sql/answers.hpp"
+#include "stores/wakeup_registry.hpp"
 
 #include <holdfast/spi/store.hpp>
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <mutex>
 
 namespace holdfast::sql {
 
+// What is so may be something else.
+enum class contention : std::uint8_t {
+  none,  // what it holds is likely to be nobody else's concern
+  some,  // it waits, or somebody waits for it
+  many,  // it was pushed to, and others waited on
+};
+struct contention_hint {
+  contention around = contention::none;
+};
+
 // Thread-safe. Wake-ups are called under no lock.
-class wakeup_registry {
+class wakeup_registry : public stores::wakeup_registry<contention_hint> {
  public:
-  // Before the attempt is sent: the push may overtake its answer.
-  void add(const spi::claim_id& claim, std::shared_ptr<spi::wakeup> wakeup);
-  void remove(const spi::claim_id& claim) noexcept;
-  // It was added once: no other attempt of the claim went out. No registration: no.
-  [[nodiscard]] bool only_attempt(const spi::claim_id& claim) const;
-  void clear() noexcept;
-
-  // What was heard of others who are concerned by a claim; what is so may be something else.
-  enum class contention : std::uint8_t {
-    none,  // what it holds is likely to be nobody else's concern
-    some,  // it waits, or somebody waits for it
-    many,  // it was pushed to, and others waited on
-  };
   // It has some. Every push says so too.
-  void mark_contended(const spi::claim_id& claim);
-  // No registration: some.
-  [[nodiscard]] contention around(const spi::claim_id& claim) const;
+  void mark_contended(const spi::claim_id& claim, contention at_least = contention::some) {
+    const std::lock_guard lock(mutex_);
+    if (entry* its = known(claim)) its->around = std::max(its->around, at_least);
+  }
+  // Not here: some.
+  [[nodiscard]] contention around(const spi::claim_id& claim) const {
+    const std::lock_guard lock(mutex_);
+    const entry* its = known(claim);
+    return its != nullptr ? its->around : contention::some;
+  }
 
-  // A push for a claim that is not here any more is for nobody.
-  void notify(const push& what);
-  // Pushes may have been missed: waiters ask again.
-  void notify_all();
-
- private:
-  struct registration {
-    std::shared_ptr<spi::wakeup> wakeup;
-    contention around = contention::none;
-    std::uint32_t attempts = 0;
-  };
-
-  mutable std::mutex mutex_;
-  std::map<spi::claim_id, registration> wakeups_;  // guarded by mutex_
+  void notify(const stores::push& what) {
+    const bool crowded = what.grant && what.grant->wanted;
+    mark_contended(what.claim, crowded ? contention::many : contention::some);
+    stores::wakeup_registry<contention_hint>::notify(what);
+  }
 };
 
 }  // namespace holdfast::sql

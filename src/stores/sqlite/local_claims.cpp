@@ -1,32 +1,24 @@
 #include "stores/sqlite/local_claims.hpp"
 
+#include <mutex>
 #include <utility>
 
 namespace holdfast::sqlite {
 
 std::int64_t local_claims::enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
   const std::lock_guard lock(mutex_);
-  auto found = entries_.find(claim->id);
-  if (found == entries_.end() && !spare_.empty()) {
-    spare_.key() = claim->id;
-    found = entries_.insert(std::move(spare_)).position;
-  } else if (found == entries_.end()) {
-    found = entries_.emplace(claim->id, entry{}).first;
-  }
-  found->second.claim = claim;
-  found->second.wake = std::move(wakeup);
-  return found->second.place;
+  entry& its = enter(claim->id);
+  its.claim = claim;
+  its.wakeup.swap(wakeup);  // the one before ends with the argument, under no lock
+  return its.place;
 }
 
 void local_claims::strike(const spi::claim_id& id) {
   entry ended;  // destroyed under no lock
   const std::lock_guard lock(mutex_);
   if (!owed_.empty()) owed_.erase(id);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  unwatch(id, found->second);
-  ended = std::exchange(found->second, {});
-  spare_ = entries_.extract(found);
+  ended = take_locked(id);
+  unwatch(id, ended);
 }
 
 bool local_claims::empty() const {
@@ -44,47 +36,39 @@ std::vector<spi::claim_ptr> local_claims::claims() const {
 
 std::int64_t local_claims::place(const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  return found == entries_.end() ? 0 : found->second.place;
+  const entry* its = known(id);
+  return its == nullptr ? 0 : its->place;
 }
 
-void local_claims::move(entry& of, std::int64_t place) {
+void local_claims::move(local_claim& of, std::int64_t place) {
   if (std::exchange(of.place, place) != place) of.ends_by_time = false;
 }
 
 void local_claims::set_place(const spi::claim_id& id, std::int64_t place) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found != entries_.end()) move(found->second, place);
+  if (entry* its = known(id)) move(*its, place);
 }
 
 void local_claims::set_held_place(const spi::claim_id& id, std::int64_t place) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  move(found->second, place);
-  unwatch(id, found->second);
+  entry* its = known(id);
+  if (its == nullptr) return;
+  move(*its, place);
+  unwatch(id, *its);
 }
 
 void local_claims::let_end(const spi::claim_id& id) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found != entries_.end()) found->second.ends_by_time = true;
+  if (entry* its = known(id)) its->ends_by_time = true;
 }
 
 bool local_claims::ends_by_time(const spi::claim_id& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  return found != entries_.end() && found->second.ends_by_time;
+  const entry* its = known(id);
+  return its != nullptr && its->ends_by_time;
 }
 
-local_claims::wakeup_ptr local_claims::wakeup(const spi::claim_id& id) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  return found == entries_.end() ? nullptr : found->second.wake;
-}
-
-void local_claims::unwatch(const spi::claim_id& id, entry& of) {
+void local_claims::unwatch(const spi::claim_id& id, local_claim& of) {
   for (const std::int64_t client : of.watched) {
     const auto found = watched_.find(client);
     if (found == watched_.end()) continue;
@@ -96,10 +80,10 @@ void local_claims::unwatch(const spi::claim_id& id, entry& of) {
 
 void local_claims::watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients) {
   const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end() || found->second.watched == clients) return;
-  unwatch(id, found->second);
-  found->second.watched = clients;
+  entry* its = known(id);
+  if (its == nullptr || its->watched == clients) return;
+  unwatch(id, *its);
+  its->watched = clients;
   for (const std::int64_t client : clients) watched_[client].insert(id);
 }
 
@@ -108,7 +92,7 @@ std::vector<local_claims::wakeup_ptr> local_claims::watchers(std::int64_t client
   std::vector<wakeup_ptr> all;
   const auto found = watched_.find(client);
   if (found == watched_.end()) return all;
-  for (const spi::claim_id& id : found->second) all.push_back(entries_.at(id).wake);
+  for (const spi::claim_id& id : found->second) all.push_back(entries_.at(id).wakeup);
   return all;
 }
 

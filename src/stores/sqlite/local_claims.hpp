@@ -2,25 +2,32 @@
 // for. The database has the truth; this is how to find it and whom to tell.
 #pragma once
 
+#include "stores/wakeup_registry.hpp"
+
 #include <holdfast/spi/store.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 namespace holdfast::sqlite {
 
+struct local_claim {
+  spi::claim_ptr claim;
+  std::int64_t place = 0;
+  bool ends_by_time = false;
+  std::vector<std::int64_t> watched;
+};
+
 // Thread-safe.
-class local_claims {
+class local_claims : private stores::wakeup_registry<local_claim> {
  public:
-  using wakeup_ptr = std::shared_ptr<spi::wakeup>;
+  using wakeup_registry::find;
+  using wakeup_registry::wakeup_ptr;
 
   // Known from here on; a claim that is known already keeps its place, which is the answer.
   std::int64_t enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup);
@@ -36,7 +43,6 @@ class local_claims {
   // It was revoked: the database ends it by time.
   void let_end(const spi::claim_id& id);
   [[nodiscard]] bool ends_by_time(const spi::claim_id& id) const;
-  [[nodiscard]] wakeup_ptr wakeup(const spi::claim_id& id) const;
 
   // Whose end this claim wants to know of, instead of those before.
   void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients);
@@ -53,31 +59,11 @@ class local_claims {
   [[nodiscard]] std::vector<spi::claim_ptr> owed() const;
 
  private:
-  struct entry {
-    spi::claim_ptr claim;
-    wakeup_ptr wake;
-    std::int64_t place = 0;
-    bool ends_by_time = false;
-    std::vector<std::int64_t> watched;
-  };
+  using ids = std::unordered_set<spi::claim_id, stores::part_of_id>;
 
-  // Ids are random: any part of one will do.
-  struct part_of_id {
-    std::size_t operator()(const spi::claim_id& id) const noexcept {
-      std::size_t part = 0;
-      std::memcpy(&part, id.bytes.data(), sizeof part);
-      return part;
-    }
-  };
-  using ids = std::unordered_set<spi::claim_id, part_of_id>;
-  using entries = std::unordered_map<spi::claim_id, entry, part_of_id>;
+  static void move(local_claim& of, std::int64_t place);
+  void unwatch(const spi::claim_id& id, local_claim& of);
 
-  static void move(entry& of, std::int64_t place);
-  void unwatch(const spi::claim_id& id, entry& of);
-
-  mutable std::mutex mutex_;
-  entries entries_;           // guarded by mutex_
-  entries::node_type spare_;  // guarded by mutex_; of the last that was struck, for the next
   std::unordered_map<std::int64_t, ids> watched_;  // guarded by mutex_; by client
   std::map<spi::resource_id, int> pending_;        // guarded by mutex_
   std::atomic<std::size_t> pending_names_{0};      // as many as are in pending_

@@ -176,7 +176,7 @@ void peer_notifier::hand_over(const message& what) {
 void peer_notifier::tell(const message& what) {
   if (what.what == message::kind::event) return subscribers_->tell(what.name, event_of(what));
   if (what.what == message::kind::latch) return subscribers_->tell_latch(what.name);
-  const auto wakeup = local_claims_->wakeup(what.claim);
+  const auto wakeup = local_claims_->find(what.claim);
   if (!wakeup) return;  // left meanwhile
   switch (what.what) {
     case message::kind::granted: {

@@ -69,7 +69,7 @@ void sqlite_store::mark_broken(const error& why) {
   }
   const error lost{errc::lost, why.detail};
   for (const spi::claim_ptr& claim : local_claims_->claims()) {
-    const auto wakeup = local_claims_->wakeup(claim->id);
+    const auto wakeup = local_claims_->find(claim->id);
     local_claims_->strike(claim->id);
     if (wakeup) wakeup->gone(lost);
   }
