@@ -9,14 +9,14 @@
 #include "stores/etcd/nghttp2.hpp"
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
+#include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/libmariadb.hpp"
-#include "stores/mariadb/mariadb_store.hpp"
 #endif
 #include "stores/memory/memory_store.hpp"
 #include "stores/outage/open_outage.hpp"
 #ifdef HOLDFAST_WITH_POSTGRESQL
+#include "stores/postgresql/engine.hpp"
 #include "stores/postgresql/libpq.hpp"
-#include "stores/postgresql/postgresql_store.hpp"
 #endif
 #ifdef HOLDFAST_WITH_REDIS
 #include "stores/redis/open_redis.hpp"

@@ -3,7 +3,7 @@
 #ifdef HOLDFAST_WITH_MARIADB
 
 #include "integration/mariadb_harness.hpp"
-#include "stores/mariadb/mariadb_store.hpp"
+#include "stores/mariadb/engine.hpp"
 #include "support/also_longer.hpp"
 
 #include <gtest/gtest.h>

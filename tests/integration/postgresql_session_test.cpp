@@ -3,7 +3,7 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
-#include "stores/postgresql/postgresql_store.hpp"
+#include "stores/postgresql/engine.hpp"
 #include "support/also_longer.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "integration/postgresql_harness.hpp"
-#include "stores/postgresql/postgresql_store.hpp"
+#include "stores/postgresql/engine.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "support/postgresql_calls.hpp"
 #include "support/silent_wakeup.hpp"

@@ -1,13 +1,22 @@
 #include "stores/mariadb/engine.hpp"
 
-#include "stores/sql/make_bound.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/open_store.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 namespace holdfast::mariadb {
+
+namespace {
+
+// The fast path answers with a number.
+bool is_fast_answer(const sql::rows& said) {
+  return said.size() == 1 && said.front().find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
 
 std::shared_ptr<connection> engine::make_control_connection(const net::network& net,
                                                             const options_ptr& options,
@@ -20,6 +29,11 @@ std::shared_ptr<connection> engine::make_control_connection(const net::network& 
   return made;
 }
 
+std::shared_ptr<connection> engine::make_command_connection(const net::network& net,
+                                                            const options_ptr& options) {
+  return connection::make(net, options, {.fast_paths = true});
+}
+
 std::shared_ptr<connection> engine::make_carrier(const net::network& net,
                                                  const options_ptr& options,
                                                  const std::string& whose,
@@ -28,9 +42,40 @@ std::shared_ptr<connection> engine::make_carrier(const net::network& net,
   return connection::make(net, options, std::move(how), std::move(tell));
 }
 
-std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
-                                       server_options options) {
-  return sql::make_bound<engine>(std::move(reactor), std::move(options));
+result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
+                                                 std::shared_ptr<spi::reactor> reactor,
+                                                 const net::backoff_limits& pauses) {
+  return sql::open_store<engine>(options_from(url), std::move(reactor), pauses);
+}
+
+// A claim that has heard of others is beyond the fast path.
+call engine::attempt(const std::string& key, const spi::claim& claim, const std::string& process,
+                     const sql::wakeup_registry& wakeups) {
+  call made{statement::attempt, sql::attempt_arguments<arguments>(key, claim, process)};
+  if (wakeups.around(claim.id) == sql::contention::none) {
+    made.fast_path = fast_attempt(key, claim, process);
+  }
+  return made;
+}
+
+result<spi::outcome> engine::to_outcome(const sql::rows& said, const spi::claim& claim) {
+  if (!is_fast_answer(said)) return sql::to_outcome(said);
+  return sql::to_outcome({fast_grant(std::stoull(said.front()), claim)}, claim.ttl);
+}
+
+call engine::leave(const std::string& key, const spi::claim& claim, bool unanswered,
+                   const sql::wakeup_registry& wakeups) {
+  call made{statement::leave};
+  made.with.bytes(key).bytes(sql::bytes_of(claim.id));
+  made.with.flag(unanswered).number(sql::microseconds(claim.ttl));
+  if (!unanswered && wakeups.around(claim.id) == sql::contention::none) {
+    made.fast_path = fast_leave(key, claim);
+  }
+  return made;
+}
+
+result<spi::departure> engine::to_departure(const sql::rows& said) {
+  return is_fast_answer(said) ? spi::departure::was_holder : sql::to_departure(said);
 }
 
 arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,

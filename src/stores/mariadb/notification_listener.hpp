@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -21,7 +20,8 @@ namespace holdfast::mariadb {
 // Thread-safe. While it is not connected nothing is written for it; when it is connected again everybody
 // who waits is told to ask. Messages that were read are deleted later, many at once: to delete each
 // would be a commit on the way of every hand-over.
-class notification_listener : public std::enable_shared_from_this<notification_listener> {
+class notification_listener : public sql::listener_base<connection>,
+                              public std::enable_shared_from_this<notification_listener> {
  public:
   // Where the sender may not end our wait, messages lie so long.
   static constexpr std::chrono::seconds pause{2};
@@ -35,18 +35,6 @@ class notification_listener : public std::enable_shared_from_this<notification_l
 
   // The lock that another connection of this client holds for the notification listener to wait for.
   static std::string parking_lock(const std::string& process) { return "hfw_" + process; }
-
-  // Connects; the first call does, the others do nothing.
-  void start() { connection_->start(); }
-  [[nodiscard]] bool is_open() const { return connection_->is_open(); }
-  // Why it does not hear, if it was tried.
-  [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
-
-  // It goes to the server that this one is connected to, whenever it is; `lead`: the other way round.
-  void follow(connection& command_connection) const { command_connection.lead(connection_); }
-  void lead(const std::shared_ptr<connection>& control_connection) const {
-    connection_->lead(control_connection);
-  }
 
   // Afterwards nothing is heard any more.
   void close() noexcept;
@@ -63,7 +51,6 @@ class notification_listener : public std::enable_shared_from_this<notification_l
   const net::network net_;
   const std::string process_;
   const std::shared_ptr<sql::switchboard> board_;
-  std::shared_ptr<connection> connection_;  // set by make()
 
   std::mutex mutex_;
   std::uint64_t life_ = 0;       // guarded by mutex_; of the connection: an old one listens no more

@@ -1,18 +1,14 @@
 // Which MariaDB server, as whom, and where in it: a URL's meaning.
 #pragma once
 
-#include "net/backoff.hpp"
-#include "stores/sql/strategy.hpp"
+#include "stores/sql/options.hpp"
 
-#include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/url.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace holdfast::mariadb {
 
@@ -22,27 +18,15 @@ enum class tls_mode : std::uint8_t {
   verified,  // encrypted, and the certificate must be good and of that name
 };
 
-struct server_options {
-  // Tried in turn until one accepts writes. A host that begins with '/' is a unix socket.
-  std::vector<spi::endpoint> hosts;
-  std::string user;                  // empty: as libmariadb finds it
-  spi::secret password;              // empty: none, or of the defaults file
-  std::string database;              // never empty
+struct server_options : sql::server_options {
   std::string prefix = "holdfast_";  // of all tables and procedures
   std::string defaults;              // an option file with a [client] part; empty: none is read
-  sql::strategy strategy = sql::strategy::lease;
   tls_mode tls = tls_mode::disabled;
   std::string tls_authorities;  // a file; empty: the system's
   std::string tls_certificate;
   std::string tls_key;
-  // lease: for commands; row: how many locks can be held at once. Wake-ups have one more.
-  std::size_t connections = 4;
-  bool pooler_is_fine = false;  // a proxy that keeps a session on its server is in between
-  duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS, set-up together
-  net::backoff_limits backoff;
 
-  // For messages: "mariadb db.example:3306/shop".
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text() const { return sql::server_options::text("mariadb"); }
 };
 
 inline constexpr std::uint16_t default_port = 3306;

@@ -1,6 +1,6 @@
 #include "stores/mariadb/schema.hpp"
 
-#include "stores/mariadb/statement.hpp"
+#include "stores/sql/names.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -62,7 +62,7 @@ std::vector<std::string> installation(std::string_view prefix, sql::strategy whi
   for (std::string_view part : parts) {
     while (!part.empty()) {
       const std::size_t end = std::min(part.find(separator), part.size());
-      all.push_back(with_prefix(part.substr(0, end), prefix));
+      all.push_back(sql::with_prefix(part.substr(0, end), prefix));
       part.remove_prefix(std::min(end + separator.size(), part.size()));
     }
   }

@@ -1,7 +1,7 @@
 // The tables and procedures in the server, and how they get there.
 #pragma once
 
-#include "stores/sql/strategy.hpp"
+#include "stores/sql/options.hpp"
 
 #include <string>
 #include <string_view>

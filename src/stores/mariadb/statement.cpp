@@ -36,19 +36,6 @@ const char* procedure_of(statement which) noexcept {
 
 }  // namespace
 
-std::string with_prefix(std::string_view text, std::string_view prefix) {
-  std::string made;
-  made.reserve(text.size() + text.size() / 8);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t mark = text.find("@.", at);
-    made += text.substr(at, mark - at);
-    if (mark == std::string_view::npos) break;
-    made += prefix;
-    at = mark + 2;
-  }
-  return made;
-}
-
 void arguments::separate() {
   if (!text_.empty()) text_ += ',';
 }
@@ -96,7 +83,7 @@ arguments& arguments::list(const std::vector<std::string>& values) {
 
 std::string text_of(statement which, const arguments& with, std::string_view prefix) {
   const std::string own(prefix);
-  if (which == statement::examine) return with_prefix(examine, prefix);
+  if (which == statement::examine) return sql::with_prefix(examine, prefix);
   if (which == statement::rollback) return "ROLLBACK";
   if (which == statement::discard) {
     return "DELETE FROM " + own + "messages WHERE seq IN (" + with.text() + ")";

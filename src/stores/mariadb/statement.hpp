@@ -15,9 +15,6 @@ namespace holdfast::mariadb {
 
 using sql::statement;
 
-// "@." in the text becomes the prefix.
-std::string with_prefix(std::string_view text, std::string_view prefix);
-
 // The arguments of one call, as they stand in its text. Bytes are written as hexadecimal digits and
 // numbers as digits, so that no value can become a part of the statement.
 class arguments {

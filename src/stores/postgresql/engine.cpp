@@ -1,8 +1,8 @@
 #include "stores/postgresql/engine.hpp"
 
 #include "stores/sql/answers.hpp"
-#include "stores/sql/make_bound.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/open_store.hpp"
 
 #include <charconv>
 #include <cstdint>
@@ -25,12 +25,45 @@ bool spells(const std::string& text) {
   return std::to_string(number) == text;
 }
 
+// The last argument of a leave that need not be remembered: which fast path to look at first. One that fails only costs
+// the next one time.
+std::int64_t fast_path(const spi::claim& claim, sql::contention around) {
+  switch (around) {
+    case sql::contention::none:
+      return sql::microseconds(claim.ttl);
+    case sql::contention::some:
+      return 0;
+    case sql::contention::many:
+      break;
+  }
+  return -1;
+}
+
 }  // namespace
+
+std::shared_ptr<notification_listener> notification_listener::make(
+    net::network net, std::shared_ptr<const server_options> options, const std::string& process,
+    std::shared_ptr<sql::switchboard> board) {
+  auto made = std::make_shared<notification_listener>();
+  connection::events tell;
+  tell.opened = [board] { board->opened(); };
+  tell.notified = [board](std::string_view message) { board->hear(message); };
+  made->connection_ = connection::make(
+      std::move(net), std::move(options),
+      {.duty = duty::notification_listener, .channel = "hf_" + process}, std::move(tell));
+  return made;
+}
 
 std::shared_ptr<connection> engine::make_control_connection(const net::network& net,
                                                             const options_ptr& options,
                                                             const std::string&) {
-  return connection::make(net, options, {.duty = duty::control_connection});
+  const bool lease = options->strategy == sql::strategy::lease;
+  return connection::make(net, options, {.duty = lease ? duty::lease : duty::control_connection});
+}
+
+std::shared_ptr<connection> engine::make_command_connection(const net::network& net,
+                                                            const options_ptr& options) {
+  return connection::make(net, options);
 }
 
 std::shared_ptr<connection> engine::make_carrier(const net::network& net,
@@ -60,9 +93,37 @@ result<void> engine::check_name(const spi::resource_id& resource) {
           std::string(own_locks) + ", which holdfast uses itself");
 }
 
-std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
-                                       server_options options) {
-  return sql::make_bound<engine>(std::move(reactor), std::move(options));
+result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
+                                                    std::shared_ptr<spi::reactor> reactor,
+                                                    const net::backoff_limits& pauses) {
+  return sql::open_store<engine>(options_from(url), std::move(reactor), pauses);
+}
+
+call engine::attempt(const std::string& key, const spi::claim& claim, const std::string& process,
+                     const sql::wakeup_registry&) {
+  call made{statement::attempt, sql::attempt_arguments<arguments>(key, claim, process)};
+  made.with.text(encoded_claim(claim, process));
+  return made;
+}
+
+result<spi::outcome> engine::to_outcome(const sql::rows& said, const spi::claim& claim) {
+  return sql::to_outcome(said, claim.ttl);
+}
+
+// A connection sends nothing twice: where its only attempt is unanswered, but the claim is there, it has arrived, and
+// cannot come late.
+call engine::leave(const std::string& key, const spi::claim& claim, bool unanswered,
+                   const sql::wakeup_registry& wakeups) {
+  call made{statement::leave};
+  made.with.bytes(key).text(sql::to_hex(sql::bytes_of(claim.id)));
+  const int remember = !unanswered ? 0 : wakeups.only_attempt(claim.id) ? 2 : 1;
+  made.with.number(remember).number(unanswered ? sql::microseconds(claim.ttl)
+                                               : fast_path(claim, wakeups.around(claim.id)));
+  return made;
+}
+
+result<spi::departure> engine::to_departure(const sql::rows& said) {
+  return sql::to_departure(said);
 }
 
 arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,

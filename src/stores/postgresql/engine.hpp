@@ -1,17 +1,20 @@
-// What tells PostgreSQL from the other SQL servers, for what all of them share (src/stores/sql).
+// What tells PostgreSQL from the other SQL servers, for the stores that all of them share (src/stores/sql).
 #pragma once
 
+#include "net/backoff.hpp"
 #include "net/connector.hpp"
 #include "stores/postgresql/link.hpp"
-#include "stores/postgresql/notification_listener.hpp"
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
+#include "stores/sql/switchboard.hpp"
+#include "stores/sql/wakeup_registry.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/claim.hpp>
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
+#include <holdfast/spi/url.hpp>
 
 #include <cstddef>
 #include <limits>
@@ -20,6 +23,15 @@
 #include <vector>
 
 namespace holdfast::postgresql {
+
+// It listens to a channel of its own. Messages sent while it is not connected are lost.
+struct notification_listener : sql::listener_base<connection> {
+  // `process`: by which the others know us, and which names the channel.
+  static std::shared_ptr<notification_listener> make(net::network net,
+                                                     std::shared_ptr<const server_options> options,
+                                                     const std::string& process,
+                                                     std::shared_ptr<sql::switchboard> board);
+};
 
 // The same members in each engine: what sql/server_store.hpp and the stores above it are written for.
 struct engine {
@@ -38,6 +50,9 @@ struct engine {
   static std::shared_ptr<connection> make_control_connection(const net::network& net,
                                                              const options_ptr& options,
                                                              const std::string& process);
+  // For the commands of strategy=lease, beside that one.
+  static std::shared_ptr<connection> make_command_connection(const net::network& net,
+                                                             const options_ptr& options);
   // For holds. `whose`: no other connection has this name; a former one of it ends.
   static std::shared_ptr<connection> make_carrier(const net::network& net,
                                                   const options_ptr& options,
@@ -51,6 +66,14 @@ struct engine {
     return "SELECT pg_terminate_backend(" + pid + ")";
   }
 
+  // strategy=lease: how a claim is asked for and left.
+  static call attempt(const std::string& key, const spi::claim& claim, const std::string& process,
+                      const sql::wakeup_registry& wakeups);
+  static result<spi::outcome> to_outcome(const sql::rows& said, const spi::claim& claim);
+  static call leave(const std::string& key, const spi::claim& claim, bool unanswered,
+                    const sql::wakeup_registry& wakeups);
+  static result<spi::departure> to_departure(const sql::rows& said);
+
   static constexpr std::size_t renewals_per_call = std::numeric_limits<std::size_t>::max();
   // `claims`: sorted by their keys.
   static arguments renewal_arguments(const std::vector<spi::claim_ptr>& claims,
@@ -60,9 +83,10 @@ struct engine {
                                                        const std::vector<spi::claim_ptr>& claims);
 };
 
-// strategy=session and strategy=row: holds that end with a connection. Not for strategy=lease.
-std::shared_ptr<spi::store> make_bound(std::shared_ptr<spi::reactor> reactor,
-                                       server_options options);
+// The store behind postgresql://. `pauses`: between two attempts to connect.
+result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
+                                                    std::shared_ptr<spi::reactor> reactor,
+                                                    const net::backoff_limits& pauses);
 
 // What `doctor` asks of the server, and what it says to the answers.
 //

@@ -1,6 +1,13 @@
 #include "stores/postgresql/statement.hpp"
 
+#include "stores/sql/answers.hpp"
 #include "stores/sql/names.hpp"
+#include "stores/sql/statement.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
 
 namespace holdfast::postgresql {
 
@@ -37,12 +44,6 @@ constexpr std::array<entry, sql::statement_names.size()> entries{{
     {
         of_lease | of_control,
 #include "stores/postgresql/examine.sql.inc"
-#include "stores/sql/answers.hpp"
-#include "stores/sql/statement.hpp"
-
-#include <algorithm>
-#include <cstdint>
-#include <string_view>
     },
     {of_session,
      "SELECT @.session_attempt_1($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, "
@@ -81,20 +82,6 @@ const char* text_of(statement which) noexcept {
 
 bool serves(statement which, duty what) noexcept {
   return (entries[static_cast<std::size_t>(which)].duties & bit(what)) != 0;
-}
-
-std::string in_schema(std::string_view text, std::string_view schema) {
-  std::string made;
-  made.reserve(text.size() + text.size() / 8);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t mark = text.find("@.", at);
-    made += text.substr(at, mark - at);
-    if (mark == std::string_view::npos) break;
-    made += schema;
-    made += '.';
-    at = mark + 2;
-  }
-  return made;
 }
 
 arguments& arguments::bytes(std::string_view value) {

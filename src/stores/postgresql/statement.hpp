@@ -1,6 +1,7 @@
 // The calls of the stored functions: which one, with which arguments.
 #pragma once
 
+#include "stores/sql/names.hpp"
 #include "stores/sql/statement.hpp"
 
 #include <holdfast/spi/claim.hpp>
@@ -32,7 +33,9 @@ bool serves(statement which, duty what) noexcept;
 const char* text_of(statement which) noexcept;
 
 // "@." in the text becomes the schema's name.
-std::string in_schema(std::string_view text, std::string_view schema);
+inline std::string in_schema(std::string_view text, std::string_view schema) {
+  return sql::with_prefix(text, std::string(schema) + '.');
+}
 
 // The arguments of one call: any bytes, nothing is ever put into the text of a statement.
 class arguments {

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "stores/sql/names.hpp"
+#include "stores/sql/options.hpp"
 #include "stores/sql/run_out.hpp"
 #include "stores/sql/server_store.hpp"
-#include "stores/sql/strategy.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "stores/sql/answers.hpp"
-#include "stores/sql/strategy.hpp"
+#include "stores/sql/options.hpp"
 
 #include <holdfast/spi/store.hpp>
 

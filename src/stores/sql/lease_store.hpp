@@ -18,18 +18,17 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace holdfast::sql {
 
 // Thread-safe. Connects in the background, from the beginning. All calls that concern one name go over
-// the same connection, so that they are executed in the order in which they were made. How a claim is
-// asked for and left is the engine's own.
+// the same connection, so that they are executed in the order in which they were made.
 //
 // Shutdown: verbs are refused; calls under way are answered; nothing is heard any more.
 template <class Engine>
-class lease_store : public server_store<Engine> {
- protected:
+class lease_store final : public server_store<Engine> {
   using base = server_store<Engine>;
   using base::ask;
   using base::guard_;
@@ -46,10 +45,16 @@ class lease_store : public server_store<Engine> {
   using typename base::server_options;
   using typename base::statement;
 
+  static std::shared_ptr<lease_store> make(std::shared_ptr<spi::reactor> reactor,
+                                           server_options options);
   ~lease_store() override;
   lease_store(const lease_store&) = delete;
   lease_store& operator=(const lease_store&) = delete;
 
+  void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+               const spi::op_context& context, spi::completion<spi::outcome> done) final;
+  void leave(spi::claim_ptr claim, const spi::op_context& context,
+             spi::completion<spi::departure> done) final;
   void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
              spi::completion<std::vector<spi::renewal>> done) final;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
@@ -73,24 +78,19 @@ class lease_store : public server_store<Engine> {
 
   void close() noexcept final;
 
- protected:
-  lease_store(std::shared_ptr<spi::reactor> reactor, server_options options);
-  // Once, when the store is shared. `process`: by which the others know this client. The first of the
-  // command connections is the control connection, too.
-  void set_up(const std::string& process,
-              std::vector<std::shared_ptr<connection>> command_connections);
-
-  [[nodiscard]] connection& command_connection(const std::string& key) const;
-
  private:
   static constexpr duration default_latch_life = std::chrono::hours(24);
 
+  lease_store(std::shared_ptr<spi::reactor> reactor, server_options options)
+      : base(std::move(reactor), std::move(options), capabilities()) {}
+
   static spi::caps capabilities();
+  [[nodiscard]] connection& command_connection(const std::string& key) const;
   void renew_part(const std::shared_ptr<renewal_batch>& whole,
                   const std::vector<spi::claim_ptr>& claims, std::vector<std::size_t> part,
                   connection& over, const spi::op_context& context);
 
-  // Set by set_up(), then constant.
+  // Set by make(), then constant. The first is the control connection, too.
   std::vector<std::shared_ptr<connection>> command_connections_;
   const std::shared_ptr<renewal_pace> pace_ = std::make_shared<renewal_pace>();
 };
@@ -104,20 +104,23 @@ spi::caps lease_store<Engine>::capabilities() {
 }
 
 template <class Engine>
-lease_store<Engine>::lease_store(std::shared_ptr<spi::reactor> reactor, server_options options)
-    : base(std::move(reactor), std::move(options), capabilities()) {}
-
-template <class Engine>
-void lease_store<Engine>::set_up(const std::string& process,
-                                 std::vector<std::shared_ptr<connection>> command_connections) {
-  command_connections_ = std::move(command_connections);
-  this->control_ = command_connections_.front();
-  notifications_ = notifications<Engine>::make(net_, options_, process, this->control_);
-  for (std::size_t i = 1; i < command_connections_.size(); ++i)
-    notifications_->follow(*command_connections_[i]);
+std::shared_ptr<lease_store<Engine>> lease_store<Engine>::make(
+    std::shared_ptr<spi::reactor> reactor, server_options options) {
+  std::shared_ptr<lease_store> made(new lease_store(std::move(reactor), std::move(options)));
+  const std::string process = fresh_process(*made->reactor_);
+  auto& all = made->command_connections_;
+  made->control_ = Engine::make_control_connection(made->net_, made->options_, process);
+  made->notifications_ =
+      notifications<Engine>::make(made->net_, made->options_, process, made->control_);
+  all.push_back(made->control_);
+  while (all.size() < made->options_->connections) {
+    all.push_back(Engine::make_command_connection(made->net_, made->options_));
+    made->notifications_->follow(*all.back());
+  }
   // The first lock must not wait for a handshake that could have been made before.
-  this->control_->start();
-  notifications_->start();
+  made->control_->start();
+  made->notifications_->start();
+  return made;
 }
 
 template <class Engine>
@@ -136,6 +139,43 @@ template <class Engine>
 typename lease_store<Engine>::connection& lease_store<Engine>::command_connection(
     const std::string& key) const {
   return *command_connections_[std::hash<std::string>{}(key) % command_connections_.size()];
+}
+
+template <class Engine>
+void lease_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                                  const spi::op_context& context,
+                                  spi::completion<spi::outcome> done) {
+  if (!usable()) return done(refusal());
+  const std::string key = key_of(claim->resource);
+  const auto& wakeups = notifications_->shared_wakeups();
+  wakeups->add(claim->id, std::move(wakeup));
+  command_connection(key).send(
+      Engine::attempt(key, *claim, notifications_->process(), *wakeups), context,
+      [wakeups, claim, done = std::move(done)](result<rows> said) mutable {
+        auto answer = said ? Engine::to_outcome(*said, *claim)
+                           : result<spi::outcome>(tl::unexpected(std::move(said.error())));
+        if (is_turned_away(answer)) wakeups->remove(claim->id);
+        const auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
+        if (grant == nullptr || grant->wanted || grant->offer) wakeups->mark_contended(claim->id);
+        done(std::move(answer));
+      });
+}
+
+template <class Engine>
+void lease_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& context,
+                                spi::completion<spi::departure> done) {
+  if (!usable()) return done(refusal());
+  const std::string key = key_of(claim->resource);
+  const auto& wakeups = notifications_->shared_wakeups();
+  // Not before an attempt of its own that waits.
+  const terms until = context.unanswered ? context : terms::ahead_of_others(context);
+  command_connection(key).send(
+      Engine::leave(key, *claim, context.unanswered, *wakeups), until,
+      [wakeups, id = claim->id, done = std::move(done)](result<rows> said) mutable {
+        wakeups->remove(id);
+        if (!said) return done(tl::unexpected(std::move(said.error())));
+        done(Engine::to_departure(*said));
+      });
 }
 
 template <class Engine>

@@ -38,6 +38,19 @@ std::string fresh_process(spi::runtime& runtime) {
   return text;
 }
 
+std::string with_prefix(std::string_view text, std::string_view prefix) {
+  std::string made;
+  made.reserve(text.size() + text.size() / 8);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t mark = text.find("@.", at);
+    made += text.substr(at, mark - at);
+    if (mark == std::string_view::npos) break;
+    made += prefix;
+    at = mark + 2;
+  }
+  return made;
+}
+
 std::string_view bytes_of(const spi::claim_id& id) noexcept {
   return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }

@@ -19,6 +19,9 @@ std::string space_of(std::string_view key);
 // By which the other clients know this one: 32 hexadecimal digits that nobody guesses.
 std::string fresh_process(spi::runtime& runtime);
 
+// "@." in a statement's text becomes the prefix.
+std::string with_prefix(std::string_view text, std::string_view prefix);
+
 // The bytes of an id.
 std::string_view bytes_of(const spi::claim_id& id) noexcept;
 

@@ -4,11 +4,13 @@
 #include "stores/sql/subscribers.hpp"
 #include "stores/sql/wakeup_registry.hpp"
 
+#include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +43,30 @@ class switchboard {
   const std::function<void(const spi::claim_id&)> taken_;
   std::mutex mutex_;
   std::vector<spi::completion<void>> awaited_;  // guarded by mutex_
+};
+
+// How a client hears from the others: one connection that listens. Thread-safe. When it is connected again everybody who
+// waits is told to ask. Each engine adds how it is made.
+template <class Connection>
+class listener_base {
+ public:
+  // Connects; the first call does, the others do nothing.
+  void start() { connection_->start(); }
+  [[nodiscard]] bool is_open() const { return connection_->is_open(); }
+  // Why it does not hear, if it was tried.
+  [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
+
+  // It goes to the server that this one is connected to, whenever it is; `lead`: the other way round.
+  void follow(Connection& command_connection) const { command_connection.lead(connection_); }
+  void lead(const std::shared_ptr<Connection>& control_connection) const {
+    connection_->lead(control_connection);
+  }
+
+  // Afterwards nothing is heard any more.
+  void close() noexcept { connection_->close(); }
+
+ protected:
+  std::shared_ptr<Connection> connection_;  // set when it is made
 };
 
 }  // namespace holdfast::sql
