@@ -2,7 +2,7 @@
 // soon a lock passes from client to client in units of one. Starts a server of its own.
 #include "net/connector.hpp"
 #include "sql_rounds.hpp"
-#include "stores/etcd/ask.hpp"
+#include "stores/etcd/channel.hpp"
 #include "stores/etcd/messages.hpp"
 #include "support/etcd_server.hpp"
 

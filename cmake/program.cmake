@@ -9,7 +9,7 @@ find_package(nlohmann_json REQUIRED)
 # What speaks HTTP is a module of its own, and may be left out.
 list(FILTER sources EXCLUDE REGEX "/src/cli/http/module/")
 if(TARGET holdfast_http)
-  list(FILTER sources EXCLUDE REGEX "/(leader_page|serve)_left_out\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/http_left_out\\.cpp$")
 else()
   list(FILTER sources EXCLUDE REGEX "/leader_page\\.cpp$|/src/cli/(http|serve)/")
 endif()

@@ -1,6 +1,6 @@
 // Durations, as anybody may type them.
-// sources: src/cli/duration_text.cpp
-#include "cli/duration_text.hpp"
+// sources: src/cli/number_text.cpp
+#include "cli/number_text.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // The nodes below a lock in ZooKeeper's tree, their names and their data: anybody may have made them.
-// sources: src/stores/zookeeper/names.cpp src/stores/zookeeper/payload.cpp src/core/names.cpp
+// sources: src/stores/zookeeper/names.cpp src/stores/payload.cpp src/core/names.cpp
 // sources: src/core/claim.cpp src/core/result.cpp
 #include "core/names.hpp"
 #include "stores/payload.hpp"

@@ -1,10 +1,8 @@
 #include "cli/arguments.hpp"
 
-#include "cli/bench/bench_words.hpp"
-#include "cli/duration_text.hpp"
+#include "cli/bench/bench_arguments.hpp"
 #include "cli/hold_options.hpp"
 #include "cli/number_text.hpp"
-#include "cli/torture_options.hpp"
 #include "core/lease_token.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
@@ -248,6 +246,21 @@ outcome<arguments> understand(const raw_arguments& raw) {
   }
   if (!fine) return tl::unexpected(fine.error());
   return made;
+}
+
+tl::expected<listen_address, std::string> parse_listen_address(const std::string& text) {
+  const auto malformed = [] {
+    return tl::unexpected(std::string("is written HOST:PORT, as in 127.0.0.1:4040 or [::1]:4040"));
+  };
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return malformed();
+  std::string host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  if (host.empty() || bracketed != (host.find(':') != std::string::npos)) return malformed();
+  const auto port = parse_number(text.substr(colon + 1), 0, 65'535);
+  if (!port) return tl::unexpected("has a port that " + port.error());
+  return listen_address{std::move(host), static_cast<std::uint16_t>(*port)};
 }
 
 }  // namespace holdfast::cli

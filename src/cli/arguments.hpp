@@ -3,11 +3,12 @@
 
 #include "cli/bench/bench_arguments.hpp"
 #include "cli/complaint.hpp"
-#include "cli/listen_address.hpp"
 #include "cli/raw_arguments.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/options.hpp>
+
+#include <tl/expected.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,15 @@
 #include <vector>
 
 namespace holdfast::cli {
+
+// Where a server of the program listens: HOST:PORT.
+struct listen_address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+// "127.0.0.1:4040", "[::1]:4040", "localhost:0". The error is the end of the sentence "--listen ...".
+tl::expected<listen_address, std::string> parse_listen_address(const std::string& text);
 
 enum class log_level : std::uint8_t { off, error, warn, info, debug };
 
@@ -119,5 +129,8 @@ struct arguments {
 };
 
 outcome<arguments> understand(const raw_arguments& raw);
+
+// The words of `holdfast torture`, understood.
+outcome<void> read_torture(const raw_arguments& raw, torture_arguments& into);
 
 }  // namespace holdfast::cli

@@ -2,6 +2,7 @@
 // die, with nothing of ours but what it is meant to have.
 #pragma once
 
+#include "cli/complaint.hpp"
 #include "cli/signal_inbox.hpp"
 #include "cli/terminal.hpp"
 
@@ -55,5 +56,11 @@ class child {
 // As process 1 of a container we inherit the children of others: they are waited for, so that they
 // do not stay zombies. Never takes the child that is still `watched`.
 void reap_orphans(pid_t watched = 0) noexcept;
+
+// Where a command's program is, found out before a lock is taken for it.
+//
+// As a shell looks for it: by PATH unless it has a '/'. Complains with 127 if there is none, with
+// 126 if there is one that cannot be executed.
+outcome<std::string> find_program(const std::string& name);
 
 }  // namespace holdfast::cli

@@ -1,8 +1,11 @@
-// The commands, one file each. Each answers with the exit code and has told why.
+// The commands. Each answers with the exit code and has told why.
 #pragma once
 
 #include "cli/arguments.hpp"
 #include "cli/connection.hpp"
+
+#include <string>
+#include <string_view>
 
 namespace holdfast::cli {
 
@@ -24,5 +27,14 @@ int serve_engines(const context& context, const serve_arguments& how);
 int flash_sale(const context& context, const sale_arguments& how);
 int bench(const context& context, const bench_arguments& how);
 int torture(const context& context, const torture_arguments& how);
+
+// What --help prints: first what it is for, then examples, then the options. `topic`: a command as typed, "run" or
+// "multi run"; the overview where it is empty.
+std::string help_about(std::string_view topic);
+
+// One process of a measurement: `holdfast bench worker`, which the command starts and nobody else.
+//
+// Its orders come by stdin, its answers go to stdout (bench_message.hpp).
+int bench_worker();
 
 }  // namespace holdfast::cli

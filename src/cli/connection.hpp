@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace holdfast::cli {
 
@@ -62,5 +63,14 @@ std::optional<complaint> first_contact(const client& client, const address& to,
 // "host:pid:program", for people who look at holders.
 std::string payload_of(const std::string& program);
 std::string host_and_pid();
+
+// The embedded store's file where no URL is given:
+// ${XDG_STATE_HOME:-$HOME/.local/state}/holdfast/holdfast.db
+//
+// Makes its folder (0700) where that is missing. Usage error: neither variable is set.
+outcome<std::string> default_file();
+
+// A path as the path of a URL: what means something in a URL is escaped.
+std::string in_url(std::string_view path);
 
 }  // namespace holdfast::cli

@@ -1,6 +1,8 @@
 // A file descriptor that is closed with its owner.
 #pragma once
 
+#include <holdfast/clock.hpp>
+
 #include <unistd.h>
 
 #include <utility>
@@ -31,6 +33,22 @@ class descriptor {
 
  private:
   int number_ = -1;
+};
+
+// A timer on CLOCK_BOOTTIME, which goes on counting while the machine is suspended: a time-out of
+// poll() would be late by the suspend.
+//
+// Not thread-safe.
+class alarm_clock {
+ public:
+  alarm_clock();
+
+  // Readable from then on; time_point::max(): never.
+  void set(time_point when) noexcept;
+  [[nodiscard]] int get() const noexcept { return file_.get(); }
+
+ private:
+  descriptor file_;
 };
 
 }  // namespace holdfast::cli

@@ -3,6 +3,7 @@
 #include "cli/json.hpp"
 #include "cli/plain_text.hpp"
 #include "cli/printer.hpp"
+#include "stores/table.hpp"
 
 #include <algorithm>
 #include <string>
@@ -77,6 +78,13 @@ int doctor(const context& context, const look_arguments& what) {
   });
   if (failed) tell("a check failed (" + to->engine + ", probe, see the lines with fail)");
   return failed ? exit_code::no : printed;
+}
+
+// holdfast redis-library: the functions of the Redis store, for administrators who load them by hand.
+int redis_library() {
+  const auto text = stores::redis_library();
+  if (!text) return tell({exit_code::usage, text.error().detail});
+  return print_all(*text);
 }
 
 }  // namespace holdfast::cli

@@ -8,9 +8,9 @@
 //   any      -> ended:  the command has ended (after a loss: and its whole group)
 #pragma once
 
-#include "cli/alarm_clock.hpp"
 #include "cli/child.hpp"
 #include "cli/command_lease.hpp"
+#include "cli/descriptor.hpp"
 #include "cli/signal_inbox.hpp"
 #include "cli/terminal.hpp"
 

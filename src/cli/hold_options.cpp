@@ -1,6 +1,5 @@
 #include "cli/hold_options.hpp"
 
-#include "cli/duration_text.hpp"
 #include "cli/number_text.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"

@@ -1,7 +1,7 @@
 #include "cli/holder_table.hpp"
 
-#include "cli/duration_text.hpp"
 #include "cli/json.hpp"
+#include "cli/number_text.hpp"
 #include "cli/plain_text.hpp"
 
 namespace holdfast::cli {

@@ -1,8 +1,8 @@
 // holdfast latch: the count-down latch.
 #include "cli/commands.hpp"
-#include "cli/duration_text.hpp"
 #include "cli/interruption.hpp"
 #include "cli/log.hpp"
+#include "cli/number_text.hpp"
 #include "cli/printer.hpp"
 #include "cli/signal_inbox.hpp"
 

@@ -7,9 +7,9 @@
 // notice begins: when the answer is read the lease has not ended.
 #pragma once
 
+#include "cli/arguments.hpp"
 #include "cli/command_lease.hpp"
 #include "cli/complaint.hpp"
-#include "cli/listen_address.hpp"
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 #include "cli/log.hpp"
 
 #include "cli/complaint.hpp"
-#include "cli/duration_text.hpp"
+#include "cli/number_text.hpp"
 
 #include <string>
 

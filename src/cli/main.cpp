@@ -1,8 +1,6 @@
 // The program: puts things together.
 #include "cli/arguments.hpp"
-#include "cli/bench/worker.hpp"
 #include "cli/commands.hpp"
-#include "cli/help.hpp"
 #include "cli/passed_url.hpp"
 #include "cli/printer.hpp"
 #include "cli/raw_arguments.hpp"

@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/hold_run.hpp"
 
+#include <holdfast/election.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/semaphore.hpp>
@@ -50,6 +51,19 @@ int multi_run(const context& context, const hold_arguments& how) {
                        auto granted = all.acquire(how.acquire, std::move(token));
                        if (!granted) return tl::unexpected(std::move(granted.error()));
                        return command_lease(std::move(*granted));
+                     });
+}
+
+// holdfast elect: runs the command while leader.
+int elect(const context& context, const hold_arguments& asked) {
+  hold_arguments how = asked;
+  if (how.id.empty()) how.id = host_and_pid();
+  return run_holding(context, how, "the election '" + how.names.front() + "'",
+                     [&](const client& client, std::stop_token token) -> result<command_lease> {
+                       election campaign(client, how.names.front(), how.id, how.lock);
+                       auto term = campaign.campaign(how.acquire, std::move(token));
+                       if (!term) return tl::unexpected(std::move(term.error()));
+                       return command_lease(std::move(*term));
                      });
 }
 

@@ -6,22 +6,98 @@
 #include "cli/log.hpp"
 #include "cli/printer.hpp"
 #include "cli/signal_inbox.hpp"
-#include "cli/token_file.hpp"
 #include "cli/waiting_note.hpp"
 #include "core/lease_token.hpp"
 #include "runtime/password_file.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace holdfast::cli {
 
 namespace {
+
+// A file with the token of a lease, which is a secret: nobody but its owner can read it.
+//
+// Made before the lock is taken, so that it is not taken for nothing, under another name, so that a token
+// that is there already stays until there is a new one. Removed again unless it was filled.
+class new_token_file {
+ public:
+  // usage: it cannot be made there.
+  static outcome<new_token_file> make(const std::string& path);
+  new_token_file(new_token_file&& other) noexcept;
+  new_token_file& operator=(new_token_file&&) = delete;
+  new_token_file(const new_token_file&) = delete;
+  new_token_file& operator=(const new_token_file&) = delete;
+  ~new_token_file();
+
+  // Writes the token, and gives the file its name. An errno, or 0.
+  [[nodiscard]] int fill(const std::string& token) noexcept;
+
+ private:
+  new_token_file(std::string path, std::string draft, int file)
+      : path_(std::move(path)), draft_(std::move(draft)), file_(file) {}
+
+  std::string path_;
+  std::string draft_;  // empty: nothing to remove
+  int file_ = -1;
+};
+
+outcome<new_token_file> new_token_file::make(const std::string& path) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return usage("--token-file: it is not a file", "acquire");
+  }
+  std::string draft = path + ".XXXXXX";
+  const int file = ::mkostemp(draft.data(), O_CLOEXEC);  // 0600
+  if (file < 0) {
+    return usage("--token-file: it cannot be written: " + std::string(std::strerror(errno)),
+                 "acquire");
+  }
+  return new_token_file(path, std::move(draft), file);
+}
+
+new_token_file::new_token_file(new_token_file&& other) noexcept
+    : path_(std::move(other.path_)),
+      draft_(std::exchange(other.draft_, {})),
+      file_(std::exchange(other.file_, -1)) {}
+
+new_token_file::~new_token_file() {
+  if (file_ >= 0) ::close(file_);
+  if (!draft_.empty()) ::unlink(draft_.c_str());
+}
+
+int new_token_file::fill(const std::string& token) noexcept {
+  std::string_view rest = token;
+  bool ended = false;
+  while (!rest.empty() || !ended) {
+    if (rest.empty()) {
+      rest = "\n";
+      ended = true;
+    }
+    const ssize_t written = ::write(file_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written == 0 ? EIO : errno;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::close(std::exchange(file_, -1)) != 0) return errno;
+  if (::rename(draft_.c_str(), path_.c_str()) != 0) return errno;
+  draft_.clear();
+  return 0;
+}
 
 complaint about_token(const std::string& what, const std::string& engine, const char* verb,
                       const error& why) {

@@ -1,6 +1,6 @@
 // holdfast torture: real clients and real faults, and a judgement over all that happened.
 #include "cli/commands.hpp"
-#include "cli/duration_text.hpp"
+#include "cli/number_text.hpp"
 #include "cli/plain_text.hpp"
 #include "cli/printer.hpp"
 #include "cli/signal_inbox.hpp"

@@ -1,6 +1,4 @@
-#include "cli/torture_options.hpp"
-
-#include "cli/duration_text.hpp"
+#include "cli/arguments.hpp"
 #include "cli/number_text.hpp"
 #include "core/limits.hpp"
 #include "torture/arena.hpp"

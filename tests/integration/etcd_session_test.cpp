@@ -3,7 +3,7 @@
 #ifdef HOLDFAST_WITH_ETCD
 #include "contract/contract.hpp"
 #include "net/connector.hpp"
-#include "stores/etcd/blocker_watches.hpp"
+#include "stores/etcd/watch_hub.hpp"
 #include "support/etcd_server.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/rounds.hpp"

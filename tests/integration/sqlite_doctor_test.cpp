@@ -1,8 +1,8 @@
 // Each check of `doctor` can fail: in a broken set-up exactly that one, and it says what to do. What
 // cannot be broken while the store has the file open is judged from the fact alone.
 #include "integration/sqlite_harness.hpp"
-#include "stores/sqlite/checks.hpp"
-#include "stores/sqlite/format.hpp"
+#include "stores/sqlite/database.hpp"
+#include "stores/sqlite/doctor.hpp"
 #include "support/eventually.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"

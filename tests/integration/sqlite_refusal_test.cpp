@@ -1,6 +1,6 @@
 // Files and places that the embedded store refuses, each with a reason and nothing changed.
 #include "integration/sqlite_harness.hpp"
-#include "stores/sqlite/format.hpp"
+#include "stores/sqlite/database.hpp"
 #include "support/forked_process.hpp"
 
 #include <fcntl.h>

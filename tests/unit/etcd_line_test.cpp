@@ -1,7 +1,7 @@
 // The line before a resource in etcd, its keys' names, and what proves a lease.
 #ifdef HOLDFAST_WITH_ETCD
 
-#include "stores/etcd/cluster_health.hpp"
+#include "stores/etcd/doctor.hpp"
 #include "stores/etcd/lease_proof.hpp"
 #include "stores/etcd/line.hpp"
 #include "stores/etcd/names.hpp"

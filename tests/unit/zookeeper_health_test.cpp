@@ -1,6 +1,6 @@
 // What `doctor` makes of the words that ZooKeeper's servers say of themselves.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-#include "stores/zookeeper/ensemble_health.hpp"
+#include "stores/zookeeper/doctor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

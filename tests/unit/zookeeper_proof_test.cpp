@@ -1,6 +1,5 @@
 // What proves a ZooKeeper session, and the bytes of its wire.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-#include "stores/zookeeper/jute.hpp"
 #include "stores/zookeeper/proof.hpp"
 #include "stores/zookeeper/protocol.hpp"
 #include "stores/zookeeper/watches.hpp"

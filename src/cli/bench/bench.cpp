@@ -4,7 +4,6 @@
 #include "cli/bench/server_process.hpp"
 #include "cli/commands.hpp"
 #include "cli/printer.hpp"
-#include "cli/progress.hpp"
 #include "cli/signal_inbox.hpp"
 
 #include <random>

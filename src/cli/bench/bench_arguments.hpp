@@ -1,6 +1,9 @@
 // What is to be measured: `holdfast bench`'s options, understood.
 #pragma once
 
+#include "cli/complaint.hpp"
+#include "cli/raw_arguments.hpp"
+
 #include <holdfast/clock.hpp>
 
 #include <cstdint>
@@ -37,5 +40,8 @@ struct bench_arguments {
 // As they are written on the command line: "same", "rw:90".
 std::string to_text(lock_choice locks);
 std::string mode_text(const bench_arguments& how);
+
+// The options of bench.
+outcome<void> read_bench(const raw_arguments& raw, bench_arguments& into);
 
 }  // namespace holdfast::cli

@@ -1,6 +1,6 @@
 #include "cli/bench/bench_report.hpp"
 
-#include "cli/duration_text.hpp"
+#include "cli/number_text.hpp"
 #include "cli/plain_text.hpp"
 
 #include <holdfast_version.hpp>

@@ -1,6 +1,6 @@
 #include "cli/bench/crew.hpp"
 
-#include "cli/alarm_clock.hpp"
+#include "cli/descriptor.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cli/bench/bench_message.hpp"
-#include "cli/bench/line_reader.hpp"
 #include "cli/bench/relay.hpp"
 #include "cli/complaint.hpp"
 #include "cli/descriptor.hpp"

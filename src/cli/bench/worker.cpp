@@ -1,10 +1,8 @@
-#include "cli/bench/worker.hpp"
-
-#include "cli/alarm_clock.hpp"
 #include "cli/bench/bench_message.hpp"
-#include "cli/bench/line_reader.hpp"
 #include "cli/bench/workload.hpp"
+#include "cli/commands.hpp"
 #include "cli/connection.hpp"
+#include "cli/descriptor.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>

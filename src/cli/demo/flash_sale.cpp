@@ -1,6 +1,6 @@
 // holdfast demo flash-sale: what a lock is for, with figures.
 #include "cli/commands.hpp"
-#include "cli/default_file.hpp"
+#include "cli/connection.hpp"
 #include "cli/demo/sale.hpp"
 #include "cli/plain_text.hpp"
 #include "cli/printer.hpp"

@@ -1,12 +1,10 @@
 #include "cli/demo/sale.hpp"
 
-#include "cli/alarm_clock.hpp"
-#include "cli/demo/sale_board.hpp"
 #include "cli/demo/sale_floor.hpp"
 #include "cli/demo/stock_file.hpp"
 #include "cli/descriptor.hpp"
 #include "cli/log.hpp"
-#include "cli/progress.hpp"
+#include "cli/printer.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,6 @@
 #include "cli/serve/answers.hpp"
 
 #include "cli/json_value.hpp"
-#include "cli/serve/page.hpp"
 
 #include <sys/random.h>
 

@@ -20,4 +20,9 @@ http::response text_document(std::string body);
 // needed.
 http::response live_page(bool needs_token);
 
+// The live page as it was put together when the program was built, from src/cli/page.
+//
+// Its script and style have {{nonce}} where a nonce belongs.
+std::string_view page_text();
+
 }  // namespace holdfast::cli::serve

@@ -1,4 +1,4 @@
-#include "cli/serve/page.hpp"
+#include "cli/serve/answers.hpp"
 
 namespace holdfast::cli::serve {
 

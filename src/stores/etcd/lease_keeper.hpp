@@ -2,7 +2,7 @@
 // of what hangs on it, granted again when it is gone.
 #pragma once
 
-#include "stores/etcd/ask.hpp"
+#include "stores/etcd/channel.hpp"
 #include "stores/etcd/lease_proof.hpp"
 
 #include <holdfast/clock.hpp>

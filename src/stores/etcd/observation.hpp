@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stores/callback_guard.hpp"
-#include "stores/etcd/ask.hpp"
+#include "stores/etcd/channel.hpp"
 #include "stores/etcd/options.hpp"
 #include "stores/etcd/watch_hub.hpp"
 

@@ -1,13 +1,15 @@
 #include "stores/sqlite/database.hpp"
 
-#include "stores/sqlite/inheritance.hpp"
+#include "stores/sqlite/descriptor.hpp"
 
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 
 namespace holdfast::sqlite {
 
@@ -250,6 +252,65 @@ void query::bind(int place, bytes value) {
 
 void query::bind(int place, const spi::claim_id& value) {
   bind(place, bytes(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size()));
+}
+
+namespace {
+
+constexpr std::string_view all =
+#include "stores/sqlite/statements.sql.inc"
+    ;
+constexpr std::string_view mark = "-- name: ";
+
+}  // namespace
+
+std::string_view statement_text(std::string_view name) noexcept {
+  for (std::size_t at = all.find(mark); at != std::string_view::npos; at = all.find(mark, at + 1)) {
+    const std::size_t end_of_name = all.find('\n', at);
+    if (all.substr(at + mark.size(), end_of_name - at - mark.size()) != name) continue;
+    const std::size_t end = all.find(mark, end_of_name);
+    return all.substr(end_of_name + 1, end == std::string_view::npos ? end : end - end_of_name - 1);
+  }
+  return {};
+}
+
+void format::check(database& opened, const std::string& path) {
+  const auto refuse = [&path](errc code, const std::string& why) {
+    throw failed{{code, "sqlite, open " + path + ", " + why}};
+  };
+  // The first look at the file: not a database shows here.
+  const std::int64_t found = opened.pragma_number("application_id");
+  const std::int64_t written = opened.pragma_number("user_version");
+  if (found == application) {
+    if (written > version) {
+      refuse(errc::unsupported, "written by a newer holdfast (format " + std::to_string(written) +
+                                    ", this one knows " + std::to_string(version) +
+                                    "): update this program, or name another file");
+    }
+    return;
+  }
+  statement asked(opened, "SELECT count(*) FROM sqlite_master");
+  query tables(asked);
+  const bool empty = tables.next() && tables.number(0) == 0 && found == 0 && written == 0;
+  if (!empty) {
+    refuse(errc::name_conflict, "another program's database; name another file");
+  }
+}
+
+result<void> format::look(const std::string& path) {
+  const inside_sqlite inside;
+  auto opened = database::open_to_look(path);
+  if (!opened) return {};  // who opens it in earnest says why
+  // A new file is enlarged before its first page is written: who opens it in earnest waits for that.
+  if ((*opened)->begins_blank()) return {};
+  try {
+    check(**opened, path);
+  } catch (const failed& failure) {
+    // Everything else may be the work of who writes to it at this moment.
+    if (failure.why == errc::name_conflict || failure.why == errc::unsupported) {
+      return tl::unexpected(failure.why);
+    }
+  }
+  return {};
 }
 
 }  // namespace holdfast::sqlite

@@ -11,11 +11,11 @@
 #pragma once
 
 #include "stores/ledger/book.hpp"
-#include "stores/sqlite/effects.hpp"
-#include "stores/sqlite/folder.hpp"
+#include "stores/ledger/records.hpp"
+#include "stores/sqlite/database.hpp"
+#include "stores/sqlite/location.hpp"
 #include "stores/sqlite/resource_rows.hpp"
 #include "stores/sqlite/rows.hpp"
-#include "stores/sqlite/statements.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -26,6 +26,25 @@
 #include <vector>
 
 namespace holdfast::sqlite {
+
+using ledgers::moment;
+using ledgers::push;
+
+// Of one resource.
+struct news {
+  std::string key;
+  std::vector<spi::store_event> events;
+  bool latch_changed = false;
+  std::vector<std::int64_t> observers;
+};
+
+// What one transaction causes beside its answer: messages to other claims, news for observers.
+// Delivered in order, after the commit, when nothing is held any more.
+struct effects : ledgers::effects {
+  std::vector<sqlite::news> news;
+  // Clients that the claim which was attempted waits for: it wants to know when they die.
+  std::vector<std::int64_t> blockers;
+};
 
 // The named limits of what is this store's own.
 struct ledger_limits {

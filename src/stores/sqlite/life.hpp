@@ -7,13 +7,14 @@
 #pragma once
 
 #include "stores/sqlite/descriptor.hpp"
-#include "stores/sqlite/folder.hpp"
+#include "stores/sqlite/location.hpp"
 #include "stores/sqlite/rows.hpp"
 
 #include <holdfast/result.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace holdfast::sqlite {
@@ -50,5 +51,11 @@ spi::server_time last_word(const folder& at, const std::string& token) noexcept;
 
 // The inode of the socket that a client gave another process to be kept alive by, the last one; 0: none.
 std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept;
+
+// Who keeps a client alive whose own process has ended: a process that inherited its sign of life.
+//
+// "pid 4712 (sleep)", for people. Nothing: the client's own process lives, it never handed its sign of
+// life on, or nobody can be seen that has it (another user's process, another pid namespace).
+std::optional<std::string> heir_of(const folder& at, const std::string& token);
 
 }  // namespace holdfast::sqlite

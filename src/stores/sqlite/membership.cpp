@@ -1,12 +1,14 @@
 #include "stores/sqlite/membership.hpp"
 
-#include "stores/sqlite/format.hpp"
+#include "stores/sqlite/database.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +16,18 @@
 #include <utility>
 
 namespace holdfast::sqlite {
+
+result<host> this_host() {
+  host here;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  if (!std::getline(file, here.boot) || here.boot.empty()) {
+    return failure(errc::unsupported,
+                   "sqlite, open, no boot id: /proc/sys/kernel/random/boot_id cannot be read");
+  }
+  struct stat status {};
+  if (::stat("/proc/self/ns/time", &status) == 0) here.time_namespace = status.st_ino;
+  return here;
+}
 
 namespace {
 

@@ -2,18 +2,30 @@
 // left behind is put in order, then this client gets its number and its sign of life.
 #pragma once
 
-#include "stores/sqlite/effects.hpp"
-#include "stores/sqlite/folder.hpp"
-#include "stores/sqlite/host.hpp"
+#include "stores/sqlite/ledger.hpp"
 #include "stores/sqlite/life.hpp"
+#include "stores/sqlite/location.hpp"
 #include "stores/sqlite/session.hpp"
 
 #include <holdfast/result.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace holdfast::sqlite {
+
+// What ends at a reboot: the kernel's boot id, and the clock that started with it. Two processes
+// can compare times of CLOCK_BOOTTIME only if they run under one boot and in one time namespace.
+struct host {
+  std::string boot;                  // the kernel's boot id
+  std::uint64_t time_namespace = 0;  // 0: the kernel has none
+
+  friend bool operator==(const host&, const host&) = default;
+};
+
+// unsupported: there is no /proc to read it from.
+result<host> this_host();
 
 struct membership {
   // Dead clients that one open clears away.

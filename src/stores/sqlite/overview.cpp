@@ -1,5 +1,5 @@
 // What people ask: who holds, who waits, which names are in use; and latches and listeners.
-#include "stores/sqlite/heirs.hpp"
+#include "stores/sqlite/life.hpp"
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "stores/sql/subscribers.hpp"
-#include "stores/sqlite/effects.hpp"
-#include "stores/sqlite/folder.hpp"
+#include "stores/sqlite/ledger.hpp"
 #include "stores/sqlite/local_claims.hpp"
+#include "stores/sqlite/location.hpp"
 #include "stores/sqlite/mailbox.hpp"
 #include "stores/sqlite/session.hpp"
 

@@ -5,8 +5,8 @@
 // one). Throws `failed`.
 #pragma once
 
+#include "stores/sqlite/database.hpp"
 #include "stores/sqlite/rows.hpp"
-#include "stores/sqlite/statements.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "stores/sqlite/session.hpp"
 
-#include "stores/sqlite/format.hpp"
+#include "stores/sqlite/database.hpp"
 
 #include <fcntl.h>
 #include <sqlite3.h>

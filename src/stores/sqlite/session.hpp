@@ -7,11 +7,9 @@
 #pragma once
 
 #include "stores/sqlite/database.hpp"
-#include "stores/sqlite/inheritance.hpp"
+#include "stores/sqlite/descriptor.hpp"
 #include "stores/sqlite/ledger.hpp"
 #include "stores/sqlite/location.hpp"
-#include "stores/sqlite/statements.hpp"
-#include "stores/sqlite/turn.hpp"
 #include "stores/sqlite/writer_lock.hpp"
 
 #include <holdfast/clock.hpp>
@@ -21,12 +19,49 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <utility>
 
 namespace holdfast::sqlite {
+
+// A mutex with a deadline. Own, because ThreadSanitizer reports std::timed_mutex falsely.
+//
+// Thread-safe.
+class turn {
+ public:
+  bool take(time_point deadline) {
+    std::unique_lock lock(mutex_);
+    while (taken_) {
+      const duration left = deadline - clock::now();
+      if (left <= duration{0}) return false;
+      ++waiting_;
+      given_.wait_for(lock, left);
+      --waiting_;
+    }
+    taken_ = true;
+    return true;
+  }
+
+  void give() noexcept {
+    bool others = false;
+    {
+      const std::lock_guard lock(mutex_);
+      taken_ = false;
+      others = waiting_ > 0;
+    }
+    if (others) given_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  bool taken_ = false;  // guarded by mutex_
+  int waiting_ = 0;     // guarded by mutex_
+};
 
 class session {
  public:

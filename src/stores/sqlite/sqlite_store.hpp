@@ -4,8 +4,6 @@
 #pragma once
 
 #include "stores/sql/subscribers.hpp"
-#include "stores/sqlite/folder.hpp"
-#include "stores/sqlite/host.hpp"
 #include "stores/sqlite/life.hpp"
 #include "stores/sqlite/local_claims.hpp"
 #include "stores/sqlite/location.hpp"

@@ -1,6 +1,6 @@
 #include "stores/zookeeper/link.hpp"
 
-#include "stores/zookeeper/jute.hpp"
+#include "stores/zookeeper/protocol.hpp"
 
 #include <utility>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "stores/callback_guard.hpp"
-#include "stores/zookeeper/ask.hpp"
 #include "stores/zookeeper/options.hpp"
+#include "stores/zookeeper/session.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>

@@ -1,7 +1,6 @@
 // What keeps a session alive and shows that it is: writes to a node of its own while somebody lives
 // by it, pings else.
-#include "stores/zookeeper/ask.hpp"
-#include "stores/zookeeper/jute.hpp"
+#include "stores/zookeeper/protocol.hpp"
 #include "stores/zookeeper/session.hpp"
 
 #include <array>

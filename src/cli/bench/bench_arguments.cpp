@@ -1,6 +1,5 @@
-#include "cli/bench/bench_words.hpp"
+#include "cli/bench/bench_arguments.hpp"
 
-#include "cli/duration_text.hpp"
 #include "cli/number_text.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "cli/alarm_clock.hpp"
+#include "cli/descriptor.hpp"
 
 #include <sys/timerfd.h>
 
