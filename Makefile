@@ -120,7 +120,7 @@ bench-peers: packages-peers build/release/build.ninja ## holdfast beside other l
 	bench/peers/run $(PEERS)
 
 bench-scaling: packages-peers build/release/build.ninja ## how cost and memory grow, on every engine, at most an hour: plots in bench/results; SCALING='--engine etcd'
-	cmake --build build/release -j $(JOBS) --target holdfast_cli peer_crowd
+	cmake --build build/release -j $(JOBS) --target holdfast_cli peer_load
 	bench/scaling $(SCALING)
 
 python: packages build/release/build.ninja ## a wheel of the Python package, in build/wheels; PYTHON=python3

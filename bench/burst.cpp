@@ -88,7 +88,7 @@ void run(const std::string& engine, const burst& what) {
   }
   while (result->answers.load() < what.many) std::this_thread::sleep_for(10ms);
   const double took = std::chrono::duration<double>(holdfast::clock::now() - begin).count();
-  // Whoever was granted last is renewed at least three times.
+  // The one that was granted last is renewed at least three times.
   std::this_thread::sleep_for(what.ttl + what.ttl / 4);
   const std::lock_guard lock(result->mutex);
   const auto lost = std::count_if(result->held.begin(), result->held.end(),

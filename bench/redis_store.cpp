@@ -81,14 +81,14 @@ void one_thread(const test::redis_server& server) {
 }
 
 // What many workers at once did, each calling its own work.
-struct crowd_round {
+struct load_round {
   double rate;    // a second
   double server;  // microseconds of processor time for each
   double client;
 };
 
-crowd_round crowd_of(const test::redis_server& server, int workers,
-                     const std::function<std::function<void()>(int)>& make) {
+load_round load_of(const test::redis_server& server, int workers,
+                   const std::function<std::function<void()>(int)>& make) {
   std::atomic<bool> go{false};
   std::atomic<bool> stop{false};
   std::atomic<long> done{0};
@@ -119,18 +119,18 @@ crowd_round crowd_of(const test::redis_server& server, int workers,
 }
 
 // The middle of the rounds, each figure by itself.
-crowd_round median(const std::vector<crowd_round>& all) {
-  const auto middle = [&](double crowd_round::*which) {
+load_round median(const std::vector<load_round>& all) {
+  const auto middle = [&](double load_round::*which) {
     std::vector<double> values;
-    for (const crowd_round& each : all) values.push_back(each.*which);
+    for (const load_round& each : all) values.push_back(each.*which);
     return median(std::move(values));
   };
-  return {middle(&crowd_round::rate), middle(&crowd_round::server), middle(&crowd_round::client)};
+  return {middle(&load_round::rate), middle(&load_round::server), middle(&load_round::client)};
 }
 
 // Ours against the other's, and where the time went.
-void print_crowds(const char* what, const crowd_round& ours, const char* name,
-                  const crowd_round& other) {
+void print_loads(const char* what, const load_round& ours, const char* name,
+                 const load_round& other) {
   std::printf(
       "%s: %.0f a second; %s: %.0f; ratio %.2f\n"
       "  processor time for each: server %.1f us and %.1f us, client %.1f us and %.1f us\n",
@@ -141,33 +141,33 @@ void print_crowds(const char* what, const crowd_round& ours, const char* name,
 void many_threads(const test::redis_server& server) {
   constexpr int threads = 64;
   const client mine = opened(server);
-  std::vector<crowd_round> ours;
-  std::vector<crowd_round> scoped;
-  std::vector<crowd_round> theirs;
+  std::vector<load_round> ours;
+  std::vector<load_round> scoped;
+  std::vector<load_round> theirs;
   const auto lock_of = [&](int which) {
     return std::make_shared<mutex>(mine, "own/" + std::to_string(which));
   };
   for (int i = 0; i < rounds; ++i) {
-    ours.push_back(crowd_of(server, threads, [&](int which) {
+    ours.push_back(load_of(server, threads, [&](int which) {
       return [lock = lock_of(which)] {
         auto lease = lock->acquire();
         if (!lease || !lease->release()) std::abort();
       };
     }));
-    scoped.push_back(crowd_of(server, threads, [&](int which) {
+    scoped.push_back(load_of(server, threads, [&](int which) {
       return [lock = lock_of(which)] {
         if (!lock->acquire()) std::abort();
       };
     }));
-    theirs.push_back(crowd_of(server, threads, [&](int which) {
+    theirs.push_back(load_of(server, threads, [&](int which) {
       auto pair = std::make_shared<bare_pair>(server.port(), "bare/" + std::to_string(which));
       return [pair] { pair->run(); };
     }));
   }
-  print_crowds("64 threads, own locks, pairs", median(ours), "bare, a connection each",
-               median(theirs));
-  print_crowds("64 threads, given back by the lease's end, pairs", median(scoped),
-               "bare, a connection each", median(theirs));
+  print_loads("64 threads, own locks, pairs", median(ours), "bare, a connection each",
+              median(theirs));
+  print_loads("64 threads, given back by the lease's end, pairs", median(scoped),
+              "bare, a connection each", median(theirs));
 }
 
 void hand_off(const test::redis_server& server) {
@@ -276,27 +276,27 @@ void hand_over_time(const test::redis_server& server, int claims) {
 }
 
 void contended(const test::redis_server& server, int clients) {
-  std::vector<crowd_round> ours;
-  std::vector<crowd_round> scoped;
-  std::vector<crowd_round> theirs;
+  std::vector<load_round> ours;
+  std::vector<load_round> scoped;
+  std::vector<load_round> theirs;
   const auto lock_of = [](const client& mine) {
     return std::make_shared<mutex>(mine, "contended", lock_options{.ttl = 30s});
   };
   for (int i = 0; i < rounds; ++i) {
-    ours.push_back(crowd_of(server, clients, [&](int) {
+    ours.push_back(load_of(server, clients, [&](int) {
       const client mine = opened(server);
       return [lock = lock_of(mine)] {
         auto lease = lock->acquire();
         if (!lease || !lease->release()) std::abort();
       };
     }));
-    scoped.push_back(crowd_of(server, clients, [&](int) {
+    scoped.push_back(load_of(server, clients, [&](int) {
       const client mine = opened(server);
       return [lock = lock_of(mine)] {
         if (!lock->acquire()) std::abort();
       };
     }));
-    theirs.push_back(crowd_of(server, clients, [&](int which) {
+    theirs.push_back(load_of(server, clients, [&](int which) {
       auto pair = std::make_shared<retry_pair>(server.port(), "contended-retry",
                                                "client" + std::to_string(which));
       return [pair] {
@@ -306,9 +306,9 @@ void contended(const test::redis_server& server, int clients) {
     }));
   }
   const std::string what = std::to_string(clients) + " clients on one lock, ";
-  print_crowds((what + "grants").c_str(), median(ours), "publish and retry", median(theirs));
-  print_crowds((what + "given back by the lease's end, grants").c_str(), median(scoped),
-               "publish and retry", median(theirs));
+  print_loads((what + "grants").c_str(), median(ours), "publish and retry", median(theirs));
+  print_loads((what + "given back by the lease's end, grants").c_str(), median(scoped),
+              "publish and retry", median(theirs));
 }
 
 void waiters(const test::redis_server& server) {

@@ -1,4 +1,4 @@
-// Publish and retry, as other libraries lock: whoever finds the lock held listens, and tries again when it hears of a release.
+// Publish and retry, as other libraries lock: a client that finds the lock held listens, and tries again when it hears of a release.
 #pragma once
 
 #include "bare_redis.hpp"

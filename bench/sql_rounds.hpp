@@ -115,7 +115,7 @@ double rounds_per_second(Round&& make_round) {
 // One lock, 64 threads of one client; and 64 threads with a connection each (`make_row`) that try every
 // 10 ms.
 template <class MakeRow>
-void crowd(benchmark::State& state, const std::string& url, MakeRow&& make_row) {
+void contended(benchmark::State& state, const std::string& url, MakeRow&& make_row) {
   for (auto _ : state) {
     const auto client = holdfast::client::open(url).value();
     holdfast::mutex stock(client, "stock/42");
@@ -159,8 +159,8 @@ bool measure_strategies() {
     add("hand_over", 500, [strategy](State& state) {
       hand_over(state, Engine::url(strategy), *Engine::row("baton"));
     });
-    add("crowd", 1, [strategy](State& state) {
-      crowd(state, Engine::url(strategy), [] { return Engine::row("crowd"); });
+    add("contended", 1, [strategy](State& state) {
+      contended(state, Engine::url(strategy), [] { return Engine::row("contended"); });
     });
   }
   return true;

@@ -141,21 +141,21 @@ void hand_over(benchmark::State& state) {
 BENCHMARK(hand_over)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 // Sixteen processes, each on a lock of its own: does anybody starve?
-struct crowd {
+struct shared_run {
   static constexpr int processes = 16;
   std::atomic<int> ready{0};
   std::array<std::atomic<long>, processes> pairs{};
   std::array<std::atomic<double>, processes> longest{};
 };
 
-void run_alone(crowd& all, const std::string& url, int self) {
+void run_alone(shared_run& all, const std::string& url, int self) {
   constexpr auto length = 3s;
   const auto at = static_cast<std::size_t>(self);
   const auto client = holdfast::client::open(url).value();
   holdfast::mutex own(client, "own/" + std::to_string(self));
   release(own.acquire().value());
   ++all.ready;
-  while (all.ready < crowd::processes) std::this_thread::yield();
+  while (all.ready < shared_run::processes) std::this_thread::yield();
   const auto end = stopwatch::now() + length;
   for (auto start = stopwatch::now(); start < end;) {
     release(own.acquire().value());
@@ -167,11 +167,11 @@ void run_alone(crowd& all, const std::string& url, int self) {
 }
 
 void own_locks(benchmark::State& state) {
-  const shared_page<crowd> all;
+  const shared_page<shared_run> all;
   for (auto _ : state) {
     const temporary_folder folder;
     std::vector<forked_process> processes;
-    for (int i = 0; i < crowd::processes; ++i) {
+    for (int i = 0; i < shared_run::processes; ++i) {
       processes.emplace_back([&, i] { run_alone(*all, url_in(folder), i); });
     }
     for (auto& each : processes) {
@@ -181,7 +181,7 @@ void own_locks(benchmark::State& state) {
   double sum = 0;
   double least = 1e18;
   double longest = 0;
-  for (std::size_t i = 0; i < crowd::processes; ++i) {
+  for (std::size_t i = 0; i < shared_run::processes; ++i) {
     const auto pairs = static_cast<double>(all->pairs.at(i));
     sum += pairs;
     least = std::min(least, pairs);
@@ -189,7 +189,7 @@ void own_locks(benchmark::State& state) {
   }
   state.counters["pairs_per_s"] = sum / 3;
   state.counters["longest_ms"] = longest / 1'000;
-  state.counters["least_share"] = least / (sum / crowd::processes);
+  state.counters["least_share"] = least / (sum / shared_run::processes);
 }
 BENCHMARK(own_locks)->Iterations(1)->Unit(benchmark::kMillisecond);
 

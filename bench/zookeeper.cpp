@@ -44,9 +44,9 @@ double pairs(int threads, bool same) {
   const client mine = open();
   std::atomic<bool> done{false};
   std::atomic<long> made{0};
-  std::vector<std::jthread> crowd;
+  std::vector<std::jthread> workers;
   for (int i = 0; i < threads; ++i) {
-    crowd.emplace_back([&, i] {
+    workers.emplace_back([&, i] {
       holdfast::mutex lock(mine, same ? "same" : "own" + std::to_string(i));
       while (!done) {
         auto held = lock.acquire();
@@ -112,11 +112,11 @@ BENCHMARK(against_curator)
 // A try at a lock that is held, with so many in line: one list of them all.
 void try_by_waiters(benchmark::State& state) {
   const client holder = open();
-  const client crowd = open();
+  const client others = open();
   const client mine = open();
   const std::string name = "line" + std::to_string(state.range(0));
   auto held = holdfast::mutex(holder, name).acquire();
-  holdfast::mutex waiter(crowd, name, {.fair = true});
+  holdfast::mutex waiter(others, name, {.fair = true});
   std::stop_source stop;
   std::atomic<long> ended{0};
   for (long i = 0; i < state.range(0); ++i) {

@@ -116,7 +116,7 @@ void caller::keep(std::shared_ptr<core::hold> hold) {
   hold_ = std::move(hold);
   lost_told_ = false;
   looked_at_ = false;
-  believed_ = false;
+  seen_valid_ = false;
   ended_early_ = false;
   valid_until_ = {};
   sim::record line = about(role_.adopts ? what::adopt_granted : what::acquire_granted);
@@ -218,21 +218,21 @@ void caller::look_for_end() {
     valid_until_ = hold_->valid_until();
     return;
   }
-  if (looked_at_ && !believed_) return;
-  ended_early_ = believed_ && process_.runtime().now() < valid_until_;
+  if (looked_at_ && !seen_valid_) return;
+  ended_early_ = seen_valid_ && process_.runtime().now() < valid_until_;
   looked_at_ = true;
-  believed_ = false;
-  sim::record line = about(what::belief_ended);
+  seen_valid_ = false;
+  sim::record line = about(what::validity_ended);
   line.until = process_.clock().when(valid_until_.time_since_epoch());
   log_.add(line);
 }
 
 void caller::look_for_beginning() {
-  if (!hold_ || dead_ || believed_ || !hold_->valid()) return;
+  if (!hold_ || dead_ || seen_valid_ || !hold_->valid()) return;
   looked_at_ = true;
-  believed_ = true;
+  seen_valid_ = true;
   valid_until_ = hold_->valid_until();
-  log_.add(about(what::belief_began));
+  log_.add(about(what::validity_began));
 }
 
 }  // namespace holdfast::explore

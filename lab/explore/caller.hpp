@@ -99,7 +99,7 @@ class caller {
   core::reentry reentry_;
   std::unique_ptr<lost_callback> lost_;
   bool looked_at_ = false;
-  bool believed_ = false;
+  bool seen_valid_ = false;
   bool ended_early_ = false;
   time_point valid_until_{};
 };

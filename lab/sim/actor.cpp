@@ -258,7 +258,7 @@ void actor::changed(spi::mode to, const result<void>& answer) {
 
 void actor::told_lost(std::int32_t hold) {
   if (dead_ || !holding_ || holding_->number != hold) return;
-  // The belief has ended, perhaps in this very event.
+  // Its validity has ended, perhaps in this very event.
   look_for_end();
   record line = about(what::lost_told);
   line.number = holding_->ended_early ? 1 : 0;
@@ -318,22 +318,22 @@ void actor::look_for_end() {
     holding_->valid_until = holding_->hold->valid_until();
     return;
   }
-  if (holding_->looked_at && !holding_->believed) return;
+  if (holding_->looked_at && !holding_->seen_valid) return;
   const time_point due = holding_->valid_until - round_.request.lock.notice;
-  holding_->ended_early = holding_->believed && process_.runtime().now() < due;
+  holding_->ended_early = holding_->seen_valid && process_.runtime().now() < due;
   holding_->looked_at = true;
-  holding_->believed = false;
-  record line = about(what::belief_ended);
+  holding_->seen_valid = false;
+  record line = about(what::validity_ended);
   line.until = process_.clock().when(holding_->valid_until.time_since_epoch());
   world_.record(line);
 }
 
 void actor::look_for_beginning() {
-  if (!holding_ || dead_ || holding_->believed || !holding_->hold->valid()) return;
+  if (!holding_ || dead_ || holding_->seen_valid || !holding_->hold->valid()) return;
   holding_->looked_at = true;
-  holding_->believed = true;
+  holding_->seen_valid = true;
   holding_->valid_until = holding_->hold->valid_until();
-  record line = about(what::belief_began);
+  record line = about(what::validity_began);
   line.number = world_.book().of(holding_->hold->claim(), process_.index()).unprotected ? 1 : 0;
   world_.record(line);
 }

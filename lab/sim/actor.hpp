@@ -63,8 +63,8 @@ class actor : public std::enable_shared_from_this<actor> {
     std::int32_t claim = nobody;
     std::shared_ptr<core::hold> hold;
     bool looked_at = false;
-    bool believed = false;
-    bool ended_early = false;  // the belief, before its validity had run out
+    bool seen_valid = false;
+    bool ended_early = false;  // before its validity had run out
     time_point valid_until{};  // as last seen
   };
   class lost_callback;

@@ -10,7 +10,7 @@ void history::add(record line) {
             (static_cast<std::uint64_t>(static_cast<std::uint32_t>(line.claim)) << 16U) ^
             static_cast<std::uint64_t>(line.number) ^ (line.fence << 24U));
   switch (line.kind) {
-    case what::belief_ended:
+    case what::validity_ended:
     case what::release_invoked:
       ++ended_;
       break;

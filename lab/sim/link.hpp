@@ -60,7 +60,7 @@ class link {
   void heal() noexcept { conditions_ = normal_; }
   // Nothing moves on the connection until then; whatever was sent arrives afterwards.
   void stall(moment until) noexcept;
-  // Who waits for a connection that is stuck gets a new one; what was sent stays late.
+  // A client that waits for a connection that is stuck gets a new one; what was sent stays late.
   void unstick();
   // Both ends learn of it. Requests on their way are lost, or executed, `late` or at once.
   void cut(bool executed, moment late);

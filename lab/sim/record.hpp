@@ -16,9 +16,9 @@ enum class what : std::uint8_t {
   acquire_granted,  // hold, claim, fence; until: ttl; number: 1 if it is renewed
   acquire_failed,   // number: errc
   cancel_invoked,
-  belief_began,  // hold.valid() turned true; number: 1 if no guarantee stands behind it
-  belief_ended,  // hold.valid() turned false; until: when its validity ended or would have
-  lost_told,     // number: 1 if the hold had not run out by its own clock
+  validity_began,  // hold.valid() turned true; number: 1 if no guarantee stands behind it
+  validity_ended,  // hold.valid() turned false; until: when its validity ended or would have
+  lost_told,       // number: 1 if the hold had not run out by its own clock
   release_invoked,
   release_answered,  // number: 0 or errc
   change_invoked,    // mode: the one asked for
@@ -60,7 +60,7 @@ enum class what : std::uint8_t {
   // What only real processes do: see lab/torture.
   started,
   ended,           // number: exit status, or 1000 + signal
-  write_accepted,  // by a resource that checks fences; number: 1 if believed before and after
+  write_accepted,  // by a resource that checks fences; number: 1 if valid before and after
   write_refused,
   left_behind,  // on the server, after everybody has gone; number: claims
   // A lease that moves.

@@ -199,7 +199,7 @@ reply_value server::latch(const request& message, memory::effects& out) {
   return value_of(std::move(answer));
 }
 
-// Grants of one step are written down in the order of their fences: whoever speaks is granted by the
+// Grants of one step are written down in the order of their fences: the caller is granted by the
 // answer and not by a push, but in its turn.
 void server::emit(memory::effects out, std::optional<told_grant> answered) {
   std::vector<told_grant> grants;

@@ -48,7 +48,7 @@ class world final : public step_listener {
   void note_adoption() noexcept { ++adoptions_; }
   // Somebody adopts it, or several try to, or nobody in time.
   void pass_on(const actor::token& detached, random_source& random);
-  // Every latch is set once, by whoever comes first.
+  // Every latch is set once, by the first that comes.
   struct latch_book {
     bool claimed = false;
     bool set = false;

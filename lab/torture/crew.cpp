@@ -128,12 +128,12 @@ void crew::replace(member& whom) {
   const sim::moment at = notes_.back().at;
   // What it believed ends here at the latest; it cannot write that any more.
   for (std::size_t i = 0; i < recorder::slots; ++i) {
-    const belief& slot = whom.history->slot(i);
+    const hold_slot& slot = whom.history->slot(i);
     const std::int32_t hold = slot.hold.load();
     if (hold == 0) continue;
     sim::record line;
     line.at = std::min(at, sim::moment(slot.until.load()));
-    line.kind = sim::what::belief_ended;
+    line.kind = sim::what::validity_ended;
     line.process = whom.process;
     line.hold = line.acquisition = hold;
     notes_.push_back(line);

@@ -41,7 +41,7 @@ class crew {
   // From now on no file of theirs may grow, or may again.
   void forbid_writing(bool forbidden);
 
-  // Whoever ended by itself, which none should, and is not replaced.
+  // A client that ended by itself, which none should, and is not replaced.
   void look_after();
   // Until a client ends, at most so long.
   void watch(duration limit) const;

@@ -45,8 +45,8 @@ std::string event_of(const sim::record& line) {
       return hold + " is granted, " + fence;
     case sim::what::acquire_failed:
       return hold + " is not granted: " + answer_of(line);
-    case sim::what::belief_ended:
-      return hold + " is believed in no longer";
+    case sim::what::validity_ended:
+      return hold + " is no longer valid";
     case sim::what::release_invoked:
       return hold + " is given back";
     case sim::what::release_answered:

@@ -1,4 +1,4 @@
-// A lease while it is held, as the history sees it: until when it was certainly believed in.
+// A lease while it is held, as the history sees it: until when it was certainly valid.
 #pragma once
 
 #include "sim/record.hpp"
@@ -14,20 +14,21 @@ namespace holdfast::torture {
 class holding {
  public:
   // `granted`: the record of the grant, not yet written; it is written here, after the slot.
-  holding(const lease& held, sim::record granted, time_point start, recorder& history, belief& slot)
+  holding(const lease& held, sim::record granted, time_point start, recorder& history,
+          hold_slot& slot)
       : lease_(&held), line_(granted), start_(start), history_(&history), slot_(&slot) {
     line_.fence = held.fence().value();
     seen_ = since_start(clock::now());
-    believed_ = held.valid();
+    valid_ = held.valid();
     note();
     slot_->hold.store(line_.hold);
     write(sim::what::acquire_granted, seen_, held.ttl());
-    if (!believed_) end(seen_);
+    if (!valid_) end(seen_);
   }
 
-  // Looks whether it is still believed in.
+  // Looks whether it is still valid.
   bool look() {
-    if (!believed_) return false;
+    if (!valid_) return false;
     const sim::moment now = since_start(clock::now());
     if (lease_->valid()) {
       seen_ = now;
@@ -39,7 +40,7 @@ class holding {
     return false;
   }
 
-  [[nodiscard]] bool believed() const noexcept { return believed_; }
+  [[nodiscard]] bool valid() const noexcept { return valid_; }
   [[nodiscard]] const sim::record& line() const noexcept { return line_; }
   [[nodiscard]] bool exclusive() const noexcept { return line_.mode == spi::mode::exclusive; }
 
@@ -53,11 +54,11 @@ class holding {
     line_.number = answer;
     write(sim::what::release_answered, since_start(clock::now()));
   }
-  void wrote(bool accepted, bool believed_throughout) {
-    line_.number = believed_throughout ? 1 : 0;
+  void wrote(bool accepted, bool valid_throughout) {
+    line_.number = valid_throughout ? 1 : 0;
     // Dated by the look after it: who is stopped between that and this line wrote before it was.
     write(accepted ? sim::what::write_accepted : sim::what::write_refused,
-          believed_throughout ? seen_ : since_start(clock::now()));
+          valid_throughout ? seen_ : since_start(clock::now()));
   }
 
  private:
@@ -69,8 +70,8 @@ class holding {
     slot_->until.store(until_.count());
   }
   void end(sim::moment at) {
-    believed_ = false;
-    write(sim::what::belief_ended, at);
+    valid_ = false;
+    write(sim::what::validity_ended, at);
   }
   void write(sim::what kind, sim::moment at, sim::moment until = {}) {
     line_.kind = kind;
@@ -83,8 +84,8 @@ class holding {
   sim::record line_;
   time_point start_;
   recorder* history_;
-  belief* slot_;
-  bool believed_ = false;
+  hold_slot* slot_;
+  bool valid_ = false;
   sim::moment seen_{};   // the last look at which it was valid
   sim::moment until_{};  // its end, as it was then
 };

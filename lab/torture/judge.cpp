@@ -64,7 +64,7 @@ std::vector<sim::record> slice_of(const std::vector<sim::record>& normalised_his
   for (const sim::record& line : normalised_history) {
     if (line.at > found.at) break;
     // Made up for the checkers; what they say stands in other records.
-    if (line.kind == sim::what::belief_began || line.kind == sim::what::state_lost) continue;
+    if (line.kind == sim::what::validity_began || line.kind == sim::what::state_lost) continue;
     const bool of_hold = line.hold != sim::nobody && holds.contains(line.hold);
     const bool of_client = line.hold == sim::nobody && line.resource == sim::nobody &&
                            line.at >= from &&

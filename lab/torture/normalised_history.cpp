@@ -47,11 +47,11 @@ std::vector<sim::record> normalised_history_of(const run_record& told) {
     if (line.kind == sim::what::acquire_granted) {
       all.back().until = told.wanted.ttl;
       sim::record begin = line;
-      begin.kind = sim::what::belief_began;
+      begin.kind = sim::what::validity_began;
       begin.until = {};
       begin.number = doubtful(doubts, line.at) ? 1 : 0;
       all.push_back(begin);
-    } else if (line.kind == sim::what::belief_ended) {
+    } else if (line.kind == sim::what::validity_ended) {
       const auto grant = grants.find(line.hold);
       if (grant == grants.end()) {
         all.pop_back();
@@ -67,7 +67,7 @@ std::vector<sim::record> normalised_history_of(const run_record& told) {
       all.back().kind = sim::what::state_lost;
     }
   }
-  const auto last = [](const sim::record& line) { return line.kind == sim::what::belief_ended; };
+  const auto last = [](const sim::record& line) { return line.kind == sim::what::validity_ended; };
   std::stable_sort(all.begin(), all.end(), [&](const sim::record& left, const sim::record& right) {
     return left.at != right.at ? left.at < right.at : !last(left) && last(right);
   });

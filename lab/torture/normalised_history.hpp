@@ -1,4 +1,4 @@
-// The history as the checkers read it: beliefs with their begin and end made explicit, and what a
+// The history as the checkers read it: validity with its begin and end made explicit, and what a
 // stated limit excuses marked as such.
 #pragma once
 

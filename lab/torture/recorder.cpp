@@ -29,7 +29,7 @@ static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 // A new file reads as zeros, and that is what an empty page looks like: nothing is constructed in it.
 struct recorder::page {
   std::atomic<std::uint64_t> next;
-  std::array<belief, recorder::slots> slots;
+  std::array<hold_slot, recorder::slots> slots;
   std::array<cell, recorder::most_records> cells;
 };
 
@@ -61,7 +61,7 @@ bool recorder::add(const sim::record& line) noexcept {
   return true;
 }
 
-belief& recorder::slot(std::size_t which) noexcept { return page_->slots[which]; }
+hold_slot& recorder::slot(std::size_t which) noexcept { return page_->slots[which]; }
 
 std::vector<sim::record> recorder::read() const {
   const std::uint64_t end = std::min<std::uint64_t>(page_->next.load(), most_records);

@@ -13,8 +13,8 @@
 
 namespace holdfast::torture {
 
-// One hold of a thread, kept up to date while it is believed in.
-struct belief {
+// One hold of a thread, kept up to date while it is valid.
+struct hold_slot {
   std::atomic<std::int32_t> hold{0};   // 0: none
   std::atomic<std::int64_t> until{0};  // ns since the start of the run
 };
@@ -35,9 +35,9 @@ class recorder {
   [[nodiscard]] bool room() const noexcept;
   // False: full. Nothing is overwritten.
   bool add(const sim::record& line) noexcept;
-  [[nodiscard]] belief& slot(std::size_t which) noexcept;
+  [[nodiscard]] hold_slot& slot(std::size_t which) noexcept;
 
-  // Of whoever wrote there, also while it still does.
+  // Of the process that wrote there, also while it still does.
   [[nodiscard]] std::vector<sim::record> read() const;
   [[nodiscard]] std::size_t count(sim::what kind, std::size_t& from) const noexcept;
 

@@ -65,8 +65,8 @@ json holds_of(const std::vector<sim::record>& normalised_history) {
   json all = json::array();
   std::map<std::int32_t, sim::record> open;
   for (const sim::record& line : normalised_history) {
-    if (line.kind == sim::what::belief_began) open[line.hold] = line;
-    if (line.kind != sim::what::belief_ended || all.size() >= most_drawn) continue;
+    if (line.kind == sim::what::validity_began) open[line.hold] = line;
+    if (line.kind != sim::what::validity_ended || all.size() >= most_drawn) continue;
     const auto found = open.find(line.hold);
     if (found == open.end()) continue;
     const sim::record& begin = found->second;

@@ -1,4 +1,4 @@
-// How long this machine stood still at most: no process of it ran, and whoever had begun to ask, or was about
+// How long this machine stood still at most: no process of it ran, and a client that had begun to ask, or was about
 // to give back, came later than it thought. That is not held against the engine.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The store of a torture's client, around the engine's own: writes down when a fair claim was told
-// that it is in line. Whoever asks after that must not be granted before it, and no margin is needed
+// that it is in line. A claim that asks after that must not be granted before it, and no margin is needed
 // to say so.
 #pragma once
 

@@ -55,7 +55,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST_F(completion, names_are_never_run) {
-  // Broken: whoever may take a lock runs commands as everybody who presses the tabulator.
+  // Broken: anyone who may take a lock runs commands as everybody who presses the tabulator.
   const std::string trap = "$(touch " + home_ / "sprung" + ")`touch " + home_ / "sprung" + "`";
   const process one = hold(trap);
   const process two = hold("two words 1  2");

@@ -151,7 +151,7 @@ TEST_F(cut_leader, says_no_before_another_says_yes) {
       return status(next.port) == "200";
     }));
     said_no += refused ? 1 : 0;
-    // Whoever asks slowly may hear no 503 in between; but a 200 is good for the grace, at least.
+    // A client that asks slowly may hear no 503 in between; but a 200 is good for the grace, at least.
     ASSERT_TRUE(last != "200" || clock::now() - asked >= grace()) << "round " << round;
     ASSERT_NE(status(leads.port), "200") << "round " << round;
     EXPECT_EQ(leads.program->end().code, 123);

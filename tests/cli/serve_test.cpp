@@ -255,7 +255,7 @@ TEST_F(serve, the_page_runs_nothing_but_its_own_script) {
 }
 
 TEST_F(serve, needs_the_token_where_one_was_given) {
-  // Broken: whoever can reach it reads, or revokes.
+  // Broken: anyone who can reach it reads, or revokes.
   write_file(home_ / "token", "correct-horse-battery\n");
   const process server = serve_at({file_}, {"--token-file", home_ / "token"});
   const auto with = [](const std::string& token) {

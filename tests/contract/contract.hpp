@@ -33,7 +33,7 @@ class engine_fixture {
   }
   [[nodiscard]] const std::string& url() const noexcept { return engine_.url; }
 
-  // From whoever holds it, at once: by force, or behind the store's back where it has no such verb.
+  // From its holder, at once: by force, or behind the store's back where it has no such verb.
   void take_away(client by, const std::string& name) const;
 
  private:

@@ -183,7 +183,7 @@ TEST_P(elections, an_id_is_short_and_fit_to_be_shown) {
   const auto leads = odd.campaign();
   ASSERT_THAT(leads, succeeds());
   EXPECT_EQ(odd.leader().value()->id, "a?[2Jb");
-  // Without an id, whoever we are.
+  // Without an id, the name of this process.
   election anonymous(a, "f", "");
   const auto other = anonymous.campaign();
   ASSERT_THAT(other, succeeds());

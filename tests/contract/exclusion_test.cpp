@@ -1,4 +1,4 @@
-// One at a time, whoever asks, and every grant with a greater fence.
+// One at a time, no matter who asks, and every grant with a greater fence.
 #include "contract/flavours.hpp"
 
 #include <atomic>

@@ -42,7 +42,7 @@ TEST_P(latches, waiting_ends_when_the_last_has_counted_down) {
 }
 
 TEST_P(latches, an_unset_latch_is_waited_for) {
-  // Broken: whoever starts first runs through a latch that nobody has set yet.
+  // Broken: the first to start runs through a latch that nobody has set yet.
   const client a = open();
   const client b = open();
   if (!has_latches(a)) return;

@@ -88,7 +88,7 @@ TEST_P(operating, a_list_has_the_names_that_are_in_use) {
 }
 
 TEST_P(operating, a_blocked_name_says_so) {
-  // Broken: whoever looks sees a free lock that nobody can have.
+  // Broken: an operator sees a free lock that nobody can have.
   const client a = open();
   const client b = open();
   const duration delay = 30s;
@@ -111,7 +111,7 @@ TEST_P(operating, a_blocked_name_says_so) {
     if (!before->blocked_for) return testing::AssertionSuccess();
     return testing::AssertionFailure() << "blocked while it is held, or looked at too late";
   }));
-  // Whoever is gone stands in the way for that time.
+  // A client that is gone stands in the way for that time.
   if (b.caps().engine == "zookeeper" || b.caps().engine == "etcd") {
     EXPECT_EQ(holders(b, name), 1U);
     return;

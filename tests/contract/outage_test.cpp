@@ -97,7 +97,7 @@ TEST_P(outage, a_release_without_an_answer_goes_on_in_the_background) {
 }
 
 TEST_P(outage, the_holder_gives_up_before_the_engine_does) {
-  // Broken: two believers across a cut cable.
+  // Broken: two valid holders across a cut cable.
   const client other = open();
   if (!other.caps().expires) return;  // there is no cable: the process's life is the proof
   EXPECT_TRUE(also_longer(500ms, [&](duration ttl) {

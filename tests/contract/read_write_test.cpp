@@ -133,9 +133,9 @@ TEST_P(read_write, nobody_starves) {
   std::atomic<int> readers{0};
   std::atomic<int> writers{0};
   std::atomic<int> violations{0};
-  std::vector<std::jthread> crowd;
+  std::vector<std::jthread> workers;
   for (int i = 0; i < 6; ++i) {
-    crowd.emplace_back([&, i] {
+    workers.emplace_back([&, i] {
       shared_mutex price(i % 2 == 0 ? a : b, "price");
       while (!done) {
         if (i < 3) {
@@ -153,14 +153,14 @@ TEST_P(read_write, nobody_starves) {
       }
     });
   }
-  // In the midst of the crowd, one of each kind gets in again and again.
+  // Among them all, one of each kind gets in again and again.
   shared_mutex price(a, "price");
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(price.acquire({.wait = 4 * patience}), succeeds());
     EXPECT_THAT(price.acquire_shared({.wait = 4 * patience}), succeeds());
   }
   done = true;
-  crowd.clear();
+  workers.clear();
   EXPECT_EQ(violations.load(), 0);
 }
 

@@ -164,7 +164,7 @@ TEST_P(semaphores, permits_that_nobody_gave_back_come_back) {
 }
 
 TEST_P(semaphores, never_more_inside_than_permits) {
-  // Broken: the limit itself, under a crowd.
+  // Broken: the limit itself, with many threads.
   const client a = open();
   const client b = open();
   if (!permits(a)) return;
@@ -175,9 +175,9 @@ TEST_P(semaphores, never_more_inside_than_permits) {
   std::atomic<int> too_many{0};
   std::atomic<int> done{0};
   {
-    std::vector<std::jthread> crowd;
+    std::vector<std::jthread> workers;
     for (int i = 0; i < threads; ++i) {
-      crowd.emplace_back([&, i] {
+      workers.emplace_back([&, i] {
         semaphore api(i % 2 == 0 ? a : b, "api", {.max = most});
         const auto wanted = static_cast<std::uint32_t>(1 + i % 2);
         for (int round = 0; round < rounds; ++round) {

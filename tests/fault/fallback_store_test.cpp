@@ -103,7 +103,7 @@ TEST(fallback_store, who_waited_at_the_engine_before_waits_there_again_afterward
   auto waits = in_thread([&] { return stock.acquire({.wait = patience}); });
   ASSERT_TRUE(eventually([&] { return other.inspect("stock")->waiters.size() == 1; }));
   world.cut_off();
-  // Before the other is looked at again; whoever tries while the outage is being made sure of is told so.
+  // Before the other is looked at again; a client that tries while the outage is being made sure of is told so.
   auto local = stock.acquire({.wait = 0s});
   ASSERT_TRUE(eventually([&] {
     if (!local && local.error() == errc::unavailable) local = stock.acquire({.wait = 0s});
@@ -111,7 +111,7 @@ TEST(fallback_store, who_waited_at_the_engine_before_waits_there_again_afterward
   }));
   ASSERT_TRUE(local) << local.error().message();
   EXPECT_TRUE(local->degraded());
-  EXPECT_FALSE(arrives(waits, 1500ms)) << "behind it, at the stand-in";
+  EXPECT_FALSE(arrives(waits, 1500ms)) << "behind it, at the local fallback";
   world.restore();
   EXPECT_TRUE(eventually([&] { return !local->valid(); }));
   EXPECT_TRUE(held->valid());
@@ -136,7 +136,7 @@ TEST(fallback_store, what_was_held_before_the_outage_stays_the_engines) {
 }
 
 TEST(fallback_store, what_the_engine_got_before_it_was_given_up_is_left_there_afterwards) {
-  // Broken: a claim that moved to the stand-in keeps the real lock until its ttl ends.
+  // Broken: a claim that moved to the local fallback keeps the real lock until its ttl ends.
   outage_harness world("degrade=local&breaker=1");
   const client other = world.direct();
   mutex stock(world.guarded(), "stock", {.ttl = 600s});
@@ -170,7 +170,7 @@ TEST(fallback_store, renewals_of_both_kinds_travel_in_one_batch) {
 }
 
 TEST(fallback_store, threads_count_exactly_under_the_local_fallback) {
-  // Broken: the stand-in does not even keep the threads of this process apart.
+  // Broken: the local fallback does not even keep the threads of this process apart.
   outage_harness world("degrade=local&breaker=1");
   world.cut_off();
   mutex stock(world.guarded(), "stock", {.fair = true});

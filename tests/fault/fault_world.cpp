@@ -37,20 +37,20 @@ fault_world::fault_world(const fault_plan& plan)
 fault_world::~fault_world() { runtime_->run_for(quiescence); }
 
 question_ptr fault_world::ask(engine_bench& who, core::request request) {
-  beliefs_.push_back({nullptr, request});
-  const std::size_t place = beliefs_.size() - 1;
+  holds_.push_back({nullptr, request});
+  const std::size_t place = holds_.size() - 1;
   auto asked = who.ask(std::move(request));
-  beliefs_[place].asked = asked;
-  check_beliefs();
+  holds_[place].asked = asked;
+  check_exclusion();
   return asked;
 }
 
-void fault_world::check_beliefs() const {
-  for (const belief& one : beliefs_) {
+void fault_world::check_exclusion() const {
+  for (const tracked_hold& one : holds_) {
     if (!one.asked || !one.asked->granted || !one.asked->granted->valid()) continue;
     EXPECT_LE(one.asked->answers, 1);
     std::uint32_t permits = 0;
-    for (const belief& each : beliefs_) {
+    for (const tracked_hold& each : holds_) {
       if (!each.asked || !each.asked->granted || !each.asked->granted->valid()) continue;
       if (each.request.resource != one.request.resource) continue;
       permits += each.request.permits;
@@ -58,7 +58,7 @@ void fault_world::check_beliefs() const {
       const bool both_shared =
           one.request.mode == spi::mode::shared && each.request.mode == spi::mode::shared;
       EXPECT_TRUE(both_shared || one.request.mode == spi::mode::permit)
-          << "two believers at " << (runtime_->now() - at(0s)).count();
+          << "two valid holders at " << (runtime_->now() - at(0s)).count();
     }
     if (one.request.mode == spi::mode::permit) {
       EXPECT_LE(permits, one.request.max);
@@ -70,7 +70,7 @@ void fault_world::pass(duration span) {
   const time_point end = runtime_->now() + span;
   while (runtime_->now() < end) {
     runtime_->run_until(std::min(end, runtime_->now() + slice));
-    check_beliefs();
+    check_exclusion();
   }
 }
 
@@ -112,7 +112,7 @@ spi::resource_state fault_world::on_server(const std::string& name) {
 }
 
 void fault_world::expect_nothing_left() {
-  beliefs_.clear();
+  holds_.clear();
   // Soon, not just when leases have run out; and whatever arrives late changes nothing.
   pass(soon);
   EXPECT_EQ(troubled_->engine->live_claims(), 0U);
@@ -128,10 +128,10 @@ void fault_world::expect_nothing_left() {
 }
 
 void fault_world::becomes(const question_ptr& asked, spi::mode mode) {
-  for (belief& each : beliefs_) {
+  for (tracked_hold& each : holds_) {
     if (each.asked == asked) each.request.mode = mode;
   }
-  check_beliefs();
+  check_exclusion();
 }
 
 }  // namespace holdfast::test

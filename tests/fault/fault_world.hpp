@@ -63,12 +63,12 @@ class fault_world {
   spi::resource_state on_server(const std::string& name);
 
  private:
-  struct belief {
+  struct tracked_hold {
     question_ptr asked;
     core::request request;
   };
 
-  void check_beliefs() const;
+  void check_exclusion() const;
 
   std::shared_ptr<manual_runtime> runtime_;
   std::shared_ptr<memory::hub> server_;
@@ -77,7 +77,7 @@ class fault_world {
   std::unique_ptr<engine_bench> troubled_;
   std::unique_ptr<engine_bench> other_;
   std::unique_ptr<engine_bench> third_;
-  std::vector<belief> beliefs_;
+  std::vector<tracked_hold> holds_;
 };
 
 }  // namespace holdfast::test

@@ -119,7 +119,7 @@ TEST(hazard_answers, a_late_downgrade_does_not_let_readers_in_beside_a_writer) {
     auto shared = brief_request();
     shared.mode = spi::mode::shared;
     const auto reader = world.ask(world.other(), shared);
-    EXPECT_FALSE(world.wait_until([&] { return reader->answered(); }, 30s)) << "two believers";
+    EXPECT_FALSE(world.wait_until([&] { return reader->answered(); }, 30s)) << "two valid holders";
   }
 }
 

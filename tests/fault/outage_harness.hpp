@@ -1,4 +1,4 @@
-// A client whose way to its engine can be cut, behind a breaker and with or without a stand-in; and
+// A client whose way to its engine can be cut, behind a breaker and with or without a local fallback; and
 // clients that see the engine directly.
 #pragma once
 

@@ -86,7 +86,7 @@ TEST(retry, a_latch_is_changed_within_so_much_time) {
 }
 
 TEST(retry, a_wait_for_a_latch_gives_up_after_so_many_looks_in_vain) {
-  // Broken: whoever asked to be told of an outage waits through it.
+  // Broken: a caller that asked to be told of an outage waits through it.
   const retrying world({.attempts = 4, .first = 1ms, .limit = 2ms});
   world.way().set(trouble::no_request);
   const time_point before = clock::now();

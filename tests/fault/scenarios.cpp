@@ -12,7 +12,7 @@ namespace {
 // re-check one: any single fault is over after this.
 constexpr duration recovery = 6s;
 
-// Whoever comes next gets the lock, and soon.
+// The next one gets the lock, and soon.
 void expect_free_for_others(fault_world& world) {
   auto next = world.ask(world.third());
   world.expect_granted(next, recovery);

@@ -152,7 +152,7 @@ TEST_F(etcd_channel, a_stream_that_a_leaving_connection_refuses_begins_on_the_ne
 }
 
 TEST_F(etcd_channel, a_member_without_a_leader_is_left) {
-  // Broken: whoever is connected to a member that is cut off stays there.
+  // Broken: a client connected to a member that is cut off stays there.
   std::atomic<int> cut{-1};
   const auto script = [&cut](int number) {
     return [&cut, number](fake_etcd& self, const request& what) {

@@ -137,7 +137,7 @@ TEST_F(etcd_session, compaction_disturbs_nobody) {
 }
 
 TEST_F(etcd_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
-  // Broken: two believers across a cut cable.
+  // Broken: two valid holders across a cut cable.
   fault_proxy proxy(server_->port());
   const client cut =
       client::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) + "/shop").value();
@@ -153,7 +153,7 @@ TEST_F(etcd_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
 
 TEST_F(etcd_session, of_those_who_wait_here_for_permits_one_looks) {
   // Broken: every end of a permit has every waiter read the whole queue.
-  constexpr std::size_t crowd = 60;
+  constexpr std::size_t waiters = 60;
   constexpr std::size_t few = 2'000'000;  // bytes; all of them looking take ten times that
   fault_proxy proxy(server_->port());
   const client mine =
@@ -162,15 +162,15 @@ TEST_F(etcd_session, of_those_who_wait_here_for_permits_one_looks) {
   auto held = seats.acquire();
   ASSERT_THAT(held, succeeds());
   std::atomic<std::size_t> served{0};
-  for (std::size_t i = 0; i < crowd; ++i) {
+  for (std::size_t i = 0; i < waiters; ++i) {
     seats.async_acquire({.wait = 10min}, {}, [&](result<lease> got) {
       if (got) ++served;  // and it is given back
     });
   }
-  ASSERT_TRUE(has_waiters(open(), "seats", crowd));
+  ASSERT_TRUE(has_waiters(open(), "seats", waiters));
   const std::size_t before = proxy.bytes(fault_proxy::way::to_client);
   EXPECT_THAT(held->release(), succeeds());
-  ASSERT_TRUE(eventually([&] { return served == crowd; }, 2 * patience));
+  ASSERT_TRUE(eventually([&] { return served == waiters; }, 2 * patience));
   EXPECT_LT(proxy.bytes(fault_proxy::way::to_client) - before, few);
 }
 

@@ -68,7 +68,7 @@ TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
         << "until its proof has run out";
 
     engine().give_back();
-    if (!valid) return testing::AssertionFailure() << "the stand-in's was not valid";
+    if (!valid) return testing::AssertionFailure() << "the local fallback's was not valid";
     EXPECT_TRUE(local->degraded());
     EXPECT_EQ(local->fence(), fence_token{});
     EXPECT_TRUE(eventually([&] { return local->lost().stop_requested(); }));

@@ -197,7 +197,7 @@ TEST(mariadb_schema, what_a_session_begins_with_does_not_matter) {
   };
   mariadb_server& server = troubled_mariadb();
   auto admin = admin_of(server);
-  // Whoever may do everything does not run it.
+  // A user that may do everything does not run it.
   admin.ask("CREATE OR REPLACE USER odd@'%'");
   admin.ask("GRANT ALL ON locks.* TO odd@'%'");
   for (const char* setting : settings) {

@@ -71,7 +71,7 @@ TEST_F(mariadb_session_locks, the_first_behind_a_session_outside_looks_often) {
 }
 
 TEST_F(mariadb_session_locks, a_row_of_an_earlier_connection_of_the_same_number_is_in_nobodys_way) {
-  // Broken: a restarted server counts its connections from 1 again, and whoever gets a dead holder's number
+  // Broken: a restarted server counts its connections from 1 again, and a client that gets a dead holder's number
   // takes its row for one of its own, and waits for itself.
   const client a = open_client(url_);
   auto admin = admin_of(troubled_mariadb());

@@ -225,7 +225,7 @@ TEST_F(mariadb_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
                      "WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS'")
                  .front() != "0";
     }));
-    // Whoever is the victim: the other one goes on.
+    // No matter which is the victim: the other one goes on.
     try {
       foreign.ask(row("a"));
       foreign.ask("COMMIT");
@@ -241,10 +241,10 @@ TEST_F(mariadb_trouble, no_connection_left_is_an_outage_that_ends) {
   auto admin = admin_of(troubled_mariadb());
   ASSERT_TRUE(eventually([&] { return connections(admin).empty(); }));
   admin.ask("SET GLOBAL max_connections = 12");
-  std::vector<mariadb_session> crowd;
+  std::vector<mariadb_session> sessions;
   EXPECT_THROW(
       {
-        for (int i = 0; i < 20; ++i) crowd.push_back(admin_of(troubled_mariadb()));
+        for (int i = 0; i < 20; ++i) sessions.push_back(admin_of(troubled_mariadb()));
       },
       std::runtime_error);
   const client a = open_client(url_);

@@ -33,7 +33,7 @@ TEST_F(postgresql_inline, the_waiter_becomes_the_holder_and_the_queue_leaves_it_
   EXPECT_EQ(leave("x", 1, 30'000'000), "h");  // it has not heard of them
   EXPECT_EQ(look(), "02 - 2 2");
   EXPECT_EQ(renew({claim_on("x", 4)}).front().substr(0, 2), "w ");
-  EXPECT_EQ(look(), "02 - 2 2") << "who waits for it needs nothing of it";
+  EXPECT_EQ(look(), "02 - 2 2") << "a waiter needs nothing of it";
   EXPECT_EQ(leave("x", 2, -1), "h");
   EXPECT_EQ(look(), "03 - 1 1");
   const auto renewed = renew({claim_on("x", 3)});
@@ -220,7 +220,7 @@ TEST_F(postgresql_inline, a_waiter_that_was_silent_too_long_is_handed_nothing) {
 }
 
 TEST_F(postgresql_inline, fences_grow_over_a_clock_that_is_set_back) {
-  // Broken: whoever checks fences refuses the new holder.
+  // Broken: a resource that checks fences refuses the new holder.
   set_clock();
   EXPECT_EQ(attempt("x", 1), "g 1000000000");
   attempt("x", 2);
@@ -312,7 +312,7 @@ TEST_F(postgresql_inline, only_an_exclusive_waiter_is_inline) {
 }
 
 TEST_F(postgresql_inline, an_end_of_before_means_nothing_to_the_next_holder) {
-  // Broken: who waits asks again when a hold would have ended that was given back long before.
+  // Broken: a waiter asks again when a hold would have ended that was given back long before.
   set_clock();
   attempt("x", 1);
   EXPECT_EQ(leave("x", 1, 30'000'000), "h");

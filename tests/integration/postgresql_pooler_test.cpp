@@ -82,7 +82,7 @@ TEST(postgresql_pooler, strategy_session_is_refused_behind_a_pooler_of_transacti
   for (const char* claimed : {"", "&pooler=session"}) {
     const client a = open_client(between.url(std::string("&strategy=session") + claimed));
     const client b = open_client(between.url(std::string("&strategy=session") + claimed));
-    // Whoever says that sessions stay, and they do not, is found out by the server's process.
+    // A user who says that sessions stay, and they do not, is found out by the server's process.
     const duration wait = *claimed == '\0' ? duration(patience) : duration(1s);
     const auto first = mutex(a, "stock").acquire({.wait = wait});
     const auto second = mutex(b, "stock").acquire({.wait = wait});

@@ -227,15 +227,15 @@ TEST_F(postgresql_trouble, a_deadlock_that_the_server_breaks_costs_no_lease) {
 
 TEST_F(postgresql_trouble, no_connection_left_is_an_outage_that_ends) {
   // Broken: the server's limit taken for a refusal, or a storm of attempts (H78).
-  std::vector<postgresql_session> crowd;
+  std::vector<postgresql_session> sessions;
   EXPECT_THROW(
       {
-        for (int i = 0; i < 300; ++i) crowd.push_back(admin_of(troubled_server()));
+        for (int i = 0; i < 300; ++i) sessions.push_back(admin_of(troubled_server()));
       },
       std::runtime_error);
   const client a = open_client(url_);
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = 300ms}), fails_with(errc::unavailable));
-  crowd.clear();
+  sessions.clear();
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 

@@ -189,7 +189,7 @@ TEST_P(redis_batch, the_same_name_twice_is_seen_as_it_is_after_the_first) {
 }
 
 TEST_P(redis_batch, a_name_that_is_given_back_and_taken_at_once_grows_its_fence) {
-  // Broken: whoever checks fences would take the later holder for the earlier one.
+  // Broken: a resource that checks fences would take the later holder for the earlier one.
   const std::uint64_t before = fence_of(attempt(claim(1, 7)), claim(1, 7));
   ASSERT_GT(before, 0U);
   server.cli({"CONFIG", "RESETSTAT"});
@@ -269,7 +269,7 @@ TEST_P(redis_batch, only_the_holder_gives_back) {
 }
 
 TEST_P(redis_batch, what_is_flushed_is_loaded_again) {
-  // Broken (H32): a crowd could take no lock after FUNCTION FLUSH or SCRIPT FLUSH; or one would be executed twice.
+  // Broken (H32): many clients could take no lock after FUNCTION FLUSH or SCRIPT FLUSH; or one would be executed twice.
   for (int round = 0; round < 20; ++round) {
     std::vector<awaited> asked;
     for (std::size_t i = 0; i < 20; ++i) asked.push_back(attempt(claim(i)));
@@ -307,7 +307,7 @@ TEST_P(redis_batch, one_that_fails_does_not_take_the_others_with_it) {
 }
 
 TEST_P(redis_batch, without_memory_nothing_is_taken_and_everything_given_back) {
-  // Broken: a full server would keep locks forever; or a crowd would not learn why it gets none.
+  // Broken: a full server would keep locks forever; or many clients would not learn why they get none.
   std::vector<awaited> taken;
   for (std::size_t i = 0; i < 8; ++i) taken.push_back(attempt(claim(i)));
   for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(told(taken[i], claim(i)), "granted");

@@ -1,4 +1,4 @@
-// The command connection on a sound network: answers go to whoever asked, however many ask.
+// The command connection on a sound network: answers go to the one that asked, however many ask.
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"

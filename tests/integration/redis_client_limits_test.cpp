@@ -57,7 +57,7 @@ TEST_F(redis_limits, an_answer_beyond_64_mebibytes_is_refused) {
 }
 
 TEST_F(redis_limits, arrays_nested_beyond_seven_are_refused) {
-  // Broken: deep nesting would exhaust the stack of whoever walks through it.
+  // Broken: deep nesting would exhaust the stack of the code that walks through it.
   EXPECT_TRUE(eval("return {{{{{{{1}}}}}}}"));
   expect_refused({"EVAL", "return {{{{{{{{1}}}}}}}}", "0"}, "");
 }

@@ -138,7 +138,7 @@ TEST_F(redis_doctor, rights_on_functions_and_scripts_that_are_missing_are_named)
 }
 
 TEST_F(redis_doctor, the_rights_of_the_manual_are_enough) {
-  // Broken: whoever follows the manual could take no lock.
+  // Broken: a user who follows the manual could take no lock.
   for (const char* const how : {"", "?functions=off"}) {
     options_ = how;
     server.cli({"FUNCTION", "FLUSH"});

@@ -46,7 +46,7 @@ class redis_nth_call : public testing::TestWithParam<trouble>, protected one_nam
     return made;
   }
   // The first holds, the others wait.
-  static std::vector<spi::claim> crowd(std::uint8_t size) {
+  static std::vector<spi::claim> claims(std::uint8_t size) {
     std::vector<spi::claim> made;
     for (std::uint8_t number = 1; number <= size; ++number) made.push_back(claim(number));
     return made;
@@ -151,13 +151,13 @@ TEST_P(redis_nth_call, of_an_attempt_that_takes) {
 }
 
 TEST_P(redis_nth_call, of_an_attempt_that_queues) {
-  sweep(crowd(2), caller.scripts().attempt, {bytes(claim(3)), ""});
+  sweep(claims(2), caller.scripts().attempt, {bytes(claim(3)), ""});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(6), caller.scripts().attempt, {bytes(claim(7)), ""});
+  sweep(claims(6), caller.scripts().attempt, {bytes(claim(7)), ""});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(2), caller.scripts().attempt, {bytes(claim(3, spi::mode::shared)), ""});
+  sweep(claims(2), caller.scripts().attempt, {bytes(claim(3, spi::mode::shared)), ""});
   EXPECT_GT(met, 2);
 }
 
@@ -167,10 +167,10 @@ TEST_P(redis_nth_call, of_an_attempt_that_is_the_first_to_queue) {
 }
 
 TEST_P(redis_nth_call, of_an_attempt_by_one_in_line) {
-  sweep(crowd(2), caller.scripts().attempt, {bytes(claim(2)), ""});
+  sweep(claims(2), caller.scripts().attempt, {bytes(claim(2)), ""});
   EXPECT_GT(met, 1);
   met = 0;
-  sweep(crowd(6), caller.scripts().attempt, {bytes(claim(3)), ""});
+  sweep(claims(6), caller.scripts().attempt, {bytes(claim(3)), ""});
   EXPECT_GT(met, 1);
 }
 
@@ -241,15 +241,15 @@ TEST_P(redis_nth_call, of_a_release_that_nobody_waits_for) {
 }
 
 TEST_P(redis_nth_call, of_a_release_that_hands_over) {
-  sweep(crowd(3), caller.scripts().leave, {leaving(claim(1))});
+  sweep(claims(3), caller.scripts().leave, {leaving(claim(1))});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(7), caller.scripts().leave, {leaving(claim(1))});
+  sweep(claims(7), caller.scripts().leave, {leaving(claim(1))});
   EXPECT_GT(met, 3);
 }
 
 TEST_P(redis_nth_call, of_a_release_that_passes_over_a_deaf_waiter) {
-  // Broken: whoever was granted would stay in the queue, and be offered the lock again when it has left.
+  // Broken: a claim that was granted would stay in the queue, and be offered the lock again when it has left.
   for (const auto mode : {spi::mode::exclusive, spi::mode::shared}) {
     met = 0;
     sweep({claim(1), claim(deaf), claim(2, mode), claim(3)}, caller.scripts().leave,
@@ -259,7 +259,7 @@ TEST_P(redis_nth_call, of_a_release_that_passes_over_a_deaf_waiter) {
 }
 
 TEST_P(redis_nth_call, of_a_waiter_that_gives_up) {
-  sweep(crowd(7), caller.scripts().leave, {leaving(claim(6)), "1", ""});
+  sweep(claims(7), caller.scripts().leave, {leaving(claim(6)), "1", ""});
   EXPECT_GT(met, 3);
 }
 
@@ -317,7 +317,7 @@ TEST_P(redis_nth_call, of_a_downgrade) {
         {bytes(claim(1)), "1"});
   EXPECT_GT(met, 3);
   met = 0;
-  sweep(crowd(3), caller.scripts().change, {bytes(claim(1)), "1"});
+  sweep(claims(3), caller.scripts().change, {bytes(claim(1)), "1"});
   EXPECT_GT(met, 6);
 }
 
@@ -343,7 +343,7 @@ TEST_P(redis_nth_call, of_a_renewal_by_one_in_line) {
   sweep({claim(1), claim(2), claim(3)}, caller.scripts().renew, {bytes(claim(3))});
   EXPECT_GT(met, 1);
   met = 0;
-  sweep(crowd(7), caller.scripts().renew, {bytes(claim(6))});
+  sweep(claims(7), caller.scripts().renew, {bytes(claim(6))});
   EXPECT_GT(met, 3);
 }
 
@@ -358,10 +358,10 @@ TEST_P(redis_nth_call, of_a_look_and_of_a_list) {
 }
 
 TEST_P(redis_nth_call, of_a_forced_release) {
-  sweep(crowd(3), caller.scripts().revoke, {"1"});
+  sweep(claims(3), caller.scripts().revoke, {"1"});
   EXPECT_GT(met, 2);
   met = 0;
-  sweep(crowd(7), caller.scripts().revoke, {"1"});
+  sweep(claims(7), caller.scripts().revoke, {"1"});
   EXPECT_GT(met, 2);
 }
 

@@ -62,7 +62,7 @@ TEST_F(redis_redisson, a_lock_that_redisson_holds_is_respected_and_taken_when_it
 }
 
 TEST_F(redis_redisson, a_release_is_published_as_redisson_reads_it) {
-  // Broken: who waits in Java sleeps until our lease would have ended; or its decoder throws.
+  // Broken: a waiter in Java sleeps until our lease would have ended; or its decoder throws.
   for (const std::string name : {"stock", "{shop}:stock"}) {
     const std::string channel =
         "redisson_lock__channel:" + (name == "stock" ? "{stock}" : std::string(name));

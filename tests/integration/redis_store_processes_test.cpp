@@ -24,7 +24,7 @@ namespace {
 
 const redis_options durable{false, {"--appendonly", "yes", "--appendfsync", "always"}, {}};
 
-struct counting_crowd {
+struct counting_processes {
   static constexpr int processes = 16;
   static constexpr int kills = 10;
 
@@ -33,7 +33,7 @@ struct counting_crowd {
   std::atomic<int> overlaps{0};
 };
 
-void count_under_the_lock(const std::string& url, counting_crowd& shared) {
+void count_under_the_lock(const std::string& url, counting_processes& shared) {
   const client mine = open_client(url);
   mutex lock(mine, "counter", {.ttl = 20s});
   while (!shared.enough.load()) {
@@ -47,16 +47,16 @@ void count_under_the_lock(const std::string& url, counting_crowd& shared) {
 TEST(redis_store_processes, sixteen_processes_count_exactly_while_the_server_is_killed_ten_times) {
   // Broken: exclusion, the order of fences, or somebody stuck, when a durable server crashes.
   redis_server server(durable);
-  const shared_page<counting_crowd> shared;
+  const shared_page<counting_processes> shared;
   std::vector<forked_process> processes;
-  for (int i = 0; i < counting_crowd::processes; ++i) {
+  for (int i = 0; i < counting_processes::processes; ++i) {
     processes.emplace_back([&] { count_under_the_lock(redis_url(server.port()), *shared); });
   }
   const auto goes_on = [&] {
     const int before = shared->counter.count();
     return eventually([&] { return shared->counter.count() >= before + 50; }, 2 * patience);
   };
-  for (int kill = 0; kill < counting_crowd::kills; ++kill) {
+  for (int kill = 0; kill < counting_processes::kills; ++kill) {
     ASSERT_TRUE(goes_on()) << "stuck";
     server.kill();
     server.start();
@@ -121,7 +121,7 @@ TEST(redis_store_processes, ten_thousand_dead_waiters_do_not_keep_a_live_one_fro
   const redis_server server;
   const std::string url = redis_url(server.port());
   const shared_page<talk> shared;
-  forked_process crowd([&] {
+  forked_process others([&] {
     if (!eventually([&] { return shared->go_on.load(); }, 8 * patience)) std::abort();
     const client mine = open_client(url);
     std::vector<std::unique_ptr<mutex>> locks;
@@ -138,7 +138,7 @@ TEST(redis_store_processes, ten_thousand_dead_waiters_do_not_keep_a_live_one_fro
   ASSERT_TRUE(first);
   shared->go_on = true;
   ASSERT_TRUE(eventually([&] { return line_length(own, "stock") == dead; }, 4 * patience));
-  crowd.kill();
+  others.kill();
   const client other = open_client(url);
   auto next = in_thread([&] {
     mutex same(other, "stock", {.ttl = 60s, .fair = true});

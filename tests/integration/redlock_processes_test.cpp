@@ -107,8 +107,8 @@ class victim {
 TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_stopped_or_cut_off) {
   // Broken: exclusion, the order of fences, or a client that is stuck, when a minority fails.
   const shared_page<race> shared;
-  std::vector<forked_process> crowd;
-  for (int i = 0; i < processes; ++i) crowd.emplace_back([&] { take_turns(*shared); });
+  std::vector<forked_process> others;
+  for (int i = 0; i < processes; ++i) others.emplace_back([&] { take_turns(*shared); });
   // Every write is on disk before it is answered: who was killed comes back with what it knew.
   redlock_servers servers(
       members,
@@ -143,7 +143,7 @@ TEST(redlock_processes, sixteen_count_exactly_while_any_two_of_five_are_killed_s
     second.heal();
   }
   shared->enough = true;
-  for (forked_process& each : crowd) EXPECT_EQ(each.wait(), 0);
+  for (forked_process& each : others) EXPECT_EQ(each.wait(), 0);
   EXPECT_EQ(shared->refused.load(), 0);
   EXPECT_EQ(shared->overlaps.load(), 0);
   std::cout << shared->counter.count() << " grants, " << troubles << " times two of five down in "

@@ -200,7 +200,7 @@ TEST_F(redlock, a_lock_that_is_taken_away_is_told_to_its_holder_at_once) {
 }
 
 TEST_F(redlock, one_server_that_takes_it_away_ends_nothing) {
-  // Broken: whoever reaches one server takes locks from everybody.
+  // Broken: anyone who reaches one server takes locks from everybody.
   const client a = open_client(servers.url());
   mutex stock(a, "stock", {.ttl = 15s});
   auto lease = stock.acquire({.wait = patience});

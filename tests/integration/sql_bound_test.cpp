@@ -1,4 +1,4 @@
-// strategy=session and strategy=row when connections end, servers restart and cables are cut: whoever held
+// strategy=session and strategy=row when connections end, servers restart and cables are cut: a client that held
 // is told, nobody believes longer than the server keeps it, nobody is stuck.
 #if defined(HOLDFAST_WITH_POSTGRESQL) || defined(HOLDFAST_WITH_MARIADB)
 

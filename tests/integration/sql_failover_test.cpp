@@ -1,4 +1,4 @@
-// Locks when a standby takes the primary's place: who waits is served there, who has lost its lock is
+// Locks when a standby takes the primary's place: a waiter is served there, who has lost its lock is
 // told, and fences go on growing also where the standby had not heard of the last ones.
 #if defined(HOLDFAST_WITH_POSTGRESQL) || defined(HOLDFAST_WITH_MARIADB)
 

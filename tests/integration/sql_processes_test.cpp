@@ -23,7 +23,7 @@ class sql_processes : public testing::TestWithParam<sql_setup> {};
 
 INSTANTIATE_TEST_SUITE_P(on, sql_processes, testing::ValuesIn(sql_setups({"lease"})), name_of_sql);
 
-constexpr int crowd_size = 16;
+constexpr int process_count = 16;
 
 struct sql_race {
   fenced_counter counter;
@@ -55,17 +55,17 @@ TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   const std::string url = world->url("&connections=1");
   const shared_page<sql_race> shared;
   std::vector<forked_process> children;
-  for (int i = 0; i < crowd_size; ++i) {
+  for (int i = 0; i < process_count; ++i) {
     children.emplace_back([&, fair = i % 2 == 0] { count(url, *shared, turns, fair); });
   }
-  const int step = crowd_size * turns / 6;
+  const int step = process_count * turns / 6;
   for (int restart = 1; restart <= 5; ++restart) {
     ASSERT_TRUE(eventually([&] { return shared->counter.count() >= restart * step; }, 120s));
     world->end_some();
     world->restart(restart % 2 == 0 ? sql_world::shutdown::orderly : sql_world::shutdown::killed);
   }
   for (auto& each : children) EXPECT_EQ(each.wait(), 0);
-  EXPECT_EQ(shared->counter.count(), crowd_size * turns);
+  EXPECT_EQ(shared->counter.count(), process_count * turns);
   EXPECT_EQ(shared->overlaps, 0);
   // A machine that is paused for longer than an offer ends the one lease there is.
   constexpr int standstills = 5;
@@ -77,7 +77,7 @@ class silent_line {
  public:
   explicit silent_line(const sql_world& world) : world_(world) {
     // Forked first: a fork beside a thread that is connecting may copy a lock of a library as held.
-    for (int i = 0; i < crowd_size; ++i) {
+    for (int i = 0; i < process_count; ++i) {
       line_.emplace_back([&] {
         if (!eventually([&] { return is_held_->load(); })) return;
         const client own = open_client(world_.url("&connections=1"));
@@ -92,11 +92,11 @@ class silent_line {
     auto held = mutex(a, "stock").acquire({.wait = patience});
     if (!held) return tl::unexpected(held.error());
     *is_held_ = true;
-    EXPECT_TRUE(has_waiters(a, "stock", crowd_size));
+    EXPECT_TRUE(has_waiters(a, "stock", process_count));
     const client b = open_client(world_.url());
     reply<lease> waits;
     mutex(b, "stock", {.fair = true}).async_acquire({.wait = 2min}, {}, waits.callback());
-    EXPECT_TRUE(has_waiters(a, "stock", crowd_size + 1));
+    EXPECT_TRUE(has_waiters(a, "stock", process_count + 1));
     for (auto& each : line_) strike(each);
     const auto before = std::chrono::steady_clock::now();
     EXPECT_THAT(held->release(), succeeds());

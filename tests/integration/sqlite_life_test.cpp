@@ -31,7 +31,7 @@ forked_process hold(const embedded_file& file, const telephone& line) {
   return holder;
 }
 
-// Not sooner: long enough that whoever would be let in wrongly would be in.
+// Not sooner: long enough that one let in wrongly would be in.
 constexpr auto a_while = 300ms;
 
 TEST(sqlite_life, a_killed_holder_is_known_at_once) {

@@ -30,13 +30,13 @@ class passing_on final : public noting_wakeup {
 
 TEST(sqlite_verbs, a_lock_goes_through_thousands_of_hands_at_once) {
   // Broken: each that is let in lets the next one in inside its own call, until the stack is full.
-  constexpr int crowd = 20'000;
+  constexpr int waiters = 20'000;
   const embedded_file file;
   const embedded_client client(file.path());
   const auto holder = client.claim();
   ASSERT_TRUE(granted(client.attempt(holder)));
   std::vector<std::shared_ptr<passing_on>> all;
-  for (int i = 0; i < crowd; ++i) {
+  for (int i = 0; i < waiters; ++i) {
     const auto claim = client.fair_claim();
     all.push_back(std::make_shared<passing_on>(client, claim));
     ASSERT_TRUE(queued(client.attempt(claim, all.back())));

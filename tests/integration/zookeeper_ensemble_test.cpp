@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The size of the crowd: small in every run, more where it is asked for.
+// How many processes: small in every run, more where it is asked for.
 int number(const char* name, int otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
@@ -32,11 +32,11 @@ client open(const std::string& hosts, const std::string& root) {
   return client::open("zookeeper://" + hosts + root).value();
 }
 
-// One holds through `theirs`, another waits through `ours`; then the cut. Whoever is let in finds
+// One holds through `theirs`, another waits through `ours`; then the cut. The one that is let in finds
 // nobody believing.
 template <class Cut>
-void expect_one_believer(zookeeper_ensemble& ensemble, std::size_t theirs, std::size_t ours,
-                         Cut&& cut_off) {
+void expect_one_valid_holder(zookeeper_ensemble& ensemble, std::size_t theirs, std::size_t ours,
+                             Cut&& cut_off) {
   const std::string root = fresh_chroot();
   const client cut = open(ensemble.servers()[theirs]->host(), root);
   const client fine = open(ensemble.servers()[ours]->host(), root);
@@ -47,7 +47,7 @@ void expect_one_believer(zookeeper_ensemble& ensemble, std::size_t theirs, std::
     mutex other(fine, "stock", {.ttl = 60s});
     auto waits = in_thread([&] {
       auto got = other.acquire({.wait = patience * 4});
-      EXPECT_FALSE(held->valid()) << "two believers";
+      EXPECT_FALSE(held->valid()) << "two valid holders";
       return got;
     });
     EXPECT_TRUE(eventually([&] {
@@ -73,7 +73,7 @@ TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_keeps_nobody_believing)
   zookeeper_ensemble ensemble;
   const std::size_t lead = ensemble.number_of(ensemble.leader());
   const std::size_t follow = (lead + 1) % 3;
-  expect_one_believer(ensemble, follow, lead, [&] { ensemble.cut(follow, lead); });
+  expect_one_valid_holder(ensemble, follow, lead, [&] { ensemble.cut(follow, lead); });
 }
 
 TEST(zookeeper_ensemble, a_try_at_another_server_sees_what_was_released_before_it) {
@@ -121,7 +121,7 @@ TEST(zookeeper_ensemble, a_leader_that_lost_its_followers_keeps_nobody_believing
   zookeeper_ensemble ensemble;
   const std::size_t lead = ensemble.number_of(ensemble.let_the_slow_one_lead());
   const std::size_t follow = (lead + 1) % 3;
-  expect_one_believer(ensemble, lead, follow, [&] {
+  expect_one_valid_holder(ensemble, lead, follow, [&] {
     ensemble.cut(lead, follow);
     ensemble.cut(lead, (lead + 2) % 3);
   });
@@ -183,9 +183,9 @@ TEST(zookeeper_ensemble, processes_count_exactly_while_leaders_are_killed) {
   // Forked before there are threads; they begin when the ensemble is there.
   shared_page<std::atomic<bool>> go;
   shared_page<std::array<char, 256>> where;
-  std::vector<forked_process> crowd;
+  std::vector<forked_process> others;
   for (int i = 0; i < processes; ++i) {
-    crowd.emplace_back([&] {
+    others.emplace_back([&] {
       if (!eventually([&] { return go->load(); }, patience * 3)) throw std::runtime_error("no go");
       increment(where->data(), root, rounds, *all);
     });
@@ -203,7 +203,7 @@ TEST(zookeeper_ensemble, processes_count_exactly_while_leaders_are_killed) {
     leader.launch();
     ASSERT_TRUE(eventually([&] { return !leader.mode().empty(); }, patience * 2));
   }
-  for (forked_process& each : crowd) EXPECT_EQ(each.wait(), 0);
+  for (forked_process& each : others) EXPECT_EQ(each.wait(), 0);
   EXPECT_EQ(all->counter, static_cast<long>(processes) * rounds);
   EXPECT_EQ(all->meetings.load(), 0);
   EXPECT_EQ(all->disorders.load(), 0);

@@ -138,7 +138,7 @@ TEST_F(zookeeper_session, a_waiter_finds_its_turn_although_the_event_came_while_
 }
 
 TEST_F(zookeeper_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
-  // Broken: two believers while the server has given the lock away (H58, H60).
+  // Broken: two valid holders while the server has given the lock away (H58, H60).
   const client cut = through_proxy();
   const client other = open();
   auto held = mutex(cut, "stock", {.ttl = 1s}).acquire({.wait = patience});

@@ -63,9 +63,9 @@ class curator : public testing::Test {
     constexpr int threads = 2;
     child_process other = peer(kind, theirs);
     ASSERT_TRUE(eventually([&] { return read() > 0 || !other.alive(); }, patience * 4)) << log();
-    std::vector<std::jthread> crowd;
+    std::vector<std::jthread> workers;
     for (int i = 0; i < threads; ++i) {
-      crowd.emplace_back([&] {
+      workers.emplace_back([&] {
         const client mine = open();
         std::uint64_t last = 0;
         for (int round = 0; round < ours; ++round) {
@@ -77,7 +77,7 @@ class curator : public testing::Test {
         }
       });
     }
-    crowd.clear();
+    workers.clear();
     EXPECT_EQ(other.wait(), 0) << log();
     EXPECT_EQ(read(), theirs + threads * ours);
   }

@@ -56,9 +56,9 @@ TEST_F(etcdctl, a_mutex_is_what_etcdctl_locks) {
       EXPECT_EQ(one.wait(), 0) << log();
     }
   });
-  std::vector<std::jthread> crowd;
+  std::vector<std::jthread> workers;
   for (int i = 0; i < 2; ++i) {
-    crowd.emplace_back([&] {
+    workers.emplace_back([&] {
       const client mine = open();
       std::uint64_t last = 0;
       for (int round = 0; round < ours; ++round) {
@@ -70,7 +70,7 @@ TEST_F(etcdctl, a_mutex_is_what_etcdctl_locks) {
       }
     });
   }
-  crowd.clear();
+  workers.clear();
   others.join();
   EXPECT_EQ(read(), theirs + 2 * ours);
 }

@@ -46,7 +46,7 @@ class checkers_test : public ::testing::Test {
     return "";
   }
 
-  // A hold of its own number, claim and client, from the request to the belief.
+  // A hold of its own number, claim and client, from the request to its validity.
   void hold(std::int32_t number, std::int32_t resource, std::uint64_t fence,
             spi::mode mode = spi::mode::exclusive, std::uint32_t permits = 1) {
     record line = about(number, resource, mode, permits);
@@ -58,7 +58,7 @@ class checkers_test : public ::testing::Test {
     line.kind = what::acquire_granted;
     line.until = 10s;
     add(1ms, line);
-    line.kind = what::belief_began;
+    line.kind = what::validity_began;
     line.number = 0;
     add(0ms, line);
   }

@@ -140,7 +140,7 @@ TEST_F(checkers_test, a_claim_that_nobody_left_is_seen) {
 TEST_F(checkers_test, a_hold_that_ran_out_and_was_not_left_is_seen) {
   say(what::attempt_sent, 1, 0, 0, 10s);
   hold(1, 0, 1);
-  say(what::belief_ended, 1, 0);
+  say(what::validity_ended, 1, 0);
   say(what::lost_told, 1, 0);
   EXPECT_NE(broken("no leak"), "");
 }
@@ -151,7 +151,7 @@ TEST_F(checkers_test, a_hold_with_a_lock_delay_that_was_lost_with_its_notice_run
   line.kind = what::acquire_granted;
   line.lock_delay = 5s;
   add(1ms, line);
-  line.kind = what::belief_ended;
+  line.kind = what::validity_ended;
   line.until = loop.now() + 3s;  // the notice
   add(1ms, line);
   say(what::release_invoked, 1, 0);  // before it was told

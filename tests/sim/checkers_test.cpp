@@ -5,15 +5,15 @@
 
 namespace holdfast::sim {
 
-TEST_F(checkers_test, one_believer_after_the_other_is_fine) {
+TEST_F(checkers_test, one_valid_holder_after_the_other_is_fine) {
   hold(1, 0, 1);
   say(what::release_invoked, 1, 0);
-  say(what::belief_ended, 1, 0, 0, 0ms);
+  say(what::validity_ended, 1, 0, 0, 0ms);
   hold(2, 0, 2);
   EXPECT_EQ(broken("at most one valid holder"), "");
 }
 
-TEST_F(checkers_test, two_believers_of_a_mutex_are_seen) {
+TEST_F(checkers_test, two_valid_holders_of_a_mutex_are_seen) {
   hold(1, 0, 1);
   hold(2, 0, 2);
   EXPECT_NE(broken("at most one valid holder"), "");
@@ -34,7 +34,7 @@ TEST_F(checkers_test, readers_may_be_many_but_no_writer_beside_them) {
   EXPECT_NE(broken("reader-writer"), "");
 }
 
-TEST_F(checkers_test, a_downgrade_ends_the_belief_in_exclusiveness_when_it_is_asked_for) {
+TEST_F(checkers_test, a_downgrade_ends_exclusiveness_when_it_is_asked_for) {
   hold(1, 1, 1, spi::mode::exclusive);
   record change = about(1, 1, spi::mode::shared);
   change.kind = what::change_invoked;
@@ -53,7 +53,7 @@ TEST_F(checkers_test, more_permits_than_there_are_are_seen) {
 
 TEST_F(checkers_test, a_fence_that_goes_back_is_seen) {
   hold(1, 0, 5);
-  say(what::belief_ended, 1, 0);
+  say(what::validity_ended, 1, 0);
   hold(2, 0, 4);
   EXPECT_NE(broken("fence order"), "");
 }
@@ -78,7 +78,7 @@ TEST_F(checkers_test, a_fence_that_changes_on_reentry_is_seen) {
 
 TEST_F(checkers_test, a_hold_that_ends_untold_is_seen) {
   hold(1, 0, 1);
-  say(what::belief_ended, 1, 0);
+  say(what::validity_ended, 1, 0);
   say(what::trouble_ended, 9, 0, 0, 5ms);
   EXPECT_NE(broken("no silent loss"), "");
 }
@@ -86,7 +86,7 @@ TEST_F(checkers_test, a_hold_that_ends_untold_is_seen) {
 TEST_F(checkers_test, who_stands_still_need_not_be_told_before_it_goes_on) {
   hold(1, 0, 1);
   say(what::paused, 1, 0);
-  say(what::belief_ended, 1, 0);
+  say(what::validity_ended, 1, 0);
   say(what::resumed, 1, 0, 0, 1s);
   say(what::lost_told, 1, 0, 0, 1ms);
   EXPECT_EQ(broken("no silent loss"), "");
@@ -99,7 +99,7 @@ TEST_F(checkers_test, a_loss_without_a_cause_is_seen) {
   line.number = 1;  // renewed
   line.until = 10s;
   add(0ms, line);
-  say(what::belief_ended, 1, 0, 0, 9s);
+  say(what::validity_ended, 1, 0, 0, 9s);
   say(what::lost_told, 1, 0);
   EXPECT_NE(broken("no needless loss"), "");
 }
@@ -143,9 +143,9 @@ TEST_F(checkers_test, a_lock_that_opens_before_its_delay_is_over_is_seen) {
   line.until = 10s;
   line.lock_delay = 5s;
   add(0ms, line);
-  line.kind = what::belief_began;
+  line.kind = what::validity_began;
   add(0ms, line);
-  say(what::belief_ended, 1, 0);
+  say(what::validity_ended, 1, 0);
   say(what::lost_told, 1, 0);
   say(what::trouble_ended, 9, 0, 0, 4s);
   grant(2, 0, 2);
@@ -158,9 +158,9 @@ TEST_F(checkers_test, a_client_killed_after_its_hold_ran_out_blocks_the_lock_fro
   line.kind = what::acquire_granted;
   line.lock_delay = 5s;
   add(0ms, line);
-  line.kind = what::belief_began;
+  line.kind = what::validity_began;
   add(0ms, line);
-  say(what::belief_ended, 1, 0);  // it is paused, and is not told
+  say(what::validity_ended, 1, 0);  // it is paused, and is not told
   say(what::killed, 1, 0, 0, 3s);
   say(what::trouble_ended, 9, 0, 0, 3s);
   grant(2, 0, 2);

@@ -1,6 +1,6 @@
 // Is a lease in etcd believed for longer than it lives? A world of three members with elections, members that
 // are cut off, leaders that do not know that they were replaced, and answers that come late; the client's
-// belief is the shipped one. And the same with the defects that this must show: a world in which nothing can go
+// proof is the shipped one. And the same with the defects that this must show: a world in which nothing can go
 // wrong proves nothing.
 #ifdef HOLDFAST_WITH_ETCD
 #include "sim/random.hpp"

@@ -1,4 +1,4 @@
-// What a lock protects, shared by processes: it refuses whoever is older than the newest that has come in, as
+// What a lock protects, shared by processes: it refuses a holder that is older than the newest that has come in, as
 // docs/guarantees.md says.
 #pragma once
 

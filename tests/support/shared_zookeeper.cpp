@@ -1,4 +1,4 @@
-// The server that test programs share. Whoever finds none starts a keeper: a process of its own that
+// The server that test programs share. The first that finds none starts a keeper: a process of its own that
 // runs the server while somebody holds the "users" file, and ends it some seconds after the last.
 #include "support/eventually.hpp"
 #include "support/zookeeper_server.hpp"

@@ -17,7 +17,7 @@ class task {
 
     struct finish {
       [[nodiscard]] bool await_ready() const noexcept { return false; }
-      // Here it is suspended, and may be destroyed by who waits: the flag must outlive the frame.
+      // Here it is suspended, and may be destroyed by the waiter: the flag must outlive the frame.
       void await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
         const auto done = ended.promise().done;
         done->raise();

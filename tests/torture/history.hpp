@@ -54,7 +54,7 @@ class history {
     return line(at, what::acquire_granted, process, hold, fence);
   }
   history& ends(int at, std::int32_t process, std::int32_t hold) {
-    return line(at, what::belief_ended, process, hold);
+    return line(at, what::validity_ended, process, hold);
   }
   history& held(int from, int to, std::int32_t process, std::int32_t hold, std::uint64_t fence) {
     return asks(from, process, hold).granted(from, process, hold, fence).ends(to, process, hold);

@@ -13,7 +13,7 @@ TEST(judge, acquits_holds_that_follow_each_other) {
   EXPECT_EQ(history().held(0, 10, 1, 1, 5).held(11, 20, 2, 2, 6).findings(), "");
 }
 
-TEST(judge, sees_two_believers) {
+TEST(judge, sees_two_valid_holders) {
   EXPECT_EQ(history().held(0, 30, 1, 1, 5).held(20, 40, 2, 2, 6).findings(),
             "at most one valid holder");
 }
@@ -73,7 +73,7 @@ TEST(judge, sees_a_fence_that_does_not_grow) {
   EXPECT_EQ(history().held(0, 10, 1, 1, 5).held(20, 30, 2, 2, 4).findings(), "fence order");
 }
 
-TEST(judge, sees_a_believers_write_refused_by_its_fence) {
+TEST(judge, sees_a_valid_holders_write_refused_by_its_fence) {
   history told;
   // Asked for before the other ended, so that only the resource tells.
   told.asks(0, 2, 2).asks(0, 1, 1).granted(1, 1, 1, 9);
@@ -195,7 +195,7 @@ TEST(judge, a_fair_waiter_that_was_stopped_may_lose_its_turn) {
   told.granted(501, 3, 3, 6).ends(510, 3, 3).line(600, what::resumed, 2);
   told.granted(700, 2, 2, 7).ends(712, 2, 2);
   EXPECT_EQ(told.findings(), "");
-  // By whoever: a machine that is busy does it too.
+  // No matter by whom: a machine that is busy does it too.
   history busy = a_line();
   busy.line(105, what::paused, 2, sim::nobody, 0, 1).granted(111, 3, 3, 6).ends(112, 3, 3);
   busy.line(600, what::resumed, 2, sim::nobody, 0, 1).granted(700, 2, 2, 7).ends(701, 2, 2);

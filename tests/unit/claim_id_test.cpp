@@ -34,7 +34,7 @@ TEST(claim_id, the_public_id_does_not_change_between_versions) {
 }
 
 TEST(claim_id, the_public_id_does_not_contain_the_capability) {
-  // Broken: whoever reads `show` can release another's lock.
+  // Broken: anyone who reads `show` can release another's lock.
   const std::string secret = to_hex(counting_id());
   const std::string shown = public_id(counting_id());
   EXPECT_EQ(secret.find(shown), std::string::npos);

@@ -40,7 +40,7 @@ TEST(claim_machine_held, a_renewal_counts_from_when_it_was_sent) {
   EXPECT_LE(machine.wake_at(), at(20s));
 }
 
-TEST(claim_machine_held, belief_only_grows) {
+TEST(claim_machine_held, validity_only_grows) {
   // Broken: an old proof that comes late takes validity away.
   claim_machine machine(usual_settings());
   machine.start(at(0s));

@@ -59,7 +59,7 @@ TEST(claim_machine_max_hold, shorter_than_the_ttl_it_ends_before_the_first_renew
 }
 
 TEST(claim_machine_max_hold, counts_from_the_grant_and_not_from_the_request) {
-  // Broken: whoever waited long may not hold at all.
+  // Broken: a client that waited long may not hold at all.
   claim_machine machine(at_most(20s));
   machine.start(at(0s));
   machine.attempted(at(1s), at(0s), blocked_in_line(0s));

@@ -78,7 +78,7 @@ TEST_F(engine_events, a_renewal_that_failed) {
 }
 
 TEST_F(engine_events, an_engine_that_cannot_be_reached_and_is_back) {
-  // Broken: who waits for an engine that is not there does so without a trace.
+  // Broken: a caller that waits for an engine that is not there does so without a trace.
   const auto asked = bench.ask();
   const error refused{errc::unavailable, "connect: Connection refused", true};
   bench.store->answer_attempt(tl::unexpected(refused));

@@ -150,7 +150,7 @@ TEST_F(ledger_end, people_see_holders_and_waiters_in_order) {
 }
 
 TEST_F(ledger_end, people_see_that_a_name_is_blocked_and_for_how_long) {
-  // Broken: whoever looks sees "free", and nobody is granted.
+  // Broken: an operator sees "free", and nobody is granted.
   const auto one = make_claim(1, {.lock_delay = 5s});
   granted(one);
   EXPECT_FALSE(book.inspect(now, one->resource, out).blocked_for);

@@ -80,7 +80,7 @@ TEST_F(memory_store_test, after_close_no_wake_up_comes_and_nothing_is_placed) {
   EXPECT_EQ(leave(*shared, two).error(), errc::cancelled);
   EXPECT_EQ(renew(*shared, {two}).error(), errc::cancelled);
   EXPECT_FALSE(shared->observe({}, [](const spi::store_event&) {}).has_value());
-  // Its waiter is passed over; whoever is still there gets in.
+  // Its waiter is passed over; one that is still there gets in.
   EXPECT_TRUE(is_granted(attempt(*other, three, wakeup)));
 }
 
@@ -111,7 +111,7 @@ TEST_F(memory_store_test, a_url_with_a_host_or_an_option_is_refused) {
   }
 }
 
-// Whoever keeps a wake-up forever keeps the whole client behind it.
+// A store that keeps a wake-up forever keeps the whole client behind it.
 TEST_F(memory_store_test, wake_ups_are_dropped_when_their_claim_is_over) {
   const auto dropped = [&](const auto& end) {
     const std::weak_ptr<spi::wakeup> watched = wakeup;

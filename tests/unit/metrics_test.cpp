@@ -126,9 +126,9 @@ TEST_F(metrics_of_memory, many_threads_are_counted_exactly) {
   constexpr int threads = 8;
   constexpr int rounds = 500;
   {
-    std::vector<std::jthread> crowd;
+    std::vector<std::jthread> workers;
     for (int i = 0; i < threads; ++i) {
-      crowd.emplace_back([&] {
+      workers.emplace_back([&] {
         mutex stock(shop, "stock");
         for (int round = 0; round < rounds; ++round) ASSERT_TRUE(stock.acquire());
       });

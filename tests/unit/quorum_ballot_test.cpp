@@ -196,7 +196,7 @@ TEST_F(quorum_ballot, a_split_vote_is_contention_with_nothing_to_wait_for) {
 }
 
 TEST_F(quorum_ballot, a_split_vote_does_not_wait_for_members_that_were_silent_before) {
-  // Broken: with two members down, whoever has one of the three others keeps it for as long as the
+  // Broken: with two members down, a claim that has one of the three others keeps it for as long as the
   // silence lasts; among many clients nobody ever gets all three (H57).
   ask_all();
   EXPECT_FALSE(answer({yes(7), no(30s), no(30s)}).settle) << "the two others could be a majority";

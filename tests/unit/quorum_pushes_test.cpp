@@ -87,7 +87,7 @@ TEST_F(quorum_pushes, what_a_majority_took_by_force_was_not_released) {
 }
 
 TEST_F(quorum_pushes, a_minority_ends_nothing) {
-  // Broken: whoever can harm one server takes the lock from everybody.
+  // Broken: anyone who can harm one server takes the lock from everybody.
   const auto claim = claim_of(1);
   hold(claim);
   take_away_at(2);
@@ -99,7 +99,7 @@ TEST_F(quorum_pushes, a_minority_ends_nothing) {
 }
 
 TEST_F(quorum_pushes, a_majority_is_believed_without_a_look) {
-  // Broken: a member that hangs keeps the holder in the belief that it holds.
+  // Broken: a member that hangs lets the holder think that it holds.
   hold(claim_of(1));
   for (const auto& way : a.ways) way->set(trouble::silence);
   take_away_at(0);

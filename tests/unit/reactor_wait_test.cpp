@@ -146,7 +146,7 @@ TEST(reactor_wait, the_engine_leads_again_after_a_caller_that_led_for_long) {
   EXPECT_TRUE(eventually([&] { return engine_leads(reactor); }));
 }
 
-// Broken: callers, followers, the engine and whoever sets the flags would miss each other in some
+// Broken: callers, followers, the engine and the threads that set the flags would miss each other in some
 // order of events, and one would sleep forever (the test's time limit), or a thread sanitizer
 // would object.
 TEST(reactor_wait, sixteen_threads_wait_and_wake_each_other_in_every_way) {
@@ -158,7 +158,7 @@ TEST(reactor_wait, sixteen_threads_wait_and_wake_each_other_in_every_way) {
     std::minstd_rand random(seed);
     for (int round = 0; round < rounds; ++round) {
       std::atomic<bool> done{false};
-      // Whoever sets the flag calls wake() with its address only: the flag may be gone by then.
+      // The thread that sets the flag calls wake() with its address only: the flag may be gone by then.
       auto complete = [&reactor, &done] { finish(reactor, done); };
       switch (random() % 5) {
         case 0:

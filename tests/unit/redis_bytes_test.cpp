@@ -26,7 +26,7 @@ TEST(redis_bytes, are_the_same_whatever_room_was_expected) {
 }
 
 TEST(redis_bytes, of_a_blocked_attempt_are_read_and_are_no_answer_where_some_are_missing) {
-  // Broken: who waits would look again at another time than its server said, or name another blocker.
+  // Broken: a waiter would look again at another time than its server said, or name another blocker.
   redis::byte_writer to(32);
   redis::reply answer;
   answer.kind = redis::reply::type::string;

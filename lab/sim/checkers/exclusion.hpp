@@ -1,19 +1,19 @@
-// Never two believers: what hold.valid() says on one machine and what it says on another are never
+// At most one valid holder: what hold.valid() says on one machine and what it says on another are never
 // both true for one mutex, nor for a reader and a writer, nor for more permits than there are.
 #pragma once
 
 #include "sim/checker.hpp"
-#include "sim/checkers/believers.hpp"
+#include "sim/checkers/valid_holders.hpp"
 
 namespace holdfast::sim {
 
 // For one kind of resource each.
-class belief_checker : public checker {
+class validity_checker : public checker {
  public:
-  belief_checker(const facts& world, resource_kind kind) : checker(world), kind_(kind) {}
+  validity_checker(const facts& world, resource_kind kind) : checker(world), kind_(kind) {}
 
   void see(const record& line) final {
-    const bool look = believers_.see(line);
+    const bool look = holders_.see(line);
     if (!look || found() || line.resource == nobody) return;
     const auto& resource = world().resources[static_cast<std::size_t>(line.resource)];
     if (resource.kind == kind_) look_at(line, resource);
@@ -24,7 +24,7 @@ class belief_checker : public checker {
 
   template <class Condition>
   void deny_beside(const record& line, Condition clashes) {
-    const auto& all = believers_.believing();
+    const auto& all = holders_.valid();
     const auto self = all.find(line.hold);
     if (self == all.end()) return;
     for (const auto& [hold, other] : all) {
@@ -40,49 +40,49 @@ class belief_checker : public checker {
     }
   }
 
-  [[nodiscard]] const believers& who() const noexcept { return believers_; }
+  [[nodiscard]] const valid_holders& who() const noexcept { return holders_; }
 
  private:
   const resource_kind kind_;
-  believers believers_;
+  valid_holders holders_;
 };
 
-class exclusion final : public belief_checker {
+class exclusion final : public validity_checker {
  public:
-  explicit exclusion(const facts& world) : belief_checker(world, resource_kind::mutex) {}
+  explicit exclusion(const facts& world) : validity_checker(world, resource_kind::mutex) {}
   [[nodiscard]] std::string_view name() const noexcept override {
     return "at most one valid holder";
   }
 
  private:
   void look_at(const record& line, const facts::resource&) override {
-    deny_beside(line, [](const believer&, const believer&) { return true; });
+    deny_beside(line, [](const valid_holder&, const valid_holder&) { return true; });
   }
 };
 
-class readers_writers final : public belief_checker {
+class readers_writers final : public validity_checker {
  public:
-  explicit readers_writers(const facts& world) : belief_checker(world, resource_kind::shared) {}
+  explicit readers_writers(const facts& world) : validity_checker(world, resource_kind::shared) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "reader-writer"; }
 
  private:
   void look_at(const record& line, const facts::resource&) override {
-    deny_beside(line, [](const believer& one, const believer& other) {
+    deny_beside(line, [](const valid_holder& one, const valid_holder& other) {
       return one.mode == spi::mode::exclusive || other.mode == spi::mode::exclusive;
     });
   }
 };
 
-class permits final : public belief_checker {
+class permits final : public validity_checker {
  public:
-  explicit permits(const facts& world) : belief_checker(world, resource_kind::semaphore) {}
+  explicit permits(const facts& world) : validity_checker(world, resource_kind::semaphore) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "permits"; }
 
  private:
   void look_at(const record& line, const facts::resource& resource) override {
     std::uint32_t sum = 0;
     std::vector<std::int32_t> holds;
-    for (const auto& [hold, each] : who().believing()) {
+    for (const auto& [hold, each] : who().valid()) {
       if (each.resource != line.resource) continue;
       sum += each.permits;
       holds.push_back(hold);
@@ -90,7 +90,7 @@ class permits final : public belief_checker {
     if (sum > resource.max) {
       fail(line.at,
            "resource " + std::to_string(line.resource) + ": " + std::to_string(sum) + " of " +
-               std::to_string(resource.max) + " permits believed in at once",
+               std::to_string(resource.max) + " permits valid at once",
            std::move(holds));
     }
   }

@@ -36,7 +36,7 @@ class fence_order final : public checker {
         holds_[line.hold].fence = line.fence;
         return;
       case what::release_invoked:
-      case what::belief_ended:
+      case what::validity_ended:
         end(line.hold);
         return;
       default:

@@ -69,7 +69,7 @@ void leak::see(const record& line) {
     case what::adopt_granted:
       claims_[line.claim].stays_blocked = line.lock_delay > duration{0};
       return;
-    case what::belief_ended:
+    case what::validity_ended:
       // Also one that ended with its notice, before it ran out, and before its holder was told.
       if (claims_[line.claim].stays_blocked) claims_[line.claim].absent = true;
       return;

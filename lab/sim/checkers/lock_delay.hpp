@@ -20,10 +20,10 @@ class lock_delay final : public checker {
       case what::adopt_granted:
         holds_[line.hold] = {line.process, line.resource, line.claim, line.lock_delay};
         return;
-      case what::belief_began:
-        holds_[line.hold].believed = true;
+      case what::validity_began:
+        holds_[line.hold].seen_valid = true;
         return;
-      case what::belief_ended:
+      case what::validity_ended:
         holds_[line.hold].ended = std::min(line.at, line.until);
         return;
       case what::lost_told:
@@ -36,7 +36,7 @@ class lock_delay final : public checker {
         return;
       case what::killed:
         for (const auto& [number, each] : holds_) {
-          if (each.process != line.process || !each.believed) continue;
+          if (each.process != line.process || !each.seen_valid) continue;
           // It may have stood still until its hold had run out.
           block(each, each.ended == moment{} ? line.at : each.ended);
         }
@@ -59,7 +59,7 @@ class lock_delay final : public checker {
     std::int32_t resource = nobody;
     std::int32_t claim = nobody;
     duration lock_delay{};
-    bool believed = false;
+    bool seen_valid = false;
     moment ended{};
   };
   struct closure {
@@ -71,7 +71,7 @@ class lock_delay final : public checker {
   void block(const hold& by, moment from) {
     const auto kind = world().resources[static_cast<std::size_t>(by.resource)].kind;
     // Readers and permits may be let in beside one that has not ended yet.
-    if (by.lock_delay == duration{0} || !by.believed || kind != resource_kind::mutex) return;
+    if (by.lock_delay == duration{0} || !by.seen_valid || kind != resource_kind::mutex) return;
     closure& at = closures_[by.resource];
     const moment until = from + by.lock_delay - by.lock_delay / 100;
     if (until > at.until) at = {until, by.claim};

@@ -69,7 +69,7 @@ class needless_loss final : public checker {
     switch (line.kind) {
       case what::renewal_sent:
       case what::attempt_answered:  // another proof
-      case what::belief_ended:
+      case what::validity_ended:
       case what::lost_told:
       case what::release_invoked:
       case what::detach_invoked:

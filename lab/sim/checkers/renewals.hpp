@@ -27,7 +27,7 @@ class renewals {
         claims_[line.claim].held = {line.hold, {}, line.number != 0, line.until};
         claims_[line.claim].since = line.at;
         return std::nullopt;
-      case what::belief_ended:
+      case what::validity_ended:
       case what::lost_told:
       case what::release_invoked:
       case what::detach_invoked:

@@ -1,4 +1,4 @@
-// No silent loss: whoever stops holding without having asked for it is told, at the latest when its
+// No silent loss: a client that stops holding without having asked for it is told, at the latest when its
 // validity ends, by a local timer and whatever the network does, and at once when the server answers a
 // renewal with "not yours". And what was lost stays lost.
 #pragma once
@@ -23,13 +23,13 @@ class silent_loss final : public checker {
       untold_.try_emplace(answered->hold, waiting{line.process, line.at + world().lateness});
     }
     switch (line.kind) {
-      case what::belief_began:
+      case what::validity_began:
         if (told_.contains(line.hold)) {
           fail(line.at, "hold " + std::to_string(line.hold) + " is valid again after its loss");
         }
         untold_.erase(line.hold);
         return;
-      case what::belief_ended:
+      case what::validity_ended:
         if (!told_.contains(line.hold)) {
           untold_[line.hold] = {line.process, line.at + world().lateness};
         }

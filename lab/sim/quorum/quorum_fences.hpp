@@ -25,7 +25,7 @@ class quorum_fences final : public checker {
         fences_[line.hold] = line.fence;
         check(line);
         return;
-      case what::belief_ended:
+      case what::validity_ended:
       case what::release_invoked:
         ended_ = std::max(ended_, fences_[line.hold]);
         return;

@@ -97,7 +97,7 @@ void quorum_process::acquired(result<std::shared_ptr<core::hold>> answer) {
   }
   hold_ = std::move(*answer);
   hold_number_ = world_.next_number();
-  believed_ = false;
+  seen_valid_ = false;
   looked_at_ = false;
   world_.granted();
   world_.add(about(what::acquire_granted));
@@ -113,17 +113,17 @@ void quorum_process::give_back() {
 }
 
 void quorum_process::look_for_end() {
-  if (!hold_ || dead_ || hold_->valid() || (looked_at_ && !believed_)) return;
+  if (!hold_ || dead_ || hold_->valid() || (looked_at_ && !seen_valid_)) return;
   looked_at_ = true;
-  believed_ = false;
-  world_.add(about(what::belief_ended));
+  seen_valid_ = false;
+  world_.add(about(what::validity_ended));
 }
 
 void quorum_process::look_for_beginning() {
-  if (!hold_ || dead_ || believed_ || !hold_->valid()) return;
+  if (!hold_ || dead_ || seen_valid_ || !hold_->valid()) return;
   looked_at_ = true;
-  believed_ = true;
-  world_.add(about(what::belief_began));
+  seen_valid_ = true;
+  world_.add(about(what::validity_began));
 }
 
 void quorum_process::tear_down() {

@@ -31,7 +31,7 @@ class quorum_process final : public node {
   [[nodiscard]] sim::link& link(std::size_t member) noexcept { return *links_[member]; }
   [[nodiscard]] core::engine& engine() noexcept { return *engine_; }
 
-  // Writes down whether the hold is believed in, where that changed. Ends before beginnings.
+  // Writes down whether the hold is valid, where that changed. Ends before beginnings.
   void look_for_end();
   void look_for_beginning();
   void tear_down();
@@ -63,7 +63,7 @@ class quorum_process final : public node {
   std::int32_t hold_number_ = nobody;
   spi::mode mode_ = spi::mode::exclusive;
   std::shared_ptr<core::hold> hold_;
-  bool believed_ = false;
+  bool seen_valid_ = false;
   bool looked_at_ = false;
 };
 

@@ -37,7 +37,7 @@ class unfounded_loss final : public checker {
   unfounded_loss(const facts& world, bool calm) : checker(world), calm_(calm) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "no unfounded loss"; }
   void see(const record& line) override {
-    if (!calm_ || line.kind != what::belief_ended) return;
+    if (!calm_ || line.kind != what::validity_ended) return;
     fail(line.at, "hold " + std::to_string(line.hold) + " was lost although a majority had it");
   }
 

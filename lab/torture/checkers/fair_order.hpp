@@ -65,7 +65,7 @@ class fair_order final : public sim::checker {
     std::int32_t passed_by = sim::nobody;  // a hold
   };
 
-  // Who is granted releases only after it has been told. So whoever has not been told yet was not
+  // Who is granted releases only after it has been told. So one that has not been told yet was not
   // granted before this one.
   void granted(const sim::record& line) {
     const auto self = waiting_.find(line.hold);

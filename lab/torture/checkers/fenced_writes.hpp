@@ -17,7 +17,7 @@ class fenced_writes final : public sim::checker {
 
   void see(const sim::record& line) override {
     switch (line.kind) {
-      case sim::what::belief_began:
+      case sim::what::validity_began:
         if (line.number == 0) sure_.insert(line.hold);
         return;
       case sim::what::state_lost:
@@ -57,7 +57,7 @@ class fenced_writes final : public sim::checker {
     const seen& last = greatest_[line.resource];
     fail(line.at,
          "resource " + std::to_string(line.resource) + ": a write with fence " +
-             std::to_string(line.fence) + " was refused although its holder believed, after " +
+             std::to_string(line.fence) + " was refused although its hold was valid, after " +
              std::to_string(last.fence),
          {last.hold, line.hold});
   }

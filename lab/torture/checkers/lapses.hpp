@@ -1,5 +1,5 @@
 // Where an offer may have run out: a client that was killed or disturbed had asked for the resource, and
-// for a while nobody was seen to hold it. Whoever speaks first after that is next, so for a re-check's
+// for a while nobody was seen to hold it. The first to speak after that is next, so for a re-check's
 // time the order of those who wait shows nothing.
 #pragma once
 
@@ -24,7 +24,7 @@ class lapses {
         return;
       case sim::what::acquire_granted:
       case sim::what::acquire_failed:
-      case sim::what::belief_ended:
+      case sim::what::validity_ended:
         asked_.erase(line.hold);
         busy(line);
         return;

@@ -34,7 +34,7 @@ class wake_ups final : public sim::checker {
         waiting_.erase(line.hold);
         places_[line.resource].holders.insert(line.hold);
         return;
-      case sim::what::belief_ended: {
+      case sim::what::validity_ended: {
         place& at = places_[line.resource];
         if (at.holders.erase(line.hold) > 0 && at.holders.empty()) at.free_since = line.at;
         return;

@@ -34,7 +34,7 @@ class servers {
     return *etcd_;
   }
 
-  // New for whoever asks: what is done to it is not undone.
+  // New for each caller: what is done to it is not undone.
   test::zookeeper_ensemble& ensemble() {
     ensemble_ = std::make_unique<test::zookeeper_ensemble>();
     return *ensemble_;

@@ -58,10 +58,10 @@ void stage::times_out(std::int32_t hold) {
   add(sim::what::acquire_failed, of(hold)).number = static_cast<std::int64_t>(errc::timed_out);
 }
 
-void stage::gives_up(std::int32_t hold) { add(sim::what::belief_ended, of(hold)); }
+void stage::gives_up(std::int32_t hold) { add(sim::what::validity_ended, of(hold)); }
 
 void stage::releases(std::int32_t hold) {
-  add(sim::what::belief_ended, of(hold));
+  add(sim::what::validity_ended, of(hold));
   add(sim::what::release_invoked, of(hold));
 }
 
@@ -77,7 +77,7 @@ void stage::killed(std::int32_t client) {
   add(sim::what::killed, line);
   // What it believed in is over.
   for (const sim::record& each : asked_) {
-    if (each.process == client && each.fence != 0) add(sim::what::belief_ended, each);
+    if (each.process == client && each.fence != 0) add(sim::what::validity_ended, each);
   }
 }
 

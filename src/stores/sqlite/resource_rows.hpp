@@ -28,7 +28,7 @@ class resource_rows {
   // Writes the resource's row if it was changed.
   void save(resource_row& at);
 
-  // The short way, for a lock that nobody else touched since this store last wrote it. First
+  // The fast path, for a lock that nobody else touched since this store last wrote it. First
   // look(): the row as this store wrote it last, if it was plain; nullptr: not known. Then recall()
   // and exchange(), outside a transaction: in one of its own writes the row if the database still
   // has what was recalled. False: it has not, and nothing has happened.
@@ -69,7 +69,7 @@ class resource_rows {
   static constexpr std::size_t row_limit = 900;
   // Names whose row is known by number.
   static constexpr std::size_t remembered_limit = 10'000;
-  // Where somebody else had touched it, the short way is not tried this many times.
+  // Where somebody else had touched it, the fast path is not tried this many times.
   static constexpr int detours = 8;
 
  private:

@@ -1,5 +1,5 @@
-// Who believes to hold what at this moment, for the checkers of exclusion. A downgrade ends the
-// belief in exclusiveness when it is asked for; an upgrade begins it when it is answered.
+// Who holds what with a valid lease at this moment, for the checkers of exclusion. A downgrade ends
+// exclusiveness when it is asked for; an upgrade begins it when it is answered.
 #pragma once
 
 #include "sim/record.hpp"
@@ -8,7 +8,7 @@
 
 namespace holdfast::sim {
 
-struct believer {
+struct valid_holder {
   std::int32_t hold = nobody;
   std::int32_t process = nobody;
   std::int32_t resource = nobody;
@@ -17,11 +17,11 @@ struct believer {
   std::uint64_t fence = 0;
 };
 
-class believers {
+class valid_holders {
  public:
-  using table = std::map<std::int32_t, believer>;
+  using table = std::map<std::int32_t, valid_holder>;
 
-  // True if somebody believes more than before: the moment to look for another.
+  // True if a hold became valid, or excludes more than before: the moment to look for another.
   bool see(const record& line) {
     switch (line.kind) {
       case what::acquire_granted:
@@ -29,14 +29,14 @@ class believers {
         holds_[line.hold] = {line.hold, line.process, line.resource,
                              line.mode, line.permits, line.fence};
         return false;
-      case what::belief_began:
+      case what::validity_began:
         if (line.number != 0) return false;  // no guarantee stands behind it
-        believing_[line.hold] = holds_[line.hold];
+        valid_[line.hold] = holds_[line.hold];
         return true;
-      case what::belief_ended:
+      case what::validity_ended:
       case what::release_invoked:
       case what::detach_invoked:
-        believing_.erase(line.hold);
+        valid_.erase(line.hold);
         return false;
       case what::change_invoked:
         if (line.mode == spi::mode::shared) set_mode(line);
@@ -46,31 +46,31 @@ class believers {
         set_mode(line);
         return true;
       case what::killed: {
-        std::erase_if(believing_,
+        std::erase_if(valid_,
                       [&](const auto& each) { return each.second.process == line.process; });
         return false;
       }
       case what::state_lost:
       case what::clock_jumped:
-        believing_.clear();
+        valid_.clear();
         return false;
       default:
         return false;
     }
   }
 
-  [[nodiscard]] const table& believing() const noexcept { return believing_; }
+  [[nodiscard]] const table& valid() const noexcept { return valid_; }
 
  private:
   void set_mode(const record& line) {
     holds_[line.hold].mode = line.mode;
-    if (const auto found = believing_.find(line.hold); found != believing_.end()) {
+    if (const auto found = valid_.find(line.hold); found != valid_.end()) {
       found->second.mode = line.mode;
     }
   }
 
   table holds_;
-  table believing_;
+  table valid_;
 };
 
 }  // namespace holdfast::sim

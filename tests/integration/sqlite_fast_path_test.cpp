@@ -1,4 +1,4 @@
-// The embedded store's short way: a lock that only one store uses is taken and given back from memory,
+// The embedded store's fast path: a lock that only one store uses is taken and given back from memory,
 // by one statement that checks what it remembers. Here: what others did meanwhile is never missed.
 #include "integration/sqlite_harness.hpp"
 
@@ -48,7 +48,7 @@ class raw_database {
   sqlite3* handle_ = nullptr;
 };
 
-TEST(sqlite_short_way, sees_that_another_holds_what_was_free) {
+TEST(sqlite_fast_path, sees_that_another_holds_what_was_free) {
   // Broken: a store believes its memory, and two hold one lock.
   const embedded_file file;
   const embedded_client first(file.path());
@@ -64,7 +64,7 @@ TEST(sqlite_short_way, sees_that_another_holds_what_was_free) {
   }
 }
 
-TEST(sqlite_short_way, gives_fences_that_grow_across_stores) {
+TEST(sqlite_fast_path, gives_fences_that_grow_across_stores) {
   // Broken: a fence from memory is one that another store has given meanwhile.
   const embedded_file file;
   const embedded_client first(file.path());
@@ -77,7 +77,7 @@ TEST(sqlite_short_way, gives_fences_that_grow_across_stores) {
   }
 }
 
-TEST(sqlite_short_way, hands_over_to_who_came_to_wait) {
+TEST(sqlite_fast_path, hands_over_to_who_came_to_wait) {
   // Broken: a release from memory does not see that somebody queued, who then waits forever.
   const embedded_file file;
   const embedded_client first(file.path());
@@ -94,7 +94,7 @@ TEST(sqlite_short_way, hands_over_to_who_came_to_wait) {
   }
 }
 
-TEST(sqlite_short_way, does_not_write_into_the_row_of_another_name) {
+TEST(sqlite_fast_path, does_not_write_into_the_row_of_another_name) {
   // Broken: a name was forgotten, its number given to another name, and that one becomes held.
   const embedded_file file;
   const embedded_client client(file.path());
@@ -108,7 +108,7 @@ TEST(sqlite_short_way, does_not_write_into_the_row_of_another_name) {
   EXPECT_EQ(client.inspect("stock").holders.size(), 1U);
 }
 
-TEST(sqlite_short_way, tells_an_observer_who_came_meanwhile) {
+TEST(sqlite_fast_path, tells_an_observer_who_came_meanwhile) {
   // Broken: `watch` sees nothing of a lock that its store uses from memory.
   const embedded_file file;
   const embedded_client client(file.path());
@@ -127,7 +127,7 @@ TEST(sqlite_short_way, tells_an_observer_who_came_meanwhile) {
   EXPECT_EQ(future.get().kind, spi::event_kind::granted);
 }
 
-TEST(sqlite_short_way, keeps_a_rows_size) {
+TEST(sqlite_fast_path, keeps_a_rows_size) {
   // Broken: each time a lock is taken its row moves about in its page, or to another.
   const embedded_file file;
   const embedded_client client(file.path());
@@ -144,7 +144,7 @@ TEST(sqlite_short_way, keeps_a_rows_size) {
   EXPECT_EQ(client.inspect("more").holders.front().payload, longer->payload);
 }
 
-TEST(sqlite_short_way, sees_a_file_that_was_moved_away) {
+TEST(sqlite_fast_path, sees_a_file_that_was_moved_away) {
   // Broken: verbs that do not follow the path any more go on in a file that nobody else opens.
   for (const bool with_its_folder : {false, true}) {
     const temporary_folder place;

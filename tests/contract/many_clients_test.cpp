@@ -11,9 +11,9 @@
 namespace holdfast::test {
 namespace {
 
-HOLDFAST_ON_EVERY_STORE(crowds);
+HOLDFAST_ON_EVERY_STORE(many_clients);
 
-TEST_P(crowds, ten_thousand_waiting_acquisitions_need_no_ten_thousand_threads) {
+TEST_P(many_clients, ten_thousand_waiting_acquisitions_need_no_ten_thousand_threads) {
   // Broken: a waiting acquisition costs a thread, or more memory than a coroutine may.
   constexpr std::size_t many = 10'000;
   // They outlive the client that counts in them.
@@ -39,7 +39,7 @@ TEST_P(crowds, ten_thousand_waiting_acquisitions_need_no_ten_thousand_threads) {
   EXPECT_TRUE(becomes_free(a, "stock"));
 }
 
-TEST_P(crowds, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
+TEST_P(many_clients, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
   // Broken: the line works for ten and not for hundreds.
   const std::size_t many = rounds<std::size_t>(300, 1'000);
   // They outlive the clients that count in them.
@@ -65,7 +65,7 @@ TEST_P(crowds, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
   EXPECT_TRUE(becomes_free(a, "stock"));
 }
 
-TEST_P(crowds, sixty_four_threads_count_exactly) {
+TEST_P(many_clients, sixty_four_threads_count_exactly) {
   // Broken: exclusion under load, or somebody who waits forever.
   constexpr int threads = 64;
   const int cycles = rounds(50'000, 1'000'000) / threads;
@@ -73,9 +73,9 @@ TEST_P(crowds, sixty_four_threads_count_exactly) {
   mutex stock(a, "stock");
   int counter = 0;  // guarded by the lock
   {
-    std::vector<std::jthread> crowd;
+    std::vector<std::jthread> workers;
     for (int i = 0; i < threads; ++i) {
-      crowd.emplace_back([&] {
+      workers.emplace_back([&] {
         for (int cycle = 0; cycle < cycles; ++cycle) {
           const auto held = stock.acquire();
           ASSERT_TRUE(held);
@@ -88,7 +88,7 @@ TEST_P(crowds, sixty_four_threads_count_exactly) {
   EXPECT_TRUE(becomes_free(a, "stock"));
 }
 
-TEST_P(crowds, many_locks_at_once_are_all_kept) {
+TEST_P(many_clients, many_locks_at_once_are_all_kept) {
   // Broken: renewal serves one lease and forgets the rest.
   constexpr int most = 1'000;
   constexpr std::size_t least = 32;

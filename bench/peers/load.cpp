@@ -1,13 +1,13 @@
-// What a crowd costs, for bench/scaling: grants from a line of so many, and a lock beside so many
+// What many claims cost, for bench/scaling: grants from a line of so many, and a lock beside so many
 // that are held.
 //
-//   peer_crowd waiters URL N     fair claims of one client in line for one lock, each of which queues
+//   peer_load waiters URL N     fair claims of one client in line for one lock, each of which queues
 //                                again when it was granted
-//   peer_crowd held URL N        N locks are held: what a pair on another costs, and a renewal
-//   peer_crowd names URL N       N names were used: what a pair on one of them costs
+//   peer_load held URL N        N locks are held: what a pair on another costs, and a renewal
+//   peer_load names URL N       N names were used: what a pair on one of them costs
 //
-// Prints "ready" when the crowd stands, waits for a line, measures, prints one line of JSON; with
-// "held" twice, first for pairs, then for renewals. "client_bytes": what the crowd has added to the
+// Prints "ready" when all are there, waits for a line, measures, prints one line of JSON; with
+// "held" twice, first for pairs, then for renewals. "client_bytes": what they have added to the
 // resident memory of this process, per claim.
 #include <holdfast/holdfast.hpp>
 
@@ -80,7 +80,7 @@ class line {
   static constexpr long at_once = 500;
 
   line(const holdfast::client& client, long length)
-      : length_(length), lock_(client, "crowd", {.fair = true}) {}
+      : length_(length), lock_(client, "load", {.fair = true}) {}
 
   void measure(const holdfast::client& client) {
     auto held = lock_.acquire();
@@ -108,7 +108,7 @@ class line {
   static void await_length(const holdfast::client& client, long length) {
     const time_point limit = clock::now() + 60s;
     for (;;) {
-      const auto seen = client.inspect("crowd");
+      const auto seen = client.inspect("load");
       if (seen && std::ssize(seen->waiters) >= length) return;
       if (clock::now() > limit) {
         throw std::runtime_error("they do not queue" + (seen ? "" : ": " + seen.error().message()));
@@ -214,8 +214,8 @@ void run(const std::string& what, const std::string& url, long count) {
   auto client = holdfast::client::open(url);
   if (!client) throw std::runtime_error(client.error().message());
   if (what == "waiters") {
-    line crowd(*client, count);
-    crowd.measure(*client);
+    line waiters(*client, count);
+    waiters.measure(*client);
     client->close();  // before the lock goes: its callbacks end here
   } else {
     what == "names" ? measure_names(*client, count) : measure_held(*client, count);
@@ -230,7 +230,7 @@ int main(int count, char** words) {
     if (count != 4) throw std::runtime_error("needs what, URL, N");
     run(words[1], words[2], std::stol(words[3]));
   } catch (const std::exception& problem) {
-    std::fprintf(stderr, "peer_crowd: %s\n", problem.what());
+    std::fprintf(stderr, "peer_load: %s\n", problem.what());
     return 1;
   }
   return 0;
