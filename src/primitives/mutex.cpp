@@ -48,28 +48,9 @@ void mutex::lock() {
 bool mutex::try_lock() { return lock_within(duration{0}); }
 
 bool mutex::lock_within(duration wait) {
-  detail::check_usable(handle_);
-  detail::check_not_held(handle_);
-  auto granted = detail::take(handle_, wait);
-  if (!granted) return false;
-  owner_ = core::thread_token();
-  handle_.in().local_queue->threads().add(owner_);
-  lease_ = std::move(*granted);
-  return true;
+  return detail::lock_within(handle_, wait, lease_, owner_);
 }
 
-void mutex::unlock() noexcept {
-  if (!lease_) return;
-  if (!detail::forked(handle_)) {
-    handle_.in().local_queue->threads().remove(owner_);
-    if (owner_ != core::thread_token()) {
-      // Refusing would hold it forever: the watchdog would go on renewing.
-      handle_.in().client->engine->raise(event_kind::foreign_unlock,
-                                         {.resource = handle_.in().resource}, lease_.fence());
-    }
-  }
-  // Emptied before the lock is given back: the next holder of this object writes its own.
-  const holdfast::lease last = std::exchange(lease_, holdfast::lease{});
-}
+void mutex::unlock() noexcept { detail::unlock(handle_, lease_, owner_); }
 
 }  // namespace holdfast

@@ -130,28 +130,10 @@ void shared_mutex::lock() {
 bool shared_mutex::try_lock() { return lock_within(duration{0}); }
 
 bool shared_mutex::lock_within(duration wait) {
-  detail::check_usable(writer_);
-  detail::check_not_held(writer_);
-  auto granted = detail::take(writer_, wait);
-  if (!granted) return false;
-  owner_ = core::thread_token();
-  writer_.in().local_queue->threads().add(owner_);
-  lease_ = std::move(*granted);
-  return true;
+  return detail::lock_within(writer_, wait, lease_, owner_);
 }
 
-void shared_mutex::unlock() noexcept {
-  if (!lease_) return;
-  if (!detail::forked(writer_)) {
-    writer_.in().local_queue->threads().remove(owner_);
-    if (owner_ != core::thread_token()) {
-      writer_.in().client->engine->raise(event_kind::foreign_unlock,
-                                         {.resource = writer_.in().resource}, lease_.fence());
-    }
-  }
-  // Emptied before the lock is given back: the next writer of this object writes its own.
-  const holdfast::lease last = std::exchange(lease_, holdfast::lease{});
-}
+void shared_mutex::unlock() noexcept { detail::unlock(writer_, lease_, owner_); }
 
 void shared_mutex::lock_shared() {
   if (!lock_shared_within(forever)) throw lock_error(error{errc::timed_out, "not granted"});

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace holdfast::detail {
 
@@ -42,6 +43,33 @@ inline std::optional<lease> take(const lock_handle& lock_handle, duration wait) 
   const error& why = granted.error();
   if (why == errc::busy || why == errc::timed_out) return std::nullopt;
   throw lock_error(why);
+}
+
+// lock() of a mutex, or of a writer, which keeps `held` and `owner`. False: not free in time.
+inline bool lock_within(const lock_handle& lock_handle, duration wait, lease& held,
+                        std::uint64_t& owner) {
+  check_usable(lock_handle);
+  check_not_held(lock_handle);
+  auto granted = take(lock_handle, wait);
+  if (!granted) return false;
+  owner = core::thread_token();
+  lock_handle.in().local_queue->threads().add(owner);
+  held = std::move(*granted);
+  return true;
+}
+
+inline void unlock(const lock_handle& lock_handle, lease& held, std::uint64_t owner) noexcept {
+  if (!held) return;
+  if (!forked(lock_handle)) {
+    lock_handle.in().local_queue->threads().remove(owner);
+    if (owner != core::thread_token()) {
+      // Refusing would hold it forever: the watchdog would go on renewing.
+      lock_handle.in().client->engine->raise(event_kind::foreign_unlock,
+                                             {.resource = lock_handle.in().resource}, held.fence());
+    }
+  }
+  // Emptied before the lock is given back: the next holder of this object writes its own.
+  const lease last = std::exchange(held, lease{});
 }
 
 }  // namespace holdfast::detail
