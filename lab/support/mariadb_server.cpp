@@ -2,6 +2,7 @@
 
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
+#include "support/lent_names.hpp"
 
 #include <pwd.h>
 #include <signal.h>
@@ -9,6 +10,8 @@
 
 #include <atomic>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -205,34 +208,42 @@ std::string fresh_prefix() {
 
 namespace {
 
-std::vector<std::string>& free_prefixes() {
-  static std::vector<std::string> names;
-  return names;
+lent_names& lent_prefixes() {
+  static lent_names all;
+  return all;
+}
+
+// Without those whose tables are not as they were made: a test never came to make them, or broke them.
+std::vector<std::string> emptied_prefixes(const std::vector<std::string>& used) {
+  std::istringstream tables(shared_mariadb().sql(
+      "SELECT table_name FROM information_schema.tables WHERE table_schema = 'locks'"));
+  std::map<std::string, std::string> statements;  // by prefix
+  for (std::string table; std::getline(tables, table);) {
+    for (const std::string& prefix : used) {
+      if (!table.starts_with(prefix)) continue;
+      const bool meta = table == prefix + "meta";
+      statements[prefix] += (meta ? "SELECT format FROM " : "DELETE FROM ") + table + ";";
+    }
+  }
+  std::vector<std::string> whole;
+  std::string together;
+  for (const auto& [prefix, own] : statements) {
+    if (own.find(prefix + "meta;") == std::string::npos) continue;
+    together += own;
+    whole.push_back(prefix);
+  }
+  try {
+    if (!whole.empty()) shared_mariadb().sql(together);
+  } catch (const std::runtime_error&) {
+    whole.clear();
+  }
+  return whole;
 }
 
 }  // namespace
 
-borrowed_prefix::borrowed_prefix() {
-  auto& names = free_prefixes();
-  if (names.empty()) {
-    name_ = fresh_prefix();
-    return;
-  }
-  name_ = std::move(names.back());
-  names.pop_back();
-  // Not where a test never came to make it, or broke it.
-  try {
-    const std::string statements = shared_mariadb().sql(
-        "SELECT GROUP_CONCAT('DELETE FROM ', table_name SEPARATOR ';') FROM "
-        "information_schema.tables WHERE table_schema = 'locks' AND table_name NOT LIKE '%meta' "
-        "AND LEFT(table_name, LENGTH('" +
-        name_ + "')) = '" + name_ + "'");
-    shared_mariadb().sql(statements + "; SELECT format FROM " + name_ + "meta");
-  } catch (const std::runtime_error&) {
-    name_ = fresh_prefix();
-  }
-}
+borrowed_prefix::borrowed_prefix() : name_(lent_prefixes().take(fresh_prefix, emptied_prefixes)) {}
 
-borrowed_prefix::~borrowed_prefix() { free_prefixes().push_back(name_); }
+borrowed_prefix::~borrowed_prefix() { lent_prefixes().give_back(name_); }
 
 }  // namespace holdfast::test

@@ -2,6 +2,7 @@
 
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
+#include "support/lent_names.hpp"
 
 #include <pwd.h>
 #include <signal.h>
@@ -173,9 +174,11 @@ void postgresql_server::promote() {
 
 std::string postgresql_server::sql(const std::string& statement) const {
   std::string output =
-      run_program({"psql", "--host", folder_.path(), "--port", std::to_string(port_), "--username",
-                   "tester", "--dbname", "postgres", "--no-psqlrc", "--quiet", "--tuples-only",
-                   "--no-align", "--set", "ON_ERROR_STOP=1", "--command", statement});
+      // Not Debian's own psql: that looks for a server in Perl first, which takes longer than the statement.
+      run_program({program("psql"), "--host", folder_.path(), "--port", std::to_string(port_),
+                   "--username", "tester", "--dbname", "postgres", "--no-psqlrc", "--quiet",
+                   "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1", "--command",
+                   statement});
   while (!output.empty() && output.back() == '\n') output.pop_back();
   return output;
 }
@@ -192,46 +195,28 @@ std::string fresh_schema() {
 
 namespace {
 
-// To start psql takes longer than most tests: so many are emptied at once.
-constexpr std::size_t emptied_at_once = 8;
-
-struct schemas {
-  std::vector<std::string> used;
-  std::vector<std::string> empty;
-};
-
-schemas& lent() {
-  static schemas all;
+lent_names& lent_schemas() {
+  static lent_names all;
   return all;
 }
 
 // Also where a test never came to make its tables, or broke them: what is there is emptied.
-void empty_used(schemas& all) {
+std::vector<std::string> emptied_schemas(std::vector<std::string> used) {
   std::string names;
-  for (const std::string& each : all.used) names += (names.empty() ? "" : ",") + each;
+  for (const std::string& each : used) names += (names.empty() ? "" : ",") + each;
   shared_postgresql().sql(
       "DO $$ DECLARE t record; BEGIN FOR t IN SELECT schemaname, tablename FROM pg_tables WHERE "
       "schemaname = ANY ('{" +
       names +
       "}') AND tablename <> 'meta' LOOP "
       "EXECUTE format('DELETE FROM %I.%I', t.schemaname, t.tablename); END LOOP; END $$");
-  all.empty = std::move(all.used);
-  all.used.clear();
+  return used;
 }
 
 }  // namespace
 
-borrowed_schema::borrowed_schema() {
-  schemas& all = lent();
-  if (all.empty.empty() && all.used.size() >= emptied_at_once) empty_used(all);
-  if (all.empty.empty()) {
-    name_ = fresh_schema();
-    return;
-  }
-  name_ = std::move(all.empty.back());
-  all.empty.pop_back();
-}
+borrowed_schema::borrowed_schema() : name_(lent_schemas().take(fresh_schema, emptied_schemas)) {}
 
-borrowed_schema::~borrowed_schema() { lent().used.push_back(name_); }
+borrowed_schema::~borrowed_schema() { lent_schemas().give_back(name_); }
 
 }  // namespace holdfast::test

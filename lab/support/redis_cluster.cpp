@@ -82,7 +82,7 @@ std::string redis_cluster::url() const {
 }
 
 void redis_cluster::flush() const {
-  for (std::size_t i = 0; i < master_count; ++i) nodes_[i]->cli({"FLUSHALL"});
+  for (std::size_t i = 0; i < master_count; ++i) nodes_[i]->tell({"FLUSHALL"});
 }
 
 std::size_t redis_cluster::owner(int slot) const {

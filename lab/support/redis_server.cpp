@@ -4,6 +4,9 @@
 #include "support/free_port.hpp"
 
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <stdexcept>
 #include <utility>
@@ -68,6 +71,31 @@ std::string redis_server::cli_if_answered(const std::vector<std::string>& words)
     return cli(words);
   } catch (const std::runtime_error&) {
     return {};
+  }
+}
+
+void redis_server::tell(const std::vector<std::string>& words) const {
+  std::string request = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string& each : words) {
+    request += "$" + std::to_string(each.size()) + "\r\n" + each + "\r\n";
+  }
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  socket().copy(to.sun_path, sizeof to.sun_path - 1);
+  const int line = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::string answer;
+  if (::connect(line, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
+      ::send(line, request.data(), request.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(request.size())) {
+    char buffer[512];
+    ssize_t size = 0;
+    while (!answer.ends_with("\n") && (size = ::recv(line, buffer, sizeof buffer, 0)) > 0) {
+      answer.append(buffer, static_cast<std::size_t>(size));
+    }
+  }
+  ::close(line);
+  if (answer.empty() || answer.front() == '-') {
+    throw std::runtime_error("redis: " + words.front() + ": " + answer);
   }
 }
 
