@@ -30,8 +30,8 @@ test: packages-test ## build everything and run all tests that a change must pas
 	ctest --preset dev -j $(TEST_JOBS) --output-junit tests.xml || scripts/show-failures build/tests.xml
 	@scripts/check-coverage build/tests.xml
 
-test-long: packages-test build ## what takes longer: the tests on engines with more rounds, a million seeds, every mutant from seed 1 on, half a minute of torture per engine, the Conan package
-	HOLDFAST_LONG=1 ctest --preset dev -j $(TEST_JOBS) -L '^(contract|integration|cli)$$' --output-junit tests-long.xml \
+test-long: packages-test build ## what takes longer: the tests on engines with more rounds and all kinds of locks, a million seeds, every mutant from seed 1 on, half a minute of torture per engine, the Conan package
+	HOLDFAST_LONG=1 ctest --preset dev -j $(TEST_JOBS) -L '^(contract|integration|cli|install)$$' --output-junit tests-long.xml \
 	  || scripts/show-failures build/tests-long.xml
 	@$(MAKE) --no-print-directory sim
 	@$(MAKE) --no-print-directory torture

@@ -1,5 +1,6 @@
 // One at a time, no matter who asks, and every grant with a greater fence.
 #include "contract/flavours.hpp"
+#include "support/rounds.hpp"
 
 #include <atomic>
 #include <thread>
@@ -145,7 +146,7 @@ TEST_P(exclusion, threads_of_many_clients_never_meet_inside) {
   if (!supported()) return;
   constexpr int clients = 3;
   constexpr int threads_each = 4;
-  constexpr int rounds = 25;
+  const int turns = rounds(8, 25);
   std::atomic<int> inside{0};
   std::atomic<int> meetings{0};
   int counter = 0;         // guarded by the lock under test
@@ -158,7 +159,7 @@ TEST_P(exclusion, threads_of_many_clients_never_meet_inside) {
       for (int i = 0; i < threads_each; ++i) {
         threads.emplace_back([&] {
           const auto lock = make(each);
-          for (int round = 0; round < rounds; ++round) {
+          for (int round = 0; round < turns; ++round) {
             const auto held = lock->acquire({.wait = 4 * patience});
             ASSERT_THAT(held, succeeds());
             if (inside.fetch_add(1) != 0) meetings.fetch_add(1);
@@ -172,7 +173,7 @@ TEST_P(exclusion, threads_of_many_clients_never_meet_inside) {
     }
   }
   EXPECT_EQ(meetings.load(), 0);
-  EXPECT_EQ(counter, clients * threads_each * rounds);
+  EXPECT_EQ(counter, clients * threads_each * turns);
   EXPECT_TRUE(becomes_free(all[0], "stock/42"));
 }
 

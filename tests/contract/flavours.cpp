@@ -1,5 +1,7 @@
 #include "contract/flavours.hpp"
 
+#include "support/rounds.hpp"
+
 namespace holdfast::test {
 
 namespace {
@@ -77,17 +79,28 @@ std::unique_ptr<exclusive_lock> make_leader(const client& client, const std::str
 
 const std::vector<flavour>& flavours() {
   static const std::vector<flavour> all{
-      {"mutex", make_mutex, [](const spi::caps&) { return true; }},
-      {"fair_mutex", make_fair, [](const spi::caps& caps) { return caps.fair; }},
-      {"writer", make_writer, [](const spi::caps&) { return true; }},
-      {"one_permit", make_permit, [](const spi::caps& caps) { return caps.permits; }},
-      {"leader", make_leader, [](const spi::caps& caps) { return caps.reports_holders; }},
+      {"mutex", needs::mutex, make_mutex, [](const spi::caps&) { return true; }},
+      {"fair_mutex", needs::rules, make_fair, [](const spi::caps& caps) { return caps.fair; }},
+      {"writer", needs::roles, make_writer, [](const spi::caps&) { return true; }},
+      {"one_permit", needs::rules, make_permit, [](const spi::caps& caps) { return caps.permits; }},
+      {"leader", needs::roles, make_leader,
+       [](const spi::caps& caps) { return caps.reports_holders; }},
   };
   return all;
 }
 
-std::string name_of_exclusive(
-    const testing::TestParamInfo<std::tuple<store_setup, flavour>>& info) {
+std::vector<exclusive_setup> exclusive_setups() {
+  std::vector<exclusive_setup> all;
+  for (const store_setup& store : store_setups()) {
+    const needs most = rounds(store.flavours, needs::roles);
+    for (const flavour& each : flavours()) {
+      if (each.told_apart_by >= most) all.emplace_back(store, each);
+    }
+  }
+  return all;
+}
+
+std::string name_of_exclusive(const testing::TestParamInfo<exclusive_setup>& info) {
   return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
 }
 

@@ -26,6 +26,7 @@ class exclusive_lock {
 
 struct flavour {
   std::string name;
+  needs told_apart_by;
   std::function<std::unique_ptr<exclusive_lock>(const client&, const std::string&,
                                                 const lock_options&)>
       make;
@@ -36,8 +37,12 @@ struct flavour {
 
 const std::vector<flavour>& flavours();
 
-class exclusive_test : public testing::TestWithParam<std::tuple<store_setup, flavour>>,
-                       public engine_fixture {
+using exclusive_setup = std::tuple<store_setup, flavour>;
+
+// Every store with the flavours that it needs; in a long run, with all.
+std::vector<exclusive_setup> exclusive_setups();
+
+class exclusive_test : public testing::TestWithParam<exclusive_setup>, public engine_fixture {
  protected:
   exclusive_test() : engine_fixture(std::get<0>(GetParam())) {}
 
@@ -56,13 +61,11 @@ class exclusive_test : public testing::TestWithParam<std::tuple<store_setup, fla
   }
 };
 
-std::string name_of_exclusive(const testing::TestParamInfo<std::tuple<store_setup, flavour>>& info);
+std::string name_of_exclusive(const testing::TestParamInfo<exclusive_setup>& info);
 
-#define HOLDFAST_ON_EVERY_EXCLUSIVE(suite)                                                     \
-  class suite : public holdfast::test::exclusive_test {};                                      \
-  INSTANTIATE_TEST_SUITE_P(on, suite,                                                          \
-                           testing::Combine(testing::ValuesIn(holdfast::test::store_setups()), \
-                                            testing::ValuesIn(holdfast::test::flavours())),    \
+#define HOLDFAST_ON_EVERY_EXCLUSIVE(suite)                                                   \
+  class suite : public holdfast::test::exclusive_test {};                                    \
+  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(holdfast::test::exclusive_setups()), \
                            holdfast::test::name_of_exclusive)
 
 }  // namespace holdfast::test

@@ -68,7 +68,7 @@ TEST_P(many_clients, a_long_line_at_the_engine_is_served_and_can_be_stopped) {
 TEST_P(many_clients, sixty_four_threads_count_exactly) {
   // Broken: exclusion under load, or somebody who waits forever.
   constexpr int threads = 64;
-  const int cycles = rounds(50'000, 1'000'000) / threads;
+  const int cycles = rounds(20'000, 1'000'000) / threads;
   const client a = open();
   mutex stock(a, "stock");
   int counter = 0;  // guarded by the lock
@@ -90,7 +90,7 @@ TEST_P(many_clients, sixty_four_threads_count_exactly) {
 
 TEST_P(many_clients, many_locks_at_once_are_all_kept) {
   // Broken: renewal serves one lease and forgets the rest.
-  constexpr int most = 1'000;
+  const int most = rounds(200, 1'000);  // several batches of renewals
   constexpr std::size_t least = 32;
   const client a = open();
   const client b = open();

@@ -1,6 +1,7 @@
 // Several locks as one, of any mix of clients and engines.
 #include "contract/contract.hpp"
 #include "support/also_longer.hpp"
+#include "support/rounds.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -71,7 +72,7 @@ TEST_P(multi_locks, opposite_orders_do_not_block_each_other) {
   // Broken: the textbook dead-lock.
   const client a = open();
   const client b = open();
-  constexpr int rounds = 25;
+  const int turns = rounds(10, 25);
   int transfers = 0;  // guarded by both names
   std::atomic<int> inside{0};
   const auto work = [&](const client& through, bool turned) {
@@ -80,7 +81,7 @@ TEST_P(multi_locks, opposite_orders_do_not_block_each_other) {
     mutex mine(through, turned ? "three" : "four");
     multi_lock all(turned ? std::vector<lock_part>{&two, &mine, &one}
                           : std::vector<lock_part>{&one, &two, &mine});
-    for (int i = 0; i < rounds; ++i) {
+    for (int i = 0; i < turns; ++i) {
       const auto held = all.acquire({.wait = 4 * patience});
       ASSERT_THAT(held, succeeds());
       EXPECT_EQ(inside.fetch_add(1), 0);
@@ -94,7 +95,7 @@ TEST_P(multi_locks, opposite_orders_do_not_block_each_other) {
       threads.emplace_back([&, i] { work(i < 2 ? a : b, i % 2 == 0); });
     }
   }
-  EXPECT_EQ(transfers, 4 * rounds);
+  EXPECT_EQ(transfers, 4 * turns);
 }
 
 TEST_P(multi_locks, locks_of_different_engines_make_one) {

@@ -1,5 +1,6 @@
 // N of M permits.
 #include "contract/contract.hpp"
+#include "support/rounds.hpp"
 
 #include <atomic>
 #include <thread>
@@ -170,7 +171,7 @@ TEST_P(semaphores, never_more_inside_than_permits) {
   if (!permits(a)) return;
   constexpr int most = 3;
   constexpr int threads = 8;
-  constexpr int rounds = 25;
+  const int turns = rounds(10, 25);
   std::atomic<int> inside{0};
   std::atomic<int> too_many{0};
   std::atomic<int> done{0};
@@ -180,7 +181,7 @@ TEST_P(semaphores, never_more_inside_than_permits) {
       workers.emplace_back([&, i] {
         semaphore api(i % 2 == 0 ? a : b, "api", {.max = most});
         const auto wanted = static_cast<std::uint32_t>(1 + i % 2);
-        for (int round = 0; round < rounds; ++round) {
+        for (int round = 0; round < turns; ++round) {
           const auto held = api.acquire({.wait = 4 * patience}, {}, wanted);
           ASSERT_THAT(held, succeeds());
           if (inside.fetch_add(static_cast<int>(wanted)) + static_cast<int>(wanted) > most) {
@@ -194,7 +195,7 @@ TEST_P(semaphores, never_more_inside_than_permits) {
     }
   }
   EXPECT_EQ(too_many.load(), 0);
-  EXPECT_EQ(done.load(), threads * rounds);
+  EXPECT_EQ(done.load(), threads * turns);
   EXPECT_TRUE(becomes_free(a, "api"));
 }
 

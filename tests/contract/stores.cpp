@@ -71,7 +71,7 @@ fresh_engine mariadb_row_engine() {
 // One server for all tests of the program, emptied for each.
 std::shared_ptr<const redis_server> emptied_redis() {
   static const auto server = std::make_shared<const redis_server>();
-  server->cli({"FLUSHALL"});
+  server->tell({"FLUSHALL"});
   return server;
 }
 
@@ -97,7 +97,7 @@ fresh_engine redis_redisson_engine() { return redis_dialect("redisson"); }
 
 fresh_engine redis_sentinel_engine() {
   static const auto servers = std::make_shared<const redis_sentinels>();
-  servers->master().cli({"FLUSHALL"});
+  servers->master().tell({"FLUSHALL"});
   return {servers->url(), servers};
 }
 
@@ -142,7 +142,7 @@ fresh_engine etcd_cluster_engine() {
 
 const std::vector<store_setup>& store_setups() {
   static const std::vector<store_setup> all{
-      {"memory", memory_engine},
+      {"memory", memory_engine, needs::roles},
 #ifdef HOLDFAST_WITH_SQLITE
       {"sqlite", sqlite_engine},
 #endif
@@ -157,21 +157,21 @@ const std::vector<store_setup>& store_setups() {
       {"mariadb_row", mariadb_row_engine},
 #endif
 #ifdef HOLDFAST_WITH_REDIS
-      {"redis", redis_engine},
-      {"redis_scripts", redis_scripts_engine},
+      {"redis", redis_engine, needs::roles},
+      {"redis_scripts", redis_scripts_engine, needs::mutex},
       {"redis_simple", redis_simple_engine},
-      {"redis_redisson", redis_redisson_engine},
-      {"redis_sentinel", redis_sentinel_engine},
-      {"redis_cluster", redis_cluster_engine},
+      {"redis_redisson", redis_redisson_engine, needs::roles},
+      {"redis_sentinel", redis_sentinel_engine, needs::mutex},
+      {"redis_cluster", redis_cluster_engine, needs::mutex},
       {"redlock", redlock_engine},
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-      {"zookeeper", zookeeper_engine},
-      {"zookeeper_ensemble", zookeeper_ensemble_engine},
+      {"zookeeper", zookeeper_engine, needs::roles},
+      {"zookeeper_ensemble", zookeeper_ensemble_engine, needs::mutex},
 #endif
 #ifdef HOLDFAST_WITH_ETCD
       {"etcd", etcd_engine},
-      {"etcd_cluster", etcd_cluster_engine},
+      {"etcd_cluster", etcd_cluster_engine, needs::mutex},
 #endif
   };
   return all;

@@ -3,6 +3,7 @@
 
 #include <holdfast/client.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -17,9 +18,17 @@ struct fresh_engine {
   std::shared_ptr<const void> keep;  // a folder, a server: ends with the last user
 };
 
+// Which flavours of locks a store tells apart, so that `make test` runs it with them; `make test-long` runs all.
+enum class needs : std::uint8_t {
+  roles,  // all: to most stores a writer and a leader are mutexes, but not to this one
+  rules,  // mutexes, fair ones, permits
+  mutex,  // it has the rules of another, and reaches them by scripts or at several servers
+};
+
 struct store_setup {
   std::string name;
   std::function<fresh_engine()> make;
+  needs flavours = needs::rules;
 
   friend std::ostream& operator<<(std::ostream& out, const store_setup& setup) {
     return out << setup.name;
