@@ -391,13 +391,15 @@ TEST_P(redis_batch, each_call_of_it_may_fail) {
   };
   int met = 0;
   for (const char* how : {"OOM", "NOPERM", "WRONGTYPE"}) {
-    for (std::size_t nth = 1; nth <= 16; ++nth) {
+    for (std::size_t nth = 1;; ++nth) {
+      ASSERT_LE(nth, 100U) << "a script with more than 100 calls";
       SCOPED_TRACE(std::string(how) + ", call " + std::to_string(nth));
       ASSERT_EQ(words(client.call(line, {"FLUSHALL"})), "OK");
       ASSERT_EQ(told(attempt(mine), mine), "granted");
       ASSERT_EQ(told(attempt(holder), holder), "granted");
       const script broken = failing(batch, nth, how);
       const redis::reply told_all = batched(broken, {free1, free2, wanted}, {mine});
+      if (none_failed(told_all)) break;
       const bool failed = told_all.is_error();  // at the beginning: nothing was done
       if (!failed) {
         ASSERT_EQ(told_all.elements.size(), 4U);

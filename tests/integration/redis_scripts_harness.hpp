@@ -134,11 +134,13 @@ class short_scripts {
 // Redis 7 a text) and pcall() answers. `as_function`: it does what it does as a function.
 inline redis::script failing(const redis::script& what, std::size_t nth, const std::string& how,
                              bool as_function = false) {
+  const std::string number = std::to_string(nth);
   return what.with_text(
       "local real, made = redis, 0\n"
       "local function fails() made = made + 1 return made == " +
-      std::to_string(nth) + " end\n" +
+      number + " end\n" +
       "local redis = {\n"
+      "  sha1hex = real.sha1hex,\n"
       "  register_function = " +
       (as_function ? "function() end" : "nil") +
       ",\n"
@@ -151,9 +153,17 @@ inline redis::script failing(const redis::script& what, std::size_t nth, const s
       how +
       " injected'} end\n"
       "    return real.pcall(...) end,\n"
-      "}\n" +
-      what.text());
+      "}\n"
+      "local function whole()\n" +
+      what.text() +
+      "\nend\n"
+      "local answer = whole()\n"
+      "if made < " +
+      number + " then return {ok = 'no such call'} end\nreturn answer\n");
 }
+
+// What a failing script answers that did all it does, with fewer calls than were to go well.
+inline bool none_failed(const redis::reply& answer) { return answer.text == "no such call"; }
 
 // A client that calls scripts and waits for their answers.
 class script_caller {
@@ -215,9 +225,16 @@ class script_caller {
   const short_scripts scripts_;
 };
 
+// One server for all tests of this program that leave nothing at it but keys; emptied for each.
+inline const redis_server& emptied_redis() {
+  static const redis_server server;
+  server.tell({"FLUSHALL"});
+  return server;
+}
+
 // A server, one name at it, and processes that hear of it.
 struct one_name {
-  redis_server server;
+  const redis_server& server = emptied_redis();
   script_caller caller{server.port(), {}};
   const redis::place place = redis::place_of({"", "stock"});
   const std::vector<std::string> keys{place.state, redis::observed_key(place.partition)};
