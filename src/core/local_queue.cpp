@@ -88,7 +88,8 @@ bool local_queue::may_take_over(const acquisition& next, const claim_runner& run
 
 bool local_queue::keep(std::unique_lock<std::mutex>& lock,
                        const std::shared_ptr<claim_runner>& runner, fence_token fence) {
-  if (!runner->wanted_by_others() || ++not_kept_ < keep_every_) return false;
+  if (!runner->wanted_by_others() || runner->owner().closed()) return false;
+  if (++not_kept_ < keep_every_) return false;
   not_kept_ = 0;
   kept_ = {runner, fence};
   thread_ = 0;
@@ -225,9 +226,11 @@ void local_queue::admit(std::unique_lock<std::mutex>& lock) {
 
 void local_queue::give_up_all(const error& why) {
   std::map<std::uint64_t, std::shared_ptr<acquisition>> all;
+  std::optional<kept_claim> kept;  // released with all others when the client is closed
   {
     const std::lock_guard lock(mutex_);
     all.swap(line_);
+    kept.swap(kept_);
   }
   for (const auto& [sequence, who] : all) who->give_up(why);
 }

@@ -406,8 +406,12 @@ TEST_F(engine_turn, closing_releases_a_kept_claim) {
   // Broken: a process that ends leaves the lock to its ttl.
   auto first = contended();
   first->granted.reset();
-  bench.engine->close(2s, [](auto) {});
+  bool closed = false;
+  bench.engine->close(2s, [&](const core::engine::abandoned& names) { closed = names.empty(); });
   EXPECT_EQ(log(), "leave a");
+  bench.store->answer_leave(spi::departure::was_holder);
+  bench.runtime->run_ready();
+  EXPECT_TRUE(closed);
 }
 
 }  // namespace
