@@ -83,7 +83,7 @@ constexpr std::array table{
     named{mutant::renewed_by_both_sides, "renewed-by-both-sides",
           "the process that detached a lease goes on renewing it"},
     named{mutant::turn_never_ends, "turn-never-ends",
-          "a claim that is kept for a thread that comes back is kept for ever"},
+          "a claim that is kept for a thread that comes back is never released"},
 };
 static_assert(table.size() == static_cast<std::size_t>(mutant::turn_never_ends));
 

@@ -27,7 +27,7 @@ acquisition::~acquisition() = default;
 
 void acquisition::start() {
   if (!local_queue_) return pursue();
-  switch (local_queue_->enter(shared_from_this(), request_.wait > duration{0}, started_)) {
+  switch (local_queue_->enter(shared_from_this(), request_.wait > duration{0})) {
     case local_queue::entry::entered:
       return pursue();
     case local_queue::entry::refused:

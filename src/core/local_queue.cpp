@@ -37,10 +37,9 @@ local_queue::~local_queue() {
   if (const auto alive = engine_.lock()) alive->forget_local_queue(resource_);
 }
 
-local_queue::entry local_queue::enter(const std::shared_ptr<acquisition>& who, bool may_wait,
-                                      time_point now) {
+local_queue::entry local_queue::enter(const std::shared_ptr<acquisition>& who, bool may_wait) {
   std::unique_lock lock(mutex_);
-  if (kept_) return take_kept(lock, who, now);
+  if (kept_) return take_kept(lock, who);
   if (!occupied_ && (line_.empty() || (resting_ && !may_wait))) {
     occupied_ = true;
     thread_ = 0;
@@ -100,10 +99,12 @@ bool local_queue::keep(std::unique_lock<std::mutex>& lock,
 }
 
 local_queue::entry local_queue::take_kept(std::unique_lock<std::mutex>& lock,
-                                          const std::shared_ptr<acquisition>& who, time_point now) {
+                                          const std::shared_ptr<acquisition>& who) {
   const kept_claim kept = std::move(*kept_);
   kept_.reset();
   keep_every_ = 1;
+  // Not when it asked: this process may have been stopped since then.
+  const time_point now = kept.runner->owner().runtime().now();
   const bool fits = may_pass_on(*kept.runner, kept.fence, now) && may_take_over(*who, *kept.runner);
   thread_ = fits ? who->wanted().thread : 0;
   if (fits) ++passed_on_;

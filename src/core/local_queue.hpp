@@ -47,7 +47,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   enum class entry : std::uint8_t { entered, queued, refused, answered };
   // refused: somebody is inside and `may_wait` is false. A try is not kept out by a rest.
   // answered: it has the claim that was kept.
-  entry enter(const std::shared_ptr<acquisition>& who, bool may_wait, time_point now);
+  entry enter(const std::shared_ptr<acquisition>& who, bool may_wait);
   // False: no longer in line.
   bool withdraw(acquisition& who) noexcept;
 
@@ -89,8 +89,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   // These release the lock that they are given, but for keep() where it answers false.
   bool keep(std::unique_lock<std::mutex>& lock, const std::shared_ptr<claim_runner>& runner,
             fence_token fence);
-  entry take_kept(std::unique_lock<std::mutex>& lock, const std::shared_ptr<acquisition>& who,
-                  time_point now);
+  entry take_kept(std::unique_lock<std::mutex>& lock, const std::shared_ptr<acquisition>& who);
   void end_turn(std::unique_lock<std::mutex>& lock, time_point now);
   [[nodiscard]] time_point turn_end() const noexcept { return granted_at_ + limit_.turn; }
 

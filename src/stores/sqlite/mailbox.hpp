@@ -26,7 +26,7 @@ namespace holdfast::sqlite {
 
 // What clients tell each other through their sockets: one packet each, a fixed head and two texts.
 // Described in docs/formats/embedded.md. A packet that is malformed, of a newer version or of an
-// unknown kind is ignored: messages are hints, and whoever misses one looks again.
+// unknown kind is ignored: messages are hints, and a process that misses one looks again.
 struct message {
   enum class kind : std::uint16_t {
     hello = 1,    // first on a connection: `client` and `text` (its token) are who connected
