@@ -94,7 +94,7 @@ class client {
   [[nodiscard]] result<void> release(std::string_view token) const;
   awaitable<void> async_release(std::string_view token) const;
 
-  // For operators. Each waits at most 5 s.
+  // For operators. Each waits at most 5 s; list() on Redis for each part of its answer, and 60 s for all.
   [[nodiscard]] result<resource_state> inspect(const std::string& name) const;
   [[nodiscard]] result<std::vector<resource_summary>> list(const std::string& prefix = {}) const;
   // Break-glass; the holders that were taken away. `claim`: public id, empty for all.

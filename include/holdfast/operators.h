@@ -14,7 +14,8 @@ enum { HF_EXCLUSIVE = 0, HF_SHARED = 1, HF_PERMIT = 2 };
 /* Who holds and who waits. Each of these calls waits at most 5 s. */
 hf_status hf_inspect(const hf_client* client, const char* name, size_t name_length, hf_list** list,
                      hf_error* error);
-/* Names that are held or waited for, and begin with prefix. */
+/* Names that are held or waited for, and begin with prefix. On Redis it waits at most 5 s for each part of
+ * the answer, and 60 s for all. */
 hf_status hf_names(const hf_client* client, const char* prefix, size_t prefix_length, hf_list** list,
                    hf_error* error);
 /* The checks of `holdfast doctor`. */

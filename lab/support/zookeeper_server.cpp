@@ -150,7 +150,7 @@ void zookeeper_ensemble::launch(const zookeeper_options& options) {
                         ":" + std::to_string(election[to]));
     }
     zookeeper_options own = options;
-    if (from + 1 == size) own.lines.emplace_back("syncLimit=100");
+    if (from + 1 == size) own.lines.emplace_back("syncLimit=200");
     servers_.push_back(std::make_unique<zookeeper_server>(
         std::move(own), another_port(), static_cast<int>(from) + 1, std::move(members)));
     servers_.back()->launch();

@@ -61,7 +61,7 @@ class zookeeper_ensemble {
  public:
   explicit zookeeper_ensemble(const zookeeper_options& options = {});
 
-  // The last one leads from now on. It is slow to see that nobody follows: 40 s at the usual tick.
+  // The last one leads from now on. It is slow to see that nobody follows: 80 s at the usual tick.
   zookeeper_server& let_the_slow_one_lead();
 
   // No byte between the two from now on; their connections stay open, and there are no new ones.

@@ -283,7 +283,7 @@ class Client:
         return _claims(ffi.gc(out[0], lib.hf_list_free))
 
     def names(self, prefix: str = "") -> list[Name]:
-        """Names that are held or waited for."""
+        """Names that are held or waited for. On Redis it waits at most 5 s for each part of the answer, and 60 s for all."""
         out, raw, error = ffi.new("hf_list **"), prefix.encode(), thread_error()
         check(lib.hf_names(self._ptr, raw, len(raw), out, error), error)
         return list(_names(ffi.gc(out[0], lib.hf_list_free)))

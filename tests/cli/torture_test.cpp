@@ -39,7 +39,10 @@ class torture : public command_line {
   }
   // Clean, and every check was made.
   void expect_clean(const answer& got) {
-    EXPECT_EQ(got.code, 0) << got.out << got.err;
+    // What is wrong stands behind the table, and logs may cut long messages off.
+    const std::size_t verdict = got.out.rfind("violations");
+    EXPECT_EQ(got.code, 0) << got.err << got.out.substr(verdict == std::string::npos ? 0 : verdict)
+                           << got.out;
     EXPECT_NE(got.out.find("at most one valid holder"), std::string::npos) << got.out;
     EXPECT_TRUE(std::regex_search(got.out, std::regex("violations +0"))) << got.out;
   }

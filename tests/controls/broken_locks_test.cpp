@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -24,7 +23,6 @@ TEST(broken_locks, are_all_convicted_and_stand_in_the_page) {
     const finding* found = conviction(scene);
     ASSERT_NE(found, nullptr) << "not convicted by " << each.checker;
     EXPECT_FALSE(found->slice.empty());
-    EXPECT_LT(found->at, std::chrono::minutes(1)) << "too late for anybody who waits for it";
     const std::size_t at = page.find("\n## " + std::string(each.name) + "\n");
     ASSERT_NE(at, std::string::npos) << "not in the page: make broken-locks";
     const std::string section = page.substr(at, page.find("\n## ", at + 1) - at);

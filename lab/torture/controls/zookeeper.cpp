@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds shortest_session{800};  // two ticks of the server
 constexpr milliseconds pinged_session{2000};
 constexpr milliseconds usual_limit{5000};  // for an answer
-constexpr milliseconds brief_limit{500};   // of one who must go on with other things
+constexpr milliseconds brief_limit{2000};  // of one who must go on with other things
 constexpr std::int32_t create = 1;
 constexpr std::int32_t get_data = 4;
 constexpr std::int32_t ping_request = 11;
@@ -191,7 +191,7 @@ run_record lease_dated_by_pings(servers& all) {
       return false;  // a leader is being elected
     }
   };
-  const bool taken = test::eventually(take);
+  const bool taken = test::eventually(take, 2 * test::patience);
   if (!believes) scene.gives_up(first);
   if (taken && believes) scene.granted(second);
   if (believes && !holder.ping()) scene.gives_up(first);

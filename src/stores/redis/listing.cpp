@@ -16,19 +16,24 @@ constexpr std::size_t keys_in_a_call = 100;
 }  // namespace
 
 listing::listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                 spi::resource_id what, const net::patience& until, spi::completion<summaries> done)
+                 std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
+                 const net::patience& until, spi::completion<summaries> done)
     : topology_(std::move(servers)),
       scripts_(std::move(with)),
+      clock_(std::move(clock)),
       what_(std::move(what)),
       pattern_(state_pattern(what_.space, what_.name)),
-      until_(until),
+      first_(until),
+      for_an_answer_(until.deadline - clock_->now()),
+      end_(clock_->now() + longest),
       done_(std::move(done)) {}
 
 void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                    spi::resource_id what, const net::patience& until,
-                    spi::completion<summaries> done) {
-  const std::shared_ptr<listing> made(
-      new listing(std::move(servers), std::move(with), std::move(what), until, std::move(done)));
+                    std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
+                    const net::patience& until, spi::completion<summaries> done) {
+  const std::shared_ptr<listing> made(new listing(std::move(servers), std::move(with),
+                                                  std::move(clock), std::move(what), until,
+                                                  std::move(done)));
   made->topology_->ready(until, [made](const result<void>& known) {
     if (!known) return made->fail(known.error());
     made->nodes_ = made->topology_->nodes();
@@ -38,10 +43,16 @@ void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scr
 
 void listing::fail(error why) { done_(tl::unexpected(std::move(why))); }
 
+net::patience listing::next_answer() const {
+  net::patience next = first_;
+  next.deadline = std::min(clock_->now() + for_an_answer_, end_);
+  return next;
+}
+
 void listing::scan() {
   if (nodes_.empty()) return finish();
   nodes_.back()->send(
-      command{"SCAN", cursor_, "MATCH", pattern_, "COUNT", "1000"}, until_,
+      command{"SCAN", cursor_, "MATCH", pattern_, "COUNT", "1000"}, next_answer(),
       [self = shared_from_this()](const result<reply>& answer) { self->scanned(answer); });
 }
 
@@ -78,10 +89,11 @@ void listing::count() {
     const std::lock_guard lock(mutex_);
     missing_ = calls.size();
   }
+  const net::patience until = next_answer();
   for (auto& [which, keys] : calls) {
     std::vector<std::string_view> words(keys.begin(), keys.end());
     words.push_back(observed_key(which));
-    topology_->run(which, scripts_->list, words, {}, until_,
+    topology_->run(which, scripts_->list, words, {}, until,
                    [self = shared_from_this(), keys](const result<reply>& answer) {
                      self->counted(keys, answer);
                    });

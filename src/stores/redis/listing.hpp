@@ -6,8 +6,10 @@
 #include "stores/redis/topology.hpp"
 
 #include <holdfast/result.hpp>
+#include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -25,20 +27,24 @@ class listing : public std::enable_shared_from_this<listing> {
  public:
   // More names that are held or waited for are not listed: the answer is overloaded.
   static constexpr std::size_t names_at_most = 100'000;
+  // For all of it: a server may have millions of keys. Each answer is waited for as long as the caller says.
+  static constexpr duration longest = std::chrono::seconds(60);
 
   using summaries = std::vector<spi::resource_summary>;
   // `what`: namespace, and the beginning of the names.
   static void start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                    spi::resource_id what, const net::patience& until,
-                    spi::completion<summaries> done);
+                    std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
+                    const net::patience& until, spi::completion<summaries> done);
 
  private:
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-          spi::resource_id what, const net::patience& until, spi::completion<summaries> done);
+          std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
+          const net::patience& until, spi::completion<summaries> done);
 
   // Keys that are found before their partitions are asked.
   static constexpr std::size_t keys_at_once = 20'000;
 
+  [[nodiscard]] net::patience next_answer() const;
   void scan();
   void scanned(const result<reply>& answer);
   void count();
@@ -49,9 +55,12 @@ class listing : public std::enable_shared_from_this<listing> {
 
   const std::shared_ptr<topology> topology_;
   const std::shared_ptr<const scripts> scripts_;
+  const std::shared_ptr<const spi::runtime> clock_;
   const spi::resource_id what_;
   const std::string pattern_;
-  const net::patience until_;
+  const net::patience first_;    // for the first answer
+  const duration for_an_answer_;
+  const time_point end_;
   spi::completion<summaries> done_;
   std::vector<std::shared_ptr<node>> nodes_;  // still to be scanned
   std::string cursor_ = "0";

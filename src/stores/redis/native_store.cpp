@@ -303,7 +303,7 @@ void native_store::inspect(const spi::resource_id& resource, const spi::op_conte
 void native_store::list(const std::string& space, const std::string& prefix,
                         const spi::op_context& context,
                         spi::completion<std::vector<spi::resource_summary>> done) {
-  listing::start(topology_, scripts_, {space, prefix}, context, std::move(done));
+  listing::start(topology_, scripts_, runtime_, {space, prefix}, context, std::move(done));
 }
 
 // The server knows claims by their ids, people by a hash of them: one of them is looked up first.
