@@ -145,6 +145,7 @@ void draw_tuning(plan& made) {
   // Long enough for those who think before they come back, in every second world.
   limit.turn = random.chance(500) ? made.longest_think : microseconds(random.between(0, 2000));
   limit.keep_seldom = static_cast<std::uint32_t>(random.between(1, 4));
+  limit.keep = random.chance(500) ? limit.turn : microseconds(random.between(0, 200));
 }
 
 void draw_network(plan& made) {

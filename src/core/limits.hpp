@@ -24,7 +24,8 @@ struct limits {
   duration last_try = std::chrono::milliseconds(100);  // how long the try at the deadline may take
   duration local_hand_over = std::chrono::milliseconds(10);  // then the engine decides again
   std::uint32_t local_hand_overs = 32;
-  duration turn = std::chrono::microseconds(100);  // of a process, where others wait
+  duration turn = std::chrono::milliseconds(1);    // of a process, where others wait
+  duration keep = std::chrono::microseconds(100);  // a released claim within a turn
   std::uint32_t keep_seldom = 64;  // of so many releases within a turn, one, where none comes back
   // How long a name then rests where the engine does not say that others wait: as long as it was in use
   // here, within these.

@@ -86,13 +86,14 @@ bool local_queue::may_take_over(const acquisition& next, const claim_runner& run
 }
 
 bool local_queue::keep(std::unique_lock<std::mutex>& lock,
-                       const std::shared_ptr<claim_runner>& runner, fence_token fence) {
+                       const std::shared_ptr<claim_runner>& runner, fence_token fence,
+                       time_point now) {
   if (!runner->wanted_by_others() || runner->owner().closed()) return false;
   if (++not_kept_ < keep_every_) return false;
   not_kept_ = 0;
-  kept_ = {runner, fence};
+  const time_point end = std::min(now + limit_.keep, granted_at_ + limit_.turn);
+  kept_ = {runner, fence, end};
   thread_ = 0;
-  const time_point end = turn_end();
   lock.unlock();
   runner->owner().schedule().schedule(shared_from_this(), end);
   return true;
@@ -127,7 +128,7 @@ bool local_queue::pass_on(const std::shared_ptr<claim_runner>& runner, fence_tok
     {
       std::unique_lock lock(mutex_);
       if (!may_pass_on(*runner, fence, now)) return false;
-      if (line_.empty()) return keep(lock, runner, fence);
+      if (line_.empty()) return keep(lock, runner, fence, now);
       if (!may_take_over(*line_.begin()->second, *runner)) return false;
       next = pop();
       ++passed_on_;
@@ -175,7 +176,7 @@ bool local_queue::begin_rest(time_point now, std::uint64_t random) noexcept {
 
 void local_queue::due(time_point now) {
   std::unique_lock lock(mutex_);
-  if (kept_) return end_turn(lock, now);
+  if (kept_) return end_keeping(lock, now);
   if (!resting_) return;
   if (const time_point until = rest_until_; now < until) {
     lock.unlock();
@@ -186,9 +187,9 @@ void local_queue::due(time_point now) {
   admit(lock);
 }
 
-void local_queue::end_turn(std::unique_lock<std::mutex>& lock, time_point now) {
+void local_queue::end_keeping(std::unique_lock<std::mutex>& lock, time_point now) {
   const auto runner = kept_->runner;
-  if (const time_point end = turn_end(); now < end) {
+  if (const time_point end = kept_->until; now < end) {
     lock.unlock();
     return runner->owner().schedule().schedule(shared_from_this(), end);
   }

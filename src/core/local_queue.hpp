@@ -2,8 +2,8 @@
 // unfair exclusive claim per process goes to the engine; when it is released while others wait
 // here, it is passed on inside the process, with the next fence of a block the grant reserved,
 // within a budget: 32 times or 10 ms; a turn (limits::turn), once the engine said that others want it.
-// Within its turn the claim is also kept for a thread that comes back before a hand-over to another
-// process would have been done. As long as none comes, that is tried now and then only.
+// Within its turn a released claim is also kept for a thread that comes back before a hand-over to another
+// process would have been done (limits::keep). As long as none comes, that is tried now and then only.
 // Where the engine does not say that, the name rests between two claims of ours once it was in use here for
 // 10 ms: others, who are woken or ask now and then, would never find it free.
 // Fair, shared and permit claims pass the local queue: each queues at the engine in its own turn.
@@ -67,7 +67,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
 
   void give_up_all(const error& why);
 
-  // The end of a rest, or of a turn.
+  // The end of a rest, or of the time that a claim is kept.
   void due(time_point now) override;
 
   // Who holds this name through the std face, and the counted entries of a recursive mutex.
@@ -88,15 +88,15 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   [[nodiscard]] bool may_take_over(const acquisition& next, const claim_runner& runner) const;
   // These release the lock that they are given, but for keep() where it answers false.
   bool keep(std::unique_lock<std::mutex>& lock, const std::shared_ptr<claim_runner>& runner,
-            fence_token fence);
+            fence_token fence, time_point now);
   entry take_kept(std::unique_lock<std::mutex>& lock, const std::shared_ptr<acquisition>& who);
-  void end_turn(std::unique_lock<std::mutex>& lock, time_point now);
-  [[nodiscard]] time_point turn_end() const noexcept { return granted_at_ + limit_.turn; }
+  void end_keeping(std::unique_lock<std::mutex>& lock, time_point now);
 
-  // Given back here, and still ours at the engine until the turn ends. Somebody is inside as long.
+  // Given back here, and still ours at the engine. Somebody is inside as long.
   struct kept_claim {
     std::shared_ptr<claim_runner> runner;
     fence_token fence;
+    time_point until;
   };
 
   const std::weak_ptr<engine> engine_;
