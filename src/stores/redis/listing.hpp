@@ -58,7 +58,7 @@ class listing : public std::enable_shared_from_this<listing> {
   const std::shared_ptr<const spi::runtime> clock_;
   const spi::resource_id what_;
   const std::string pattern_;
-  const net::patience first_;    // for the first answer
+  const net::patience first_;  // for the first answer
   const duration for_an_answer_;
   const time_point end_;
   spi::completion<summaries> done_;
