@@ -158,6 +158,8 @@ using reach_sink = function<void(reach now, const error& why)>;
 // Called when the latch changes; may be spurious.
 using latch_watch = function<void()>;
 
+// The stores declare these functions in the same words: the compiler compares them with these, and a macro would
+// hide what a reader looks for.
 class store {
  public:
   virtual ~store() = default;
