@@ -8,9 +8,7 @@
 
 namespace holdfast::core {
 
-#ifdef HOLDFAST_MUTANTS
 mutant active_mutant = mutant::none;
-#endif
 
 }  // namespace holdfast::core
 
@@ -139,11 +137,7 @@ std::optional<core::mutant> mutant_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-void activate([[maybe_unused]] core::mutant mutant) noexcept {
-#ifdef HOLDFAST_MUTANTS
-  core::active_mutant = mutant;
-#endif
-}
+void activate(core::mutant mutant) noexcept { core::active_mutant = mutant; }
 
 mutant_verdict judge(core::mutant mutant, std::uint32_t threads) {
   mutant_verdict verdict;

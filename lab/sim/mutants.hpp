@@ -1,5 +1,5 @@
 // Mutants: deliberate defects of the shipped sources, one at a time, each of which some checker must
-// see. They exist only in the program that is compiled with HOLDFAST_MUTANTS; see core/mutant.hpp.
+// see. They exist only in programs whose engine is compiled with HOLDFAST_MUTANTS; see core/mutant.hpp.
 #pragma once
 
 #include "core/mutant.hpp"

@@ -51,8 +51,9 @@ enum class mutant : std::uint8_t {
   quorum_push_believed,
 };
 
+extern mutant active_mutant;  // of lab/sim
+
 #ifdef HOLDFAST_MUTANTS
-extern mutant active_mutant;
 inline bool mutated(mutant which) noexcept { return active_mutant == which; }
 #else
 constexpr bool mutated(mutant) noexcept { return false; }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "core/hold.hpp"
-#include "core/mutant.hpp"
 
 #include <holdfast/result.hpp>
 
@@ -25,18 +24,7 @@ class reentry {
   enum class entry : std::uint8_t { entered, not_inside, lost, too_deep };
 
   // Counts if this thread is inside. lost: it is, but the lease has ended.
-  entry enter(std::uint64_t thread) {
-    const std::lock_guard lock(mutex_);
-    stay* mine = find(thread);
-    if (mine == nullptr) return entry::not_inside;
-    if (!mine->granted->valid()) return entry::lost;
-    if (mine->depth == deepest) return entry::too_deep;
-    ++mine->depth;
-    if (mutated(mutant::fence_changes_on_reentry)) {
-      mine->granted->renumber(fence_token(mine->granted->fence().value() + 1));
-    }
-    return entry::entered;
-  }
+  entry enter(std::uint64_t thread);
 
   // The first entry, with what was granted.
   void begin(std::uint64_t thread, std::shared_ptr<hold> granted) {
