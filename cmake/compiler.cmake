@@ -60,7 +60,8 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Base directory and no directory hash: a clone in another folder finds the same objects.
-  set(CMAKE_CXX_COMPILER_LAUNCHER
-      env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${CCACHE}")
+  # Base directory and no directory hash: a clone in another folder finds the same objects. Sloppiness: ccache takes
+  # no object that was compiled with precompiled headers without it.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
 endif()
