@@ -2,6 +2,7 @@
 #pragma once
 
 #include <holdfast/clock.hpp>
+#include <holdfast/move_only_function.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <future>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 namespace holdfast::test {
@@ -55,9 +57,11 @@ class flag {
   bool raised_ = false;  // guarded by mutex_
 };
 
+// std::async becomes 150 functions for each type of work: here it is given one for each type of result.
 template <class Work>
 auto in_thread(Work&& work) {
-  return std::async(std::launch::async, std::forward<Work>(work));
+  using answer = std::invoke_result_t<Work>;
+  return std::async(std::launch::async, move_only_function<answer()>(std::forward<Work>(work)));
 }
 
 template <class T>
