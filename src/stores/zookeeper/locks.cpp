@@ -60,7 +60,7 @@ task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std
   {
     const lock_guard lock(self->mutex_);
     const auto found = self->in_line_.find(which->parent);
-    const result<void> fits = check_length(found == self->in_line_.end() ? 0 : found->second);
+    const result<void> fits = self->check_length(found == self->in_line_.end() ? 0 : found->second);
     if (!fits) co_return tl::unexpected(fits.error());
   }
   const openness acl = self->options_->acl;
@@ -123,9 +123,9 @@ task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std
 }
 
 // For one that comes after so many: the list that each reads would grow until the session's pings come too late.
-result<void> zookeeper_store::check_length(std::size_t before) {
-  if (before < line_limit) return {};
-  return failure(errc::overloaded, "zookeeper: " + std::to_string(line_limit) +
+result<void> zookeeper_store::check_length(std::size_t before) const {
+  if (before < options_->line_limit) return {};
+  return failure(errc::overloaded, "zookeeper: " + std::to_string(options_->line_limit) +
                                        " hold the name or wait for it, which is the limit");
 }
 
@@ -236,7 +236,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
       held = which->where == entry::phase::held;
     }
     if (!held) {
-      result<void> fits = check_length(place);
+      result<void> fits = self->check_length(place);
       if (fits && (order.has_semaphore() || order.has_latch())) {
         fits = co_await check_kind(self, which, *around, until);
       }

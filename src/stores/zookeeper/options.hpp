@@ -9,6 +9,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/url.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -46,6 +47,7 @@ struct server_options {
   duration tick{0};  // of the servers; 0: unknown, taken for half a session's time-out
   duration connect_limit = std::chrono::seconds(5);  // one server, from resolving to the greeting
   net::backoff_limits backoff;
+  std::size_t line_limit = 12'000;  // hold one name or wait for it; then overloaded
 };
 
 }  // namespace holdfast::zookeeper

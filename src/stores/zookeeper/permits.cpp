@@ -162,7 +162,7 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     line_ptr waiting = std::make_shared<const line>(lists[1]);
     if (fits && joins) {
       const std::size_t joined = waiting->find(which->node);
-      fits = check_length((joined == line::none ? 0 : joined) + lists[2].size());
+      fits = self->check_length((joined == line::none ? 0 : joined) + lists[2].size());
     }
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
     const bool tries = which->node.empty();  // makes a node only where it may succeed

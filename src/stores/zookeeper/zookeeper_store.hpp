@@ -80,9 +80,7 @@ using entry_ptr = std::shared_ptr<entry>;
 class zookeeper_store final : public stores::queued_store<zookeeper_store, entry>,
                               public session_user {
  public:
-  static constexpr std::size_t session_limit = 4;  // then one with a longer time-out is shared
-  static constexpr std::size_t line_limit =
-      12'000;                                       // hold one name or wait for it; then overloaded
+  static constexpr std::size_t session_limit = 4;   // then one with a longer time-out is shared
   static constexpr int look_limit = 32;             // looks in a row at a line that keeps changing
   static constexpr std::size_t data_limit = 1'000;  // nodes whose data `inspect` reads
 
@@ -142,7 +140,7 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
                                                 bool shortcut, net::patience until);
   static result<void> check_size(const entry& which);
-  static result<void> check_length(std::size_t before);
+  [[nodiscard]] result<void> check_length(std::size_t before) const;
   // A server may be behind the others. What is of now: with all that was answered to anybody before.
   enum class freshness : std::uint8_t { any, of_now };
   static task<result<std::vector<children>>> look_around(entry_ptr which, freshness how,
