@@ -4,6 +4,7 @@
 #include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_server.hpp"
+#include "support/rounds.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
 
@@ -116,10 +117,8 @@ TEST(bursts, of_names_on_redis_lose_no_lease) {
 
 #ifdef HOLDFAST_WITH_POSTGRESQL
 TEST(bursts, of_names_on_postgresql_lose_no_lease) {
-  for (const std::size_t many : {3'000U, 8'000U}) {
-    const borrowed_schema schema;
-    EXPECT_TRUE(many_names(schema.url(), many)) << many;
-  }
+  const borrowed_schema schema;
+  EXPECT_TRUE(many_names(schema.url(), rounds(3'000U, 8'000U)));
 }
 
 TEST(bursts, of_readers_on_postgresql_lose_no_lease) {
@@ -139,9 +138,7 @@ TEST(bursts, of_names_on_mariadb_lose_no_lease) {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 TEST(bursts, of_names_on_zookeeper_lose_no_lease) {
   const shared_zookeeper server = use_shared_zookeeper();
-  for (const std::size_t many : {3'000U, 8'000U}) {
-    EXPECT_TRUE(many_names("zookeeper://" + server.hosts + fresh_chroot(), many)) << many;
-  }
+  EXPECT_TRUE(many_names("zookeeper://" + server.hosts + fresh_chroot(), rounds(3'000U, 8'000U)));
 }
 
 TEST(bursts, of_readers_on_zookeeper_lose_no_lease) {
