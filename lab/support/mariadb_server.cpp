@@ -1,6 +1,7 @@
 #include "support/mariadb_server.hpp"
 
 #include "support/eventually.hpp"
+#include "support/first_data.hpp"
 #include "support/free_port.hpp"
 #include "support/lent_names.hpp"
 
@@ -82,12 +83,6 @@ void make_system_tables(const std::filesystem::path& folder) {
                    "' 2>&1"});
 }
 
-const temporary_folder& first_data() {
-  static const temporary_folder folder(place_in_memory());
-  make_system_tables(folder.path());
-  return folder;
-}
-
 }  // namespace
 
 mariadb_server::mariadb_server(mariadb_options options)
@@ -107,11 +102,9 @@ mariadb_server::~mariadb_server() {
   if (process_.alive()) process_.end(SIGKILL);
 }
 
-// Its first data are made once in a process, and copied: making them takes a second of a core.
 void mariadb_server::initialise() {
-  static const temporary_folder& first = first_data();
-  std::filesystem::copy(first.path() / "data", folder_.path() / "data",
-                        std::filesystem::copy_options::recursive);
+  copy_first_data(program(), folder_.path() / "data",
+                  [this](const auto&) { make_system_tables(folder_.path()); });
   std::ofstream(folder_.path() / "init.sql")
       << "SET SESSION sql_log_bin = 0;\n"
          "CREATE USER IF NOT EXISTS tester@'%';\n"

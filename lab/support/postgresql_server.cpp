@@ -1,6 +1,7 @@
 #include "support/postgresql_server.hpp"
 
 #include "support/eventually.hpp"
+#include "support/first_data.hpp"
 #include "support/free_port.hpp"
 #include "support/lent_names.hpp"
 
@@ -74,9 +75,12 @@ void postgresql_server::initialise() {
     throw std::runtime_error("chown: " + folder_.path().string());
   }
   if (options_.primary != nullptr) return copy_primary();
-  run_program(as_user({program("initdb"), "--pgdata", folder_.path() / "data", "--username",
-                       "tester", "--auth", "trust", "--no-sync", "--no-instructions", "--encoding",
-                       "UTF8", "--locale", "C"}));
+  copy_first_data(program("initdb"), folder_.path() / "data", [this](const auto& into) {
+    run_program(
+        as_user({program("initdb"), "--pgdata", into, "--username", "tester", "--auth", "trust",
+                 "--no-sync", "--no-instructions", "--encoding", "UTF8", "--locale", "C"}));
+  });
+  if (::geteuid() == 0) run_program({"chown", "-R", postgresql_user()->pw_name, folder_.path()});
   if (options_.access.empty()) return;
   std::ofstream access(folder_.path() / "data" / "pg_hba.conf");
   access << "local all tester trust\n";
