@@ -31,7 +31,7 @@ test: packages-test ## build everything and run all tests that a change must pas
 	@scripts/check-coverage build/tests.xml
 
 test-long: packages-test build ## what takes longer: the tests on engines with more rounds and all kinds of locks, a million seeds, every mutant from seed 1 on, half a minute of torture per engine, the Conan package
-	HOLDFAST_LONG=1 ctest --preset dev -j $(TEST_JOBS) -L '^(contract|integration|cli|install)$$' --output-junit tests-long.xml \
+	HOLDFAST_LONG=1 ctest --preset dev -j $(TEST_JOBS) -L '^(contract|integration|cli|install|python)$$' --output-junit tests-long.xml \
 	  || scripts/show-failures build/tests-long.xml
 	@$(MAKE) --no-print-directory sim
 	@$(MAKE) --no-print-directory torture

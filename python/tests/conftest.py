@@ -1,3 +1,4 @@
+import os
 import uuid
 
 import pytest
@@ -8,6 +9,18 @@ import servers
 
 def pytest_addoption(parser):
     parser.addoption("--engine", default="sqlite", choices=servers.ENGINES)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "once: shows the package, not an engine: on sqlite alone, unless HOLDFAST_LONG is set")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--engine") == "sqlite" or "HOLDFAST_LONG" in os.environ:
+        return
+    once = [item for item in items if item.get_closest_marker("once")]
+    config.hook.pytest_deselected(items=once)
+    items[:] = [item for item in items if item not in once]
 
 
 @pytest.fixture(scope="session")

@@ -183,6 +183,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.once
 def test_ten_thousand_coroutines_wait_without_threads_in_100_mib(url, name):
     said = subprocess.run([sys.executable, "-c", CROWD, url, name], capture_output=True, text=True, timeout=servers.LIMIT)
     assert said.returncode == 0, said.stderr

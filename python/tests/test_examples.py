@@ -8,6 +8,7 @@ import pytest
 import servers
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+pytestmark = pytest.mark.once
 SAYS = {"first_use": "the late writer is refused\n", "singleton_job": "the others: [None, None, None]\n",
         "worker_pool": "100 requests booked, 100 calls to the partner\n"}
 

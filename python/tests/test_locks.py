@@ -230,6 +230,7 @@ def test_a_pickled_client_is_opened_again(client, url, name):
     copy.close()
 
 
+@pytest.mark.once
 def test_the_default_is_the_file_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with holdfast.connect() as client:
@@ -239,6 +240,7 @@ def test_the_default_is_the_file_of_the_command_line(tmp_path, monkeypatch):
     assert (tmp_path / "holdfast" / "holdfast.db").exists()
 
 
+@pytest.mark.once
 def test_the_package_is_typed():
     assert (pathlib.Path(holdfast.__file__).parent / "py.typed").exists()
     undocumented = [each for each in holdfast.__all__ if not getattr(holdfast, each).__doc__]

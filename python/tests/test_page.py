@@ -4,8 +4,11 @@ import os
 import pathlib
 import re
 
+import pytest
+
 import holdfast
 
+pytestmark = pytest.mark.once
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 

@@ -3,6 +3,9 @@ import importlib.machinery
 import importlib.util
 import pathlib
 
+import pytest
+
+pytestmark = pytest.mark.once
 PATH = pathlib.Path(__file__).resolve().parents[1] / "torture" / "run"
 loader = importlib.machinery.SourceFileLoader("torture_run", str(PATH))
 torture = importlib.util.module_from_spec(importlib.util.spec_from_loader("torture_run", loader))
