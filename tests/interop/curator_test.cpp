@@ -23,6 +23,27 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string jars() {
+  std::string all;
+  for (const char* each : {"curator-recipes", "curator-framework", "curator-client", "zookeeper",
+                           "guava", "slf4j-nop"}) {
+    all += "/usr/share/java/" + std::string(each) + ".jar:";
+  }
+  return all;
+}
+
+// Once in a process: `java CuratorPeer.java` compiles it at each start, for a second of a core.
+std::filesystem::path compiled_peer() {
+  static const temporary_folder folder;
+  static const std::string said = [] {
+    const char* source = std::getenv("HOLDFAST_SOURCE_DIR");
+    if (source == nullptr) throw std::runtime_error("run by ctest, or set HOLDFAST_SOURCE_DIR");
+    return run_program({"javac", "-cp", jars(), "-d", folder.path(),
+                        std::string(source) + "/tests/interop/java/CuratorPeer.java"});
+  }();
+  return folder.path();
+}
+
 class curator : public testing::Test {
  protected:
   curator() { write(0); }
@@ -31,17 +52,10 @@ class curator : public testing::Test {
     return client::open("zookeeper://" + server_.hosts + root_).value();
   }
   [[nodiscard]] child_process peer(const std::string& kind, int rounds, int pause = 0) const {
-    const char* source = std::getenv("HOLDFAST_SOURCE_DIR");
-    if (source == nullptr) throw std::runtime_error("run by ctest, or set HOLDFAST_SOURCE_DIR");
-    std::string classes;
-    for (const char* each : {"curator-recipes", "curator-framework", "curator-client", "zookeeper",
-                             "guava", "slf4j-nop"}) {
-      classes += "/usr/share/java/" + std::string(each) + ".jar:";
-    }
     return child_process(
-        {"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes,
-         std::string(source) + "/tests/interop/java/CuratorPeer.java", server_.hosts,
-         root_ + "/stock", kind, std::to_string(rounds), file().string(), std::to_string(pause)},
+        {"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+         jars() + compiled_peer().string(), "CuratorPeer", server_.hosts, root_ + "/stock", kind,
+         std::to_string(rounds), file().string(), std::to_string(pause)},
         folder_.path() / "log");
   }
   [[nodiscard]] std::filesystem::path file() const { return folder_.path() / "number"; }
