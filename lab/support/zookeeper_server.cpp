@@ -112,11 +112,12 @@ zookeeper_ensemble::zookeeper_ensemble(const zookeeper_options& options) {
   constexpr int attempts = 3;  // somebody may take a port before a server does
   for (int left = attempts; left > 0; --left) {
     launch(options);
-    const bool all = eventually([&] {
-      return std::all_of(servers_.begin(), servers_.end(),
-                         [](const auto& each) { return !each->mode().empty(); });
-    });
-    if (all) return;
+    const auto answers = [](const auto& each) { return !each->mode().empty(); };
+    const auto lives = [](const auto& each) { return each->alive(); };
+    const auto decided = [&] {
+      return !std::ranges::all_of(servers_, lives) || std::ranges::all_of(servers_, answers);
+    };
+    if (eventually(decided, patience * 4) && std::ranges::all_of(servers_, lives)) return;
   }
   std::string logs;
   for (const auto& each : servers_) logs += each->log();
