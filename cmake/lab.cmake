@@ -12,11 +12,11 @@ target_include_directories(holdfast_sim PUBLIC "${PROJECT_SOURCE_DIR}/include" "
   "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_sim PUBLIC tl::expected Threads::Threads)
 # Always optimised, whatever the rest of the build does: its worth is the number of seeds.
+set(sim_optimisation -O2)
 if(HOLDFAST_SANITIZE)
-  target_compile_options(holdfast_sim PRIVATE -O1)
-else()
-  target_compile_options(holdfast_sim PRIVATE -O2)
+  set(sim_optimisation -O1)
 endif()
+target_compile_options(holdfast_sim PRIVATE ${sim_optimisation})
 holdfast_unity(holdfast_sim)
 
 # holdfast_lab_program(<name> <main> <engine>)
