@@ -32,6 +32,11 @@ client open(const std::string& hosts, const std::string& root) {
   return client::open("zookeeper://" + hosts + root).value();
 }
 
+// A try gives a server one second, which is not much for one in Java on a busy machine.
+client open_patiently(const zookeeper_server& server, const std::string& root) {
+  return open(server.host(), root + "?connect_timeout=30s");
+}
+
 // For tests that leave it as it is.
 zookeeper_ensemble& unharmed_ensemble() {
   static zookeeper_ensemble ensemble;
@@ -87,8 +92,8 @@ TEST(zookeeper_followers, a_try_at_another_server_sees_what_was_released_before_
   zookeeper_ensemble& ensemble = unharmed_ensemble();
   const std::string root = fresh_chroot();
   const std::size_t lead = ensemble.number_of(ensemble.leader());
-  const client holds = open(ensemble.servers()[lead]->host(), root);
-  const client tries = open(ensemble.servers()[(lead + 1) % 3]->host(), root);
+  const client holds = open_patiently(*ensemble.servers()[lead], root);
+  const client tries = open_patiently(*ensemble.servers()[(lead + 1) % 3], root);
   for (int round = 0; round < 60; ++round) {
     auto held = mutex(holds, "stock").acquire({.wait = patience});
     ASSERT_TRUE(held) << held.error().message();
@@ -108,8 +113,8 @@ TEST(zookeeper_followers, an_upgrade_at_another_server_sees_who_has_gone) {
   zookeeper_ensemble& ensemble = unharmed_ensemble();
   const std::string root = fresh_chroot();
   const std::size_t lead = ensemble.number_of(ensemble.leader());
-  const client goes = open(ensemble.servers()[lead]->host(), root);
-  const client stays = open(ensemble.servers()[(lead + 1) % 3]->host(), root);
+  const client goes = open_patiently(*ensemble.servers()[lead], root);
+  const client stays = open_patiently(*ensemble.servers()[(lead + 1) % 3], root);
   for (int round = 0; round < 50; ++round) {
     auto reads = shared_mutex(stays, "price").acquire_shared({.wait = patience});
     ASSERT_TRUE(reads) << reads.error().message();
@@ -227,8 +232,8 @@ TEST(zookeeper_followers, what_a_follower_confirmed_the_leader_knows) {
   const zookeeper_server& leader = ensemble.leader();
   const std::size_t follower = (ensemble.number_of(leader) + 1) % ensemble.servers().size();
   const std::string root = fresh_chroot();
-  const client gives_back = open(ensemble.servers()[follower]->host(), root);
-  const client looks = open(leader.host(), root);
+  const client gives_back = open_patiently(*ensemble.servers()[follower], root);
+  const client looks = open_patiently(leader, root);
   mutex lock(gives_back, "stock");
   mutex tried(looks, "stock");
   const int rounds = number("HOLDFAST_STALE_READS", 300);
