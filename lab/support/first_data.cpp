@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path known_folder() {
-  if (const char* given = std::getenv("HOLDFAST_FIRST_DATA"); given != nullptr) return given;
+  if (const char* given = std::getenv("HOLDFAST_TEST_DATA"); given != nullptr) return given;
   static const temporary_folder own(place_in_memory());
   return own.path();
 }

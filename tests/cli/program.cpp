@@ -96,8 +96,8 @@ shell::shell(const folder& home) : home_(home) {
                  {"TMPDIR", home.path()},
                  {"PATH", "/usr/local/bin:/usr/bin:/bin"},
                  {"LANG", "C.UTF-8"}};
-  if (const char* made = std::getenv("HOLDFAST_FIRST_DATA"); made != nullptr) {
-    environment["HOLDFAST_FIRST_DATA"] = made;
+  if (const char* made = std::getenv("HOLDFAST_TEST_DATA"); made != nullptr) {
+    environment["HOLDFAST_TEST_DATA"] = made;
   }
 }
 
