@@ -57,7 +57,7 @@ class flag {
   bool raised_ = false;  // guarded by mutex_
 };
 
-// std::async becomes 150 functions for each type of work: here it is given one for each type of result.
+// std::async becomes well over a hundred functions for each type of work: here it is given one for each type of result.
 template <class Work>
 auto in_thread(Work&& work) {
   using answer = std::invoke_result_t<Work>;
