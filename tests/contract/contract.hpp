@@ -127,6 +127,15 @@ std::string thrown_by(Call&& call) {
   return "nothing";
 }
 
+// Who waits is passed by until the engine can reach its client (G7.1), whose connection for pushes may come later.
+template <class Try>
+[[nodiscard]] bool becomes_busy(Try&& attempt) {
+  return eventually([&] {
+    const auto answer = attempt();
+    return !answer && answer.error().code == errc::busy;
+  });
+}
+
 inline void engine_fixture::take_away(client by, const std::string& name) const {
   EXPECT_THAT(by.revoke(name, spi::revocation::force), succeeds());
 }

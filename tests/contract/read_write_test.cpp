@@ -80,7 +80,7 @@ TEST_P(read_write, a_reader_that_comes_while_a_writer_waits_goes_behind_it) {
   shared_mutex from_c(c, "price");
   auto writes = in_thread([&] { return from_b.acquire({.wait = patience}); });
   ASSERT_TRUE(has_waiters(a, "price", 1));
-  EXPECT_THAT(from_c.acquire_shared({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_TRUE(becomes_busy([&] { return from_c.acquire_shared({.wait = 0s}); }));
   auto reads = in_thread([&] { return from_c.acquire_shared({.wait = patience}); });
   ASSERT_TRUE(has_waiters(a, "price", 2));
   ASSERT_THAT(reading->release(), succeeds());
@@ -232,7 +232,7 @@ TEST_P(read_write, a_writer_of_the_same_client_waits_for_all_readers_after_a_dow
   ASSERT_THAT(price.downgrade(*held), succeeds());
   ASSERT_TRUE(has_waiters(a, "price", 1));
   // The local writer stands in the engine's line by now, so later readers go behind it.
-  EXPECT_THAT(shared_mutex(b, "price").acquire_shared({.wait = 0s}), fails_with(errc::busy));
+  EXPECT_TRUE(becomes_busy([&] { return shared_mutex(b, "price").acquire_shared({.wait = 0s}); }));
   EXPECT_FALSE(arrives(writes, 10ms));
   EXPECT_THAT(held->release(), succeeds());
   EXPECT_THAT(writes.get(), succeeds());
