@@ -11,10 +11,13 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 namespace holdfast::torture::controls {
 
@@ -23,7 +26,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds shortest_session{800};  // two ticks of the server
-constexpr milliseconds pinged_session{2000};
+constexpr milliseconds pinged_session{4000};
+constexpr milliseconds ping_interval{100};
 constexpr milliseconds usual_limit{5000};  // for an answer
 constexpr milliseconds brief_limit{2000};  // of one who must go on with other things
 constexpr std::int32_t create = 1;
@@ -179,19 +183,28 @@ run_record lease_dated_by_pings(servers& all) {
   if (holder.make("/pinged", "client 0")) scene.granted(first);
   const std::int32_t second = scene.asks(1);
   for (std::size_t other = 0; other < cut_off; ++other) ensemble.cut(cut_off, other);
-  bool believes = true;
-  const auto take = [&] {
-    // Alive, says the server; so is the session, thinks the client.
-    believes = believes && holder.ping();
-    if (!believes) return true;
-    try {
-      short_session other(ensemble.servers()[fine]->port(), shortest_session, brief_limit);
-      return other.make("/pinged", "client 1");
-    } catch (const std::runtime_error&) {
-      return false;  // a leader is being elected
+  // Alive, says the server; so is the session, thinks the client. Without a pause: a server that leads ends the
+  // session of a client that it does not hear from.
+  std::atomic<bool> believes{true};
+  std::jthread pings([&](const std::stop_token& ended) {
+    while (believes && !ended.stop_requested()) {
+      believes = holder.ping();
+      std::this_thread::sleep_for(ping_interval);
     }
-  };
-  const bool taken = test::eventually(take, 2 * test::patience);
+  });
+  const bool taken = test::eventually(
+      [&] {
+        if (!believes) return true;
+        try {
+          short_session other(ensemble.servers()[fine]->port(), shortest_session, brief_limit);
+          return other.make("/pinged", "client 1");
+        } catch (const std::runtime_error&) {
+          return false;  // a leader is being elected
+        }
+      },
+      2 * test::patience);
+  pings.request_stop();
+  pings.join();
   if (!believes) scene.gives_up(first);
   if (taken && believes) scene.granted(second);
   if (believes && !holder.ping()) scene.gives_up(first);
