@@ -1,10 +1,10 @@
 #include "support/first_data.hpp"
 
+#include "runtime/descriptor.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,26 +23,14 @@ fs::path known_folder() {
   return own.path();
 }
 
-// Of one name: the others wait until it is made.
-class turn {
- public:
-  explicit turn(const fs::path& file)
-      : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (file_ < 0) throw std::system_error(errno, std::system_category(), file);
-    while (::flock(file_, LOCK_EX) != 0) {
-      if (errno == EINTR) continue;
-      const int problem = errno;
-      ::close(file_);
-      throw std::system_error(problem, std::system_category(), file);
-    }
+// Of one name, until the descriptor is closed: the others wait until it is made.
+runtime::descriptor turn_of(const fs::path& file) {
+  auto mine = runtime::checked(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open");
+  while (::flock(mine.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) throw std::system_error(errno, std::system_category(), "flock");
   }
-  ~turn() { ::close(file_); }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
-
- private:
-  int file_;
-};
+  return mine;
+}
 
 }  // namespace
 
@@ -53,7 +41,7 @@ void copy_first_data(std::string program, const fs::path& to,
   const fs::path known = known_folder() / program;
   fs::create_directories(known.parent_path());
   {
-    const turn mine(known.string() + ".turn");
+    const runtime::descriptor mine = turn_of(known.string() + ".turn");
     if (!fs::exists(known)) {
       make(to);
       const fs::path half = known.string() + ".half";  // of one that was killed here, too
