@@ -31,7 +31,7 @@ local_queue::local_queue(std::weak_ptr<engine> engine, spi::resource_id resource
       resource_(std::move(resource)),
       limit_(limit),
       others_(others),
-      keep_every_(limit.keep_seldom) {}
+      keep_every_(std::min<std::uint32_t>(2, limit.keep_seldom)) {}
 
 local_queue::~local_queue() {
   if (const auto alive = engine_.lock()) alive->forget_local_queue(resource_);
