@@ -67,7 +67,7 @@ class lock_part {
   [[nodiscard]] const detail::lock_handle& inside() const noexcept { return handle_; }
 
  private:
-  explicit lock_part(detail::lock_handle lock_handle) noexcept : handle_(std::move(lock_handle)) {}
+  explicit lock_part(const detail::lock_handle& handle) noexcept : handle_(handle) {}
   friend lock_part reading(const shared_mutex& lock);
   friend lock_part permits(const semaphore& from, std::uint32_t count);
 

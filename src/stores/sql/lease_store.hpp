@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
@@ -92,6 +93,9 @@ class lease_store final : public server_store<Engine> {
 
   // Set by make(), then constant. The first is the control connection, too.
   std::vector<std::shared_ptr<connection>> command_connections_;
+  // The first name that is asked for uses the control connection: a client of one name needs no other.
+  mutable std::once_flag named_;
+  mutable std::size_t first_name_ = 0;
   const std::shared_ptr<renewal_pace> pace_ = std::make_shared<renewal_pace>();
 };
 
@@ -138,7 +142,9 @@ void lease_store<Engine>::close() noexcept {
 template <class Engine>
 typename lease_store<Engine>::connection& lease_store<Engine>::command_connection(
     const std::string& key) const {
-  return *command_connections_[std::hash<std::string>{}(key) % command_connections_.size()];
+  const std::size_t number = std::hash<std::string>{}(key);
+  std::call_once(named_, [this, number] { first_name_ = number; });
+  return *command_connections_[(number - first_name_) % command_connections_.size()];
 }
 
 template <class Engine>
