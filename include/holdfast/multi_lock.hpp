@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
-#include <utility>
 #include <vector>
 
 namespace holdfast {

@@ -239,6 +239,19 @@ TEST_F(postgresql_trouble, no_connection_left_is_an_outage_that_ends) {
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 
+TEST_F(postgresql_trouble, a_client_of_one_name_has_one_connection_beside_the_listening_one) {
+  // Broken: each job that is wrapped makes the server start a process for nothing.
+  auto admin = admin_of(troubled_server());
+  for (int i = 0; i < 8; ++i) {
+    const std::string application = fresh_schema();
+    const client a = open_client(url_ + "&application_name=" + application);
+    ASSERT_THAT(mutex(a, std::to_string(i)).acquire({.wait = patience}), succeeds());
+    const auto connected = admin.ask(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = '" + application + "'");
+    EXPECT_LE(std::stoi(connected.front()), 2);
+  }
+}
+
 TEST_F(postgresql_trouble, a_schema_that_is_dropped_meanwhile_is_made_again) {
   // Broken: a client that fails forever after somebody tidied up.
   const client a = open_client(url_);
