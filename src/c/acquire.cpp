@@ -19,6 +19,8 @@ template <class... Cases>
 struct overloaded : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+overloaded(Cases...) -> overloaded<Cases...>;  // clang 16 does not deduce it by itself
 
 struct acquisition_terms {
   acquire_options how;

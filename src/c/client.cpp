@@ -63,7 +63,7 @@ hf_status hf_client_open(const char* url, size_t url_length, const hf_client_opt
     if (!given) return tl::unexpected(given.error());
     auto opened = holdfast::client::open(text_of(url, url_length), client_options_of(*given));
     if (!opened) return tl::unexpected(std::move(opened.error()));
-    *client = new hf_client{{}, std::move(*opened), std::make_shared<reentries>()};
+    *client = new hf_client{{}, *opened, std::make_shared<reentries>()};
     return {};
   });
 }

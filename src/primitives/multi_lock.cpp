@@ -83,8 +83,10 @@ result<multi_lock> multi_lock::make(std::vector<lock_part> parts) {
   return detail::made([&] { return multi_lock(std::move(parts)); });
 }
 
-multi_lock::multi_lock(multi_lock&& other) noexcept : parts_(other.parts_) {
+// Copies, and so leaves a multi_lock that can still be used, as a mutex does.
+multi_lock::multi_lock(multi_lock&& other) noexcept {
   detail::check_movable(!other.held_, "multi_lock");
+  parts_ = other.parts_;
 }
 
 multi_lock& multi_lock::operator=(multi_lock&& other) noexcept {

@@ -27,14 +27,14 @@ bool wants_another(const grpc_status& what) {
 
 }  // namespace
 
-channel::channel(net::network net, std::shared_ptr<const server_options> options)
+channel::channel(const net::network& net, std::shared_ptr<const server_options> options)
     : reconnecting_connection(net, options->backoff, options->servers.size(),
                               net.reactor->random() % options->servers.size()),
       options_(std::move(options)) {}
 
-std::shared_ptr<channel> channel::make(net::network net,
+std::shared_ptr<channel> channel::make(const net::network& net,
                                        std::shared_ptr<const server_options> options) {
-  return std::shared_ptr<channel>(new channel(std::move(net), std::move(options)));
+  return std::shared_ptr<channel>(new channel(net, std::move(options)));
 }
 
 channel::~channel() {

@@ -73,7 +73,7 @@ class channel final : public http2_user,
   static constexpr std::size_t call_limit = 100'000;    // in flight or waiting; then overloaded
   static constexpr std::size_t size_limit = 1'400'000;  // of a call; etcd takes 1.5 MiB
 
-  static std::shared_ptr<channel> make(net::network net,
+  static std::shared_ptr<channel> make(const net::network& net,
                                        std::shared_ptr<const server_options> options);
   ~channel() override;
 
@@ -130,7 +130,7 @@ class channel final : public http2_user,
     std::vector<heard> streams;
   };
 
-  channel(net::network net, std::shared_ptr<const server_options> options);
+  channel(const net::network& net, std::shared_ptr<const server_options> options);
 
   std::shared_ptr<http2_connection> make_link();
   void start_link(http2_connection& made);

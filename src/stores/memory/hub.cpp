@@ -115,7 +115,7 @@ void hub::dispatch(push& each) {
   const auto client = processes_.find(each.process);
   if (client == processes_.end()) return;
   if (auto wakeup = client->second.find(each.claim)) {
-    outbox_->add(each.process, [wakeup = std::move(wakeup), what = stores::push(std::move(each))] {
+    outbox_->add(client->first, [wakeup = std::move(wakeup), what = stores::push(std::move(each))] {
       what.deliver(*wakeup);
     });
   }

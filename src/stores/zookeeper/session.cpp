@@ -22,7 +22,7 @@ request make_auth(const server_options& options) {
 
 }  // namespace
 
-session::session(net::network net, std::shared_ptr<const server_options> options, duration wanted,
+session::session(const net::network& net, std::shared_ptr<const server_options> options, duration wanted,
                  std::weak_ptr<session_user> user)
     : reconnecting_connection(net, options->backoff, options->servers.size(),
                               net.reactor->random() % options->servers.size()),
@@ -30,11 +30,11 @@ session::session(net::network net, std::shared_ptr<const server_options> options
       wanted_(wanted),
       user_(std::move(user)) {}
 
-std::shared_ptr<session> session::make(net::network net,
+std::shared_ptr<session> session::make(const net::network& net,
                                        std::shared_ptr<const server_options> options,
                                        duration wanted, std::weak_ptr<session_user> user) {
   return std::shared_ptr<session>(
-      new session(std::move(net), std::move(options), wanted, std::move(user)));
+      new session(net, std::move(options), wanted, std::move(user)));
 }
 
 session::~session() {

@@ -72,7 +72,7 @@ class session final : public link_user, public net::reconnecting_connection<sess
  public:
   static constexpr std::size_t request_limit = 200'000;  // in flight or waiting; then overloaded
 
-  static std::shared_ptr<session> make(net::network net,
+  static std::shared_ptr<session> make(const net::network& net,
                                        std::shared_ptr<const server_options> options,
                                        duration wanted, std::weak_ptr<session_user> user);
   ~session() override;
@@ -126,7 +126,7 @@ class session final : public link_user, public net::reconnecting_connection<sess
     result<reply> answer;
   };
 
-  session(net::network net, std::shared_ptr<const server_options> options, duration wanted,
+  session(const net::network& net, std::shared_ptr<const server_options> options, duration wanted,
           std::weak_ptr<session_user> user);
 
   std::shared_ptr<link> make_link();

@@ -108,7 +108,8 @@ void hand_over(response&& from, httplib::Response& to) {
 
 // The way in is a virtual function of the library's; its own reads a request of any size and waits as
 // long as bytes drip in.
-struct library_server : httplib::Server {
+class library_server final : public httplib::Server {
+ public:
   library_server(handler answer, limits bounds) : handler_(std::move(answer)), limits_(bounds) {
     new_task_queue = [this] { return new connection_threads(limits_.connections); };
     // Without SO_REUSEPORT, the library's default: two servers would share a port without noticing.
@@ -129,6 +130,12 @@ struct library_server : httplib::Server {
     });
   }
 
+  // The library's own is 5: a client that comes while a few others connect would wait for a second.
+  void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
+  [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
+  [[nodiscard]] std::size_t connections() const noexcept { return connections_.load(); }
+
+ private:
   bool process_and_close_socket(socket_t socket) override {
     if (over_the_limit) {
       refuse(socket);
@@ -146,17 +153,9 @@ struct library_server : httplib::Server {
     return fine;
   }
 
-  // The library's own is 5: a client that comes while a few others connect would wait for a second.
-  void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
-  [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
-
   const handler handler_;
   const limits limits_;
   std::atomic<std::size_t> connections_{0};
-  std::uint16_t port_ = 0;
-  std::atomic<bool> started_{false};
-  std::atomic<bool> stopped_{false};
-  std::atomic<bool> ended_{false};
 };
 
 class listening_server final : public server {
@@ -167,40 +166,44 @@ class listening_server final : public server {
     errno = 0;
     if (port == 0) {
       const int found = inside_.bind_to_any_port(host);
-      if (found > 0) inside_.port_ = static_cast<std::uint16_t>(found);
+      if (found > 0) port_ = static_cast<std::uint16_t>(found);
     } else if (inside_.bind_to_port(host, port)) {
-      inside_.port_ = port;
+      port_ = port;
     }
-    if (inside_.port_ != 0) {
+    if (port_ != 0) {
       inside_.lengthen_backlog();
       return {};
     }
     return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
   }
 
-  [[nodiscard]] std::uint16_t port() const noexcept override { return inside_.port_; }
+  [[nodiscard]] std::uint16_t port() const noexcept override { return port_; }
 
   void run() override {
-    inside_.started_.store(true);
-    if (!inside_.stopped_.load()) inside_.listen_after_bind();
-    inside_.ended_.store(true);
+    started_.store(true);
+    if (!stopped_.load()) inside_.listen_after_bind();
+    ended_.store(true);
   }
 
   void stop() noexcept override {
-    inside_.stopped_.store(true);
+    stopped_.store(true);
     // The library forgets a stop that comes before it has begun to accept.
-    while (inside_.started_.load() && !inside_.ended_.load() && inside_.listens()) {
+    while (started_.load() && !ended_.load() && inside_.listens()) {
       inside_.stop();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 
   [[nodiscard]] std::size_t connections() const noexcept override {
-    return inside_.connections_.load();
+    return inside_.connections();
   }
 
  private:
   library_server inside_;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> started_{false};
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace

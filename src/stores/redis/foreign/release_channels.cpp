@@ -34,31 +34,31 @@ void release_channels::enter(const spi::claim& claim, const std::string& channel
 void release_channels::listen(const spi::claim& claim, partition where_it_is,
                               const std::string& which, time_point deadline,
                               spi::completion<spi::armed> done) {
-  result<spi::armed> answer = failure(errc::cancelled, "nobody waits any more");
-  std::shared_ptr<channel_listener> begins;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto where = channels_.find(which);
-    const auto who = where == channels_.end() ? decltype(where->second.waiters.begin()){}
-                                              : where->second.waiters.find(claim.id);
-    const bool there = where != channels_.end() && who != where->second.waiters.end();
-    if (there && where->second.confirmed) {
-      const bool before = std::exchange(who->second.listens, true);
-      answer = before ? spi::armed::no_gap : spi::armed::recheck;
-    } else if (there) {
-      who->second.done = std::move(done);
-      who->second.timer = runtime_->at(deadline, [weak = weak_from_this(), which, id = claim.id] {
-        if (const auto self = weak.lock()) self->late(which, id);
-      });
-      if (where->second.listener) return;
-      begins = where->second.listener = std::make_shared<listener>(weak_from_this(), which);
-    }
+  std::unique_lock lock(mutex_);
+  const auto where = channels_.find(which);
+  if (where == channels_.end() || !where->second.waiters.contains(claim.id)) {
+    lock.unlock();
+    return done(failure(errc::cancelled, "nobody waits any more"));
   }
-  if (!begins) return done(answer);
+  auto& who = where->second.waiters.at(claim.id);
+  if (where->second.confirmed) {
+    const bool before = std::exchange(who.listens, true);
+    lock.unlock();
+    return done(before ? spi::armed::no_gap : spi::armed::recheck);
+  }
+  who.done = std::move(done);
+  who.timer = runtime_->at(deadline, [weak = weak_from_this(), which, id = claim.id] {
+    if (const auto self = weak.lock()) self->late(which, id);
+  });
+  if (where->second.listener) return;
+  const std::shared_ptr<channel_listener> begins =
+      std::make_shared<listener>(weak_from_this(), which);
+  where->second.listener = begins;
+  lock.unlock();
   auto made = topology_->listen(where_it_is, which, begins);
   if (!made) return interrupted(which, made.error());
   std::unique_ptr<spi::subscription> unneeded;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard again(mutex_);
   const auto found = channels_.find(which);
   const bool wanted = found != channels_.end() && found->second.listener == begins;
   (wanted ? found->second.subscription : unneeded) = std::move(*made);
