@@ -28,7 +28,7 @@ fs::path module_path() {
 
 }  // namespace
 
-tl::expected<std::unique_ptr<server>, std::string> make_server(handler answer, limits bounds) {
+tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer, limits bounds) {
   using make = server*(handler&&, const limits&);
   // It stays loaded: its library's threads and objects are not made for less.
   void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);

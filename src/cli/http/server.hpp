@@ -70,7 +70,8 @@ class server {
 };
 
 // The error says why the module cannot be loaded.
-tl::expected<std::unique_ptr<server>, std::string> make_server(handler answer, limits bounds = {});
+tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer,
+                                                               limits bounds = {});
 // What the module exports, under this name: server* (handler&&, const limits&).
 inline constexpr const char* module_function = "holdfast_http_server";
 

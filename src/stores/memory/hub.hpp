@@ -80,7 +80,7 @@ class hub : public std::enable_shared_from_this<hub> {
   memory::ledger ledger_;                                      // guarded by mutex_
   std::map<outbox::recipient, observer> observers_;            // guarded by mutex_
   std::map<outbox::recipient, latch_watcher> latch_watchers_;  // guarded by mutex_
-  std::uint64_t last_number_ = 0;  // guarded by mutex_; of processes and subscriptions
+  std::int64_t last_number_ = 0;  // guarded by mutex_; of processes and subscriptions
 };
 
 }  // namespace holdfast::memory

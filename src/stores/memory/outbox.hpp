@@ -19,7 +19,7 @@ namespace holdfast::memory {
 class outbox : public std::enable_shared_from_this<outbox> {
  public:
   // Who is called; retire() ends its calls.
-  using recipient = std::uint64_t;
+  using recipient = std::int64_t;
 
   // Calls nothing: may be used under a lock, which then fixes the order.
   void add(recipient to, spi::task call);

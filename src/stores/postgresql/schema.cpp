@@ -27,7 +27,7 @@ constexpr std::string_view transaction =
 constexpr std::string_view bound =
 #include "stores/postgresql/bound.sql.inc"
     ;
-constexpr std::string_view session =
+constexpr std::string_view session_functions =
 #include "stores/postgresql/session.sql.inc"
     ;
 constexpr std::string_view row =
@@ -48,7 +48,9 @@ std::string of_leases(std::string_view schema) {
 }
 
 // Came later, and is added to tables that have only the former.
-std::string of_bound(std::string_view schema) { return joined(schema, {bound, session, row}); }
+std::string of_bound(std::string_view schema) {
+  return joined(schema, {bound, session_functions, row});
+}
 
 // `text` as a literal that ends nowhere inside.
 std::string quoted(const std::string& text) { return "$holdfast$" + text + "$holdfast$"; }

@@ -256,7 +256,7 @@ void query::bind(int place, const spi::claim_id& value) {
 
 namespace {
 
-constexpr std::string_view all =
+constexpr std::string_view statement_texts =
 #include "stores/sqlite/statements.sql.inc"
     ;
 constexpr std::string_view mark = "-- name: ";
@@ -264,11 +264,13 @@ constexpr std::string_view mark = "-- name: ";
 }  // namespace
 
 std::string_view statement_text(std::string_view name) noexcept {
-  for (std::size_t at = all.find(mark); at != std::string_view::npos; at = all.find(mark, at + 1)) {
-    const std::size_t end_of_name = all.find('\n', at);
-    if (all.substr(at + mark.size(), end_of_name - at - mark.size()) != name) continue;
-    const std::size_t end = all.find(mark, end_of_name);
-    return all.substr(end_of_name + 1, end == std::string_view::npos ? end : end - end_of_name - 1);
+  for (std::size_t at = statement_texts.find(mark); at != std::string_view::npos;
+       at = statement_texts.find(mark, at + 1)) {
+    const std::size_t end_of_name = statement_texts.find('\n', at);
+    if (statement_texts.substr(at + mark.size(), end_of_name - at - mark.size()) != name) continue;
+    const std::size_t end = statement_texts.find(mark, end_of_name);
+    return statement_texts.substr(end_of_name + 1,
+                                  end == std::string_view::npos ? end : end - end_of_name - 1);
   }
   return {};
 }

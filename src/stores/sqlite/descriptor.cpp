@@ -93,8 +93,8 @@ namespace {
 constexpr auto fork_patience = std::chrono::seconds(2);
 
 // Globals because SQLite's own lists are a property of the process.
-constinit std::mutex door;             // held over a fork, and for a moment by who comes in
-constinit std::atomic<int> inside{0};  // threads
+constinit std::mutex door;  // held over a fork, and for a moment by who comes in
+constinit std::atomic<int> threads_inside{0};
 constinit std::atomic<bool> forking{false};
 constinit std::mutex calm_mutex;  // held over a fork: who leaves takes it, and is not in the child
 std::condition_variable calm;     // nobody is inside; only who forks waits
@@ -107,12 +107,12 @@ constinit thread_local int depth = 0;
 inside_sqlite::inside_sqlite() noexcept {
   if (depth++ > 0) return;
   const std::lock_guard lock(door);
-  inside.fetch_add(1);
+  threads_inside.fetch_add(1);
 }
 
 inside_sqlite::~inside_sqlite() {
   if (--depth > 0) return;
-  if (inside.fetch_sub(1) != 1 || !forking.load()) return;
+  if (threads_inside.fetch_sub(1) != 1 || !forking.load()) return;
   const std::lock_guard lock(calm_mutex);
   calm.notify_one();
 }
@@ -122,7 +122,8 @@ void inheritance::before_fork() noexcept {
   forking.store(true);
   std::unique_lock lock(calm_mutex);
   // A thread that forks inside SQLite would wait for itself.
-  clean = depth == 0 && calm.wait_for(lock, fork_patience, [] { return inside.load() == 0; });
+  clean =
+      depth == 0 && calm.wait_for(lock, fork_patience, [] { return threads_inside.load() == 0; });
   lock.release();
 }
 
@@ -133,7 +134,7 @@ void inheritance::after_fork_in_parent() noexcept {
 }
 
 void inheritance::after_fork_in_child() noexcept {
-  inside.store(depth > 0 ? 1 : 0);  // the others' threads are not here
+  threads_inside.store(depth > 0 ? 1 : 0);  // the others' threads are not here
   forking.store(false);
   if (!clean) torn.store(true);
   calm_mutex.unlock();

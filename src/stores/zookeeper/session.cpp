@@ -22,8 +22,8 @@ request make_auth(const server_options& options) {
 
 }  // namespace
 
-session::session(const net::network& net, std::shared_ptr<const server_options> options, duration wanted,
-                 std::weak_ptr<session_user> user)
+session::session(const net::network& net, std::shared_ptr<const server_options> options,
+                 duration wanted, std::weak_ptr<session_user> user)
     : reconnecting_connection(net, options->backoff, options->servers.size(),
                               net.reactor->random() % options->servers.size()),
       options_(std::move(options)),
@@ -33,8 +33,7 @@ session::session(const net::network& net, std::shared_ptr<const server_options> 
 std::shared_ptr<session> session::make(const net::network& net,
                                        std::shared_ptr<const server_options> options,
                                        duration wanted, std::weak_ptr<session_user> user) {
-  return std::shared_ptr<session>(
-      new session(net, std::move(options), wanted, std::move(user)));
+  return std::shared_ptr<session>(new session(net, std::move(options), wanted, std::move(user)));
 }
 
 session::~session() {

@@ -194,9 +194,7 @@ class listening_server final : public server {
     }
   }
 
-  [[nodiscard]] std::size_t connections() const noexcept override {
-    return inside_.connections();
-  }
+  [[nodiscard]] std::size_t connections() const noexcept override { return inside_.connections(); }
 
  private:
   library_server inside_;
