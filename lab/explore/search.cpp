@@ -162,12 +162,12 @@ std::string to_string(const route& choices) {
 std::optional<route> route_in(std::string_view text) {
   route made;
   while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::string_view step = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), step.size() + 1));
     std::uint32_t number = 0;
     std::uint32_t times = 1;
-    const char* const end = part.data() + part.size();
-    auto read = std::from_chars(part.data(), end, number);
+    const char* const end = step.data() + step.size();
+    auto read = std::from_chars(step.data(), end, number);
     if (read.ec != std::errc{}) return std::nullopt;
     if (read.ptr != end && *read.ptr == 'x') read = std::from_chars(read.ptr + 1, end, times);
     if (read.ec != std::errc{} || read.ptr != end || times > 100'000) return std::nullopt;

@@ -185,7 +185,8 @@ TEST_F(ledger_test, fences_grow_although_idle_names_are_forgotten) {
     before = fence;
     small.leave(now, *claim, 1, on_leave::forget, out);
     for (int other = 0; other < 7; ++other) {
-      const auto filler = make_claim(++number, {.name = "n" + std::to_string(number)});
+      ++number;
+      const auto filler = make_claim(number, {.name = "n" + std::to_string(number)});
       ASSERT_TRUE(small.attempt(now, filler, 1, std::nullopt, out).has_value());
       small.leave(now, *filler, 1, on_leave::forget, out);
     }
