@@ -24,6 +24,8 @@ class sql_processes : public testing::TestWithParam<sql_setup> {};
 INSTANTIATE_TEST_SUITE_P(on, sql_processes, testing::ValuesIn(sql_setups({"lease"})), name_of_sql);
 
 constexpr int process_count = 16;
+// The first contact makes the tables, which takes seconds beside many other servers.
+const std::string slow_machine = "&connect_timeout=60s";
 
 struct sql_race {
   fenced_counter counter;
@@ -52,7 +54,7 @@ TEST_P(sql_processes, increments_of_sixteen_are_exact_over_five_restarts) {
   // Broken: exclusion, the order of fences, or the way back after a restart.
   const int turns = rounds(60, 300);
   const auto world = GetParam().make(false);
-  const std::string url = world->url("&connections=1");
+  const std::string url = world->url(slow_machine + "&connections=1");
   const shared_page<sql_race> shared;
   std::vector<forked_process> children;
   for (int i = 0; i < process_count; ++i) {
@@ -80,7 +82,7 @@ class silent_line {
     for (int i = 0; i < process_count; ++i) {
       line_.emplace_back([&] {
         if (!eventually([&] { return is_held_->load(); })) return;
-        const client own = open_client(world_.url("&connections=1"));
+        const client own = open_client(world_.url(slow_machine + "&connections=1"));
         static_cast<void>(mutex(own, "stock", {.fair = true}).acquire());
       });
     }
@@ -88,12 +90,12 @@ class silent_line {
 
   // How long the live one waits after the holder has given the lock back. `strike`: what befalls the others.
   result<duration> live_one_waits(const std::function<void(forked_process&)>& strike) {
-    const client a = open_client(world_.url());
+    const client a = open_client(world_.url(slow_machine));
     auto held = mutex(a, "stock").acquire({.wait = patience});
     if (!held) return tl::unexpected(held.error());
     *is_held_ = true;
     EXPECT_TRUE(has_waiters(a, "stock", process_count));
-    const client b = open_client(world_.url());
+    const client b = open_client(world_.url(slow_machine));
     reply<lease> waits;
     mutex(b, "stock", {.fair = true}).async_acquire({.wait = 2min}, {}, waits.callback());
     EXPECT_TRUE(has_waiters(a, "stock", process_count + 1));
