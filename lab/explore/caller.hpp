@@ -5,7 +5,7 @@
 #include "core/acquisition.hpp"
 #include "core/hold.hpp"
 #include "core/lease_token.hpp"
-#include "core/reentry.hpp"
+#include "core/thread_holds.hpp"
 #include "explore/scenario.hpp"
 #include "sim/process.hpp"
 

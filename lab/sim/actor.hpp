@@ -5,7 +5,7 @@
 #include "core/acquisition.hpp"
 #include "core/engine.hpp"
 #include "core/hold.hpp"
-#include "core/reentry.hpp"
+#include "core/thread_holds.hpp"
 #include "sim/random.hpp"
 #include "sim/record.hpp"
 

@@ -11,7 +11,7 @@
 
 namespace holdfast::core {
 
-acquisition::acquisition(std::shared_ptr<engine> engine, request request, time_point now,
+acquisition::acquisition(std::shared_ptr<engine> engine, request&& request, time_point now,
                          std::shared_ptr<local_queue> local_queue,
                          spi::completion<std::shared_ptr<hold>> done)
     : engine_(std::move(engine)),

@@ -20,7 +20,7 @@ class hold;
 
 class acquisition : public agenda_item, public std::enable_shared_from_this<acquisition> {
  public:
-  acquisition(std::shared_ptr<engine> engine, request request, time_point now,
+  acquisition(std::shared_ptr<engine> engine, request&& request, time_point now,
               std::shared_ptr<local_queue> local_queue,
               spi::completion<std::shared_ptr<hold>> done);
   ~acquisition() override;

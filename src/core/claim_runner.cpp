@@ -36,6 +36,11 @@ claim_runner::~claim_runner() = default;
 // An answer that comes before the store's call returns is such an input: no recursion.
 template <class Step>
 void claim_runner::feed(Step&& step) {
+  feed(engine_->runtime().now(), std::forward<Step>(step));
+}
+
+template <class Step>
+void claim_runner::feed(time_point now, Step&& step) {
   if (engine_->runtime().forked()) return;  // the parent's claim, and perhaps its locked mutex
   const auto self = shared_from_this();     // the engine's list may drop us at the end
   std::unique_lock lock(mutex_);
@@ -43,15 +48,14 @@ void claim_runner::feed(Step&& step) {
     inputs_.add(std::forward<Step>(step));
     return;
   }
-  run(lock, step);
+  run(lock, now, step);
 }
 
 // With the mutex, which it releases, and nobody else feeding the machine.
 template <class Step>
-void claim_runner::run(std::unique_lock<std::mutex>& lock, Step& step) {
+void claim_runner::run(std::unique_lock<std::mutex>& lock, time_point now, Step& step) {
   running_ = true;
   lock.unlock();
-  const time_point now = engine_->runtime().now();
   after_step(step(now), now);
   lock.lock();
   drain(lock);
@@ -211,16 +215,16 @@ void claim_runner::send_attempt(time_point sent_at) {
     owner.judge(answer ? nullptr : &answer.error());
     const bool usable = answers(answer);
     const bool unsent = !answer && answer.error().unsent;
+    const time_point now = owner.runtime().now();
     self->attempt_answer_ = std::move(answer);
-    self->feed([self = self.get(), sent_at](time_point now) {
+    self->feed(now, [self = self.get(), sent_at](time_point at) {
       const result<spi::outcome> given = std::move(self->attempt_answer_);
       if (given && std::holds_alternative<spi::blocked>(*given)) {
         self->seen_ = std::get<spi::blocked>(*given);
       }
-      return self->machine_.attempted(now, sent_at, given);
+      return self->machine_.attempted(at, sent_at, given);
     });
     // What was never sent says nothing about the pace of the engine.
-    const time_point now = owner.runtime().now();
     if (unsent) return owner.window().give_back(taken, now);
     if (usable && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
     owner.window().answered(taken, sent_at, now, usable);
@@ -275,18 +279,18 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
         const bool usable = answer || answer.error() != errc::unavailable;
         const bool unsent = !answer && answer.error().unsent;
         const bool asked = !answer || *answer != spi::departure::gone;
+        const time_point now = owner.runtime().now();
         self->leave_answer_ = std::move(answer);
-        self->feed([self = self.get()](time_point now) {
+        self->feed(now, [self = self.get()](time_point at) {
           const result<spi::departure> given = std::move(self->leave_answer_);
           // Transferred after all, perhaps, by a request that was never answered. Once: the ttl ends it.
           if (self->detached_ && given && *given == spi::departure::gone) {
-            self->engine_->store().leave(self->detached_, self->leave_context(now, false),
+            self->engine_->store().leave(self->detached_, self->leave_context(at, false),
                                          [](const result<spi::departure>&) {});
           }
-          return self->machine_.departed(now, given);
+          return self->machine_.departed(at, given);
         });
         if (taken == 0) return;
-        const time_point now = owner.runtime().now();
         if (unsent) return owner.window().give_back(taken, now);
         if (usable && asked && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
         owner.window().answered(taken, sent_at, now, usable);
@@ -359,7 +363,7 @@ void claim_runner::release(spi::completion<void> done) noexcept {
   std::unique_lock lock(mutex_);
   on_released_ = std::move(done);
   auto step = [this](time_point now) { return machine_.release(now); };
-  if (!running_) return run(lock, step);
+  if (!running_) return run(lock, engine_->runtime().now(), step);
   // Whoever feeds the machine sends it, later: what the caller asks for next must not overtake it.
   engine_->departing().announce(claim_->resource);
   inputs_.add([this, step](time_point now) {

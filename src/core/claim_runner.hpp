@@ -8,8 +8,9 @@
 #include "core/attempt_window.hpp"
 #include "core/claim_machine.hpp"
 #include "core/engine.hpp"
-#include "core/inbox.hpp"
 
+#include <holdfast/clock.hpp>
+#include <holdfast/spi/function.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <atomic>
@@ -18,8 +19,42 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace holdfast::core {
+
+// What came for a claim while somebody was feeding its machine, in the order of its coming. One has
+// its place inside: mostly there is one, the answer that a store gives before its call returns.
+// Not thread-safe.
+class inbox {
+ public:
+  using input = spi::function<claim_machine::orders(time_point now)>;
+
+  [[nodiscard]] bool empty() const noexcept { return !first_; }
+
+  void add(input step) {
+    if (first_) {
+      others_.push_back(std::move(step));
+    } else {
+      first_ = std::move(step);
+    }
+  }
+
+  // Not of an empty one.
+  [[nodiscard]] input take() {
+    input step = std::exchange(first_, nullptr);
+    if (!others_.empty()) {
+      first_ = std::move(others_.front());
+      others_.erase(others_.begin());
+    }
+    return step;
+  }
+
+ private:
+  input first_;                // empty: none at all
+  std::vector<input> others_;  // behind it
+};
 
 class acquisition;
 class hold;
@@ -57,8 +92,8 @@ class claim_runner final : public agenda_item,
   // From the watchdog.
   void refreshed(time_point sent_at, const spi::renewal& answer);
 
-  // Set once, when the engine lists this runner.
-  std::uint64_t sequence = 0;
+  // In the engine's list, if it is there; guarded by the engine's mutex.
+  std::optional<runner_list::iterator> place;
 
   // Who is told of loss from now on. False: lost already.
   bool attach(const std::shared_ptr<hold>& holder);
@@ -86,7 +121,9 @@ class claim_runner final : public agenda_item,
   template <class Step>
   void feed(Step&& step);
   template <class Step>
-  void run(std::unique_lock<std::mutex>& lock, Step& step);
+  void feed(time_point now, Step&& step);
+  template <class Step>
+  void run(std::unique_lock<std::mutex>& lock, time_point now, Step& step);
   void drain(std::unique_lock<std::mutex>& lock);
   void after_step(claim_machine::orders&& todo, time_point now);
   void carry_out(claim_machine::orders&& todo, time_point begun);

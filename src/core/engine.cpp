@@ -228,28 +228,19 @@ void engine::deliver(spi::task work, const holdfast::executor& where) {
 
 void engine::enlist(const std::shared_ptr<claim_runner>& runner) {
   const std::lock_guard lock(mutex_);
-  runner->sequence = next_sequence_++;
   ttls_.add(runner->claim().ttl);
-  if (spare_.empty()) {
-    runners_.emplace(runner->sequence, runner);
-    return;
-  }
-  spare_.key() = runner->sequence;
-  spare_.mapped() = runner;
-  runners_.insert(runners_.end(), std::move(spare_));
+  runner->place = runners_.insert(runners_.end(), runner);
 }
 
 void engine::discharge(claim_runner& runner) noexcept {
   agenda_->drop(runner);
-  std::shared_ptr<claim_runner> dropped;  // destroyed after the lock is gone
+  runner_list dropped;  // destroyed after the lock is gone
   bool finished = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = runners_.find(runner.sequence);
-    if (found == runners_.end()) return;
+    if (!runner.place) return;
     ttls_.remove(runner.claim().ttl);
-    dropped = std::move(found->second);
-    spare_ = runners_.extract(found);
+    dropped.splice(dropped.end(), runners_, *std::exchange(runner.place, std::nullopt));
     finished = runners_.empty() && on_closed_;
   }
   if (finished) finish_close();
@@ -270,7 +261,7 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
     for (const auto& [resource, known] : local_queues_) {
       if (auto alive = known.lock()) local_queues.push_back(std::move(alive));
     }
-    for (const auto& [sequence, runner] : runners_) runners.push_back(runner);
+    runners.assign(runners_.begin(), runners_.end());
   }
   if (runtime_->forked()) return finish_close();
   for (const auto& local_queue : local_queues)
@@ -295,12 +286,13 @@ void engine::finish_close() {
     on_closed_ = nullptr;
     if (!done) return;
     left.swap(runners_);
+    for (const auto& runner : left) runner->place.reset();
   }
   window_->stop();
   agenda_->stop();
   if (!runtime_->forked()) store_->close();
   abandoned names;
-  for (const auto& [sequence, runner] : left) names.push_back(runner->claim().resource.name);
+  for (const auto& runner : left) names.push_back(runner->claim().resource.name);
   done(std::move(names));
 }
 

@@ -11,7 +11,6 @@
 
 #include "core/agenda.hpp"
 #include "core/attempt_window.hpp"
-#include "core/departures.hpp"
 #include "core/limits.hpp"
 #include "core/meter.hpp"
 #include "core/watchdog.hpp"
@@ -19,24 +18,81 @@
 #include <holdfast/awaitable.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/spi/claim.hpp>
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::core {
+
+// Names whose release has been asked for while another thread was still busy with the claim, so that the
+// store does not know of it yet. Whoever seeks such a name next goes to the store after that release:
+// a thread that unlocks and then tries finds the lock free.
+
+// Thread-safe; costs one load while there is none.
+class departures {
+ public:
+  void announce(const spi::resource_id& resource) {
+    const std::lock_guard lock(mutex_);
+    ++unsent_[resource].count;
+    any_.store(true, std::memory_order_release);
+  }
+
+  // One that was announced has been given to the store. Runs what waited for the last of them.
+  void sent(const spi::resource_id& resource) {
+    std::vector<spi::task> next;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = unsent_.find(resource);
+      if (found == unsent_.end() || --found->second.count > 0) return;
+      next = std::move(found->second.after);
+      unsent_.erase(found);
+      any_.store(!unsent_.empty(), std::memory_order_release);
+    }
+    for (spi::task& each : next) each();
+  }
+
+  // `work`, now or behind the releases that were announced.
+  template <class Work>
+  void follow(const spi::resource_id& resource, Work&& work) {
+    if (any_.load(std::memory_order_acquire)) {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = unsent_.find(resource); found != unsent_.end()) {
+        found->second.after.emplace_back(std::forward<Work>(work));
+        return;
+      }
+    }
+    work();
+  }
+
+ private:
+  struct unsent {
+    std::size_t count = 0;
+    std::vector<spi::task> after;
+  };
+
+  std::mutex mutex_;
+  std::map<spi::resource_id, unsent> unsent_;  // guarded by mutex_
+  std::atomic<bool> any_{false};               // unsent_ has some
+};
 
 class acquisition;
 class claim_runner;
 class local_queue;
 class hold;
+
+using runner_list = std::list<std::shared_ptr<claim_runner>>;
 
 // A lease that is continued: what holds it now, and the fence that its last holder had, which is not the
 // engine's where the lock was passed on inside a process.
@@ -131,8 +187,6 @@ class engine : public std::enable_shared_from_this<engine> {
   [[nodiscard]] bool inert() const noexcept { return closed() || runtime_->forked(); }
 
  private:
-  using runner_list = std::map<std::uint64_t, std::shared_ptr<claim_runner>>;  // by sequence
-
   [[nodiscard]] result<void> check(const request& request) const;
   void finish_close();
 
@@ -152,9 +206,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   mutable std::mutex mutex_;
   std::map<spi::resource_id, std::weak_ptr<local_queue>> local_queues_;  // guarded by mutex_
-  runner_list runners_;                                                  // guarded by mutex_
-  runner_list::node_type spare_;     // guarded by mutex_; of the last that ended, for the next
-  std::uint64_t next_sequence_ = 1;  // guarded by mutex_
+  runner_list runners_;                       // guarded by mutex_; in the order of their coming
   spi::function<void(abandoned)> on_closed_;  // guarded by mutex_
 };
 

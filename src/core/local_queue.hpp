@@ -13,8 +13,7 @@
 
 #include "core/agenda.hpp"
 #include "core/limits.hpp"
-#include "core/owners.hpp"
-#include "core/reentry.hpp"
+#include "core/thread_holds.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/fence.hpp>

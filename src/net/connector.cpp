@@ -1,9 +1,10 @@
 #include "net/connector.hpp"
 
-#include "net/dialer.hpp"
 #include "net/socket_stream.hpp"
-#include "net/tls_stream.hpp"
+#include "net/tls_context.hpp"
 
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::net {
@@ -122,6 +123,132 @@ void connector::finish(result<std::shared_ptr<stream>> outcome) {
   if (dialing != nullptr) dialing->cancel();
   if (shaking != nullptr && !outcome) shaking->close();
   if (done) done(std::move(outcome));
+}
+
+addresses interleaved(const addresses& from) {
+  addresses left(from);
+  addresses order;
+  while (!left.empty()) {
+    auto next = left.begin();
+    if (!order.empty()) {
+      const int last = order.back().family();
+      const auto other =
+          std::ranges::find_if(left, [last](const address& one) { return one.family() != last; });
+      if (other != left.end()) next = other;
+    }
+    order.push_back(*next);
+    left.erase(next);
+  }
+  return order;
+}
+
+dialer::dialer(std::shared_ptr<spi::reactor> reactor, addresses to,
+               spi::completion<runtime::descriptor> done)
+    : reactor_(std::move(reactor)), addresses_(std::move(to)), done_(std::move(done)) {}
+
+std::shared_ptr<dialer> dialer::start(std::shared_ptr<spi::reactor> reactor, const addresses& to,
+                                      time_point deadline,
+                                      spi::completion<runtime::descriptor> done) {
+  addresses order = interleaved(to);
+  if (order.size() > address_limit) order.erase(order.begin() + address_limit, order.end());
+  std::shared_ptr<dialer> self(new dialer(std::move(reactor), std::move(order), std::move(done)));
+  {
+    const std::scoped_lock lock(self->mutex_);
+    self->deadline_timer_ = self->reactor_->at(deadline, [self] {
+      self->finish(failure(errc::unavailable, "connect: no answer in time"));
+    });
+  }
+  self->proceed();
+  return self;
+}
+
+void dialer::cancel() noexcept {
+  std::unique_lock lock(mutex_);
+  done_ = nullptr;
+  lock.unlock();
+  finish(failure(errc::cancelled));
+}
+
+// Begins with the next address, and with those after it as long as they are refused at once.
+void dialer::proceed() {
+  std::unique_lock lock(mutex_);
+  const std::size_t before = attempts_.size();
+  while (!over_ && attempts_.size() == before && next_ < addresses_.size()) {
+    const address to = addresses_[next_++];
+    begin(to);
+    if (!attempts_.empty() && attempts_.back()->watch == 0) {
+      // Connected at once, as unix sockets are.
+      runtime::descriptor socket = std::move(attempts_.back()->socket);
+      attempts_.pop_back();
+      lock.unlock();
+      return finish(std::move(socket));
+    }
+  }
+  if (over_) return;
+  if (attempts_.empty()) {
+    const error why = refusal_.value_or(error{errc::unavailable, "connect: no address"});
+    lock.unlock();
+    return finish(tl::unexpected(why));
+  }
+  if (next_ < addresses_.size()) {
+    stagger_timer_ = reactor_->at(reactor_->now() + head_start,
+                                  [self = shared_from_this()] { self->proceed(); });
+  }
+}
+
+// Called with the mutex held. Adds an attempt (with watch 0 if it is connected already) or a
+// refusal.
+void dialer::begin(const address& to) {
+  auto begun = begin_connect(to);
+  if (!begun) {
+    refusal_ = begun.error();
+    return;
+  }
+  auto mine = std::make_shared<attempt>(attempt{to, std::move(begun->socket), 0});
+  if (!begun->connected) {
+    try {
+      mine->watch =
+          reactor_->watch(mine->socket.get(), false, true,
+                          [self = shared_from_this(), mine](spi::readiness) { self->ready(mine); });
+    } catch (const std::system_error& problem) {
+      refusal_ = socket_error("watch", to.text(), problem.code().value());
+      return;
+    }
+  }
+  attempts_.push_back(std::move(mine));
+}
+
+void dialer::ready(const attempt_ptr& mine) {
+  std::unique_lock lock(mutex_);
+  const auto place = std::ranges::find(attempts_, mine);
+  if (over_ || place == attempts_.end()) return;
+  attempts_.erase(place);
+  const auto connected = end_connect(mine->socket.get(), mine->to);
+  if (!connected) refusal_ = connected.error();
+  lock.unlock();
+  reactor_->unwatch(mine->watch);
+  if (connected) return finish(std::move(mine->socket));
+  mine->socket.close();
+  proceed();
+}
+
+void dialer::finish(result<runtime::descriptor> outcome) {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(over_, true)) return;
+  std::vector<attempt_ptr> ended = std::exchange(attempts_, {});
+  spi::completion<runtime::descriptor> done = std::move(done_);
+  const auto timers = {deadline_timer_, stagger_timer_};
+  lock.unlock();
+  for (const auto timer : timers) reactor_->cancel(timer);
+  release(ended);
+  if (done) done(std::move(outcome));
+}
+
+void dialer::release(const std::vector<attempt_ptr>& ended) noexcept {
+  for (const attempt_ptr& one : ended) {
+    reactor_->unwatch(one->watch);
+    one->socket.close();
+  }
 }
 
 }  // namespace holdfast::net

@@ -2,7 +2,9 @@
 // within one deadline, none of it blocking.
 #pragma once
 
+#include "net/address.hpp"
 #include "net/resolver.hpp"
+#include "net/socket_stream.hpp"
 #include "net/stream.hpp"
 #include "net/target.hpp"
 #include "net/tls_context.hpp"
@@ -13,10 +15,65 @@
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <vector>
 
 namespace holdfast::net {
+
+// Connects to the first of several addresses that answers. They are tried in turn, and the next is
+// not kept waiting by one that is silent: it starts a little later beside it (RFC 8305,
+// simplified).
+
+// Thread-safe. Ends exactly once: connected, refused by all, out of time, or cancelled (then
+// without a call). The reactor keeps it until then.
+class dialer : public std::enable_shared_from_this<dialer> {
+ public:
+  // A silent address has this long to itself.
+  static constexpr duration head_start = std::chrono::milliseconds(250);
+  static constexpr std::size_t address_limit = 16;  // the rest is not tried
+
+  // `done` may be called before start() returns. Tells the last refusal if there is no success.
+  static std::shared_ptr<dialer> start(std::shared_ptr<spi::reactor> reactor, const addresses& to,
+                                       time_point deadline,
+                                       spi::completion<runtime::descriptor> done);
+  void cancel() noexcept;
+
+ private:
+  struct attempt {
+    address to;
+    runtime::descriptor socket;
+    spi::reactor::watch_id watch = 0;
+  };
+  using attempt_ptr = std::shared_ptr<attempt>;
+
+  dialer(std::shared_ptr<spi::reactor> reactor, addresses to,
+         spi::completion<runtime::descriptor> done);
+
+  void proceed();
+  void begin(const address& to);
+  void ready(const attempt_ptr& mine);
+  void finish(result<runtime::descriptor> outcome);
+  void release(const std::vector<attempt_ptr>& ended) noexcept;
+
+  const std::shared_ptr<spi::reactor> reactor_;
+  const addresses addresses_;
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  spi::completion<runtime::descriptor> done_;
+  std::size_t next_ = 0;
+  std::vector<attempt_ptr> attempts_;  // under way
+  std::optional<error> refusal_;       // the last one
+  spi::runtime::timer_id deadline_timer_ = 0;
+  spi::runtime::timer_id stagger_timer_ = 0;
+  bool over_ = false;
+};
+
+// Families take turns, as one of them may be broken as a whole.
+addresses interleaved(const addresses& from);
 
 class dialer;
 class tls_stream;

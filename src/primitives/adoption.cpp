@@ -1,9 +1,7 @@
 // What is done with the token of a detached lease: it is continued here, renewed, or released.
 #include "core/hold.hpp"
 #include "core/lease_token.hpp"
-#include "primitives/acquire_operation.hpp"
-#include "primitives/client_state.hpp"
-#include "primitives/operation.hpp"
+#include "primitives/lock_handle_inside.hpp"
 #include "primitives/wait_for.hpp"
 
 #include <holdfast/client.hpp>
@@ -114,23 +112,9 @@ awaitable<void> carry_out_later(const client::state& state, result<token_verb> v
 
 result<lease> client::adopt(std::string_view token, const adopt_options& options,
                             std::stop_token stop) const {
-  if (state_->runtime->on_own_thread()) {
-    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
-  }
   auto wanted = adopting(*state_, token, options);
   if (!wanted) return tl::unexpected(std::move(wanted.error()));
-  if (stop.stop_requested()) return failure(errc::cancelled, "stopped before it began");
-  auto meeting = std::make_shared<rendezvous<std::shared_ptr<core::hold>>>(state_->runtime);
-  const auto acquisition = state_->engine->acquire(
-      *std::move(wanted), [meeting](result<std::shared_ptr<core::hold>> answer) {
-        meeting->arrive(std::move(answer));
-      });
-  const std::stop_callback on_stop(std::move(stop), [&acquisition] {
-    if (acquisition) acquisition->cancel();
-  });
-  auto answer = meeting->wait();
-  if (!answer) return tl::unexpected(std::move(answer.error()));
-  return lease(std::move(*answer));
+  return detail::acquire_now(*state_, *std::move(wanted), std::move(stop));
 }
 
 awaitable<lease> client::async_adopt(std::string_view token, const adopt_options& options,

@@ -5,13 +5,17 @@
 
 #include "core/blame.hpp"
 #include "core/engine.hpp"
-#include "primitives/wait_registry.hpp"
 
 #include <holdfast/client.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +23,53 @@
 #include <vector>
 
 namespace holdfast {
+
+// Those who wait in a client for something else than a claim (latches), so that closing it can tell
+// them. Thread-safe; calls those it tells under no lock.
+class wait_registry {
+ public:
+  class entry {
+   public:
+    virtual ~entry() = default;
+    virtual void cancel(const error& why) noexcept = 0;
+  };
+
+  static constexpr std::size_t limit = 100'000;
+
+  // Keeps it alive until remove(). cancelled: closed; overloaded: too many.
+  result<std::uint64_t> add(std::shared_ptr<entry> waiting) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return failure(errc::cancelled, "the client is closed");
+    if (entries_.size() >= limit) return failure(errc::overloaded, "too many wait in this client");
+    entries_.emplace(next_, std::move(waiting));
+    return next_++;
+  }
+
+  void remove(std::uint64_t id) noexcept {
+    std::shared_ptr<entry> removed;  // destroyed after the lock is gone
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) return;
+    removed = std::move(found->second);
+    entries_.erase(found);
+  }
+
+  void close(const error& why) noexcept {
+    std::map<std::uint64_t, std::shared_ptr<entry>> told;
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+      told.swap(entries_);
+    }
+    for (const auto& [id, waiting] : told) waiting->cancel(why);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<entry>> entries_;  // guarded by mutex_
+  std::uint64_t next_ = 1;                                   // guarded by mutex_
+  bool closed_ = false;                                      // guarded by mutex_
+};
 
 struct client::state {
   static constexpr duration operator_limit = std::chrono::seconds(5);
@@ -51,4 +102,17 @@ struct client::state {
   wait_registry waits;
 };
 
+namespace detail {
+
+// What `make` returns, or what its constructor threw.
+template <class Make>
+auto made(Make&& make) -> result<decltype(make())> {
+  try {
+    return std::forward<Make>(make)();
+  } catch (const lock_error& thrown) {
+    return tl::unexpected(thrown.cause());
+  }
+}
+
+}  // namespace detail
 }  // namespace holdfast

@@ -2,7 +2,6 @@
 #include "core/names.hpp"
 #include "primitives/client_state.hpp"
 #include "primitives/latch_wait.hpp"
-#include "primitives/made.hpp"
 #include "primitives/operation.hpp"
 #include "primitives/wait_for.hpp"
 
@@ -161,7 +160,7 @@ class latch_operation final : public detail::client_operation<void> {
       const std::lock_guard lock(mutex_);
       wait = waiting_;
     }
-    if (wait) wait->cancel({errc::cancelled, "cancelled while waiting"});
+    if (wait) wait->cancel();
   }
 
  private:

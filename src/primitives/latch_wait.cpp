@@ -25,10 +25,6 @@ latch_wait::latch_wait(std::shared_ptr<client::state> client, spi::resource_id r
       done_(std::move(done)),
       backoff_(client_->options.retry) {}
 
-void latch_wait::cancel_on_stop::operator()() const noexcept {
-  if (const auto alive = wait.lock()) alive->cancel({errc::cancelled, "cancelled while waiting"});
-}
-
 void latch_wait::start(std::stop_token token) {
   const auto self = shared_from_this();
   if (token.stop_requested()) return answer(failure(errc::cancelled, "stopped before it began"));
@@ -51,7 +47,7 @@ void latch_wait::start(std::stop_token token) {
   }
   if (!waits) return client_->waits.remove(*place);
   // Outside the lock: a token that is stopped meanwhile calls back at once.
-  if (token.stop_possible()) on_stop_.emplace(std::move(token), cancel_on_stop{self});
+  if (token.stop_possible()) on_stop_.emplace(std::move(token), self);
 }
 
 void latch_wait::cancel(const error& why) noexcept { answer(tl::unexpected(why)); }

@@ -7,7 +7,7 @@
 
 #include "core/backoff.hpp"
 #include "primitives/client_state.hpp"
-#include "primitives/wait_registry.hpp"
+#include "primitives/operation.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -28,13 +28,9 @@ class latch_wait final : public wait_registry::entry,
   // The answer may come before this returns.
   void start(std::stop_token token);
   void cancel(const error& why) noexcept override;
+  void cancel() noexcept { cancel({errc::cancelled, "cancelled while waiting"}); }
 
  private:
-  struct cancel_on_stop {
-    std::weak_ptr<latch_wait> wait;
-    void operator()() const noexcept;
-  };
-
   // Posts a look: from a store's call, where the store must not be called in turn.
   spi::latch_watch on_change();
   void watch();
@@ -63,7 +59,7 @@ class latch_wait final : public wait_registry::entry,
   core::backoff backoff_;
   spi::runtime::timer_id timer_ = 0;
 
-  std::optional<std::stop_callback<cancel_on_stop>> on_stop_;  // touched by start() only
+  detail::stop_cancels<latch_wait> on_stop_;  // touched by start() only
 };
 
 }  // namespace holdfast

@@ -1,8 +1,6 @@
-#include "core/acquisition.hpp"
 #include "core/hold.hpp"
 #include "core/names.hpp"
-#include "core/thread_token.hpp"
-#include "primitives/acquire_operation.hpp"
+#include "core/thread_holds.hpp"
 #include "primitives/lock_handle_inside.hpp"
 #include "primitives/wait_for.hpp"
 
@@ -60,13 +58,12 @@ lock_handle lock_handle::with(std::uint32_t permits, std::uint32_t max) const {
   return lock_handle(std::move(made));
 }
 
-result<lease> lock_handle::acquire(const acquire_options& options, std::stop_token token) const {
-  const client::state& client = *inside_->client;
+result<lease> acquire_now(const client::state& client, core::request request,
+                          std::stop_token token) {
   if (client.runtime->on_own_thread()) {
     return failure(errc::would_deadlock, "a blocking call on the client's own thread");
   }
   if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
-  core::request request = inside_->request(options);
   request.thread = core::thread_token();
   auto meeting = std::make_shared<rendezvous<std::shared_ptr<core::hold>>>(client.runtime);
   const auto acquisition = client.engine->acquire(
@@ -81,6 +78,10 @@ result<lease> lock_handle::acquire(const acquire_options& options, std::stop_tok
   return lease(std::move(*answer));
 }
 
+result<lease> lock_handle::acquire(const acquire_options& options, std::stop_token token) const {
+  return acquire_now(*inside_->client, inside_->request(options), std::move(token));
+}
+
 void lock_handle::async_acquire(const acquire_options& options, std::stop_token token,
                                 acquire_callback done) const {
   std::make_shared<acquire_operation>(inside_->client, inside_->request(options), std::move(token))
@@ -91,6 +92,54 @@ acquire_awaitable lock_handle::async_acquire(const acquire_options& options,
                                              std::stop_token token) const {
   return acquire_awaitable(std::make_shared<acquire_operation>(
       inside_->client, inside_->request(options), std::move(token)));
+}
+
+acquire_operation::acquire_operation(const std::shared_ptr<client::state>& client,
+                                     core::request request, std::stop_token token)
+    : client_operation<lease>(client->engine),
+      engine_(client->engine),
+      request_(std::move(request)),
+      token_(std::move(token)) {}
+
+void acquire_operation::begin() {
+  const auto self = std::static_pointer_cast<acquire_operation>(shared_from_this());
+  if (token_.stop_requested()) {
+    return answered(failure(errc::cancelled, "stopped before it began"));
+  }
+  const auto acquisition = engine_->acquire(
+      std::move(request_),
+      [self](result<std::shared_ptr<core::hold>> answer) { self->answered(std::move(answer)); });
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (answered_ || !acquisition) return;
+    acquisition_ = acquisition;
+    cancelled = cancelled_;
+  }
+  if (cancelled) return acquisition->cancel();
+  // Outside the lock: a token that is stopped already calls back at once. An answer that comes at
+  // this moment leaves a callback behind that cancels nothing.
+  if (token_.stop_possible()) on_stop_.emplace(token_, acquisition);
+}
+
+void acquire_operation::cancel() noexcept {
+  std::shared_ptr<core::acquisition> acquisition;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    acquisition = std::move(acquisition_);
+  }
+  if (acquisition) acquisition->cancel();
+}
+
+void acquire_operation::answered(result<std::shared_ptr<core::hold>> answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    answered_ = true;
+    acquisition_.reset();
+  }
+  if (answer) return arrived(lease(std::move(*answer)));
+  arrived(tl::unexpected(std::move(answer.error())));
 }
 
 }  // namespace holdfast::detail

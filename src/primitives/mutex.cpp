@@ -1,4 +1,3 @@
-#include "primitives/made.hpp"
 #include "primitives/std_face.hpp"
 
 #include <holdfast/mutex.hpp>

@@ -11,6 +11,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <utility>
 
 namespace holdfast::detail {
@@ -71,6 +73,18 @@ class client_operation : public operation<T>,
   callback done_;   // guarded by mutex_
   executor where_;  // guarded by mutex_
 };
+
+// Called when a token is stopped: cancels what still waits.
+template <class Waiting>
+struct cancel_on_stop {
+  std::weak_ptr<Waiting> waiting;
+
+  void operator()() const noexcept {
+    if (const auto alive = waiting.lock()) alive->cancel();
+  }
+};
+template <class Waiting>
+using stop_cancels = std::optional<std::stop_callback<cancel_on_stop<Waiting>>>;
 
 // A call that ends soon by itself: cancelling it changes nothing.
 template <class T>

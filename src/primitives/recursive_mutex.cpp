@@ -1,6 +1,5 @@
 #include "core/hold.hpp"
-#include "core/reentry.hpp"
-#include "primitives/made.hpp"
+#include "core/thread_holds.hpp"
 #include "primitives/std_face.hpp"
 
 #include <holdfast/recursive_mutex.hpp>

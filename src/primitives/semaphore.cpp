@@ -1,5 +1,4 @@
 #include "primitives/lock_handle_inside.hpp"
-#include "primitives/made.hpp"
 #include "primitives/operation.hpp"
 
 #include <holdfast/semaphore.hpp>

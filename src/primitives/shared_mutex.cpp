@@ -1,5 +1,4 @@
 #include "core/hold.hpp"
-#include "primitives/made.hpp"
 #include "primitives/operation.hpp"
 #include "primitives/std_face.hpp"
 #include "primitives/wait_for.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/local_queue.hpp"
-#include "core/thread_token.hpp"
+#include "core/thread_holds.hpp"
 #include "primitives/lock_handle_inside.hpp"
 
 #include <holdfast/detail/lock_handle.hpp>
@@ -15,6 +15,13 @@
 #include <utility>
 
 namespace holdfast::detail {
+
+// Moving a locked lock would leave its guard with a lock that is not there any more.
+inline void check_movable(bool free, const char* type) noexcept {
+  if (free) return;
+  std::fprintf(stderr, "holdfast: a %s was moved while it was locked\n", type);
+  std::abort();
+}
 
 // In a forked child nothing of the parent's may be touched, not even a mutex: some thread that is
 // not here may have held it.

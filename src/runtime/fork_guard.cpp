@@ -13,20 +13,23 @@ namespace holdfast::runtime {
 
 namespace {
 
-using fork_counter = std::atomic<std::uint64_t>;
-
 // Globals, since this is a property of the process and not of any object in it. Constant-initialised:
 // a fork in the middle of a first use would leave the child with a half-made guard.
-constinit fork_counter plain_counter{1};
-constinit fork_counter* wiped_counter = &plain_counter;  // 0: a child that nobody has asked yet
-constinit fork_counter last_generation{1};               // not less than the other ever was
+constinit std::atomic<std::uint64_t> plain_counter{1};
+constinit std::atomic<std::uint64_t> last_generation{1};  // not less than the other ever was
+
+}  // namespace
+
+constinit std::atomic<std::uint64_t>* fork_counter = &plain_counter;
+
+namespace {
 
 // A kernel before 4.14 does not empty pages; then a handler does, for fork() alone.
 bool prepare_counter() noexcept {
   const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* page = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page != MAP_FAILED && ::madvise(page, size, MADV_WIPEONFORK) == 0) {
-    wiped_counter = new (page) fork_counter(1);
+    fork_counter = new (page) std::atomic<std::uint64_t>(1);
     return true;
   }
   return ::pthread_atfork(nullptr, nullptr,
@@ -38,12 +41,12 @@ bool prepare_counter() noexcept {
 }  // namespace
 
 std::uint64_t fork_generation() noexcept {
-  std::uint64_t found = wiped_counter->load(std::memory_order_relaxed);
+  std::uint64_t found = fork_counter->load(std::memory_order_relaxed);
   if (found != 0) return found;
   const std::uint64_t next = last_generation.load(std::memory_order_relaxed) + 1;
   last_generation.store(next, std::memory_order_relaxed);
-  return wiped_counter->compare_exchange_strong(found, next, std::memory_order_relaxed) ? next
-                                                                                        : found;
+  return fork_counter->compare_exchange_strong(found, next, std::memory_order_relaxed) ? next
+                                                                                       : found;
 }
 
 }  // namespace holdfast::runtime

@@ -2,7 +2,7 @@
 // those that answer.
 #ifdef HOLDFAST_WITH_NET
 
-#include "net/dialer.hpp"
+#include "net/connector.hpp"
 #include "support/eventually.hpp"
 
 #include <gmock/gmock.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "net/socket.hpp"
+#include "net/socket_stream.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/connection.hpp"

@@ -1,7 +1,4 @@
-// Re-entrance is a local count: the same thread enters again without a round trip, through any
-// object of the same client and name, and the fence stays that of the first entry.
-//
-// Thread-safe.
+// Which threads of this client hold a name, and how often.
 #pragma once
 
 #include "core/hold.hpp"
@@ -9,6 +6,7 @@
 #include <holdfast/result.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,6 +15,45 @@
 
 namespace holdfast::core {
 
+// A number for the calling thread that is never used again. std::thread::id is: glibc gives a dead
+// thread's id to the next one at once, which would then re-enter the dead one's lock.
+inline std::uint64_t thread_token() noexcept {
+  static std::atomic<std::uint64_t> next{1};
+  thread_local const std::uint64_t mine = next.fetch_add(1, std::memory_order_relaxed);
+  return mine;
+}
+
+// Which threads hold a name through the std face, whatever object they used: a second lock by such
+// a thread would wait for itself. Thread-safe.
+class owners {
+ public:
+  void add(std::uint64_t thread) {
+    const std::lock_guard lock(mutex_);
+    threads_.push_back(thread);
+  }
+
+  // False: this thread is not among them.
+  bool remove(std::uint64_t thread) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find(threads_.begin(), threads_.end(), thread);
+    if (found == threads_.end()) return false;
+    *found = threads_.back();
+    threads_.pop_back();
+    return true;
+  }
+
+  [[nodiscard]] bool has(std::uint64_t thread) const {
+    const std::lock_guard lock(mutex_);
+    return std::find(threads_.begin(), threads_.end(), thread) != threads_.end();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::uint64_t> threads_;  // guarded by mutex_; a handful
+};
+
+// Re-entrance is a local count: the same thread enters again without a round trip, through any
+// object of the same client and name, and the fence stays that of the first entry. Thread-safe.
 class reentry {
  public:
   static constexpr std::uint32_t deepest = 65'535;

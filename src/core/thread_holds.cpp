@@ -1,4 +1,4 @@
-#include "core/reentry.hpp"
+#include "core/thread_holds.hpp"
 
 #include "core/mutant.hpp"
 
