@@ -144,11 +144,7 @@ void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
 }
 
 void claim_runner::answer_release(result<void> how, std::string_view verb) {
-  spi::completion<void> done;
-  {
-    const std::lock_guard lock(mutex_);
-    done = std::move(on_released_);
-  }
+  spi::completion<void> done = std::exchange(on_released_, nullptr);
   if (!done) return;
   done(std::move(how).map_error([&](error why) {
     return blamed(std::move(why), engine_->settings().where, verb, claim_->resource.name);
@@ -303,13 +299,8 @@ void claim_runner::send_waiting_leave(slot taken, time_point now) {
 }
 
 void claim_runner::settle(result<fence_token> answer, time_point now) {
-  std::shared_ptr<acquisition> requester;
-  {
-    const std::lock_guard lock(mutex_);
-    requester = std::move(requester_);
-  }
-  if (!requester) return;
-  requester->settled(shared_from_this(), std::move(answer), now);
+  const auto requester = std::exchange(requester_, nullptr);
+  if (requester) requester->settled(shared_from_this(), std::move(answer), now);
 }
 
 void claim_runner::tell_lost(const error& why, loss_cause cause) {
@@ -360,25 +351,25 @@ void claim_runner::cancel(error why) noexcept {
 void claim_runner::release(spi::completion<void> done) noexcept {
   if (engine_->runtime().forked()) return;
   const auto self = shared_from_this();
+  const time_point now = engine_->runtime().now();
   std::unique_lock lock(mutex_);
-  on_released_ = std::move(done);
-  auto step = [this](time_point now) { return machine_.release(now); };
-  if (!running_) return run(lock, engine_->runtime().now(), step);
+  auto step = [this, done = std::move(done)](time_point at) mutable {
+    on_released_ = std::move(done);
+    return machine_.release(at);
+  };
+  if (!running_) return run(lock, now, step);
   // Whoever feeds the machine sends it, later: what the caller asks for next must not overtake it.
   engine_->departing().announce(claim_->resource);
-  inputs_.add([this, step](time_point now) {
+  inputs_.add([this, step = std::move(step)](time_point at) mutable {
     announced_ = true;
-    return step(now);
+    return step(at);
   });
 }
 
 void claim_runner::transfer_to(spi::claim_ptr to, spi::completion<void> done) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
+  feed([this, to = std::move(to), done = std::move(done)](time_point now) mutable {
     on_released_ = std::move(done);
-  }
-  feed([this, to = std::move(to)](time_point now) {
-    detached_ = to;
+    detached_ = std::move(to);
     return machine_.detach(now);
   });
 }

@@ -165,14 +165,14 @@ class claim_runner final : public agenda_item,
     time_point until;  // then the releasing caller is notified
   };
   std::optional<waiting_leave> waiting_leave_;
+  std::shared_ptr<acquisition> requester_;  // used while running_; until settled
+  spi::completion<void> on_released_;       // used while running_; also of transfer_to()
 
   std::mutex mutex_;
-  bool running_ = false;                    // guarded by mutex_: somebody feeds the machine
-  inbox inputs_;                            // guarded by mutex_
-  std::shared_ptr<acquisition> requester_;  // guarded by mutex_; until settled
-  std::weak_ptr<hold> holder_;              // guarded by mutex_
-  bool lost_ = false;                       // guarded by mutex_
-  spi::completion<void> on_released_;       // guarded by mutex_; also of transfer_to()
+  bool running_ = false;        // guarded by mutex_: somebody feeds the machine
+  inbox inputs_;                // guarded by mutex_
+  std::weak_ptr<hold> holder_;  // guarded by mutex_
+  bool lost_ = false;           // guarded by mutex_
 
   claim_machine machine_;  // touched only by who set running_
   std::atomic<duration::rep> valid_until_{time_point::min().time_since_epoch().count()};

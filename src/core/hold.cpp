@@ -90,7 +90,6 @@ void hold::ignore_end(std::uint64_t id) noexcept {
 }
 
 void hold::tell_ended(const result<void>& how) noexcept {
-  if (!end_watched_.load()) return;
   std::vector<end_watch> told;
   {
     const std::lock_guard lock(mutex_);
@@ -174,7 +173,7 @@ void hold::detach(spi::completion<std::string> done) {
 time_point hold::count_release() {
   engine& owner = runner_->owner();
   runner_->detach();
-  tell_ended(failure(errc::not_held, "released"));
+  if (end_watched_.load()) tell_ended(failure(errc::not_held, "released"));
   const time_point now = owner.runtime().now();
   const spi::claim& claim = runner_->claim();
   if (core::meter* meter = owner.meter()) {
@@ -271,7 +270,7 @@ void hold::tell_lost(const error& why, loss_cause cause) noexcept {
     runner_->owner().runtime().notify(
         [source = std::move(*source)]() mutable { source.request_stop(); });
   }
-  tell_ended({});
+  if (end_watched_.load()) tell_ended({});
   leave_local_queue();
 }
 

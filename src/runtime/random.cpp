@@ -1,9 +1,13 @@
 // Draws from getrandom(2).
 #include "runtime/random.hpp"
 
+#include "runtime/fork_guard.hpp"
+
 #include <sys/random.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <system_error>
 #include <utility>
 
@@ -22,21 +26,25 @@ void draw(void* to, std::size_t size) {
   }
 }
 
+// Given out from the end; drawn again by a child that was forked with it.
+struct random_block {
+  std::array<std::uint64_t, 64> numbers;
+  std::size_t left = 0;
+  std::uint64_t drawn_in = 0;  // which fork generation
+};
+
 }  // namespace
 
-std::uint64_t random_source::next() {
-  if (guard_.forked()) {
-    std::uint64_t number = 0;
-    draw(&number, sizeof number);
-    return number;
-  }
-  const std::scoped_lock lock(mutex_);
-  if (left_ == 0) {
-    draw(numbers_.data(), sizeof numbers_);
-    left_ = numbers_.size();
+std::uint64_t random_number() {
+  thread_local random_block mine;
+  const std::uint64_t here = fork_generation();
+  if (mine.left == 0 || mine.drawn_in != here) {
+    draw(mine.numbers.data(), sizeof mine.numbers);
+    mine.left = mine.numbers.size();
+    mine.drawn_in = here;
   }
   // What was given out is not kept.
-  return std::exchange(numbers_[--left_], 0);
+  return std::exchange(mine.numbers[--mine.left], 0);
 }
 
 }  // namespace holdfast::runtime

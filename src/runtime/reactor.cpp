@@ -1,6 +1,7 @@
 #include "runtime/reactor.hpp"
 
 #include "runtime/own_thread.hpp"
+#include "runtime/random.hpp"
 #include "runtime/service_thread.hpp"
 
 #include <utility>
@@ -40,7 +41,7 @@ void epoll_reactor::cancel(timer_id timer) noexcept {
   if (!guard_.forked()) loop_->cancel(timer);
 }
 
-std::uint64_t epoll_reactor::random() { return random_.next(); }
+std::uint64_t epoll_reactor::random() { return random_number(); }
 
 void epoll_reactor::notify(spi::task work) {
   if (!guard_.forked()) notifier_.notify(std::move(work));

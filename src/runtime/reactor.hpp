@@ -5,7 +5,6 @@
 #include "runtime/event_loop.hpp"
 #include "runtime/fork_guard.hpp"
 #include "runtime/notifier.hpp"
-#include "runtime/random.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 
@@ -55,7 +54,6 @@ class epoll_reactor final : public spi::reactor {
  private:
   const fork_guard guard_;
   std::shared_ptr<event_loop> loop_;
-  random_source random_;
   notifier notifier_;
   std::unique_ptr<std::jthread> engine_;
 };
