@@ -1,5 +1,5 @@
 // The breaker alone: how many failures in a row, and what closes it.
-#include "stores/outage/breaker.hpp"
+#include "stores/outage/breaker_store.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,17 +11,63 @@
 #pragma once
 
 #include "stores/forwarding_store.hpp"
-#include "stores/outage/breaker.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/runtime.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 namespace holdfast::outage {
+
+// Counts requests without an answer: so many in a row, and the engine is doubted; if it does not answer a
+// plain look then either, it is taken for unreachable until it answers anything at all.
+//
+// Thread-safe.
+//
+//   state   | entered by                      | ends with
+//   closed  | start, an answer                | `limit` failures in a row -> doubted
+//   doubted | the last of `limit` failures    | an answer -> closed; a failed look -> open
+//   open    | a failed look                   | an answer, whatever it says -> closed
+class breaker {
+ public:
+  explicit breaker(std::uint32_t limit) noexcept : limit_(limit) {}
+
+  // True: the engine is doubted from now on.
+  bool failed() noexcept {
+    const std::uint32_t failures = failures_.fetch_add(1, std::memory_order_acq_rel) + 1;
+    return failures >= limit_ && moves(state::closed, state::doubted);
+  }
+  // True: it opened just now.
+  bool looked_in_vain() noexcept { return moves(state::doubted, state::open); }
+  // True: it was open until now.
+  bool answered() noexcept {
+    failures_.store(0, std::memory_order_release);
+    return !closed() && state_.exchange(state::closed, std::memory_order_acq_rel) == state::open;
+  }
+  [[nodiscard]] bool open() const noexcept {
+    return state_.load(std::memory_order_acquire) == state::open;
+  }
+  [[nodiscard]] bool closed() const noexcept {
+    return state_.load(std::memory_order_acquire) == state::closed;
+  }
+  [[nodiscard]] std::uint32_t limit() const noexcept { return limit_; }
+
+ private:
+  enum class state : std::uint8_t { closed, doubted, open };
+
+  bool moves(state from, state to) noexcept {
+    return state_.compare_exchange_strong(from, to, std::memory_order_acq_rel);
+  }
+
+  const std::uint32_t limit_;
+  std::atomic<std::uint32_t> failures_{0};
+  std::atomic<state> state_{state::closed};
+};
 
 struct breaker_settings {
   std::uint32_t failures = 3;                     // in a row, then the engine is looked at
@@ -29,8 +75,10 @@ struct breaker_settings {
   duration look_limit = std::chrono::seconds(2);  // how long one look may take
 };
 
-// Thread-safe. Reports are made under no lock, by whatever thread brought the answer.
-class breaker_store final : public stores::forwarding_store {
+// Thread-safe; no lock is held while the engine or who listens is called. Reports are made by whatever thread
+// brought the answer. Made by make_shared: completions keep it.
+class breaker_store final : public stores::forwarding_store,
+                            public std::enable_shared_from_this<breaker_store> {
  public:
   breaker_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner,
                 const breaker_settings& settings);
@@ -39,7 +87,7 @@ class breaker_store final : public stores::forwarding_store {
   breaker_store& operator=(const breaker_store&) = delete;
 
   // The engine is taken for unreachable.
-  [[nodiscard]] bool open() const noexcept;
+  [[nodiscard]] bool open() const noexcept { return breaker_.open(); }
 
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                const spi::op_context& context, spi::completion<spi::outcome> done) override;
@@ -55,13 +103,29 @@ class breaker_store final : public stores::forwarding_store {
   void close() noexcept override;
 
  private:
-  class lookout;
-
   template <class T>
-  spi::completion<T> judged(spi::completion<T> done) const;
+  spi::completion<T> judged(spi::completion<T> done);
+  void judge(const std::optional<error>& silence);
+  [[nodiscard]] error refusal() const;
+  void report(spi::reach now, const error& why);
 
-  // Shared with completions, which may come when this store is gone.
-  const std::shared_ptr<lookout> lookout_;
+  // The looks at an engine that does not answer.
+  bool begins_look();
+  void look_later();
+  void look();
+  void looked(const result<spi::resource_state>& answer);
+  void stop_looking() noexcept;
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const breaker_settings settings_;
+  breaker breaker_;
+
+  mutable std::mutex mutex_;
+  error last_;                                   // guarded by mutex_
+  std::shared_ptr<spi::reach_sink> sink_;        // guarded by mutex_
+  std::optional<spi::runtime::timer_id> timer_;  // guarded by mutex_
+  bool looking_ = false;                         // guarded by mutex_: now, or by the timer
+  bool closed_ = false;                          // guarded by mutex_
 };
 
 }  // namespace holdfast::outage
