@@ -1,5 +1,7 @@
 #include "stores/sqlite/mailbox.hpp"
 
+#include "stores/sql/names.hpp"
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -185,11 +187,7 @@ mailbox::delivery mailbox::dial(const peer& to, link_ptr& made) {
   if (!made->socket) return delivery::failed;
   const socket_address address = folder_->address(to.socket());
   if (::connect(made->socket.get(), address.get(), address.size) != 0) return outcome_of(errno);
-  message hello;
-  hello.what = message::kind::hello;
-  hello.client = self_.number;
-  hello.text = self_.token;
-  const delivery said = made->send(encode(hello));
+  const delivery said = made->send(encode({.what = message::kind::hello, .from = self_}));
   if (said == delivery::sent && !adopt(made)) return delivery::failed;
   return said;
 }
@@ -234,8 +232,7 @@ void mailbox::handle(const link_ptr& from, message what) {
   if (what.what != message::kind::hello) return call_.received(what);
   const std::lock_guard lock(mutex_);
   if (closed_ || from->who.number != 0) return;
-  from->who.number = what.client;
-  from->who.token = std::move(what.text);
+  from->who = std::move(what.from);
   known_.try_emplace(from->who.number, from);
 }
 
@@ -293,6 +290,9 @@ constexpr std::uint16_t version = 1;
 constexpr unsigned about_wanted = 1;
 constexpr unsigned about_offer = 2;
 
+// Pushes in the order of push::kind.
+enum class wire : std::uint16_t { hello = 1, granted = 2, gone = 5, event = 6, latch = 7 };
+
 // Both ends run on one machine: its own byte order.
 struct packet_head {
   std::uint32_t magic;
@@ -314,8 +314,63 @@ static_assert(sizeof(packet_head) == 64);
 static_assert(std::is_trivially_copyable_v<packet_head>);
 static_assert(std::has_unique_object_representations_v<packet_head>);
 
-std::uint16_t fitting(std::size_t size, std::size_t room) {
-  return static_cast<std::uint16_t>(std::min(size, room));
+void set_kind(packet_head& head, wire what, unsigned further = 0) {
+  head.kind = static_cast<std::uint16_t>(static_cast<unsigned>(what) + further);
+}
+
+// Its text.
+std::string_view put(packet_head& head, const ledgers::push& push) {
+  set_kind(head, wire::granted, static_cast<unsigned>(push.what));
+  std::ranges::copy(push.claim.bytes, head.claim);
+  head.ttl = push.kept.count();
+  if (push.grant) {
+    head.fence = push.grant->fence.value();
+    head.ttl = push.grant->ttl.count();
+    head.at = push.grant->at.time_since_epoch().count();
+    head.about = static_cast<std::uint8_t>((push.grant->wanted ? about_wanted : 0) |
+                                           (push.grant->offer ? about_offer : 0));
+  }
+  return push.why.detail;
+}
+
+std::string_view put(packet_head& head, const spi::store_event& event) {
+  set_kind(head, wire::event);
+  // The public id: the claim's own is the capability to unlock, and not for onlookers.
+  std::copy_n(event.claim.begin(), std::min(event.claim.size(), std::size(head.claim)), head.claim);
+  head.fence = event.fence.value_or(fence_token()).value();
+  head.fenced = event.fence ? 1 : 0;
+  head.mode = static_cast<std::uint8_t>(event.mode);
+  head.event = static_cast<std::uint8_t>(event.kind);
+  return event.payload;
+}
+
+ledgers::push push_in(const packet_head& head, std::string_view text) {
+  ledgers::push push;
+  push.what = static_cast<ledgers::push::kind>(head.kind - static_cast<unsigned>(wire::granted));
+  std::ranges::copy(head.claim, push.claim.bytes.begin());
+  if (push.what == ledgers::push::kind::granted) {
+    push.grant.emplace();
+    push.grant->fence = fence_token(head.fence);
+    push.grant->ttl = duration(head.ttl);
+    push.grant->at = spi::server_time(duration(head.at));
+    push.grant->wanted = (head.about & about_wanted) != 0;
+    push.grant->offer = (head.about & about_offer) != 0;
+  } else if (push.what == ledgers::push::kind::gone) {
+    push.kept = duration(head.ttl);
+    push.why = {errc::lost, std::string(text)};
+  }
+  return push;
+}
+
+spi::store_event event_in(const packet_head& head, std::string_view key, std::string_view text) {
+  spi::store_event event;
+  event.kind = static_cast<spi::event_kind>(head.event);
+  event.name = sql::resource_of(key).name;
+  event.claim.assign(std::begin(head.claim), std::end(head.claim));
+  event.mode = static_cast<spi::mode>(head.mode);
+  if (head.fenced != 0) event.fence = fence_token(head.fence);
+  event.payload = text;
+  return event;
 }
 
 }  // namespace
@@ -324,26 +379,31 @@ std::string encode(const message& message) {
   packet_head head{};
   head.magic = magic;
   head.version = version;
-  head.kind = static_cast<std::uint16_t>(message.what);
-  head.client = message.client;
-  std::copy(message.claim.bytes.begin(), message.claim.bytes.end(), head.claim);
-  head.fence = message.fence;
-  head.ttl = message.ttl;
-  head.at = message.at;
-  head.about = static_cast<std::uint8_t>((message.wanted ? about_wanted : 0) |
-                                         (message.offer ? about_offer : 0));
-  head.fenced = message.fenced ? 1 : 0;
-  head.mode = static_cast<std::uint8_t>(message.mode);
-  head.event = static_cast<std::uint8_t>(message.event);
-  std::size_t room = message::max_size - sizeof head;
-  head.name_size = fitting(message.name.size(), room);
-  room -= head.name_size;
-  head.text_size = fitting(message.text.size(), room);
+  std::string_view text;
+  switch (message.what) {
+    case message::kind::hello:
+      set_kind(head, wire::hello);
+      head.client = message.from.number;
+      text = message.from.token;
+      break;
+    case message::kind::push:
+      text = put(head, message.push);
+      break;
+    case message::kind::event:
+      text = put(head, message.event);
+      break;
+    case message::kind::latch:
+      set_kind(head, wire::latch);
+      break;
+  }
+  const std::string_view name =
+      std::string_view(message.key).substr(0, message::max_size - sizeof head);
+  text = text.substr(0, message::max_size - sizeof head - name.size());
+  head.name_size = static_cast<std::uint16_t>(name.size());
+  head.text_size = static_cast<std::uint16_t>(text.size());
   std::string packet(sizeof head, '\0');
   std::memcpy(packet.data(), &head, sizeof head);
-  packet.append(message.name, 0, head.name_size);
-  packet.append(message.text, 0, head.text_size);
-  return packet;
+  return packet.append(name).append(text);
 }
 
 std::optional<message> decode(std::string_view packet) {
@@ -352,26 +412,27 @@ std::optional<message> decode(std::string_view packet) {
   std::memcpy(&head, packet.data(), sizeof head);
   if (head.magic != magic || head.version != version) return std::nullopt;
   if (packet.size() != sizeof head + head.name_size + head.text_size) return std::nullopt;
-  if (head.kind < static_cast<std::uint16_t>(message::kind::hello) ||
-      head.kind > static_cast<std::uint16_t>(message::kind::latch) ||
-      head.mode > static_cast<std::uint8_t>(spi::mode::permit) ||
+  if (head.mode > static_cast<std::uint8_t>(spi::mode::permit) ||
       head.event > static_cast<std::uint8_t>(spi::event_kind::forced)) {
     return std::nullopt;
   }
+  const std::string_view text = packet.substr(sizeof head + head.name_size);
   message read;
-  read.what = static_cast<message::kind>(head.kind);
-  read.client = head.client;
-  std::copy(std::begin(head.claim), std::end(head.claim), read.claim.bytes.begin());
-  read.fence = head.fence;
-  read.ttl = head.ttl;
-  read.at = head.at;
-  read.wanted = (head.about & about_wanted) != 0;
-  read.offer = (head.about & about_offer) != 0;
-  read.fenced = head.fenced != 0;
-  read.mode = static_cast<spi::mode>(head.mode);
-  read.event = static_cast<spi::event_kind>(head.event);
-  read.name = packet.substr(sizeof head, head.name_size);
-  read.text = packet.substr(sizeof head + head.name_size, head.text_size);
+  read.key = packet.substr(sizeof head, head.name_size);
+  const auto kind = static_cast<wire>(head.kind);
+  if (kind == wire::hello) {
+    read.from = {head.client, std::string(text), 0};
+  } else if (kind >= wire::granted && kind <= wire::gone) {
+    read.what = message::kind::push;
+    read.push = push_in(head, text);
+  } else if (kind == wire::event) {
+    read.what = message::kind::event;
+    read.event = event_in(head, read.key, text);
+  } else if (kind == wire::latch) {
+    read.what = message::kind::latch;
+  } else {
+    return std::nullopt;
+  }
   return read;
 }
 

@@ -17,59 +17,6 @@ namespace {
 constexpr duration first_look = std::chrono::milliseconds(1);
 constexpr duration last_look = std::chrono::seconds(1);
 
-message message_of(const push& what) {
-  message made;
-  made.claim = what.claim;
-  switch (what.what) {
-    case push::kind::granted:
-      made.what = message::kind::granted;
-      made.fence = what.grant->fence.value();
-      made.ttl = what.grant->ttl.count();
-      made.at = what.grant->at.time_since_epoch().count();
-      made.offer = what.grant->offer;
-      made.wanted = what.grant->wanted;
-      break;
-    case push::kind::freed:
-      made.what = message::kind::freed;
-      break;
-    case push::kind::wanted:
-      made.what = message::kind::wanted;
-      break;
-    case push::kind::gone:
-      made.what = message::kind::gone;
-      made.ttl = what.kept.count();
-      made.text = what.why.detail;
-      break;
-  }
-  return made;
-}
-
-message message_of(const std::string& key, const spi::store_event& event) {
-  message made;
-  made.what = message::kind::event;
-  // The public id: the claim's own is the capability to unlock, and not for onlookers.
-  std::copy_n(event.claim.begin(), std::min<std::size_t>(event.claim.size(), 16),
-              made.claim.bytes.begin());
-  made.fenced = event.fence.has_value();
-  made.fence = event.fence.value_or(fence_token()).value();
-  made.mode = event.mode;
-  made.event = event.kind;
-  made.name = key;
-  made.text = event.payload;
-  return made;
-}
-
-spi::store_event event_of(const message& what) {
-  spi::store_event event;
-  event.kind = what.event;
-  event.name = resource_of(what.name).name;
-  event.claim.assign(what.claim.bytes.begin(), what.claim.bytes.end());
-  event.mode = what.mode;
-  if (what.fenced) event.fence = fence_token(what.fence);
-  event.payload = what.text;
-  return event;
-}
-
 std::vector<std::int64_t> concerned(const effects& out) {
   std::vector<std::int64_t> clients;
   clients.reserve(out.pushes.size());
@@ -120,23 +67,21 @@ bool peer_notifier::deliver(const effects& out, time_point deadline) {
   if (out.pushes.empty() && out.news.empty()) return false;
   learn(concerned(out), deadline);
   bool found_dead = false;
-  for (const push& each : out.pushes) found_dead |= carry(each);
+  for (const push& each : out.pushes) {
+    found_dead |= send(each.process, {.what = message::kind::push, .push = each});
+  }
   for (const news& each : out.news) {
     for (const std::int64_t client : each.observers) {
       for (const spi::store_event& event : each.events) {
-        found_dead |= send(client, message_of(each.key, event));
+        found_dead |= send(client, {.what = message::kind::event, .key = each.key, .event = event});
       }
-      if (!each.latch_changed) continue;
-      message changed;
-      changed.what = message::kind::latch;
-      changed.name = each.key;
-      found_dead |= send(client, changed);
+      if (each.latch_changed) {
+        found_dead |= send(client, {.what = message::kind::latch, .key = each.key});
+      }
     }
   }
   return found_dead;
 }
-
-bool peer_notifier::carry(const push& what) { return send(what.process, message_of(what)); }
 
 bool peer_notifier::send(std::int64_t client, const message& what) {
   if (!mailbox_) return false;  // opening failed: others look by themselves
@@ -174,35 +119,16 @@ void peer_notifier::hand_over(const message& what) {
 }
 
 void peer_notifier::tell(const message& what) {
-  if (what.what == message::kind::event) return subscribers_->tell(what.name, event_of(what));
-  if (what.what == message::kind::latch) return subscribers_->tell_latch(what.name);
-  const auto wakeup = local_claims_->find(what.claim);
+  if (what.what == message::kind::event) return subscribers_->tell(what.key, what.event);
+  if (what.what == message::kind::latch) return subscribers_->tell_latch(what.key);
+  const push& its = what.push;
+  const auto wakeup = local_claims_->find(its.claim);
   if (!wakeup) return;  // left meanwhile
-  switch (what.what) {
-    case message::kind::granted: {
-      spi::granted grant;
-      grant.fence = fence_token(what.fence);
-      grant.ttl = duration(what.ttl);
-      grant.at = spi::server_time(duration(what.at));
-      grant.offer = what.offer;
-      grant.wanted = what.wanted;
-      return wakeup->notify(grant);
-    }
-    case message::kind::freed:
-      return wakeup->notify(std::nullopt);
-    case message::kind::wanted:
-      return wakeup->wanted();
-    case message::kind::gone:
-      // Before the call, in which it may be left, or enlisted again.
-      if (what.ttl > 0) {
-        local_claims_->let_end(what.claim);
-      } else {
-        local_claims_->strike(what.claim);  // nobody leaves what is gone
-      }
-      return wakeup->gone({errc::lost, what.text});
-    default:
-      return;
-  }
+  // Before the call, in which it may be left, or enlisted again.
+  if (its.what == push::kind::gone && its.kept > duration{0}) local_claims_->let_end(its.claim);
+  // Nobody leaves what is gone.
+  if (its.what == push::kind::gone && its.kept <= duration{0}) local_claims_->strike(its.claim);
+  its.deliver(*wakeup);
 }
 
 std::optional<peer> peer_notifier::address(std::int64_t client) const {

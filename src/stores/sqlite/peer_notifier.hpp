@@ -55,7 +55,6 @@ class peer_notifier : public std::enable_shared_from_this<peer_notifier> {
   [[nodiscard]] std::optional<peer> address(std::int64_t client) const;
 
  private:
-  bool carry(const push& what);
   bool send(std::int64_t client, const message& what);
   // Never inside another call of it on the same thread: what a message causes to be sent to this
   // process comes after it, or thousands in line would be let go one inside the other.
