@@ -1,7 +1,7 @@
 // A line of the embedded store, of which the first few are in the lock's own row and the others are
 // rows of their own: nobody outside can tell which is which.
 #include "integration/sqlite_harness.hpp"
-#include "stores/sqlite/resource_rows.hpp"
+#include "stores/sqlite/ledger.hpp"
 #include "support/forked_process.hpp"
 #include "support/telephone.hpp"
 
@@ -22,7 +22,7 @@ struct waiter {
 };
 
 // More than two times what is in the lock's own row, with payloads of every size.
-constexpr std::size_t length = 3 * sqlite::resource_rows::line_limit;
+constexpr std::size_t length = 3 * sqlite::ledger_limits::line_limit;
 
 waiter queue(const embedded_client& client, std::size_t number) {
   waiter made{&client, client.fair_claim()};

@@ -131,13 +131,14 @@ class both {
     std::set<std::string> held;
     std::vector<std::string> line;
     const auto done = session_->read(clock::now() + generous, [&](sqlite::ledger& book) {
-      for (const auto& row : book.holders_of(resource)) {
+      const sqlite::contents found = book.look_at(resource);
+      for (const auto& row : found.holders) {
         spi::holder holder;
         holder.claim = spi::public_id(row.id);
         holder.mode = row.mode;
         held.insert(described(holder));
       }
-      for (const auto& row : book.line_of(resource)) line.push_back(spi::public_id(row.id));
+      for (const auto& row : found.line) line.push_back(spi::public_id(row.id));
     });
     ASSERT_TRUE(done);
     std::set<std::string> expected;

@@ -176,6 +176,12 @@ spi::check check_sharing(uid_t owner, uid_t self) {
                  shared);
 }
 
+void sqlite_store::probe(const spi::op_context& context,
+                         spi::completion<std::vector<spi::check>> done) {
+  perform(nullptr, context, std::move(done),
+          [this](time_point deadline) { return do_probe(deadline); });
+}
+
 // Gathers the facts that `doctor` judges, and clears dead clients away.
 result<std::vector<spi::check>> sqlite_store::do_probe(time_point deadline) {
   std::vector<spi::check> checks;

@@ -1,6 +1,8 @@
-// The verbs inside a transaction, as far as they are this store's own: the short way, looking, and what is
-// cleared away.
+// The verbs inside a transaction, as far as they are this store's own: the fast path, looking, what is
+// cleared away, and who watches whom.
 #include "stores/sqlite/ledger.hpp"
+
+#include "stores/sqlite/life.hpp"
 
 #include <algorithm>
 #include <set>
@@ -29,7 +31,7 @@ moment with_place(const moment& step, std::int64_t& place) {
 
 }  // namespace
 
-ledger::ledger(statements& of) : book(embedded_rules()), statements_(of), resource_rows_(of) {}
+ledger::ledger(statements& of) : book(embedded_rules()), statements_(of) {}
 
 result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim,
                                      std::int64_t& place) {
@@ -40,13 +42,13 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
                                                  std::int64_t& place) {
   if (place != ledgers::nowhere || impossible(claim)) return std::nullopt;
   const std::string key = key_of(claim.resource);
-  const resource_row* known = resource_rows_.look(key);
+  const resource_row* known = remembered(key);
   if (known == nullptr || !known->unused() || known->is_blocked(step.now)) return std::nullopt;
-  resource_row at = resource_rows_.recall(key);
+  resource_row at = recall(key);
   begin_use(at, claim);
   const claim_row row = grant(step, at, entry_of(step, claim, next_place(at)));
   const spi::granted answer = granted_to(step, at, row);
-  if (!resource_rows_.exchange(std::move(at))) return std::nullopt;
+  if (!exchange(std::move(at))) return std::nullopt;
   place = row.place;
   return answer;
 }
@@ -54,16 +56,16 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
 std::optional<spi::departure> ledger::give_at_once(const moment& step, const spi::claim& claim,
                                                    std::int64_t place) {
   const std::string key = key_of(claim.resource);
-  const resource_row* known = resource_rows_.look(key);
+  const resource_row* known = remembered(key);
   if (known == nullptr || known->next_end <= step.now) return std::nullopt;
   if (!known->inline_holder || known->inline_holder->place != place ||
       known->inline_holder->id != claim.id) {
     return std::nullopt;
   }
-  resource_row at = resource_rows_.recall(key);
+  resource_row at = recall(key);
   const claim_row held = *at.inline_holder;
   remove_holder(at, held);
-  if (!resource_rows_.exchange(std::move(at))) return std::nullopt;
+  if (!exchange(std::move(at))) return std::nullopt;
   return spi::departure::was_holder;
 }
 
@@ -124,21 +126,25 @@ result<spi::latch_state> ledger::read_latch(const moment& step, const spi::resou
   return book::read_latch(step, *at);
 }
 
-std::vector<claim_row> ledger::holders_of(const spi::resource_id& resource) {
-  const auto at = resource_rows_.find(key_of(resource));
-  if (!at || at->kind == kind::latch) return {};
-  return resource_rows_.all_holders(*at, ledger_limits::claim_limit);
+contents ledger::contents_of(const resource_row& at) {
+  contents found{resource_of(at.key).name, {}, {}, at.blocked_until};
+  if (at.kind == kind::latch) return found;
+  found.holders = holders(at, ledger_limits::claim_limit);
+  found.line = line(at);
+  return found;
 }
 
-std::vector<claim_row> ledger::line_of(const spi::resource_id& resource) {
-  const auto at = resource_rows_.find(key_of(resource));
-  if (!at || at->kind == kind::latch) return {};
-  return resource_rows_.line(*at, ledger_limits::claim_limit);
+contents ledger::look_at(const spi::resource_id& resource) {
+  const resource_row* at = load(key_of(resource));
+  return at == nullptr ? contents{} : contents_of(*at);
 }
 
-spi::server_time ledger::blocked_until(const spi::resource_id& resource) {
-  const auto at = resource_rows_.find(key_of(resource));
-  return at ? at->blocked_until : ledgers::long_ago;
+std::vector<contents> ledger::look_at_all(const std::string& space, const std::string& prefix) {
+  std::vector<contents> all;
+  for (const resource_row& row : named(space, prefix)) {
+    if (!row.unused() || row.is_blocked(now())) all.push_back(contents_of(row));
+  }
+  return all;
 }
 
 std::vector<resource_row> ledger::named(const std::string& space, const std::string& prefix) {
@@ -148,14 +154,7 @@ std::vector<resource_row> ledger::named(const std::string& space, const std::str
   to += '\xff';
   std::vector<resource_row> rows;
   query found(statements_.resources_named, bytes(from), bytes(to));
-  while (found.next()) {
-    resource_row row;
-    row.id = found.number(0);
-    row.key = found.blob(1);
-    row.last = static_cast<std::uint64_t>(found.number(2));
-    decode_resource(found.blob(3), row);
-    rows.push_back(std::move(row));
-  }
+  while (found.next()) rows.push_back(row_in(found));
   return rows;
 }
 
@@ -175,26 +174,61 @@ void ledger::purge(const moment& step, std::int64_t client) {
     while (rows.next()) with_rows.insert(rows.number(0));
     query all(statements_.resources_from, std::int64_t{0}, no_limit);
     while (all.next()) {
-      resource_row row;
-      decode_resource(all.blob(3), row);
-      const bool inside = (row.inline_holder && row.inline_holder->process == client) ||
-                          std::ranges::any_of(row.line, [client](const claim_row& each) {
-                            return each.process == client;
-                          });
-      if (inside || with_rows.contains(all.number(0))) touched.emplace_back(all.blob(1));
+      const resource_row row = row_in(all);
+      const auto its = [client](const claim_row& each) { return each.process == client; };
+      const bool inside =
+          (row.inline_holder && its(*row.inline_holder)) || std::ranges::any_of(row.line, its);
+      if (inside || with_rows.contains(row.id)) touched.push_back(row.key);
     }
   }
   for (const std::string& key : touched) {
     resource_row* at = load(key);
     if (at == nullptr) continue;
     drop_dead_holders(step, *at);
-    for (const claim_row& row : resource_rows_.waits_of(*at, client)) withdraw(step, *at, row);
+    for (const claim_row& row : waits_of(*at, client)) withdraw(step, *at, row);
     promote(step, *at);
     wake_head(step, *at);
     save(step, *at);
   }
+  forget_client(client);
+}
+
+void ledger::forget_client(std::int64_t client) {
   run(statements_.delete_observers_of, client);
   run(statements_.delete_client, client);
+}
+
+// Nobody of before lives, and its clock means nothing any more. What stays: fences, latches (their life
+// begins again) and the time for which a lock is blocked after an abnormal end, which begins again too:
+// how much of it had passed is not known any more.
+void ledger::start_boot(std::uint64_t floor) {
+  std::vector<resource_row> all;
+  {
+    query rows(statements_.resources_from, std::int64_t{0}, no_limit);
+    while (rows.next()) all.push_back(row_in(rows));
+  }
+  for (const resource_row& before : all) {
+    resource_row row;
+    row.id = before.id;
+    row.key = before.key;
+    row.last = floor;
+    row.dirty = true;
+    if (before.kind == kind::latch) {
+      query latch(statements_.latch, before.id);
+      row.kind = kind::latch;
+      row.next_end = after(now(), latch.next() ? duration(latch.number(1)) : duration{0});
+    }
+    row.block(before.blocked_for, now());
+    for (const claim_row& holder : holders(before, ledger_limits::claim_limit)) {
+      row.block(holder.lock_delay, now());
+    }
+    if (row.kind == kind::latch || row.blocked_until > ledgers::long_ago) {
+      write(row);
+    } else {
+      run(statements_.delete_resource, row.id);
+    }
+  }
+  run(statements_.delete_all_claims);
 }
 
 // A key that ends with its '/' is a whole namespace.
@@ -204,13 +238,13 @@ void ledger::observe(const moment& step, std::string_view key) {
   if (key.find('/') + 1 == key.size()) {
     touched = named(resource_of(key).space, {});
   } else {
-    auto found = resource_rows_.find(key);
-    touched.push_back(found ? std::move(*found) : resource_rows_.make(key, step.now));
+    if (load(key) == nullptr) make(resource_of(key), step.now);
+    touched.push_back(std::move(*loaded_));
   }
   for (resource_row& at : touched) {
     at.dirty = at.dirty || !at.observed;
     at.observed = true;
-    resource_rows_.save(at);
+    write(at);
   }
 }
 
@@ -238,6 +272,46 @@ void ledger::address_news(const moment& step, resource_row& at) {
   news made{at.key, {}, latch_changed, std::move(observers)};
   for (auto& each : events) made.events.push_back(std::move(each.event));
   out.news.push_back(std::move(made));
+}
+
+spi::server_time ledger::last_word(const moment& step, const claim_row& waiting) {
+  if (beside_ == nullptr || waiting.process == step.self) return step.now;
+  query client(statements_.client, waiting.process);
+  if (!client.next()) return waiting.since;
+  return std::max(waiting.since, sqlite::last_word(*beside_, std::string(client.blob(0))));
+}
+
+// Those who have just come are not asked.
+bool ledger::absent(const moment& step, const claim_row& waiting) {
+  const spi::server_time limit = step.now - ledger_limits::absent;
+  return waiting.since <= limit && last_word(step, waiting) <= limit;
+}
+
+// The head of the line watches all who hold, everybody else the one before it: when that one dies,
+// it asks again and learns whom to watch then. Who is absent watches nobody, so its neighbour does.
+duration ledger::recheck_after(const moment& step, ledgers::resource& at, const claim_row& row,
+                               bool queued) {
+  auto& out = static_cast<effects&>(step.out);
+  const claim_row* found = queued ? previous_waiter(at, row.place) : nullptr;
+  while (found != nullptr) {
+    const claim_row before = *found;
+    if (dead(step, before)) {
+      withdraw(step, at, before);
+    } else if (!absent(step, before)) {
+      out.blockers = {before.process};
+      return ledger_limits::recheck;
+    }
+    found = previous_waiter(at, before.place);
+  }
+  const std::size_t limit = queued ? ledger_limits::told_limit : ledger_limits::holder_limit;
+  out.blockers = holding_clients(static_cast<resource_row&>(at), limit);
+  const spi::server_time end = at.is_blocked(step.now) ? at.blocked_until : at.next_end;
+  return std::min(ledger_limits::recheck, end - step.now);
+}
+
+void ledger::watch_holders(const moment& step, ledgers::resource& at) {
+  static_cast<effects&>(step.out).blockers =
+      holding_clients(static_cast<resource_row&>(at), ledger_limits::told_limit);
 }
 
 }  // namespace holdfast::sqlite

@@ -14,12 +14,13 @@
 #include "stores/ledger/records.hpp"
 #include "stores/sqlite/database.hpp"
 #include "stores/sqlite/location.hpp"
-#include "stores/sqlite/resource_rows.hpp"
 #include "stores/sqlite/rows.hpp"
 
 #include <holdfast/spi/store.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,6 +59,26 @@ struct ledger_limits {
   static constexpr std::size_t holder_limit = 10'000;
   // Claims on one name, waiting or holding: then overloaded.
   static constexpr std::size_t claim_limit = 1'000'000;
+
+  // Resources of which only the fence is left are forgotten little by little as new ones come, so
+  // that the table follows the names in use and not the names ever used.
+  static constexpr std::int64_t forgetting_step = 64;
+  // Of those who wait, at most so many are in the resource's own row, and only while that and the
+  // name take no more than so many bytes: longer rows do not fit into one page.
+  static constexpr std::size_t line_limit = 4;
+  static constexpr std::size_t row_limit = 900;
+  // Names whose row is known by number.
+  static constexpr std::size_t remembered_limit = 10'000;
+  // Where somebody else had touched it, the fast path is not tried this many times.
+  static constexpr int detours = 8;
+};
+
+// What people ask of a resource. The dead are among them.
+struct contents {
+  std::string name;
+  std::vector<claim_row> holders;
+  std::vector<claim_row> line;
+  spi::server_time blocked_until = ledgers::long_ago;
 };
 
 class ledger : public ledgers::book {
@@ -94,22 +115,58 @@ class ledger : public ledgers::book {
   using book::revoke;
   // Read transactions.
   result<spi::latch_state> read_latch(const moment& step, const spi::resource_id& resource);
-  std::vector<claim_row> holders_of(const spi::resource_id& resource);
-  std::vector<claim_row> line_of(const spi::resource_id& resource);
-  spi::server_time blocked_until(const spi::resource_id& resource);
-  std::vector<resource_row> named(const std::string& space, const std::string& prefix);
+  contents look_at(const spi::resource_id& resource);
+  std::vector<contents> look_at_all(const std::string& space, const std::string& prefix);
 
   // Takes the dead off a resource and lets in who is next.
   void settle(const moment& step, std::string_view key);
   // Everything of a dead client, on all resources. Reads every claim: for who opens, not for the
   // way of a lock.
   void purge(const moment& step, std::int64_t client);
+  // One that has no claims.
+  void forget_client(std::int64_t client);
+  // Takes all claims off all resources, whose next fences are greater than this.
+  void start_boot(std::uint64_t floor);
 
   void observe(const moment& step, std::string_view key);
   void ignore(const moment& step, std::string_view key);
 
  private:
+  // What is known of a name, to find its row: hints, each is checked.
+  struct memory {
+    std::int64_t id = 0;
+    std::optional<resource_row> row;
+    int detours = 0;
+  };
+
+  // The fast path, for a lock that nobody else touched since this store last wrote it. First
+  // remembered(): the row as this store wrote it last, if it was plain; nullptr: not known. Then
+  // recall() and exchange(), outside a transaction: in one of its own writes the row if the database
+  // still has what was recalled. False: it has not, and nothing has happened.
+  const resource_row* remembered(std::string_view key);
+  resource_row recall(std::string_view key);
+  bool exchange(resource_row at);
+
   resource_row* load(std::string_view key);
+  bool read(std::int64_t id, std::string_view key);
+  memory& remember(std::string_view key, std::int64_t id);
+  void write(resource_row& at);
+  void forget_some(spi::server_time now);
+  std::vector<resource_row> named(const std::string& space, const std::string& prefix);
+  contents contents_of(const resource_row& at);
+
+  // Claims that are rows of their own.
+  std::optional<claim_row> at_place(const resource_row& at, standing where, std::int64_t place,
+                                    const spi::claim_id& id);
+  std::vector<claim_row> all(const resource_row& at, standing where, std::size_t limit);
+  void insert(const resource_row& at, standing where, const claim_row& row);
+  void erase(const resource_row& at, standing where, std::int64_t place);
+  void refill(resource_row& at);
+  std::vector<claim_row> line(const resource_row& at);
+  std::vector<claim_row> waits_of(const resource_row& at, std::int64_t client);
+  // Whose the holds are; of detached ones nobody's.
+  std::vector<std::int64_t> holding_clients(const resource_row& at, std::size_t limit);
+
   void address_news(const moment& step, resource_row& at);
   bool absent(const moment& step, const claim_row& waiting);
 
@@ -154,9 +211,11 @@ class ledger : public ledgers::book {
   [[nodiscard]] std::uint64_t fence_floor() const override { return wall_clock_microseconds(); }
 
   statements& statements_;
-  resource_rows resource_rows_;
   const folder* beside_ = nullptr;
   std::optional<resource_row> loaded_;  // the resource that the verb is about
+  claim_row passing_;                   // what next_waiter() and previous_waiter() have read
+  std::map<std::string, memory, std::less<>> known_;
+  std::int64_t forgotten_up_to_ = 0;
 };
 
 }  // namespace holdfast::sqlite

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sqlite {
@@ -30,39 +32,127 @@ class local_claims : private stores::wakeup_registry<local_claim> {
   using wakeup_registry::wakeup_ptr;
 
   // Known from here on; a claim that is known already keeps its place, which is the answer.
-  std::int64_t enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup);
-  void strike(const spi::claim_id& id);
-  [[nodiscard]] bool empty() const;
-  [[nodiscard]] std::vector<spi::claim_ptr> claims() const;
+  std::int64_t enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
+    const std::lock_guard lock(mutex_);
+    entry& its = enter(claim->id);
+    its.claim = claim;
+    its.wakeup.swap(wakeup);  // the one before ends with the argument, under no lock
+    return its.place;
+  }
+  void strike(const spi::claim_id& id) {
+    entry ended;  // destroyed under no lock
+    const std::lock_guard lock(mutex_);
+    if (!owed_.empty()) owed_.erase(id);
+    ended = take_locked(id);
+    unwatch(id, ended);
+  }
+  [[nodiscard]] bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return entries_.empty();
+  }
+  [[nodiscard]] std::vector<spi::claim_ptr> claims() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<spi::claim_ptr> all;
+    all.reserve(entries_.size());
+    for (const auto& [id, of] : entries_) all.push_back(of.claim);
+    return all;
+  }
 
   // 0: nowhere, as far as this client knows.
-  [[nodiscard]] std::int64_t place(const spi::claim_id& id) const;
-  void set_place(const spi::claim_id& id, std::int64_t place);
+  [[nodiscard]] std::int64_t place(const spi::claim_id& id) const {
+    const std::lock_guard lock(mutex_);
+    const entry* its = known(id);
+    return its == nullptr ? 0 : its->place;
+  }
+  void set_place(const spi::claim_id& id, std::int64_t place) {
+    const std::lock_guard lock(mutex_);
+    if (entry* its = known(id)) move(*its, place);
+  }
   // It holds there, and waits for nobody's end any more.
-  void set_held_place(const spi::claim_id& id, std::int64_t place);
+  void set_held_place(const spi::claim_id& id, std::int64_t place) {
+    const std::lock_guard lock(mutex_);
+    entry* its = known(id);
+    if (its == nullptr) return;
+    move(*its, place);
+    unwatch(id, *its);
+  }
   // It was revoked: the database ends it by time.
-  void let_end(const spi::claim_id& id);
-  [[nodiscard]] bool ends_by_time(const spi::claim_id& id) const;
+  void let_end(const spi::claim_id& id) {
+    const std::lock_guard lock(mutex_);
+    if (entry* its = known(id)) its->ends_by_time = true;
+  }
+  [[nodiscard]] bool ends_by_time(const spi::claim_id& id) const {
+    const std::lock_guard lock(mutex_);
+    const entry* its = known(id);
+    return its != nullptr && its->ends_by_time;
+  }
 
   // Whose end this claim wants to know of, instead of those before.
-  void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients);
-  [[nodiscard]] std::vector<wakeup_ptr> watchers(std::int64_t client) const;
+  void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients) {
+    const std::lock_guard lock(mutex_);
+    entry* its = known(id);
+    if (its == nullptr || its->watched == clients) return;
+    unwatch(id, *its);
+    its->watched = clients;
+    for (const std::int64_t client : clients) watched_[client].insert(id);
+  }
+  [[nodiscard]] std::vector<wakeup_ptr> watchers(std::int64_t client) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<wakeup_ptr> all;
+    const auto found = watched_.find(client);
+    if (found == watched_.end()) return all;
+    for (const spi::claim_id& id : found->second) all.push_back(entries_.at(id).wakeup);
+    return all;
+  }
 
   // Verbs on this resource that wait for the worker: later ones must go behind them.
-  void add_pending(const spi::resource_id& on);
-  void end_pending(const spi::resource_id& on);
-  [[nodiscard]] bool pending(const spi::resource_id& on) const;
+  void add_pending(const spi::resource_id& on) {
+    const std::lock_guard lock(mutex_);
+    ++pending_[on];
+    pending_names_.store(pending_.size(), std::memory_order_release);
+  }
+  void end_pending(const spi::resource_id& on) {
+    const std::lock_guard lock(mutex_);
+    const auto found = pending_.find(on);
+    if (found != pending_.end() && --found->second == 0) pending_.erase(found);
+    pending_names_.store(pending_.size(), std::memory_order_release);
+  }
+  // Who asks for one verb after another sees what the one before left here.
+  [[nodiscard]] bool pending(const spi::resource_id& on) const {
+    if (pending_names_.load(std::memory_order_acquire) == 0) return false;
+    const std::lock_guard lock(mutex_);
+    return pending_.contains(on);
+  }
 
   // A leave that found no answer is owed: it is repeated until it is answered, since a hold does
   // not end by time here.
-  void owe(const spi::claim_id& id);
-  [[nodiscard]] std::vector<spi::claim_ptr> owed() const;
+  void owe(const spi::claim_id& id) {
+    const std::lock_guard lock(mutex_);
+    if (entries_.contains(id)) owed_.insert(id);
+  }
+  [[nodiscard]] std::vector<spi::claim_ptr> owed() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<spi::claim_ptr> all;
+    all.reserve(owed_.size());
+    for (const spi::claim_id& id : owed_) all.push_back(entries_.at(id).claim);
+    return all;
+  }
 
  private:
   using ids = std::unordered_set<spi::claim_id, stores::part_of_id>;
 
-  static void move(local_claim& of, std::int64_t place);
-  void unwatch(const spi::claim_id& id, local_claim& of);
+  static void move(local_claim& of, std::int64_t place) {
+    if (std::exchange(of.place, place) != place) of.ends_by_time = false;
+  }
+  void unwatch(const spi::claim_id& id, local_claim& of) {
+    for (const std::int64_t client : of.watched) {
+      const auto found = watched_.find(client);
+      if (found == watched_.end()) continue;
+      found->second.erase(id);
+      if (found->second.empty()) watched_.erase(found);
+    }
+    of.watched.clear();
+  }
 
   std::unordered_map<std::int64_t, ids> watched_;  // guarded by mutex_; by client
   std::map<spi::resource_id, int> pending_;        // guarded by mutex_

@@ -65,25 +65,6 @@ std::string last_boot(statements& of) {
   return meta.next() ? std::string(meta.blob(0)) : std::string();
 }
 
-// After a reboot nobody of before lives, and its clock means nothing any more. What stays: fences,
-// latches (their life begins again) and the time for which a lock is blocked after an abnormal end, which
-// begins again too: how much of it had passed is not known any more.
-resource_row after_reboot(const resource_row& before, const std::vector<claim_row>& holders,
-                          std::uint64_t floor, std::optional<duration> latch_life) {
-  resource_row row;
-  row.id = before.id;
-  row.key = before.key;
-  row.last = floor;
-  row.dirty = true;
-  if (latch_life) {
-    row.kind = kind::latch;
-    row.next_end = after(now(), *latch_life);
-  }
-  row.block(before.blocked_for, now());
-  for (const claim_row& holder : holders) row.block(holder.lock_delay, now());
-  return row;
-}
-
 std::uint64_t next_floor(statements& of) {
   query meta(of.meta);
   if (!meta.next()) return 0;  // a new database: no fence was ever given
@@ -95,7 +76,9 @@ std::uint64_t next_floor(statements& of) {
   return std::max(clock, greatest + fences_per_minute);
 }
 
-void start_boot(session& at, statements& of, const folder& beside, const host& here) {
+// After a reboot nobody of before lives. The floor of the fences must be on the disk before any fence above
+// it is given.
+void start_boot(session& at, statements& of, ledger& book, const folder& beside, const host& here) {
   if (last_boot(of) == here.boot) return;  // somebody was quicker
   for (const listed_client& client : all_clients(of)) {
     if (alive(beside, client.who)) {
@@ -103,33 +86,7 @@ void start_boot(session& at, statements& of, const folder& beside, const host& h
     }
   }
   const std::uint64_t floor = next_floor(of);
-  resource_rows rows(of);
-  std::vector<resource_row> resources;
-  {
-    query all(of.resources_from, std::int64_t{0}, no_limit);
-    while (all.next()) {
-      resource_row row;
-      row.id = all.number(0);
-      row.key = all.blob(1);
-      decode_resource(all.blob(3), row);
-      resources.push_back(std::move(row));
-    }
-  }
-  for (const resource_row& before : resources) {
-    std::optional<duration> latch_life;
-    if (before.kind == kind::latch) {
-      query latch(of.latch, before.id);
-      latch_life = latch.next() ? duration(latch.number(1)) : duration{0};
-    }
-    resource_row row = after_reboot(before, rows.all_holders(before, ledger_limits::claim_limit),
-                                    floor, latch_life);
-    if (row.kind == kind::latch || row.blocked_until > ledgers::long_ago) {
-      rows.save(row);
-    } else {
-      run(of.delete_resource, row.id);
-    }
-  }
-  run(of.delete_all_claims);
+  book.start_boot(floor);
   run(of.delete_all_observers);
   run(of.delete_all_clients);
   run(of.set_boot, bytes(here.boot), static_cast<std::int64_t>(floor));
@@ -219,14 +176,15 @@ result<membership> join(session& at, const folder& beside, const host& here,
   bool same_boot = false;
   auto done = at.read(deadline, [&](ledger&) { same_boot = last_boot(of) == here.boot; });
   if (done && !same_boot) {
-    // The floor of the fences must be on the disk before any fence above it is given.
     const auto set_sync = [&](const char* how) {
       return at.aside(deadline, [&](database& connection, statements&) {
         connection.execute(std::string("PRAGMA synchronous = ") + how);
       });
     };
     done = set_sync("FULL");
-    if (done) done = at.write(deadline, [&](ledger&) { start_boot(at, of, beside, here); });
+    if (done) {
+      done = at.write(deadline, [&](ledger& book) { start_boot(at, of, book, beside, here); });
+    }
     if (done) done = set_sync("NORMAL");
   }
   if (!done) return tl::unexpected(std::move(done.error()));

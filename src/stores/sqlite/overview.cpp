@@ -3,7 +3,6 @@
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -13,175 +12,150 @@ namespace {
 // For what is registered on the caller's thread, whichever that is.
 constexpr duration registering_limit = std::chrono::seconds(1);
 
-template <class Rows>
-std::vector<std::int64_t> clients_of(const Rows& rows) {
-  std::set<std::int64_t> clients;
-  for (const claim_row& row : rows) clients.insert(row.process);
-  return {clients.begin(), clients.end()};
-}
-
-// What is written down, and what will be when somebody takes those off that ended abnormally.
-template <class Dead>
-std::optional<duration> blocked_for(spi::server_time written, const std::vector<claim_row>& holders,
-                                    const Dead& dead, spi::server_time at) {
-  ledgers::resource sum;
-  sum.blocked_until = written;
-  for (const claim_row& row : holders) {
-    if (dead.contains(row.process)) sum.block(row.lock_delay, at);
-    if (row.ends <= at) sum.block(row.lock_delay, row.ends);
-  }
-  return sum.is_blocked(at) ? std::optional(sum.blocked_until - at) : std::nullopt;
+std::optional<duration> blocked_for(const contents& of, spi::server_time at) {
+  return of.blocked_until > at ? std::optional(of.blocked_until - at) : std::nullopt;
 }
 
 }  // namespace
 
-// Looks only: the dead are left out here and taken off by who wants the lock.
-result<spi::resource_state> sqlite_store::do_inspect(const spi::resource_id& resource,
-                                                     time_point deadline) {
-  std::vector<claim_row> holders;
-  std::vector<claim_row> line;
-  spi::server_time written{};
-  auto done = session_->read(deadline, [&](ledger& book) {
-    holders = book.holders_of(resource);
-    line = book.line_of(resource);
-    written = book.blocked_until(resource);
-  });
-  if (!done) return tl::unexpected(std::move(done.error()));
-  peer_notifier_->any_dead(clients_of(holders), deadline);
-  peer_notifier_->any_dead(clients_of(line), deadline);
-  const auto dead = peer_notifier_->dead();
-  std::sort(holders.begin(), holders.end(),
-            [](const claim_row& left, const claim_row& right) { return left.fence < right.fence; });
-  spi::resource_state state;
-  const spi::server_time at = now();
-  state.blocked_for = blocked_for(written, holders, *dead, at);
-  for (const claim_row& row : holders) {
-    if (row.ends <= at || dead->contains(row.process)) continue;
-    spi::holder holder = ledgers::described_holder(row, at);
-    const auto who = row.process != nobody ? peer_notifier_->address(row.process) : std::nullopt;
-    if (who) {
-      holder.kept_by = heir_of(*folder_, who->token).value_or("");
-    }
-    state.holders.push_back(std::move(holder));
+// Looks only: the dead, and what is over, are taken off by who wants the lock. It is blocked by what is
+// written down, and by what will be when somebody takes those off that ended abnormally.
+void sqlite_store::leave_out_dead(contents& of, time_point deadline) {
+  std::set<std::int64_t> clients;
+  for (const auto* rows : {&of.holders, &of.line}) {
+    for (const claim_row& row : *rows) clients.insert(row.process);
   }
-  for (const claim_row& row : line) {
-    if (dead->contains(row.process)) continue;
-    state.waiters.push_back(ledgers::described_waiter(row, at));
-  }
-  return state;
-}
-
-result<std::vector<spi::resource_summary>> sqlite_store::do_list(const std::string& space,
-                                                                 const std::string& prefix,
-                                                                 time_point deadline) {
-  struct found {
-    std::string name;
-    std::vector<claim_row> holders;
-    std::vector<claim_row> line;
-    spi::server_time blocked_until;
-  };
-  std::vector<found> all;
-  const spi::server_time asked = now();
-  auto done = session_->read(deadline, [&](ledger& book) {
-    for (const resource_row& row : book.named(space, prefix)) {
-      if (row.unused() && !row.is_blocked(asked)) continue;
-      const spi::resource_id resource = resource_of(row.key);
-      all.push_back(
-          {resource.name, book.holders_of(resource), book.line_of(resource), row.blocked_until});
-    }
-  });
-  if (!done) return tl::unexpected(std::move(done.error()));
-  for (const found& each : all) {
-    peer_notifier_->any_dead(clients_of(each.holders), deadline);
-    peer_notifier_->any_dead(clients_of(each.line), deadline);
-  }
+  peer_notifier_->any_dead({clients.begin(), clients.end()}, deadline);
   const auto dead = peer_notifier_->dead();
   const spi::server_time at = now();
-  const auto counts = [&](const claim_row& row) {
-    return row.ends > at && !dead->contains(row.process);
+  ledgers::resource sum;
+  sum.blocked_until = of.blocked_until;
+  const auto over = [&](const claim_row& row) {
+    return row.ends <= at || dead->contains(row.process);
   };
-  std::vector<spi::resource_summary> summaries;
-  for (const found& each : all) {
-    const auto holders = std::count_if(each.holders.begin(), each.holders.end(), counts);
-    const auto waiters = std::count_if(each.line.begin(), each.line.end(), counts);
-    const auto blocked = blocked_for(each.blocked_until, each.holders, *dead, at);
-    if (holders + waiters == 0 && !blocked) continue;
-    summaries.push_back(
-        {each.name, static_cast<std::size_t>(holders), static_cast<std::size_t>(waiters), blocked});
+  for (const claim_row& row : of.holders) {
+    if (over(row)) sum.block(row.lock_delay, dead->contains(row.process) ? at : row.ends);
   }
-  return summaries;
+  of.blocked_until = sum.blocked_until;
+  std::erase_if(of.holders, over);
+  std::erase_if(of.line, over);
 }
 
-result<spi::latch_state> sqlite_store::do_change_latch(const spi::resource_id& resource,
-                                                       const spi::latch_change& change,
-                                                       time_point deadline) {
-  result<spi::latch_state> answer;
-  effects out;
-  const auto dead = peer_notifier_->dead();
-  auto done = session_->write(deadline, [&](ledger& book) {
-    answer = book.change_latch(step_of(out, *dead), resource, change);
-  });
-  if (!done) return tl::unexpected(std::move(done.error()));
-  peer_notifier_->deliver(out, deadline);
-  return answer;
+void sqlite_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                           spi::completion<spi::resource_state> done) {
+  const auto verb = [this, resource](time_point deadline) -> result<spi::resource_state> {
+    contents found;
+    auto read = session_->read(deadline, [&](ledger& book) { found = book.look_at(resource); });
+    if (!read) return tl::unexpected(std::move(read.error()));
+    leave_out_dead(found, deadline);
+    std::ranges::sort(found.holders, {}, &claim_row::fence);
+    const spi::server_time at = now();
+    spi::resource_state state;
+    state.blocked_for = blocked_for(found, at);
+    for (const claim_row& row : found.holders) {
+      spi::holder holder = ledgers::described_holder(row, at);
+      const auto who = row.process != nobody ? peer_notifier_->address(row.process) : std::nullopt;
+      if (who) holder.kept_by = heir_of(*folder_, who->token).value_or("");
+      state.holders.push_back(std::move(holder));
+    }
+    for (const claim_row& row : found.line) {
+      state.waiters.push_back(ledgers::described_waiter(row, at));
+    }
+    return state;
+  };
+  perform(nullptr, context, std::move(done), verb);
 }
 
-result<spi::latch_state> sqlite_store::do_read_latch(const spi::resource_id& resource,
-                                                     time_point deadline) {
-  result<spi::latch_state> answer;
-  effects out;
-  const auto dead = peer_notifier_->dead();
-  auto done = session_->read(
-      deadline, [&](ledger& book) { answer = book.read_latch(step_of(out, *dead), resource); });
-  if (!done) return tl::unexpected(std::move(done.error()));
-  return answer;
+void sqlite_store::list(const std::string& space, const std::string& prefix,
+                        const spi::op_context& context,
+                        spi::completion<std::vector<spi::resource_summary>> done) {
+  const auto verb = [this, space,
+                     prefix](time_point deadline) -> result<std::vector<spi::resource_summary>> {
+    std::vector<contents> all;
+    auto read =
+        session_->read(deadline, [&](ledger& book) { all = book.look_at_all(space, prefix); });
+    if (!read) return tl::unexpected(std::move(read.error()));
+    std::vector<spi::resource_summary> summaries;
+    for (contents& each : all) {
+      leave_out_dead(each, deadline);
+      const auto blocked = blocked_for(each, now());
+      if (each.holders.empty() && each.line.empty() && !blocked) continue;
+      summaries.push_back({each.name, each.holders.size(), each.line.size(), blocked});
+    }
+    return summaries;
+  };
+  perform(nullptr, context, std::move(done), verb);
 }
 
-result<void> sqlite_store::register_observer(const std::string& key) {
-  if (auto begun = begin_verb(); !begun) return begun;
-  effects out;
-  const auto dead = peer_notifier_->dead();
-  auto done = session_->write(clock::now() + registering_limit,
-                              [&](ledger& book) { book.observe(step_of(out, *dead), key); });
-  end_verb();
-  if (done) schedule_upkeep();
-  return done;
-}
-
-// Not at once and not for certain: who is told for nothing does not listen.
-void sqlite_store::forget_observer(const std::string& key) {
-  const auto forget = [weak = weak_from_this(), key] {
-    const auto self = weak.lock();
-    if (!self || !self->begin_verb()) return;
+void sqlite_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                                const spi::op_context& context,
+                                spi::completion<spi::latch_state> done) {
+  const auto verb = [this, resource, change](time_point deadline) {
     effects out;
-    const auto dead = self->peer_notifier_->dead();
-    const auto done = self->session_->write(clock::now() + registering_limit, [&](ledger& book) {
-      // Asked inside: a listener that comes again registers either before this, or after it.
-      if (self->subscribers_->listens(key)) return;
-      book.ignore(self->step_of(out, *dead), key);
+    result<spi::latch_state> answer;
+    auto written = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+      answer = book.change_latch(step, resource, change);
     });
-    static_cast<void>(done);
-    self->end_verb();
+    if (!written) return result<spi::latch_state>(tl::unexpected(std::move(written.error())));
+    peer_notifier_->deliver(out, deadline);
+    return answer;
   };
-  worker_->post(clock::now() + registering_limit, forget, [] {});
+  perform(nullptr, context, std::move(done), verb);
+}
+
+void sqlite_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                              spi::completion<spi::latch_state> done) {
+  const auto verb = [this, resource](time_point deadline) {
+    effects out;
+    result<spi::latch_state> answer;
+    const auto dead = peer_notifier_->dead();
+    auto read = session_->read(
+        deadline, [&](ledger& book) { answer = book.read_latch(step_of(out, *dead), resource); });
+    if (!read) return result<spi::latch_state>(tl::unexpected(std::move(read.error())));
+    return answer;
+  };
+  perform(nullptr, context, std::move(done), verb);
 }
 
 result<std::unique_ptr<spi::subscription>> sqlite_store::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
-  const std::string key = key_of(resource);
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
-  auto subscription = subscribers_->observe(key, std::move(sink));
-  if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
-  return subscription;
+  const std::string key = key_of(resource);
+  return registered(key, subscribers_->observe(key, std::move(sink)));
 }
 
 result<std::unique_ptr<spi::subscription>> sqlite_store::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
-  const std::string key = key_of(resource);
   if (born_ != fork_generation()) return failure(errc::cancelled, "sqlite, in a forked child");
-  auto subscription = subscribers_->watch_latch(key, std::move(on_change));
-  if (auto done = register_observer(key); !done) return tl::unexpected(std::move(done.error()));
+  const std::string key = key_of(resource);
+  return registered(key, subscribers_->watch_latch(key, std::move(on_change)));
+}
+
+result<std::unique_ptr<spi::subscription>> sqlite_store::registered(
+    const std::string& key, std::unique_ptr<spi::subscription> subscription) {
+  if (auto begun = begin_verb(); !begun) return tl::unexpected(std::move(begun.error()));
+  effects out;
+  auto done = write(clock::now() + registering_limit, out, nullptr,
+                    [&](ledger& book, const moment& step) { book.observe(step, key); });
+  end_verb();
+  if (!done) return tl::unexpected(std::move(done.error()));
+  schedule_upkeep();
   return subscription;
+}
+
+// Not at once and not for certain: who is told for nothing does not listen.
+void sqlite_store::forget_observer(const std::string& key) {
+  const time_point deadline = clock::now() + registering_limit;
+  worker_->post(deadline, [weak = weak_from_this(), key, deadline](const result<void>& begun) {
+    const auto self = weak.lock();
+    if (!begun || !self || !self->begin_verb()) return;
+    effects out;
+    static_cast<void>(self->write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+      // Asked inside: a listener that comes again registers either before this, or after it.
+      if (!self->subscribers_->listens(key)) book.ignore(step, key);
+    }));
+    self->end_verb();
+  });
 }
 
 }  // namespace holdfast::sqlite

@@ -189,7 +189,12 @@ std::string encode(const resource_row& row) {
   return body;
 }
 
-void decode_resource(std::string_view body, resource_row& row) {
+resource_row row_in(const query& found) {
+  resource_row row;
+  row.id = found.number(0);
+  row.key = found.blob(1);
+  row.last = static_cast<std::uint64_t>(found.number(2));
+  std::string_view body = found.blob(3);
   const auto packed = unpack<packed_resource>(body);
   row.kind = static_cast<kind>(packed.kind);
   row.observed = packed.observed != 0;
@@ -217,6 +222,7 @@ void decode_resource(std::string_view body, resource_row& row) {
   if (packed.has_inline_holder != 0) row.inline_holder = next();
   row.line.reserve(packed.in_line);
   for (int left = packed.in_line; left > 0; --left) row.line.push_back(next());
+  return row;
 }
 
 }  // namespace holdfast::sqlite

@@ -16,6 +16,8 @@
 
 namespace holdfast::sqlite {
 
+class query;
+
 // Times are those of CLOCK_BOOTTIME, as numbers its nanoseconds.
 inline spi::server_time now() { return spi::server_time(clock::now().time_since_epoch()); }
 constexpr std::int64_t number_of(spi::server_time time) noexcept {
@@ -70,7 +72,7 @@ std::uint64_t wall_clock_microseconds() noexcept;
 // is taken and given back again and again is not moved about in its page.
 std::string encode(const resource_row& row);
 std::size_t encoded_size(const resource_row& row) noexcept;
-// Fills in what encode() packed.
-void decode_resource(std::string_view body, resource_row& row);
+// Of a statement's id, key, last and body.
+resource_row row_in(const query& found);
 
 }  // namespace holdfast::sqlite

@@ -65,23 +65,18 @@ class turn {
 
 class session {
  public:
+  static constexpr auto never = [](auto&&...) { return false; };
+
   // Opens the database, and makes its tables where it is new. name_conflict: not a database, or
   // another program's. unsupported: written by a newer version. denied, unavailable.
   static result<std::unique_ptr<session>> open(const location& at, writer_lock writer_lock,
                                                time_point deadline);
 
-  // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws. An error
-  // means that nothing has happened. No pointers into the session may be kept.
-  template <class Work>
-  result<void> write(time_point deadline, Work&& work) {
-    return write(
-        deadline, [](ledger&) { return false; }, work);
-  }
-
-  // The same, but not where `at_once(ledger&)` answers that it has done it by one statement, which
-  // is a transaction of its own.
-  template <class AtOnce, class Work>
-  result<void> write(time_point deadline, AtOnce&& at_once, Work&& work) {
+  // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws. But not where
+  // `at_once(ledger&)` answers that it has done it by one statement, which is a transaction of its own.
+  // An error means that nothing has happened. No pointers into the session may be kept.
+  template <class Work, class AtOnce = decltype(never)>
+  result<void> write(time_point deadline, const Work& work, const AtOnce& at_once = never) {
     if (auto begun = begin_write(deadline); !begun) return begun;
     result<void> done;
     const bool entered = writer_lock_.inside(deadline, [&]() noexcept {
@@ -96,7 +91,6 @@ class session {
     if (!entered) return not_entered();
     return done;
   }
-
   // In a read transaction: one snapshot, behind no writer lock.
   template <class Work>
   result<void> read(time_point deadline, Work&& work) {

@@ -1,4 +1,4 @@
-// The store's life: opening, the way of a verb to its thread, closing.
+// The store's life: opening, upkeep, closing, and who inherits its sign of life.
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <fcntl.h>
@@ -17,6 +17,8 @@ namespace {
 
 // For what close() still writes. What is not written by then is cleared away by who comes next.
 constexpr duration closing_limit = std::chrono::milliseconds(500);
+constexpr duration upkeep_interval = std::chrono::seconds(1);
+constexpr duration repay_limit = std::chrono::seconds(5);
 
 spi::caps capabilities() {
   spi::caps caps;
@@ -24,17 +26,6 @@ spi::caps capabilities() {
   caps.expires = false;
   caps.supports_detach = true;
   return caps;
-}
-
-// 128 random bits: the files' names are not to be guessed, nor to meet.
-std::string new_token(spi::reactor& reactor) {
-  static constexpr std::string_view digits = "0123456789abcdef";
-  std::string token;
-  for (int half = 0; half < 2; ++half) {
-    std::uint64_t bits = reactor.random();
-    for (int digit = 0; digit < 16; ++digit, bits >>= 4U) token += digits[bits & 15U];
-  }
-  return token;
 }
 
 }  // namespace
@@ -69,7 +60,7 @@ result<void> sqlite_store::start(const open_options& options) {
     return tl::unexpected(std::move(opened.error()));
   }
   session_ = std::move(*opened);
-  auto joined = join(*session_, *folder_, *here, new_token(*reactor_), deadline);
+  auto joined = join(*session_, *folder_, *here, sql::fresh_process(*reactor_), deadline);
   if (!joined) return tl::unexpected(std::move(joined.error()));
   self_ = std::move(joined->self);
   life_.emplace(std::move(joined->life));
@@ -116,144 +107,6 @@ result<void> sqlite_store::begin_verb() const {
 void sqlite_store::end_verb() const noexcept {
   const std::lock_guard lock(mutex_);
   if (--verbs_ == 0 && closed_) idle_.notify_all();
-}
-
-// Here, or where this call must not block, on the worker. The verbs on one resource that
-// follow each other keep their order: who tries after a wait does not meet its own place in line.
-template <class T, class Verb>
-void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
-                           spi::completion<T> done, Verb verb) {
-  if (auto begun = begin_verb(); !begun) return done(tl::unexpected(std::move(begun.error())));
-  if (context.in_passing || reactor_->on_own_thread() ||
-      (of != nullptr && local_claims_->pending(of->resource))) {
-    return hop<T>(of, context, std::move(done), std::move(verb));
-  }
-  result<T> answer = verb(*this, context.deadline);
-  end_verb();
-  done(std::move(answer));
-}
-
-template <class T, class Verb>
-void sqlite_store::hop(const spi::claim* of, const spi::op_context& context,
-                       spi::completion<T> done, Verb verb) {
-  struct job {
-    std::shared_ptr<sqlite_store> store;
-    std::optional<spi::resource_id> on;
-    time_point deadline;
-    spi::completion<T> done;
-    Verb verb;
-
-    void finish(result<T> answer) {
-      if (on) store->local_claims_->end_pending(*on);
-      store->end_verb();
-      done(std::move(answer));
-    }
-  };
-  const auto work = std::make_shared<job>(
-      job{shared_from_this(), of != nullptr ? std::optional(of->resource) : std::nullopt,
-          context.deadline, std::move(done), std::move(verb)});
-  if (of != nullptr) local_claims_->add_pending(of->resource);
-  const bool posted = worker_->post(
-      context.deadline, [work] { work->finish(work->verb(*work->store, work->deadline)); },
-      [work] { work->finish(failure(errc::unavailable, "sqlite, not begun in time")); });
-  if (!posted) work->finish(failure(errc::overloaded, "sqlite, too many operations wait"));
-}
-
-void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
-                           const spi::op_context& context, spi::completion<spi::outcome> done) {
-  const spi::claim& of = *claim;
-  perform(&of, context, std::move(done),
-          [claim, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
-            const std::int64_t place = self.local_claims_->enlist(claim, wakeup);
-            return self.do_attempt(*claim, place, deadline);
-          });
-}
-
-// Whoever would wait is queued here; who only tries may ask again.
-void sqlite_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
-                         spi::completion<spi::armed> done) {
-  done(spi::armed::recheck);
-}
-
-void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
-                         spi::completion<spi::departure> done) {
-  const spi::claim& of = *claim;
-  perform(&of, context, std::move(done), [claim](sqlite_store& self, time_point deadline) {
-    return self.do_leave(*claim, deadline);
-  });
-}
-
-void sqlite_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
-                         spi::completion<std::vector<spi::renewal>> done) {
-  perform(nullptr, context, std::move(done),
-          [claims = std::move(claims)](sqlite_store& self, time_point deadline) {
-            return self.do_renew(claims, deadline);
-          });
-}
-
-void sqlite_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
-                          spi::completion<spi::granted> done) {
-  const spi::claim& of = *claim;
-  perform(&of, context, std::move(done), [claim, to](sqlite_store& self, time_point deadline) {
-    return self.do_change(*claim, to, deadline);
-  });
-}
-
-void sqlite_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
-                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
-                            spi::completion<spi::granted> done) {
-  const spi::claim& of = *to;
-  perform(&of, context, std::move(done),
-          [from, to, wakeup = std::move(wakeup)](sqlite_store& self, time_point deadline) {
-            return self.do_transfer(from, to, wakeup, deadline);
-          });
-}
-
-void sqlite_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
-                           spi::completion<spi::resource_state> done) {
-  perform(nullptr, context, std::move(done), [resource](sqlite_store& self, time_point deadline) {
-    return self.do_inspect(resource, deadline);
-  });
-}
-
-void sqlite_store::list(const std::string& space, const std::string& prefix,
-                        const spi::op_context& context,
-                        spi::completion<std::vector<spi::resource_summary>> done) {
-  perform(nullptr, context, std::move(done),
-          [space, prefix](sqlite_store& self, time_point deadline) {
-            return self.do_list(space, prefix, deadline);
-          });
-}
-
-void sqlite_store::revoke(const spi::resource_id& resource, spi::revocation how,
-                          const std::string& claim, const spi::op_context& context,
-                          spi::completion<std::vector<spi::holder>> done) {
-  perform(nullptr, context, std::move(done),
-          [resource, how, claim](sqlite_store& self, time_point deadline) {
-            return self.do_revoke(resource, how, claim, deadline);
-          });
-}
-
-void sqlite_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
-                                const spi::op_context& context,
-                                spi::completion<spi::latch_state> done) {
-  perform(nullptr, context, std::move(done),
-          [resource, change](sqlite_store& self, time_point deadline) {
-            return self.do_change_latch(resource, change, deadline);
-          });
-}
-
-void sqlite_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
-                              spi::completion<spi::latch_state> done) {
-  perform(nullptr, context, std::move(done), [resource](sqlite_store& self, time_point deadline) {
-    return self.do_read_latch(resource, deadline);
-  });
-}
-
-void sqlite_store::probe(const spi::op_context& context,
-                         spi::completion<std::vector<spi::check>> done) {
-  perform(nullptr, context, std::move(done),
-          [](sqlite_store& self, time_point deadline) { return self.do_probe(deadline); });
 }
 
 // One descriptor that keeps two files open: the sign of life, and the listening socket, whose
@@ -345,24 +198,91 @@ void sqlite_store::close() noexcept {
 }
 
 bool sqlite_store::leave_database() noexcept {
+  if (broken()) return true;
   const time_point deadline = clock::now() + closing_limit;
-  bool left = true;
-  if (!broken()) {
-    effects out;
-    const auto dead = peer_notifier_->dead();
-    const auto claims = local_claims_->claims();
-    const auto done = session_->write(deadline, [&](ledger& book) {
-      const moment step = step_of(out, *dead);
-      for (const spi::claim_ptr& claim : claims)
-        book.leave(step, *claim, local_claims_->place(claim->id));
-      run(session_->prepared().delete_observers_of, self_.number);
-      run(session_->prepared().delete_client, self_.number);
-    });
-    for (const spi::claim_ptr& claim : claims) local_claims_->strike(claim->id);
-    if (done) peer_notifier_->deliver(out, deadline);
-    left = done.has_value();
+  effects out;
+  const auto dead = peer_notifier_->dead();
+  const auto claims = local_claims_->claims();
+  const auto done = session_->write(deadline, [&](ledger& book) {
+    const moment step = step_of(out, *dead);
+    for (const spi::claim_ptr& claim : claims) {
+      book.leave(step, *claim, local_claims_->place(claim->id));
+    }
+    book.forget_client(self_.number);
+  });
+  for (const spi::claim_ptr& claim : claims) local_claims_->strike(claim->id);
+  if (done) peer_notifier_->deliver(out, deadline);
+  return done.has_value();
+}
+
+// What the store looks after by itself, once a second while it has claims or listeners: that the
+// files are still its own, releases that found no answer, and latch changes that may have been
+// missed. Nothing here is needed to be in time; it bounds what is lost.
+void sqlite_store::schedule_upkeep() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || std::exchange(upkeep_scheduled_, true)) return;
   }
-  return left;
+  reactor_->at(reactor_->now() + upkeep_interval, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->keep_up();
+  });
+}
+
+// On the reactor's thread: looks at files, runs no transaction.
+void sqlite_store::keep_up() {
+  if (!begin_verb()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    upkeep_scheduled_ = false;
+  }
+  if (!broken() && (!local_claims_->empty() || !subscribers_->empty())) {
+    look_after();
+    schedule_upkeep();
+  }
+  end_verb();
+}
+
+void sqlite_store::look_after() {
+  auto fine = session_->in_place();
+  if (fine && life_->deleted()) {
+    fine = failure(errc::unavailable,
+                   "sqlite, " + folder_->path() + " was deleted while in use: its locks are lost");
+  }
+  if (!fine) return mark_broken(fine.error());
+  subscribers_->tell_all_latches();
+  if (!local_claims_->owed().empty()) {
+    worker_->post(clock::now() + repay_limit, [weak = weak_from_this()](const result<void>& begun) {
+      const auto self = weak.lock();
+      if (begun && self) self->repay();
+    });
+  }
+}
+
+bool sqlite_store::broken() const {
+  const std::lock_guard lock(mutex_);
+  return broken_;
+}
+
+// Whoever opens the path from now on sees none of our claims.
+void sqlite_store::mark_broken(const error& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(broken_, true)) return;
+  }
+  const error lost{errc::lost, why.detail};
+  for (const spi::claim_ptr& claim : local_claims_->claims()) {
+    const auto wakeup = local_claims_->find(claim->id);
+    local_claims_->strike(claim->id);
+    if (wakeup) wakeup->gone(lost);
+  }
+}
+
+void sqlite_store::repay() {
+  if (!begin_verb()) return;
+  for (const spi::claim_ptr& claim : local_claims_->owed()) {
+    if (!do_leave(*claim, clock::now() + repay_limit)) break;
+  }
+  end_verb();
 }
 
 // From a URL to a store.

@@ -22,7 +22,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sqlite {
@@ -92,59 +94,48 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
 
   // sqlite_store.cpp
   result<void> start(const open_options& options);
-  template <class T, class Verb>
-  void perform(const spi::claim* of, const spi::op_context& context, spi::completion<T> done,
-               Verb verb);
-  template <class T, class Verb>
-  void hop(const spi::claim* of, const spi::op_context& context, spi::completion<T> done,
-           Verb verb);
   result<void> begin_verb() const;
   void end_verb() const noexcept;
   bool leave_database() noexcept;  // false: it still names this client
   void take_up_all() const noexcept;
   [[nodiscard]] int parcel_of_life() const noexcept;
-
-  // verbs.cpp
-  moment step_of(effects& out, const std::set<std::int64_t>& dead,
-                 const spi::claim_id* claim = nullptr) const;
-  template <class Work>
-  result<void> write(time_point deadline, effects& out, const spi::claim_id* claim, Work&& work);
-  template <class AtOnce, class Work>
-  result<void> write(time_point deadline, effects& out, const spi::claim_id* claim,
-                     AtOnce&& at_once, Work&& work);
-  void settle(const std::string& key, time_point deadline);
-  // `place`: where the claim stands, as far as this client knows.
-  result<spi::outcome> do_attempt(const spi::claim& claim, std::int64_t place, time_point deadline);
-  result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
-  result<spi::departure> leave_detached(const spi::claim& claim, time_point deadline);
-  result<spi::granted> do_transfer(const spi::claim_id& from, const spi::claim_ptr& to,
-                                   const std::shared_ptr<spi::wakeup>& wakeup, time_point deadline);
-  result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
-                                             time_point deadline);
-  result<void> take_up(const std::vector<spi::claim_ptr>& claims,
-                       std::vector<spi::renewal>& answers, time_point deadline);
-  result<spi::granted> do_change(const spi::claim& claim, spi::mode to, time_point deadline);
-  result<std::vector<spi::holder>> do_revoke(const spi::resource_id& resource, spi::revocation how,
-                                             const std::string& claim, time_point deadline);
-
-  // overview.cpp
-  result<spi::resource_state> do_inspect(const spi::resource_id& resource, time_point deadline);
-  result<std::vector<spi::resource_summary>> do_list(const std::string& space,
-                                                     const std::string& prefix,
-                                                     time_point deadline);
-  result<spi::latch_state> do_change_latch(const spi::resource_id& resource,
-                                           const spi::latch_change& change, time_point deadline);
-  result<spi::latch_state> do_read_latch(const spi::resource_id& resource, time_point deadline);
-  result<void> register_observer(const std::string& key);
-  void forget_observer(const std::string& key);
-
-  // upkeep.cpp
   void schedule_upkeep();
   void keep_up();
   void look_after();
   void mark_broken(const error& why);
   [[nodiscard]] bool broken() const;
   void repay();
+
+  // Calls verb(deadline) here, or where this call must not block, on the worker. The verbs on one
+  // resource that follow each other keep their order: who tries after a wait does not meet its own
+  // place in line. `of`: the claim that the verb is about, if there is one.
+  template <class T, class Verb>
+  void perform(const spi::claim* of, const spi::op_context& context, spi::completion<T> done,
+               Verb verb);
+
+  // A write transaction; an error means that nothing has happened.
+  template <class Work, class AtOnce = decltype(session::never)>
+  result<void> write(time_point deadline, effects& out, const spi::claim_id* claim,
+                     const Work& work, const AtOnce& at_once = session::never);
+
+  // verbs.cpp
+  moment step_of(effects& out, const std::set<std::int64_t>& dead,
+                 const spi::claim_id* claim = nullptr) const;
+  void settle(const std::string& key, time_point deadline);
+  void deliver(const effects& out, const spi::resource_id& on, time_point deadline);
+  // `place`: where the claim stands, as far as this client knows.
+  result<spi::outcome> do_attempt(const spi::claim& claim, std::int64_t place, time_point deadline);
+  result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
+  result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
+                                             time_point deadline);
+  result<void> take_up(const std::vector<spi::claim_ptr>& claims,
+                       std::vector<spi::renewal>& answers, time_point deadline);
+
+  // overview.cpp
+  void leave_out_dead(contents& of, time_point deadline);
+  result<std::unique_ptr<spi::subscription>> registered(
+      const std::string& key, std::unique_ptr<spi::subscription> subscription);
+  void forget_observer(const std::string& key);
 
   // doctor.cpp
   result<std::vector<spi::check>> do_probe(time_point deadline);
@@ -172,6 +163,43 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   bool broken_ = false;            // guarded by mutex_: the file is not the one that was opened
   bool upkeep_scheduled_ = false;  // guarded by mutex_
 };
+
+template <class T, class Verb>
+void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
+                           spi::completion<T> done, Verb verb) {
+  if (auto begun = begin_verb(); !begun) return done(tl::unexpected(std::move(begun.error())));
+  const bool may_block = !context.in_passing && !reactor_->on_own_thread();
+  if (may_block && (of == nullptr || !local_claims_->pending(of->resource))) {
+    result<T> answer = verb(context.deadline);
+    end_verb();
+    return done(std::move(answer));
+  }
+  std::optional<spi::resource_id> on;
+  if (of != nullptr) local_claims_->add_pending(on.emplace(of->resource));
+  worker_->post(context.deadline, [self = shared_from_this(), on = std::move(on),
+                                   deadline = context.deadline, done = std::move(done),
+                                   verb = std::move(verb)](const result<void>& begun) mutable {
+    auto answer = begun ? verb(deadline) : tl::unexpected(begun.error());
+    if (on) self->local_claims_->end_pending(*on);
+    self->end_verb();
+    done(std::move(answer));
+  });
+}
+
+template <class Work, class AtOnce>
+result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
+                                 const Work& work, const AtOnce& at_once) {
+  const auto dead = peer_notifier_->dead();
+  const auto now_or_later = [&](const auto& step_by) {
+    return [&](ledger& book) { return step_by(book, step_of(out, *dead, claim)); };
+  };
+  auto done = session_->write(deadline, now_or_later(work), now_or_later(at_once));
+  if (!done) {
+    out = {};
+    if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
+  }
+  return done;
+}
 
 // sqlite:FILE. invalid: a host, or options.
 result<std::shared_ptr<spi::store>> open_sqlite(const spi::url& url,

@@ -1,8 +1,8 @@
-// The ledger's storage: the rows of the resource that a verb is about, and what is known of clients.
+// The ledger's storage: the rows of the resource that a verb is about. Knows no grant rule.
 #include "stores/sqlite/ledger.hpp"
-#include "stores/sqlite/life.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -15,48 +15,223 @@ const resource_row& row_of(const ledgers::resource& at) {
   return static_cast<const resource_row&>(at);
 }
 
+std::int64_t number(standing where) { return static_cast<std::int64_t>(where); }
+
+bool has_room(const resource_row& at, const claim_row& waiter) {
+  return at.line.size() < ledger_limits::line_limit &&
+         at.key.size() + encoded_size(at) + encoded_size(waiter) <= ledger_limits::row_limit;
+}
+
 }  // namespace
 
+// --- a resource's own row ------------------------------------------------------------------------
+
+// By the number that the name had last time, which is one step less than by the name.
 resource_row* ledger::load(std::string_view key) {
-  loaded_ = resource_rows_.find(key);
-  return loaded_ ? &*loaded_ : nullptr;
+  const auto known = known_.find(key);
+  if (known != known_.end()) {
+    if (read(known->second.id, key)) return &*loaded_;
+    known_.erase(known);
+  }
+  query named(statements_.resource_named, key);
+  if (!named.next()) return nullptr;
+  remember(key, named.number(0));
+  return read(named.number(0), key) ? &*loaded_ : nullptr;
+}
+
+bool ledger::read(std::int64_t id, std::string_view key) {
+  query found(statements_.resource, id);
+  if (!found.next() || found.blob(1) != key) return false;
+  loaded_ = row_in(found);
+  loaded_->stored_last = loaded_->last;
+  loaded_->stored_body = found.blob(3);
+  return true;
+}
+
+ledger::memory& ledger::remember(std::string_view key, std::int64_t id) {
+  auto known = known_.find(key);
+  if (known == known_.end()) {
+    if (known_.size() >= ledger_limits::remembered_limit) known_.clear();
+    known = known_.emplace(key, memory{}).first;
+  }
+  known->second.id = id;
+  return known->second;
+}
+
+const resource_row* ledger::remembered(std::string_view key) {
+  const auto known = known_.find(key);
+  if (known == known_.end() || !known->second.row) return nullptr;
+  memory& of = known->second;
+  if (of.detours > 0) {
+    --of.detours;
+    return nullptr;
+  }
+  return &*of.row;
+}
+
+// Out of memory: whatever becomes of it, it is not what was stored.
+resource_row ledger::recall(std::string_view key) {
+  auto& known = known_.find(key)->second.row;
+  resource_row row = std::move(*known);
+  known.reset();
+  return row;
+}
+
+bool ledger::exchange(resource_row at) {
+  std::string body = encode(at);
+  run(statements_.exchange_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body),
+      static_cast<std::int64_t>(at.stored_last), bytes(at.stored_body), bytes(at.key));
+  memory& of = known_.find(at.key)->second;
+  if (statements_.owner.changed_rows() == 0) {
+    of.detours = ledger_limits::detours;
+    return false;
+  }
+  at.stored_last = at.last;
+  at.stored_body = std::move(body);
+  at.dirty = false;
+  of.row = std::move(at);
+  return true;
 }
 
 ledgers::resource* ledger::find(const spi::resource_id& id) { return load(key_of(id)); }
 
+// Its fences start above all that were ever given.
 ledgers::resource& ledger::make(const spi::resource_id& id, spi::server_time now) {
-  return loaded_.emplace(resource_rows_.make(key_of(id), now));
+  resource_row& row = loaded_.emplace();
+  row.key = key_of(id);
+  {
+    query meta(statements_.meta);
+    if (meta.next()) row.last = static_cast<std::uint64_t>(meta.number(1));
+  }
+  const std::string space = space_of(row.key);
+  {
+    query observers(statements_.observers, bytes(row.key), bytes(space));
+    row.observed = observers.next();
+  }
+  const std::string body = encode(row);
+  run(statements_.insert_resource, bytes(row.key), static_cast<std::int64_t>(row.last),
+      bytes(body));
+  row.id = statements_.owner.last_row();
+  if (row.id % ledger_limits::forgetting_step == 0) forget_some(now);
+  return row;
 }
 
 void ledger::save(const moment& step, ledgers::resource& at) {
   address_news(step, row_of(at));
-  resource_rows_.save(row_of(at));
+  write(row_of(at));
+}
+
+void ledger::write(resource_row& at) {
+  if (!at.dirty) return;
+  std::string body = encode(at);
+  run(statements_.update_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body));
+  at.stored_last = at.last;
+  at.stored_body = std::move(body);
+  at.dirty = false;
+  memory& of = remember(at.key, at.id);
+  if (at.plain()) {
+    of.row = at;
+  } else {
+    of.row.reset();
+  }
+}
+
+void ledger::forget_some(spi::server_time now) {
+  constexpr std::int64_t most = 2 * ledger_limits::forgetting_step;
+  std::vector<std::int64_t> idle;
+  std::uint64_t greatest = 0;
+  std::int64_t seen = 0;
+  {
+    query rows(statements_.resources_from, forgotten_up_to_, most);
+    while (rows.next()) {
+      const resource_row row = row_in(rows);
+      forgotten_up_to_ = row.id;
+      ++seen;
+      if (!row.unused() || row.kind == kind::latch || row.observed || row.is_blocked(now)) continue;
+      idle.push_back(row.id);
+      greatest = std::max(greatest, row.last);
+    }
+  }
+  if (seen < most) forgotten_up_to_ = 0;  // from the start again
+  if (idle.empty()) return;
+  run(statements_.set_floor, static_cast<std::int64_t>(greatest));
+  // The newest is the one that is being made.
+  for (const std::int64_t id : idle) {
+    if (id != statements_.owner.last_row()) run(statements_.delete_resource, id);
+  }
 }
 
 spi::resource_id ledger::id_of(const ledgers::resource& at) const {
   return resource_of(row_of(at).key);
 }
 
-std::optional<claim_row> ledger::holder(const moment& step, ledgers::resource& at,
-                                        const spi::claim_id& id) {
-  if (*step.place == ledgers::nowhere) return std::nullopt;
-  if (*step.place != ledgers::to_be_found) {
-    return resource_rows_.holder(row_of(at), *step.place, id);
-  }
-  for (claim_row& row : resource_rows_.all_holders(row_of(at), ledger_limits::holder_limit)) {
-    if (row.id == id) return std::move(row);
-  }
-  return std::nullopt;
+// --- claims that are rows of their own -----------------------------------------------------------
+
+std::optional<claim_row> ledger::at_place(const resource_row& at, standing where,
+                                          std::int64_t place, const spi::claim_id& id) {
+  query found(statements_.claim, at.id, number(where), place);
+  if (!found.next()) return std::nullopt;
+  claim_row row = decode_claim(found.blob(0));
+  if (row.id != id) return std::nullopt;
+  return row;
 }
 
-std::optional<claim_row> ledger::waiter(const moment& step, ledgers::resource& at,
-                                        const spi::claim_id& id) {
-  if (*step.place <= ledgers::nowhere) return std::nullopt;
-  return resource_rows_.waiter(row_of(at), *step.place, id);
+std::vector<claim_row> ledger::all(const resource_row& at, standing where, std::size_t limit) {
+  std::vector<claim_row> rows;
+  query found(statements_.claims, at.id, number(where), static_cast<std::int64_t>(limit));
+  while (found.next()) rows.push_back(decode_claim(found.blob(0)));
+  return rows;
 }
 
-std::vector<claim_row> ledger::holders(const ledgers::resource& at, std::size_t limit) {
-  return resource_rows_.all_holders(row_of(at), limit);
+void ledger::insert(const resource_row& at, standing where, const claim_row& row) {
+  const std::string body = encode(row);
+  run(statements_.insert_claim, at.id, number(where), row.place, row.process, bytes(body));
+}
+
+void ledger::erase(const resource_row& at, standing where, std::int64_t place) {
+  run(statements_.delete_claim, at.id, number(where), place);
+}
+
+// --- who holds -----------------------------------------------------------------------------------
+
+std::optional<claim_row> ledger::holder(const moment& step, ledgers::resource& of,
+                                        const spi::claim_id& id) {
+  const resource_row& at = row_of(of);
+  const std::int64_t place = *step.place;
+  if (place == ledgers::nowhere) return std::nullopt;
+  if (place == ledgers::to_be_found) {
+    for (claim_row& row : holders(at, ledger_limits::holder_limit)) {
+      if (row.id == id) return std::move(row);
+    }
+    return std::nullopt;
+  }
+  if (at.inline_holder && at.inline_holder->place == place && at.inline_holder->id == id) {
+    return at.inline_holder;
+  }
+  if (at.holders == (at.inline_holder ? 1U : 0U)) return std::nullopt;
+  return at_place(at, standing::holds, place, id);
+}
+
+std::vector<claim_row> ledger::holders(const ledgers::resource& of, std::size_t limit) {
+  const resource_row& at = row_of(of);
+  std::vector<claim_row> rows;
+  if (at.inline_holder) rows.push_back(*at.inline_holder);
+  if (at.holders <= rows.size() || limit <= rows.size()) return rows;
+  auto others = all(at, standing::holds, limit - rows.size());
+  std::move(others.begin(), others.end(), std::back_inserter(rows));
+  return rows;
+}
+
+std::vector<std::int64_t> ledger::holding_clients(const resource_row& at, std::size_t limit) {
+  std::vector<std::int64_t> clients;
+  const std::int64_t first = at.inline_holder ? at.inline_holder->process : nobody;
+  if (first != nobody) clients.push_back(first);
+  if (at.holders <= (at.inline_holder ? 1U : 0U)) return clients;
+  query found(statements_.holding_clients, at.id, static_cast<std::int64_t>(limit));
+  while (found.next()) {
+    if (found.number(0) != nobody && found.number(0) != first) clients.push_back(found.number(0));
+  }
+  return clients;
 }
 
 std::vector<claim_row> ledger::ended_holders(ledgers::resource& at, spi::server_time now) {
@@ -79,12 +254,89 @@ std::vector<claim_row> ledger::holders_to_tell(ledgers::resource& at) {
   return holders(at, ledger_limits::told_limit);
 }
 
-const claim_row* ledger::next_waiter(ledgers::resource& at, std::int64_t place) {
-  return resource_rows_.after(row_of(at), place);
+void ledger::put_holder(ledgers::resource& of, const claim_row& row) {
+  resource_row& at = row_of(of);
+  if (at.inline_holder) {
+    insert(at, standing::holds, row);
+  } else {
+    at.inline_holder = row;
+  }
 }
 
-const claim_row* ledger::previous_waiter(ledgers::resource& at, std::int64_t place) {
-  return resource_rows_.before(row_of(at), place);
+void ledger::erase_holder(ledgers::resource& of, const claim_row& row) {
+  resource_row& at = row_of(of);
+  if (at.inline_holder && at.inline_holder->place == row.place) {
+    at.inline_holder.reset();
+  } else {
+    erase(at, standing::holds, row.place);
+  }
+}
+
+// Another at the same place.
+void ledger::replace_holder(ledgers::resource& of, const claim_row&, const claim_row& now) {
+  resource_row& at = row_of(of);
+  if (at.inline_holder && at.inline_holder->place == now.place) {
+    at.inline_holder = now;
+  } else {
+    erase(at, standing::holds, now.place);
+    insert(at, standing::holds, now);
+  }
+}
+
+// --- who waits -----------------------------------------------------------------------------------
+
+std::optional<claim_row> ledger::waiter(const moment& step, ledgers::resource& of,
+                                        const spi::claim_id& id) {
+  const resource_row& at = row_of(of);
+  if (*step.place <= ledgers::nowhere) return std::nullopt;
+  for (const claim_row& row : at.line) {
+    if (row.place == *step.place && row.id == id) return row;
+  }
+  if (at.waiting == at.line.size()) return std::nullopt;
+  return at_place(at, standing::waits, *step.place, id);
+}
+
+std::vector<claim_row> ledger::line(const resource_row& at) {
+  std::vector<claim_row> rows = at.line;
+  if (at.waiting == rows.size()) return rows;
+  auto others = all(at, standing::waits, ledger_limits::claim_limit);
+  std::move(others.begin(), others.end(), std::back_inserter(rows));
+  return rows;
+}
+
+std::vector<claim_row> ledger::waits_of(const resource_row& at, std::int64_t client) {
+  std::vector<claim_row> rows;
+  std::copy_if(at.line.begin(), at.line.end(), std::back_inserter(rows),
+               [client](const claim_row& row) { return row.process == client; });
+  query found(statements_.waits_of_client, at.id, client);
+  while (found.next()) rows.push_back(decode_claim(found.blob(0)));
+  return rows;
+}
+
+const claim_row* ledger::next_waiter(ledgers::resource& of, std::int64_t place) {
+  const resource_row& at = row_of(of);
+  for (const claim_row& row : at.line) {
+    if (row.place > place) return &row;
+  }
+  if (at.waiting == at.line.size()) return nullptr;
+  query found(statements_.after, at.id, place);
+  if (!found.next()) return nullptr;
+  passing_ = decode_claim(found.blob(0));
+  return &passing_;
+}
+
+const claim_row* ledger::previous_waiter(ledgers::resource& of, std::int64_t place) {
+  const resource_row& at = row_of(of);
+  if (at.waiting > at.line.size() && (at.line.empty() || at.line.back().place < place)) {
+    query found(statements_.before, at.id, place);
+    if (found.next()) {
+      passing_ = decode_claim(found.blob(0));
+      return &passing_;
+    }
+  }
+  const auto found = std::find_if(at.line.rbegin(), at.line.rend(),
+                                  [&](const claim_row& row) { return row.place < place; });
+  return found == at.line.rend() ? nullptr : &*found;
 }
 
 // Places and fences are taken from the same numbers.
@@ -92,26 +344,32 @@ std::int64_t ledger::next_place(ledgers::resource& at) {
   return static_cast<std::int64_t>(at.last + 1);
 }
 
-void ledger::put_holder(ledgers::resource& at, const claim_row& row) {
-  resource_rows_.add_holder(row_of(at), row);
-}
-
-void ledger::erase_holder(ledgers::resource& at, const claim_row& row) {
-  resource_rows_.remove_holder(row_of(at), row);
-}
-
-void ledger::replace_holder(ledgers::resource& at, const claim_row&, const claim_row& now) {
-  resource_rows_.change_holder(row_of(at), now);
-}
-
-void ledger::put_waiter(ledgers::resource& at, const claim_row& row) {
+void ledger::put_waiter(ledgers::resource& of, const claim_row& row) {
+  resource_row& at = row_of(of);
   at.last = static_cast<std::uint64_t>(row.place);
-  resource_rows_.add_waiter(row_of(at), row);
+  if (at.line.size() == at.waiting && has_room(at, row)) {
+    at.line.push_back(row);
+  } else {
+    insert(at, standing::waits, row);
+  }
 }
 
-void ledger::erase_waiter(ledgers::resource& at, const claim_row& row) {
-  row_of(at).head_told = false;  // it may have been the head
-  resource_rows_.remove_waiter(row_of(at), row);
+void ledger::erase_waiter(ledgers::resource& of, const claim_row& row) {
+  resource_row& at = row_of(of);
+  at.head_told = false;  // it may have been the head
+  if (std::erase_if(at.line, [&](const claim_row& each) { return each.place == row.place; }) == 0) {
+    erase(at, standing::waits, row.place);
+  }
+  if (at.line.empty() && at.waiting > 0) refill(at);
+}
+
+// Several at once: their page is then written once for all of them.
+void ledger::refill(resource_row& at) {
+  for (claim_row& row : all(at, standing::waits, ledger_limits::line_limit)) {
+    if (!has_room(at, row)) break;
+    at.line.push_back(std::move(row));
+  }
+  if (!at.line.empty()) run(statements_.delete_line, at.id, at.line.back().place);
 }
 
 bool ledger::tell_free(ledgers::resource& at, const claim_row&) {
@@ -120,6 +378,8 @@ bool ledger::tell_free(ledgers::resource& at, const claim_row&) {
 }
 
 void ledger::taken(ledgers::resource& at) { row_of(at).head_told = false; }
+
+// --- latches -------------------------------------------------------------------------------------
 
 std::uint32_t ledger::latch_count(const ledgers::resource& at) {
   query latch(statements_.latch, row_of(at).id);
@@ -152,46 +412,6 @@ void ledger::end_latch_count(ledgers::resource& at, spi::server_time until) {
 
 void ledger::forget_latch_changes(ledgers::resource& at, spi::server_time now) {
   run(statements_.forget_latch_changes, row_of(at).id, number_of(now));
-}
-
-spi::server_time ledger::last_word(const moment& step, const claim_row& waiting) {
-  if (beside_ == nullptr || waiting.process == step.self) return step.now;
-  query client(statements_.client, waiting.process);
-  if (!client.next()) return waiting.since;
-  return std::max(waiting.since, sqlite::last_word(*beside_, std::string(client.blob(0))));
-}
-
-// Those who have just come are not asked.
-bool ledger::absent(const moment& step, const claim_row& waiting) {
-  const spi::server_time limit = step.now - ledger_limits::absent;
-  return waiting.since <= limit && last_word(step, waiting) <= limit;
-}
-
-// The head of the line watches all who hold, everybody else the one before it: when that one dies,
-// it asks again and learns whom to watch then. Who is absent watches nobody, so its neighbour does.
-duration ledger::recheck_after(const moment& step, ledgers::resource& at, const claim_row& row,
-                               bool queued) {
-  auto& out = static_cast<effects&>(step.out);
-  const claim_row* found = queued ? previous_waiter(at, row.place) : nullptr;
-  while (found != nullptr) {
-    const claim_row before = *found;
-    if (dead(step, before)) {
-      withdraw(step, at, before);
-    } else if (!absent(step, before)) {
-      out.blockers = {before.process};
-      return ledger_limits::recheck;
-    }
-    found = previous_waiter(at, before.place);
-  }
-  const std::size_t limit = queued ? ledger_limits::told_limit : ledger_limits::holder_limit;
-  out.blockers = resource_rows_.holding_clients(row_of(at), limit);
-  const spi::server_time end = at.is_blocked(step.now) ? at.blocked_until : at.next_end;
-  return std::min(ledger_limits::recheck, end - step.now);
-}
-
-void ledger::watch_holders(const moment& step, ledgers::resource& at) {
-  static_cast<effects&>(step.out).blockers =
-      resource_rows_.holding_clients(row_of(at), ledger_limits::told_limit);
 }
 
 }  // namespace holdfast::sqlite

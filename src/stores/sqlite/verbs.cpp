@@ -19,28 +19,6 @@ moment sqlite_store::step_of(effects& out, const std::set<std::int64_t>& dead,
   return {.now = now(), .out = out, .self = self_.number, .claim = claim, .dead = &dead};
 }
 
-template <class Work>
-result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
-                                 Work&& work) {
-  return write(
-      deadline, out, claim, [](ledger&, const moment&) { return false; }, work);
-}
-
-template <class AtOnce, class Work>
-result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
-                                 AtOnce&& at_once, Work&& work) {
-  const auto dead = peer_notifier_->dead();
-  const auto now_or_later = [&](auto& step_by) {
-    return [&](ledger& book) { return step_by(book, step_of(out, *dead, claim)); };
-  };
-  auto done = session_->write(deadline, now_or_later(at_once), now_or_later(work));
-  if (!done) {
-    out = {};
-    if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
-  }
-  return done;
-}
-
 // Until nobody dead is in the way of the next.
 void sqlite_store::settle(const std::string& key, time_point deadline) {
   for (int round = 0; round < purge_rounds; ++round) {
@@ -52,6 +30,19 @@ void sqlite_store::settle(const std::string& key, time_point deadline) {
   }
 }
 
+void sqlite_store::deliver(const effects& out, const spi::resource_id& on, time_point deadline) {
+  if (peer_notifier_->deliver(out, deadline)) settle(key_of(on), deadline);
+}
+
+void sqlite_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                           const spi::op_context& context, spi::completion<spi::outcome> done) {
+  perform(claim.get(), context, std::move(done),
+          [this, claim, wakeup = std::move(wakeup)](time_point deadline) {
+            const std::int64_t place = local_claims_->enlist(claim, wakeup);
+            return do_attempt(*claim, place, deadline);
+          });
+}
+
 result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int64_t place,
                                               time_point deadline) {
   schedule_upkeep();
@@ -60,12 +51,12 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
     effects out;
     auto done = write(
         deadline, out, &claim.id,
+        [&](ledger& book, const moment& step) { answer = book.attempt(step, claim, place); },
         [&](ledger& book, const moment& step) {
           const auto grant = book.take_at_once(step, claim, place);
           if (grant) answer = *grant;
           return grant.has_value();
-        },
-        [&](ledger& book, const moment& step) { answer = book.attempt(step, claim, place); });
+        });
     if (!done) return tl::unexpected(std::move(done.error()));
     const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
     if (answer && blocked == nullptr) {
@@ -91,10 +82,22 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
   return answer;
 }
 
+// Whoever would wait is queued here; who only tries may ask again.
+void sqlite_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
+                         spi::completion<spi::armed> done) {
+  done(spi::armed::recheck);
+}
+
+void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                         spi::completion<spi::departure> done) {
+  perform(claim.get(), context, std::move(done),
+          [this, claim](time_point deadline) { return do_leave(*claim, deadline); });
+}
+
 result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
-  if (claim.detached) return leave_detached(claim, deadline);
-  const std::int64_t place = local_claims_->place(claim.id);
-  if (place == 0 || broken()) {
+  // No client has a detached claim: it is looked for.
+  const std::int64_t place = claim.detached ? ledgers::to_be_found : local_claims_->place(claim.id);
+  if (place == ledgers::nowhere || (broken() && !claim.detached)) {
     local_claims_->strike(claim.id);
     return spi::departure::gone;
   }
@@ -106,78 +109,57 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
   spi::departure answer = spi::departure::gone;
   auto done = write(
       deadline, out, nullptr,
+      [&](ledger& book, const moment& step) { answer = book.leave(step, claim, place); },
       [&](ledger& book, const moment& step) {
         const auto left = book.give_at_once(step, claim, place);
         if (left) answer = *left;
         return left.has_value();
-      },
-      [&](ledger& book, const moment& step) { answer = book.leave(step, claim, place); });
+      });
   if (!done) {
     local_claims_->owe(claim.id);
     return tl::unexpected(std::move(done.error()));
   }
   local_claims_->strike(claim.id);
-  if (peer_notifier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
-  return answer;
-}
-
-// No client has it: it is looked for.
-result<spi::departure> sqlite_store::leave_detached(const spi::claim& claim, time_point deadline) {
-  effects out;
-  spi::departure answer = spi::departure::gone;
-  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-    answer = book.leave(step, claim, ledgers::to_be_found);
-  });
-  if (!done) return tl::unexpected(std::move(done.error()));
-  if (peer_notifier_->deliver(out, deadline)) settle(key_of(claim.resource), deadline);
+  deliver(out, claim.resource, deadline);
   return answer;
 }
 
 // An error means that nothing has happened: `to` is known here only if it holds.
-result<spi::granted> sqlite_store::do_transfer(const spi::claim_id& from, const spi::claim_ptr& to,
-                                               const std::shared_ptr<spi::wakeup>& wakeup,
-                                               time_point deadline) {
-  schedule_upkeep();
-  effects out;
-  result<spi::granted> answer;
-  std::int64_t place = 0;
-  if (wakeup) local_claims_->enlist(to, wakeup);
-  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-    answer = book.transfer(step, from, *to, place);
-  });
-  if (!done) {
-    if (local_claims_->place(to->id) == 0) local_claims_->strike(to->id);
-    return tl::unexpected(std::move(done.error()));
-  }
-  if (from != to->id) local_claims_->strike(from);
-  if (answer) {
-    local_claims_->set_held_place(to->id, place);
-  } else {
-    local_claims_->strike(to->id);
-  }
-  if (peer_notifier_->deliver(out, deadline)) settle(key_of(to->resource), deadline);
-  return answer;
+void sqlite_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                            spi::completion<spi::granted> done) {
+  const auto verb = [this, from, to,
+                     wakeup = std::move(wakeup)](time_point deadline) -> result<spi::granted> {
+    schedule_upkeep();
+    effects out;
+    result<spi::granted> answer;
+    std::int64_t place = ledgers::nowhere;
+    if (wakeup) local_claims_->enlist(to, wakeup);
+    auto written = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+      answer = book.transfer(step, from, *to, place);
+    });
+    if (!written) {
+      if (local_claims_->place(to->id) == ledgers::nowhere) local_claims_->strike(to->id);
+      return tl::unexpected(std::move(written.error()));
+    }
+    if (from != to->id) local_claims_->strike(from);
+    if (answer) {
+      local_claims_->set_held_place(to->id, place);
+    } else {
+      local_claims_->strike(to->id);
+    }
+    deliver(out, to->resource, deadline);
+    return answer;
+  };
+  perform(to.get(), context, std::move(done), verb);
 }
 
-// What was handed over is held for certain only now.
-result<void> sqlite_store::take_up(const std::vector<spi::claim_ptr>& claims,
-                                   std::vector<spi::renewal>& answers, time_point deadline) {
-  const auto offered = [](const spi::renewal& each) { return each.grant.offer; };
-  if (std::ranges::none_of(answers, offered)) return {};
-  effects out;
-  auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-    for (std::size_t i = 0; i < claims.size(); ++i) {
-      if (!answers[i].grant.offer) continue;
-      const auto grant = book.take_up(step, *claims[i], local_claims_->place(claims[i]->id));
-      if (grant) {
-        answers[i].grant = *grant;
-      } else {
-        answers[i].state = spi::hold_state::lost;
-      }
-    }
-  });
-  if (done) peer_notifier_->deliver(out, deadline);
-  return done;
+void sqlite_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                         spi::completion<std::vector<spi::renewal>> done) {
+  perform(nullptr, context, std::move(done),
+          [this, claims = std::move(claims)](time_point deadline) {
+            return do_renew(claims, deadline);
+          });
 }
 
 // Holders only look: they hold as long as they live. A waiter asks again, which also finds a grant
@@ -230,118 +212,61 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   return answers;
 }
 
-result<spi::granted> sqlite_store::do_change(const spi::claim& claim, spi::mode to,
-                                             time_point deadline) {
-  result<spi::granted> answer;
-  for (int round = 0; round < purge_rounds; ++round) {
-    effects out;
-    auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-      answer = book.change(step, claim, local_claims_->place(claim.id), to);
-    });
-    if (!done) return tl::unexpected(std::move(done.error()));
-    const bool found_dead = peer_notifier_->deliver(out, deadline);
-    if (answer) {
-      if (found_dead) settle(key_of(claim.resource), deadline);
-      return answer;
-    }
-    // Refused because others hold: unless they are dead.
-    if (!peer_notifier_->any_dead(out.blockers, deadline)) return answer;
-  }
-  return answer;
-}
-
-result<std::vector<spi::holder>> sqlite_store::do_revoke(const spi::resource_id& resource,
-                                                         spi::revocation how,
-                                                         const std::string& claim,
-                                                         time_point deadline) {
-  std::vector<spi::holder> taken;
+// What was handed over is held for certain only now.
+result<void> sqlite_store::take_up(const std::vector<spi::claim_ptr>& claims,
+                                   std::vector<spi::renewal>& answers, time_point deadline) {
+  const auto offered = [](const spi::renewal& each) { return each.grant.offer; };
+  if (std::ranges::none_of(answers, offered)) return {};
   effects out;
   auto done = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-    taken = book.revoke(step, resource, how, claim);
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      if (!answers[i].grant.offer) continue;
+      const auto grant = book.take_up(step, *claims[i], local_claims_->place(claims[i]->id));
+      if (grant) {
+        answers[i].grant = *grant;
+      } else {
+        answers[i].state = spi::hold_state::lost;
+      }
+    }
   });
-  if (!done) return tl::unexpected(std::move(done.error()));
-  if (peer_notifier_->deliver(out, deadline)) settle(key_of(resource), deadline);
-  return taken;
+  if (done) peer_notifier_->deliver(out, deadline);
+  return done;
 }
 
-// What the store looks after by itself, once a second while it has claims or listeners: that the
-// files are still its own, releases that found no answer, and latch changes that may have been
-// missed. Nothing here is needed to be in time; it bounds what is lost.
-
-namespace {
-
-constexpr duration upkeep_interval = std::chrono::seconds(1);
-constexpr duration repay_limit = std::chrono::seconds(5);
-
-}  // namespace
-
-void sqlite_store::schedule_upkeep() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_ || std::exchange(upkeep_scheduled_, true)) return;
-  }
-  reactor_->at(reactor_->now() + upkeep_interval, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->keep_up();
-  });
+void sqlite_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+                          spi::completion<spi::granted> done) {
+  const auto verb = [this, claim, to](time_point deadline) {
+    result<spi::granted> answer;
+    for (int round = 0; round < purge_rounds; ++round) {
+      effects out;
+      auto written = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+        answer = book.change(step, *claim, local_claims_->place(claim->id), to);
+      });
+      if (!written) return result<spi::granted>(tl::unexpected(std::move(written.error())));
+      deliver(out, claim->resource, deadline);
+      // Refused because others hold: unless they are dead.
+      if (answer || !peer_notifier_->any_dead(out.blockers, deadline)) break;
+    }
+    return answer;
+  };
+  perform(claim.get(), context, std::move(done), verb);
 }
 
-// On the reactor's thread: looks at files, runs no transaction.
-void sqlite_store::keep_up() {
-  if (!begin_verb()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    upkeep_scheduled_ = false;
-  }
-  if (!broken() && (!local_claims_->empty() || !subscribers_->empty())) {
-    look_after();
-    schedule_upkeep();
-  }
-  end_verb();
-}
-
-void sqlite_store::look_after() {
-  auto fine = session_->in_place();
-  if (fine && life_->deleted()) {
-    fine = failure(errc::unavailable,
-                   "sqlite, " + folder_->path() + " was deleted while in use: its locks are lost");
-  }
-  if (!fine) return mark_broken(fine.error());
-  subscribers_->tell_all_latches();
-  if (!local_claims_->owed().empty()) {
-    worker_->post(
-        clock::now() + repay_limit,
-        [weak = weak_from_this()] {
-          if (const auto self = weak.lock()) self->repay();
-        },
-        [] {});
-  }
-}
-
-bool sqlite_store::broken() const {
-  const std::lock_guard lock(mutex_);
-  return broken_;
-}
-
-// Whoever opens the path from now on sees none of our claims.
-void sqlite_store::mark_broken(const error& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(broken_, true)) return;
-  }
-  const error lost{errc::lost, why.detail};
-  for (const spi::claim_ptr& claim : local_claims_->claims()) {
-    const auto wakeup = local_claims_->find(claim->id);
-    local_claims_->strike(claim->id);
-    if (wakeup) wakeup->gone(lost);
-  }
-}
-
-void sqlite_store::repay() {
-  if (!begin_verb()) return;
-  for (const spi::claim_ptr& claim : local_claims_->owed()) {
-    if (!do_leave(*claim, clock::now() + repay_limit)) break;
-  }
-  end_verb();
+void sqlite_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                          const std::string& claim, const spi::op_context& context,
+                          spi::completion<std::vector<spi::holder>> done) {
+  const auto verb = [this, resource, how,
+                     claim](time_point deadline) -> result<std::vector<spi::holder>> {
+    effects out;
+    std::vector<spi::holder> taken;
+    auto written = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
+      taken = book.revoke(step, resource, how, claim);
+    });
+    if (!written) return tl::unexpected(std::move(written.error()));
+    deliver(out, resource, deadline);
+    return taken;
+  };
+  perform(nullptr, context, std::move(done), verb);
 }
 
 }  // namespace holdfast::sqlite

@@ -1,11 +1,9 @@
 // One thread for verbs that are called where nothing may block: on the thread that owns the timers.
 // A transaction may wait for the writer lock, a foreign program or the disk.
-//
-// A job that has not begun by its deadline is not begun any more: its answer "unavailable" is then
-// definite, and nothing happens later behind the back of who asked.
 #pragma once
 
 #include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
 
 #include <atomic>
@@ -13,7 +11,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace holdfast::sqlite {
 
@@ -23,34 +23,96 @@ class worker {
  public:
   static constexpr std::size_t queue_limit = 200'000;
 
-  explicit worker(std::shared_ptr<spi::reactor> reactor);
-  ~worker();
+  // Called once: without an error on the worker's thread, or refused, on any.
+  //
+  // One that has not begun by its deadline is not begun any more: its answer "unavailable" is then
+  // definite, and nothing happens later behind the back of who asked.
+  using job = spi::function<void(const result<void>& begun)>;
+
+  explicit worker(std::shared_ptr<spi::reactor> reactor) : reactor_(std::move(reactor)) {}
+  ~worker() { close(); }
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
 
-  // Calls either `run`, on the worker's thread, or `refuse`, on any, once. False, and neither: the
-  // queue is full or closed.
-  bool post(time_point deadline, spi::task run, spi::task refuse);
-  void close() noexcept;
+  void post(time_point deadline, job work) {
+    auto made = std::make_shared<entry>();
+    made->work = std::move(work);
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (!state_->closed && state_->jobs.size() < queue_limit && (thread_ || start())) {
+        made->timer = reactor_->at(deadline, [made] { made->call(too_late()); });
+        state_->jobs.push_back(std::exchange(made, nullptr));
+      }
+    }
+    if (made) return made->call(failure(errc::overloaded, "sqlite, too many operations wait"));
+    state_->changed.notify_one();
+  }
+
+  void close() noexcept {
+    std::deque<std::shared_ptr<entry>> refused;
+    std::unique_ptr<std::jthread> thread;
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->closed = true;
+      refused.swap(state_->jobs);
+      thread = std::move(thread_);
+    }
+    state_->changed.notify_all();
+    for (const auto& each : refused) {
+      reactor_->cancel(each->timer);
+      each->call(too_late());
+    }
+    if (thread && thread->get_id() == std::this_thread::get_id()) thread->detach();
+  }
+
   // In a forked child: the thread is not there.
-  void abandon() noexcept;
+  void abandon() noexcept { [[maybe_unused]] const auto* leaked = thread_.release(); }
 
  private:
-  struct job {
-    spi::task run;
-    spi::task refuse;
+  struct entry {
+    job work;
     std::atomic<bool> taken{false};
     spi::reactor::timer_id timer = 0;
+
+    void call(const result<void>& begun) {
+      if (!taken.exchange(true)) work(begun);
+    }
   };
   struct state {
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<std::shared_ptr<job>> jobs;  // guarded by mutex
-    bool closed = false;                    // guarded by mutex
+    std::deque<std::shared_ptr<entry>> jobs;  // guarded by mutex
+    bool closed = false;                      // guarded by mutex
   };
 
-  bool start();  // under state_->mutex
-  static void serve(const std::shared_ptr<state>& of, spi::reactor& reactor);
+  static result<void> too_late() { return failure(errc::unavailable, "sqlite, not begun in time"); }
+
+  // Under state_->mutex. False: no thread can be made now.
+  bool start() {
+    try {
+      // Both are kept by the thread, which may have to outlive this object.
+      thread_ = std::make_unique<std::jthread>(
+          [of = state_, reactor = reactor_] { serve(of, *reactor); });
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+  }
+
+  static void serve(const std::shared_ptr<state>& of, spi::reactor& reactor) {
+    std::unique_lock lock(of->mutex);
+    for (;;) {
+      of->changed.wait(lock, [&] { return of->closed || !of->jobs.empty(); });
+      if (of->jobs.empty()) return;
+      std::shared_ptr<entry> next = std::move(of->jobs.front());
+      of->jobs.pop_front();
+      lock.unlock();
+      reactor.cancel(next->timer);
+      next->call({});
+      next.reset();  // what it captured ends here, not under the mutex
+      lock.lock();
+    }
+  }
 
   const std::shared_ptr<spi::reactor> reactor_;
   const std::shared_ptr<state> state_ = std::make_shared<state>();
