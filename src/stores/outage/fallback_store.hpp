@@ -18,20 +18,23 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/runtime.hpp>
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace holdfast::outage {
 
-// Thread-safe.
-class fallback_store final : public stores::forwarding_store {
+// Thread-safe; no lock is held while a store or a claim is called. Made by make_shared: completions keep it.
+class fallback_store final : public stores::forwarding_store,
+                             public std::enable_shared_from_this<fallback_store> {
  public:
   // `local` must answer before its calls return and never be unreachable, as the memory store.
   fallback_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<breaker_store> engine,
                  std::shared_ptr<spi::store> local);
-  ~fallback_store() override;
-  fallback_store(const fallback_store&) = delete;
-  fallback_store& operator=(const fallback_store&) = delete;
 
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                const spi::op_context& context, spi::completion<spi::outcome> done) override;
@@ -43,14 +46,47 @@ class fallback_store final : public stores::forwarding_store {
              spi::completion<std::vector<spi::renewal>> done) override;
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
+  // Before any verb: D3 begins with the report that the engine is back.
   bool report_to(spi::reach_sink sink) override;
   void close() noexcept override;
 
  private:
-  class office;
+  class mark;
 
-  // Shared with completions, which may come when this store is gone.
-  const std::shared_ptr<office> office_;
+  // A claim at the stand-in.
+  struct degraded {
+    spi::claim_ptr claim;
+    std::shared_ptr<mark> wakeup;
+    bool known = false;  // to the engine, perhaps
+  };
+
+  void ask_engine(const spi::claim_ptr& claim, const std::shared_ptr<spi::wakeup>& wakeup,
+                  const spi::op_context& context, spi::completion<spi::outcome> done);
+  void ask_here(const spi::claim_ptr& claim, const std::shared_ptr<spi::wakeup>& wakeup,
+                const spi::op_context& context, spi::completion<spi::outcome> done);
+  void answered_here(const spi::claim_ptr& claim, const std::shared_ptr<spi::wakeup>& wakeup,
+                     const spi::op_context& context, result<spi::outcome> answer,
+                     spi::completion<spi::outcome> done);
+  void hand_back();
+  void forget_here(const spi::claim_ptr& claim);
+
+  // What is known of claims.
+  [[nodiscard]] bool here(const spi::claim_id& id) const;
+  void granted_here(const spi::claim_id& id);
+  std::optional<degraded> take(const spi::claim_id& id);
+  void settled(const spi::claim_id& id);
+  void leave_later(const spi::claim_ptr& claim);
+
+  const std::shared_ptr<spi::runtime> runtime_;
+  const std::shared_ptr<breaker_store> engine_;
+  const std::shared_ptr<spi::store> local_;
+
+  mutable std::mutex mutex_;
+  std::map<spi::claim_id, degraded> here_;  // guarded by mutex_
+  // The engine was asked for them and may have them waiting.
+  std::set<spi::claim_id> asked_;  // guarded by mutex_
+  // To be left at the engine when it answers again, unless that is after the time.
+  std::vector<std::pair<spi::claim_ptr, time_point>> remains_;  // guarded by mutex_
 };
 
 }  // namespace holdfast::outage
