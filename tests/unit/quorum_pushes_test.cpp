@@ -1,5 +1,5 @@
 // Members that say by themselves that they took a claim away: one proves nothing, many are believed.
-#include "stores/quorum/revocation_votes.hpp"
+#include "stores/quorum/ballot.hpp"
 #include "unit/quorum_harness.hpp"
 
 #include <utility>

@@ -12,34 +12,33 @@ namespace holdfast::quorum {
 
 namespace {
 
-// Collects one answer of each member; completes with all that came when the last one has.
-template <class T>
-class survey : public std::enable_shared_from_this<survey<T>> {
- public:
-  using answers = std::vector<result<T>>;
-
-  survey(std::size_t members, spi::function<void(answers)> done)
-      : answers_(members, result<T>(failure(errc::unavailable))),
-        pending_(members),
-        done_(std::move(done)) {}
-
-  spi::completion<T> of(std::size_t member) {
-    return [self = this->shared_from_this(), member](result<T> answer) {
+// Asks every member and collects their answers; completes with all that came when the last one has.
+// `ask`: with a member's store and the completion for its answer.
+template <class T, class Ask>
+void ask_all(const quorum_context& quorum_context, Ask&& ask,
+             spi::function<void(const std::vector<result<T>>&)> gathered) {
+  struct survey {
+    std::mutex mutex;
+    std::vector<result<T>> answers;  // guarded by mutex
+    std::size_t pending;             // guarded by mutex
+    spi::function<void(const std::vector<result<T>>&)> gathered;
+  };
+  const std::size_t members = quorum_context.members.size();
+  const auto asked = std::make_shared<survey>();
+  asked->answers.assign(members, failure(errc::unavailable));
+  asked->pending = members;
+  asked->gathered = std::move(gathered);
+  for (std::size_t i = 0; i < members; ++i) {
+    ask(*quorum_context.members[i].store, [asked, i](result<T> answer) {
       {
-        const std::lock_guard lock(self->mutex_);
-        self->answers_[member] = std::move(answer);
-        if (--self->pending_ > 0) return;
+        const std::lock_guard lock(asked->mutex);
+        asked->answers[i] = std::move(answer);
+        if (--asked->pending > 0) return;
       }
-      self->done_(std::move(self->answers_));
-    };
+      asked->gathered(asked->answers);
+    });
   }
-
- private:
-  std::mutex mutex_;
-  answers answers_;
-  std::size_t pending_;
-  spi::function<void(answers)> done_;
-};
+}
 
 template <class T>
 std::size_t heard(const std::vector<result<T>>& answers) {
@@ -59,15 +58,16 @@ tl::unexpected<error> too_few(const std::vector<result<T>>& answers) {
 }
 
 // A holder that so many list that, with those that did not answer, it may have a majority.
-std::vector<spi::holder> likely(const std::vector<const std::vector<spi::holder>*>& lists,
-                                std::size_t members) {
+template <class T, class HoldersOf>
+std::vector<spi::holder> likely(const std::vector<result<T>>& answers, HoldersOf holders_of) {
   struct counted {
     spi::holder shown;
     std::vector<std::optional<fence_token>> fences;  // one of each that lists it
   };
   std::map<std::string, counted> all;
-  for (const auto* list : lists) {
-    for (const spi::holder& each : *list) {
+  for (const auto& answer : answers) {
+    if (!answer) continue;
+    for (const spi::holder& each : std::invoke(holders_of, *answer)) {
       counted& at = all[each.claim];
       const bool first = at.fences.empty();
       const auto least = first ? each.remaining : std::min(at.shown.remaining, each.remaining);
@@ -76,7 +76,8 @@ std::vector<spi::holder> likely(const std::vector<const std::vector<spi::holder>
       at.fences.push_back(each.fence);
     }
   }
-  const std::size_t silent = members - lists.size();
+  const std::size_t members = answers.size();
+  const std::size_t silent = members - heard(answers);
   std::vector<spi::holder> shown;
   for (auto& [claim, each] : all) {
     if (each.fences.size() + silent < majority_of(members)) continue;
@@ -104,42 +105,31 @@ std::optional<duration> blocked_for(const std::vector<result<spi::resource_state
 
 void quorum_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                            spi::completion<spi::resource_state> done) {
-  const std::size_t members = context_->members.size();
-  auto gathered = [members, done = std::move(done)](
-                      const std::vector<result<spi::resource_state>>& answers) mutable {
-    if (heard(answers) < majority_of(members)) return done(too_few(answers));
-    std::vector<const std::vector<spi::holder>*> lists;
-    for (const auto& each : answers) {
-      if (each) lists.push_back(&each->holders);
-    }
-    done(spi::resource_state{likely(lists, members), {}, blocked_for(answers)});
-  };
-  const auto asked = std::make_shared<survey<spi::resource_state>>(members, std::move(gathered));
   const spi::op_context soon = context_->soon(context.deadline, forever);
-  for (std::size_t i = 0; i < members; ++i) {
-    context_->members[i].store->inspect(resource, soon, asked->of(i));
-  }
+  ask_all<spi::resource_state>(
+      *context_,
+      [&](spi::store& member, auto answer) { member.inspect(resource, soon, std::move(answer)); },
+      [done = std::move(done)](const std::vector<result<spi::resource_state>>& answers) mutable {
+        if (heard(answers) < majority_of(answers.size())) return done(too_few(answers));
+        auto holders = likely(answers, &spi::resource_state::holders);
+        done(spi::resource_state{std::move(holders), {}, blocked_for(answers)});
+      });
 }
 
 void quorum_store::revoke(const spi::resource_id& resource, spi::revocation how,
                           const std::string& claim, const spi::op_context& context,
                           spi::completion<std::vector<spi::holder>> done) {
-  const std::size_t members = context_->members.size();
-  auto gathered = [members, done = std::move(done)](
-                      const std::vector<result<std::vector<spi::holder>>>& answers) mutable {
-    if (heard(answers) < majority_of(members)) return done(too_few(answers));
-    std::vector<const std::vector<spi::holder>*> lists;
-    for (const auto& each : answers) {
-      if (each) lists.push_back(&*each);
-    }
-    done(likely(lists, members));
-  };
-  const auto asked =
-      std::make_shared<survey<std::vector<spi::holder>>>(members, std::move(gathered));
+  using holders = std::vector<spi::holder>;
   const spi::op_context soon = context_->soon(context.deadline, forever);
-  for (std::size_t i = 0; i < members; ++i) {
-    context_->members[i].store->revoke(resource, how, claim, soon, asked->of(i));
-  }
+  ask_all<holders>(
+      *context_,
+      [&](spi::store& member, auto answer) {
+        member.revoke(resource, how, claim, soon, std::move(answer));
+      },
+      [done = std::move(done)](const std::vector<result<holders>>& answers) mutable {
+        if (heard(answers) < majority_of(answers.size())) return done(too_few(answers));
+        done(likely(answers, std::identity()));
+      });
 }
 
 void quorum_store::probe(const spi::op_context& context,
@@ -180,11 +170,10 @@ void quorum_store::probe(const spi::op_context& context,
     }
     done(std::move(all));
   };
-  const auto asked =
-      std::make_shared<survey<std::vector<spi::check>>>(members, std::move(gathered));
-  for (std::size_t i = 0; i < members; ++i) {
-    quorum_context->members[i].store->probe(context, asked->of(i));
-  }
+  ask_all<std::vector<spi::check>>(
+      *quorum_context,
+      [&](spi::store& member, auto answer) { member.probe(context, std::move(answer)); },
+      std::move(gathered));
 }
 
 // --- not there -----------------------------------------------------------------------------------

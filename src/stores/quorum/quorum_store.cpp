@@ -2,7 +2,6 @@
 #include "stores/quorum/quorum_store.hpp"
 
 #include "core/mutant.hpp"
-#include "stores/quorum/renewal_round.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -76,27 +75,6 @@ result<void> quorum_store::accepts(const spi::claim& claim) const {
   return {};
 }
 
-namespace {
-
-// A member pushed that it took the claim away. The round stays among the active ones: a caller that asks for the same
-// claim again has to do so under another id.
-void heed(const std::shared_ptr<quorum_context>& quorum_context, const std::shared_ptr<round>& held,
-          const std::shared_ptr<spi::wakeup>& holder, round::alarm what, const error& why) {
-  if (what == round::alarm::gone) {
-    held->forsake();
-    return holder->gone(why);
-  }
-  auto counted = [held, holder, why](const renewal_round::answers& answers) {
-    if (answers.front().state != spi::hold_state::lost) return held->looked();
-    held->abandon();
-    holder->gone(why);
-  };
-  std::make_shared<renewal_round>(quorum_context, std::vector{held}, std::move(counted))
-      ->start(quorum_context->soon(time_point::max(), held->at_members()->ttl));
-}
-
-}  // namespace
-
 void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
   const auto before = active_rounds_->find(claim->id);
@@ -108,13 +86,7 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   // An id that something late may still carry is never used again.
   const bool same_id = before && (before->clean() || counts_earlier);
   const spi::claim_id id = !before ? claim->id : same_id ? before->at_members()->id : new_id();
-  auto made = std::make_shared<round>(context_, *claim, id);
-  made->on_alarm([quorum_context = context_, made = std::weak_ptr(made),
-                  wakeup = std::move(wakeup)](round::alarm what, const error& why) {
-    const auto held = made.lock();
-    if (!held || !wakeup || quorum_context->closed.load(std::memory_order_acquire)) return;
-    heed(quorum_context, held, wakeup, what, why);
-  });
+  auto made = std::make_shared<round>(context_, *claim, id, std::move(wakeup));
   active_rounds_->put(claim->id, made, context_->runtime->now());
   auto settle = [quorum_context = context_, active_rounds = active_rounds_,
                  made = std::weak_ptr(made), claim,

@@ -1,6 +1,5 @@
-#include "stores/quorum/renewal_round.hpp"
-
 #include "core/mutant.hpp"
+#include "stores/quorum/round.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -42,9 +42,10 @@ spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi:
 }  // namespace
 
 round::round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& claim,
-             const spi::claim_id& id)
+             const spi::claim_id& id, std::shared_ptr<spi::wakeup> holder)
     : context_(std::move(quorum_context)),
       copy_(copy_for_members(*context_, claim, id)),
+      holder_(std::move(holder)),
       ballot_(context_->members.size()),
       revocation_votes_(context_->members.size()) {}
 
@@ -151,54 +152,53 @@ void round::carry_out(ballot::orders todo) {
   for (const auto& [i, certain] : leaving) withdraw(i, certain);
   if (!done) return;
   done(*std::move(todo.settle));
-  std::optional<alarm> due;  // of what was pushed before it was granted
-  {
-    const std::lock_guard lock(mutex_);
-    due = next_alarm();
-  }
-  alarmed(due);
+  heed();  // what was pushed before it was granted
 }
 
 // --- members' pushes -----------------------------------------------------------------------------
 
 void round::objected(std::size_t member, const error& why) {
-  std::optional<alarm> due;
   {
     const std::lock_guard lock(mutex_);
     if (!revocation_votes_.raise(member, context_->runtime->now())) return;
     objection_ = why;
     look_again_ = true;
-    due = next_alarm();
   }
-  alarmed(due);
+  heed();
 }
 
-std::optional<round::alarm> round::next_alarm() {
-  if (ballot_.where() != ballot::phase::granted || !revocation_votes_.any()) return std::nullopt;
-  if (revocation_votes_.decide() || mutated(mutant::quorum_push_believed)) return alarm::gone;
-  if (looking_ || !std::exchange(look_again_, false)) return std::nullopt;
-  looking_ = true;
-  return alarm::look;
-}
-
-void round::looked() {
-  std::optional<alarm> due;
-  {
-    const std::lock_guard lock(mutex_);
-    looking_ = false;
-    due = next_alarm();
-  }
-  alarmed(due);
-}
-
-void round::alarmed(const std::optional<alarm>& what) {
-  if (!what || !sink_) return;
+// Where so many said that they took it away that no majority can be left, it is gone. Else all are asked.
+// The round stays among the active ones: a caller that asks for the same claim again has to do so under
+// another id.
+void round::heed() {
   error why;
+  bool gone = false;
   {
     const std::lock_guard lock(mutex_);
+    if (!holder_ || context_->closed.load(std::memory_order_acquire)) return;
+    if (ballot_.where() != ballot::phase::granted || !revocation_votes_.any()) return;
+    gone = revocation_votes_.decide() || mutated(mutant::quorum_push_believed);
+    if (!gone && (looking_ || !std::exchange(look_again_, false))) return;
+    looking_ = !gone;
     why = objection_;
   }
-  sink_(*what, why);
+  if (gone) {
+    forsake();
+    return holder_->gone(why);
+  }
+  auto counted = [self = shared_from_this(), why](const renewal_round::answers& answers) {
+    if (answers.front().state == spi::hold_state::lost) {
+      self->abandon();
+      return self->holder_->gone(why);
+    }
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->looking_ = false;
+    }
+    self->heed();
+  };
+  std::make_shared<renewal_round>(context_, std::vector{shared_from_this()}, std::move(counted))
+      ->start(context_->soon(time_point::max(), copy_->ttl));
 }
 
 bool round::sits_at(std::size_t member) const {

@@ -7,7 +7,6 @@
 
 #include "stores/quorum/ballot.hpp"
 #include "stores/quorum/quorum_context.hpp"
-#include "stores/quorum/revocation_votes.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/store.hpp>
@@ -22,19 +21,10 @@ namespace holdfast::quorum {
 
 class round : public std::enable_shared_from_this<round> {
  public:
-  // `claim`: the core's claim; `id`: under which the members know it.
+  // `claim`: the core's claim; `id`: under which the members know it; `holder`: who is told that it is
+  // gone, null: nobody.
   round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& claim,
-        const spi::claim_id& id);
-
-  // What follows from members' pushes that they took the claim away: `look` at all of them, or, where
-  // so many said it that no majority can be left, it is `gone`. Called under no lock, once granted.
-  enum class alarm : std::uint8_t { look, gone };
-  using alarm_sink = spi::function<void(alarm what, const error& why)>;
-  // Before start().
-  void on_alarm(alarm_sink sink) { sink_ = std::move(sink); }
-  void objected(std::size_t member, const error& why);
-  // The look is over: nothing, or another is due.
-  void looked();
+        const spi::claim_id& id, std::shared_ptr<spi::wakeup> holder);
 
   void start(const spi::op_context& context, spi::completion<spi::outcome> done);
   // For the mutant quorum_earlier_round_counted.
@@ -83,8 +73,8 @@ class round : public std::enable_shared_from_this<round> {
   class vote_listener;
 
   void answered(std::size_t member, time_point sent_at, const result<spi::outcome>& answer);
-  void alarmed(const std::optional<alarm>& what);
-  [[nodiscard]] std::optional<alarm> next_alarm();  // under mutex_
+  void objected(std::size_t member, const error& why);
+  void heed();
   void ask(std::size_t member, const spi::claim_ptr& claim, time_point deadline);
   void carry_out(ballot::orders todo);
   void hurry(ballot::orders& todo);  // under mutex_
@@ -100,8 +90,8 @@ class round : public std::enable_shared_from_this<round> {
 
   const std::shared_ptr<quorum_context> context_;
   const spi::claim_ptr copy_;
+  const std::shared_ptr<spi::wakeup> holder_;
   time_point deadline_{};
-  alarm_sink sink_;
 
   mutable std::mutex mutex_;
   ballot ballot_;                                // guarded by mutex_
@@ -117,6 +107,48 @@ class round : public std::enable_shared_from_this<round> {
   time_point valid_until_{};                     // guarded by mutex_
   exit exit_;                                    // guarded by mutex_
   std::vector<std::pair<std::size_t, spi::outcome>> late_;  // guarded by mutex_; for the mutant
+};
+
+// One batch of renewals at all members: a claim is renewed when a majority of the configured members
+// prolonged it, lost when so many say that they do not have it that no majority can.
+//
+// Thread-safe; lives until the last member has answered.
+class renewal_round : public std::enable_shared_from_this<renewal_round> {
+ public:
+  using answers = std::vector<spi::renewal>;
+
+  // `claims`: null where the quorum does not know the claim, which is then lost.
+  renewal_round(std::shared_ptr<quorum_context> quorum_context,
+                std::vector<std::shared_ptr<round>> claims, spi::function<void(answers)> done);
+
+  void start(const spi::op_context& context);
+
+ private:
+  struct tally {
+    std::size_t yes = 0;
+    std::size_t no = 0;
+    bool prolonged = true;
+    duration ttl = forever;
+    spi::renewal verdict;
+    bool decided = false;
+  };
+
+  void ask(std::size_t member, const spi::op_context& context);
+  void answered(std::size_t member, const std::vector<std::size_t>& which,
+                const result<answers>& answer);
+  void raised(std::size_t member, std::size_t which, const result<spi::granted>& answer);
+  void count(std::size_t which, const spi::renewal& answer);  // under mutex_
+  void one_less();
+
+  const std::shared_ptr<quorum_context> context_;
+  const std::vector<std::shared_ptr<round>> claims_;
+  time_point sent_at_{};
+
+  std::mutex mutex_;
+  std::vector<tally> tallies_;         // guarded by mutex_
+  std::size_t undecided_ = 0;          // guarded by mutex_
+  std::size_t pending_ = 1;            // guarded by mutex_; one for start()
+  spi::function<void(answers)> done_;  // guarded by mutex_
 };
 
 }  // namespace holdfast::quorum
