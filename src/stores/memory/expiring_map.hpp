@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace holdfast::memory {
 
@@ -69,24 +70,16 @@ class expiring_map {
     return ends_.begin()->first;
   }
 
-  // The next one that is over, in the order of their ends, taken out; none: the rest go on.
-  std::optional<std::pair<Key, entry>> take_ended(spi::server_time now) {
-    if (ends_.empty() || ends_.begin()->first > now) return std::nullopt;
-    const auto [end, key] = *ends_.begin();
-    return std::pair<Key, entry>(key, entry{end, *take(key)});
-  }
-
   // Those that are over, in the order of their ends; they stay.
-  template <class Visit>
-  void visit_ended(spi::server_time now, Visit&& visit) const {
+  [[nodiscard]] std::vector<Value> ended(spi::server_time now) const {
+    std::vector<Value> all;
     for (auto each = ends_.begin(); each != ends_.end() && each->first <= now; ++each) {
-      visit(find(each->second)->value);
+      all.push_back(find(each->second)->value);
     }
+    return all;
   }
-
   void drop_ended(spi::server_time now) {
-    while (take_ended(now)) {
-    }
+    while (!ends_.empty() && ends_.begin()->first <= now) erase(Key(ends_.begin()->second));
   }
 
  private:

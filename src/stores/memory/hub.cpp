@@ -6,6 +6,45 @@
 
 namespace holdfast::memory {
 
+void outbox::add(recipient to, spi::task call) {
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({to, std::move(call)});
+}
+
+void outbox::deliver(spi::runtime& runtime) {
+  std::unique_lock lock(mutex_);
+  if (delivering_ || entries_.empty()) return;
+  delivering_ = true;
+  deliverer_ = std::this_thread::get_id();
+  for (std::size_t calls = 0; calls < batch && !entries_.empty(); ++calls) {
+    {
+      entry next = std::move(entries_.front());
+      entries_.pop_front();
+      current_ = next.to;
+      lock.unlock();
+      if (next.to != nobody) next.call();
+    }  // what the call held on to ends before the recipient may be gone
+    lock.lock();
+    current_ = nobody;
+    if (retiring_ > 0) called_.notify_all();
+  }
+  delivering_ = false;
+  const bool more = !entries_.empty();
+  lock.unlock();
+  if (more) runtime.post([self = shared_from_this(), &runtime] { self->deliver(runtime); });
+}
+
+void outbox::retire(recipient who) noexcept {
+  std::unique_lock lock(mutex_);
+  for (entry& each : entries_) {
+    if (each.to == who) each.to = nobody;  // dropped by who delivers, under no lock
+  }
+  if (deliverer_ == std::this_thread::get_id()) return;
+  ++retiring_;
+  called_.wait(lock, [this, who] { return current_ != who; });
+  --retiring_;
+}
+
 // Ends a subscription; keeps the hub alive until then.
 class hub::ending : public spi::subscription {
  public:
@@ -93,15 +132,15 @@ spi::server_time hub::server_now(const spi::runtime& runtime) noexcept {
 void hub::dispatch(effects& out, std::vector<std::shared_ptr<spi::wakeup>>& over) {
   for (push& each : out.pushes) dispatch(each);
   for (ledger_event& each : out.events) {
-    for (const auto& [who, seen] : observers_) {
-      if (seen.resource.space != each.resource.space) continue;
+    for (const auto& [who, seen] : listeners_) {
+      if (!seen.sink || seen.resource.space != each.resource.space) continue;
       if (!seen.resource.name.empty() && seen.resource.name != each.resource.name) continue;
       outbox_->add(who, [sink = seen.sink, event = each.event] { (*sink)(event); });
     }
   }
   for (const spi::resource_id& changed : out.latches) {
-    for (const auto& [who, watcher] : latch_watchers_) {
-      if (watcher.resource != changed) continue;
+    for (const auto& [who, watcher] : listeners_) {
+      if (!watcher.on_change || watcher.resource != changed) continue;
       outbox_->add(who, [on_change = watcher.on_change] { (*on_change)(); });
     }
   }
@@ -123,29 +162,26 @@ void hub::dispatch(push& each) {
 
 std::unique_ptr<spi::subscription> hub::observe(const spi::resource_id& resource,
                                                 spi::function<void(const spi::store_event&)> sink) {
-  using function = spi::function<void(const spi::store_event&)>;
-  const std::lock_guard lock(mutex_);
-  const outbox::recipient who = ++last_number_;
-  observers_.emplace(who, observer{resource, std::make_shared<function>(std::move(sink))});
-  return std::make_unique<ending>(shared_from_this(), who);
+  return add({resource, std::make_shared<decltype(sink)>(std::move(sink)), nullptr});
 }
 
 std::unique_ptr<spi::subscription> hub::watch_latch(const spi::resource_id& resource,
                                                     spi::latch_watch on_change) {
+  return add({resource, nullptr, std::make_shared<spi::latch_watch>(std::move(on_change))});
+}
+
+std::unique_ptr<spi::subscription> hub::add(listener who) {
   const std::lock_guard lock(mutex_);
-  const outbox::recipient who = ++last_number_;
-  latch_watchers_.emplace(
-      who, latch_watcher{resource, std::make_shared<spi::latch_watch>(std::move(on_change))});
-  return std::make_unique<ending>(shared_from_this(), who);
+  const outbox::recipient number = ++last_number_;
+  listeners_.emplace(number, std::move(who));
+  return std::make_unique<ending>(shared_from_this(), number);
 }
 
 void hub::end(outbox::recipient who) noexcept {
-  std::map<outbox::recipient, observer>::node_type observing;  // destroyed under no lock
-  std::map<outbox::recipient, latch_watcher>::node_type watching;
+  decltype(listeners_)::node_type ended;  // destroyed under no lock
   {
     const std::lock_guard lock(mutex_);
-    observing = observers_.extract(who);
-    watching = latch_watchers_.extract(who);
+    ended = listeners_.extract(who);
   }
   outbox_->retire(who);
 }

@@ -3,20 +3,62 @@
 #pragma once
 
 #include "stores/memory/ledger.hpp"
-#include "stores/memory/outbox.hpp"
 #include "stores/wakeup_registry.hpp"
 
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace holdfast::memory {
+
+// Calls to be made once no lock is held, in the order in which they were caused. Whoever finds
+// nobody delivering delivers, also what others have added; a call that causes further calls adds
+// them to the end, so nothing recurses.
+//
+// Thread-safe.
+class outbox : public std::enable_shared_from_this<outbox> {
+ public:
+  // Who is called; retire() ends its calls.
+  using recipient = std::int64_t;
+
+  // Calls nothing: may be used under a lock, which then fixes the order.
+  void add(recipient to, spi::task call);
+
+  // Under no lock. Makes the calls that are there, unless another thread does so already; after a
+  // batch of them the runtime goes on, so that no caller delivers forever.
+  void deliver(spi::runtime& runtime);
+
+  // When it returns, no call to this recipient is under way, unless on this very thread, and none
+  // comes any more. Under no lock that a call could want.
+  void retire(recipient who) noexcept;
+
+ private:
+  static constexpr std::size_t batch = 256;
+  static constexpr recipient nobody = 0;
+
+  struct entry {
+    recipient to;
+    spi::task call;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable called_;
+  std::deque<entry> entries_;   // guarded by mutex_
+  bool delivering_ = false;     // guarded by mutex_
+  recipient current_ = nobody;  // guarded by mutex_; who is being called
+  std::thread::id deliverer_;   // guarded by mutex_
+  std::size_t retiring_ = 0;    // guarded by mutex_; how many wait in retire()
+};
 
 // Thread-safe. Wake-ups and subscribers are called under no lock, in the order of the steps.
 class hub : public std::enable_shared_from_this<hub> {
@@ -36,7 +78,7 @@ class hub : public std::enable_shared_from_this<hub> {
     std::vector<std::shared_ptr<spi::wakeup>> over;  // ended by this step; destroyed under no lock
     std::unique_lock lock(mutex_);
     effects out;
-    out.observed = !observers_.empty();
+    out.observed = !listeners_.empty();
     auto answer = std::forward<Verb>(verb)(ledger_, server_now(runtime), out);
     dispatch(out, over);
     lock.unlock();
@@ -60,26 +102,24 @@ class hub : public std::enable_shared_from_this<hub> {
 
  private:
   class ending;
-  struct observer {
+  struct listener {
     spi::resource_id resource;
+    // One of them.
     std::shared_ptr<spi::function<void(const spi::store_event&)>> sink;
-  };
-  struct latch_watcher {
-    spi::resource_id resource;
     std::shared_ptr<spi::latch_watch> on_change;
   };
 
   static spi::server_time server_now(const spi::runtime& runtime) noexcept;
   void dispatch(effects& out, std::vector<std::shared_ptr<spi::wakeup>>& over);
   void dispatch(push& each);
+  std::unique_ptr<spi::subscription> add(listener who);
   void end(outbox::recipient who) noexcept;
 
   const std::shared_ptr<outbox> outbox_;
   std::mutex mutex_;
   std::map<process_id, stores::wakeup_registry<>> processes_;  // guarded by mutex_
   memory::ledger ledger_;                                      // guarded by mutex_
-  std::map<outbox::recipient, observer> observers_;            // guarded by mutex_
-  std::map<outbox::recipient, latch_watcher> latch_watchers_;  // guarded by mutex_
+  std::map<outbox::recipient, listener> listeners_;            // guarded by mutex_
   std::int64_t last_number_ = 0;  // guarded by mutex_; of processes and subscriptions
 };
 

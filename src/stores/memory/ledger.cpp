@@ -2,11 +2,22 @@
 #include "stores/memory/ledger.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace holdfast::memory {
 
+using ledgers::entry;
 using ledgers::moment;
+using ledgers::never;
+
+namespace {
+
+// Every resource of this ledger is one of these.
+resource& tables_of(ledgers::resource& at) { return static_cast<resource&>(at); }
+const resource& tables_of(const ledgers::resource& at) { return static_cast<const resource&>(at); }
+
+}  // namespace
 
 ledger::ledger(memory::rules rules, reachability reachable, std::uint64_t fence_floor)
     : book(rules, std::move(reachable)),
@@ -115,6 +126,8 @@ bool ledger::empty() const {
                      [](const auto& each) { return each.second.unused(); });
 }
 
+// --- the tables, which know no rule ---------------------------------------------------------------
+
 ledgers::resource* ledger::find(const spi::resource_id& id) {
   const auto found = resources_.find(id);
   return found == resources_.end() ? nullptr : &found->second;
@@ -145,6 +158,178 @@ void ledger::sweep(spi::server_time now) {
 
 void ledger::remember(const spi::claim_id& id, spi::server_time until) {
   tombstones_.put(id, until, {});
+}
+
+spi::resource_id ledger::id_of(const ledgers::resource& at) const { return tables_of(at).id; }
+
+std::optional<entry> ledger::holder(const moment&, ledgers::resource& at, const spi::claim_id& id) {
+  const auto* found = tables_of(at).held.find(id);
+  return found == nullptr ? std::nullopt : std::optional(found->value);
+}
+
+std::optional<entry> ledger::waiter(const moment&, ledgers::resource& at, const spi::claim_id& id) {
+  const resource& own = tables_of(at);
+  const auto found = own.places.find(id);
+  if (found == own.places.end()) return std::nullopt;
+  return own.line.find(found->second)->value;
+}
+
+std::vector<entry> ledger::holders(const ledgers::resource& at, std::size_t limit) {
+  std::vector<entry> all;
+  for (const auto& [id, each] : tables_of(at).held) {
+    if (all.size() == limit) break;
+    all.push_back(each.value);
+  }
+  return all;
+}
+
+std::vector<entry> ledger::ended_holders(ledgers::resource& at, spi::server_time now) {
+  return tables_of(at).held.ended(now);
+}
+
+std::vector<entry> ledger::ended_waiters(ledgers::resource& at, spi::server_time now) {
+  return tables_of(at).line.ended(now);
+}
+
+std::vector<entry> ledger::holders_to_tell(ledgers::resource& at) {
+  std::vector<entry> all;
+  resource& own = tables_of(at);
+  if (own.untold == 0) return all;
+  for (const auto& [id, each] : own.held) {
+    if (!each.value.told) all.push_back(each.value);
+  }
+  for (const entry& each : all) mark_told(at, each);
+  return all;
+}
+
+void ledger::mark_told(ledgers::resource& at, const entry& row) {
+  resource& own = tables_of(at);
+  auto* found = own.held.find(row.id);
+  if (found == nullptr || std::exchange(found->value.told, true)) return;
+  --own.untold;
+}
+
+const entry* ledger::next_waiter(ledgers::resource& at, std::int64_t place) {
+  const auto& line = tables_of(at).line;
+  const auto found = line.upper_bound(place);
+  return found == line.end() ? nullptr : &found->second.value;
+}
+
+const entry* ledger::previous_waiter(ledgers::resource& at, std::int64_t place) {
+  const auto& line = tables_of(at).line;
+  const auto found = line.lower_bound(place);
+  return found == line.begin() ? nullptr : &std::prev(found)->second.value;
+}
+
+std::int64_t ledger::next_place(ledgers::resource& at) { return ++tables_of(at).last_place; }
+
+void ledger::put_holder(ledgers::resource& at, const entry& row) {
+  resource& own = tables_of(at);
+  if (!row.told) ++own.untold;
+  own.held.put(row.id, row.ends, row);
+  at.next_end = own.held.earliest_end().value_or(never);
+}
+
+void ledger::erase_holder(ledgers::resource& at, const entry& row) {
+  resource& own = tables_of(at);
+  const auto erased = own.held.take(row.id);
+  if (erased && !erased->told) --own.untold;
+  at.next_end = own.held.earliest_end().value_or(never);
+}
+
+void ledger::replace_holder(ledgers::resource& at, const entry& before, const entry& now) {
+  resource& own = tables_of(at);
+  auto* found = own.held.find(before.id);
+  if (before.id != now.id || found == nullptr) {
+    erase_holder(at, before);
+    return put_holder(at, now);
+  }
+  if (found->value.told && !now.told) ++own.untold;
+  if (!found->value.told && now.told) --own.untold;
+  found->value = now;
+  own.held.set_end(now.id, now.ends);
+  at.next_end = own.held.earliest_end().value_or(never);
+}
+
+void ledger::put_waiter(ledgers::resource& at, const entry& row) {
+  resource& own = tables_of(at);
+  own.places.emplace(row.id, row.place);
+  own.line.put(row.place, row.ends, row);
+}
+
+void ledger::erase_waiter(ledgers::resource& at, const entry& row) {
+  resource& own = tables_of(at);
+  own.places.erase(row.id);
+  own.line.erase(row.place);
+}
+
+void ledger::refresh_waiter(ledgers::resource& at, const entry& row) {
+  resource& own = tables_of(at);
+  own.line.find(row.place)->value = row;
+  own.line.set_end(row.place, row.ends);
+}
+
+bool ledger::tell_free(ledgers::resource& at, const entry& waiting) {
+  if (waiting.told) return false;
+  resource& own = tables_of(at);
+  own.line.find(waiting.place)->value.told = true;
+  own.told_free = waiting.id;
+  return true;
+}
+
+void ledger::taken(ledgers::resource& at) {
+  resource& own = tables_of(at);
+  if (!own.told_free) return;
+  const auto found = own.places.find(*own.told_free);
+  if (found != own.places.end()) own.line.find(found->second)->value.told = false;
+  own.told_free.reset();
+}
+
+// The k-th in line comes k steps later.
+duration ledger::recheck_after(const moment& step, ledgers::resource& at, const entry& row,
+                               bool queued) {
+  spi::server_time end = after(step.now, rules_.hand_over_after);
+  if (at.holders > 0) end = at.next_end;
+  if (at.is_blocked(step.now)) end = at.blocked_until;
+  if (!queued) return end - step.now;
+  duration stagger{0};
+  for (const auto& [place, each] : tables_of(at).line) {
+    if (place == row.place || stagger >= rules_.stagger_limit) break;
+    stagger += rules_.stagger;
+  }
+  return end - step.now + std::min(stagger, rules_.stagger_limit);
+}
+
+std::uint32_t ledger::latch_count(const ledgers::resource& at) { return tables_of(at).latch_count; }
+
+void ledger::set_latch(ledgers::resource& at, std::uint32_t count, duration) {
+  tables_of(at).latch_count = count;
+}
+
+void ledger::erase_latch(ledgers::resource& at) { tables_of(at).latch_changes = {}; }
+
+bool ledger::latch_counted(const ledgers::resource& at, const spi::claim_id& id,
+                           spi::server_time now) {
+  const auto* found = tables_of(at).latch_changes.find(id);
+  return found != nullptr && found->end > now;
+}
+
+void ledger::remember_latch_change(ledgers::resource& at, const spi::claim_id& id,
+                                   spi::server_time until) {
+  tables_of(at).latch_changes.put(id, until, {});
+}
+
+void ledger::end_latch_count(ledgers::resource& at, spi::server_time until) {
+  auto& changes = tables_of(at).latch_changes;
+  std::vector<spi::claim_id> counted;
+  for (const auto& [id, each] : changes) {
+    if (each.end == never) counted.push_back(id);
+  }
+  for (const spi::claim_id& id : counted) changes.set_end(id, until);
+}
+
+void ledger::forget_latch_changes(ledgers::resource& at, spi::server_time now) {
+  tables_of(at).latch_changes.drop_ended(now);
 }
 
 }  // namespace holdfast::memory

@@ -1,7 +1,11 @@
 // The memory store: each verb one step of the hub.
 #include "stores/memory/memory_store.hpp"
 
+#include <cstddef>
 #include <functional>
+#include <map>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -16,6 +20,27 @@ spi::caps capabilities() {
   caps.can_vote = true;
   caps.supports_detach = true;
   return caps;
+}
+
+// The one table that is global to a process: the names under which several clients share their claims. A name
+// outlives its clients, as a server does: else its fences would begin again, and a lease that nobody
+// released would end with its client.
+constexpr std::size_t names_at_most = 1'000;
+
+result<std::shared_ptr<hub>> shared_hub(const std::string& name) {
+  struct table {
+    std::mutex mutex;
+    std::map<std::string, std::shared_ptr<hub>> hubs;  // guarded by mutex
+  };
+  static table& names = *new table;  // never destroyed: clients may outlive main()
+  const std::lock_guard lock(names.mutex);
+  const auto known = names.hubs.find(name);
+  if (known != names.hubs.end()) return known->second;
+  if (names.hubs.size() >= names_at_most) {
+    return failure(errc::overloaded,
+                   "memory: more than " + std::to_string(names_at_most) + " names");
+  }
+  return names.hubs.emplace(name, std::make_shared<hub>()).first->second;
 }
 
 tl::unexpected<error> refusal() { return failure(errc::cancelled, "memory: closed"); }
@@ -161,6 +186,22 @@ void memory_store::probe(const spi::op_context&, spi::completion<std::vector<spi
 void memory_store::close() noexcept {
   if (closed_.exchange(true, std::memory_order_acq_rel)) return;
   hub_->leave(process_);
+}
+
+result<std::shared_ptr<spi::store>> open_memory(const spi::url& url,
+                                                std::shared_ptr<spi::runtime> runtime) {
+  if (auto known = spi::check_options(url, {}); !known) {
+    return tl::unexpected(std::move(known.error()));
+  }
+  if (!url.hosts.empty() || !url.user.empty() || !url.password.empty()) {
+    return failure(errc::invalid, "URL: memory: has no host; write memory: or memory:NAME");
+  }
+  if (url.path.empty()) {
+    return std::make_shared<memory_store>(std::move(runtime), std::make_shared<hub>());
+  }
+  auto server = shared_hub(url.path);
+  if (!server) return tl::unexpected(std::move(server.error()));
+  return std::make_shared<memory_store>(std::move(runtime), *std::move(server));
 }
 
 }  // namespace holdfast::memory
