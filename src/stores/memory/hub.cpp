@@ -119,8 +119,10 @@ result<spi::granted> hub::transfer(spi::runtime& runtime, process_id process,
 
 spi::departure hub::leave(spi::runtime& runtime, process_id process, const spi::claim& claim,
                           on_leave then) {
+  std::shared_ptr<spi::wakeup> over;  // destroyed under no lock
   return run(runtime, [&](ledger& book, spi::server_time now, effects& out) {
-    out.ended.emplace_back(process, claim.id);
+    const auto client = processes_.find(process);
+    if (client != processes_.end()) over = client->second.remove(claim.id);
     return book.leave(now, claim, process, then, out);
   });
 }
