@@ -79,7 +79,7 @@ database::database(std::string path) : path_(std::move(path)) {
 }
 
 result<std::unique_ptr<database>> database::prepare(const std::string& path) {
-  if (auto whole = inheritance::check(); !whole) return tl::unexpected(std::move(whole.error()));
+  if (auto whole = check_inheritance(); !whole) return tl::unexpected(std::move(whole.error()));
   close_inherited();
   return std::unique_ptr<database>(new database(path));
 }

@@ -17,9 +17,12 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// Globals because descriptors are a property of the process, and constant-initialised and trivially
-// destroyed so that neither the order of static objects nor a fork in the middle of a first use
-// matters.
+// Globals because descriptors and SQLite's own lists are a property of the process, and
+// constant-initialised and trivially destroyed so that neither the order of static objects nor a fork in
+// the middle of a first use matters.
+
+// --- descriptors ---------------------------------------------------------------------------------
+
 constinit std::mutex fork_mutex;
 constinit std::array<std::uint64_t, descriptor::limit / 64> tracked{};  // guarded by fork_mutex
 
@@ -34,22 +37,6 @@ void close_all_in_child() noexcept {
   }
 }
 
-// At load time, not at first use: see above. SQLite first, since who is inside makes descriptors.
-[[maybe_unused]] const int registered = ::pthread_atfork(
-    [] {
-      inheritance::before_fork();
-      fork_mutex.lock();
-    },
-    [] {
-      fork_mutex.unlock();
-      inheritance::after_fork_in_parent();
-    },
-    [] {
-      close_all_in_child();
-      fork_mutex.unlock();
-      inheritance::after_fork_in_child();
-    });
-
 std::uint64_t& word_of(int number) noexcept {
   return tracked[static_cast<std::size_t>(number) / 64];
 }
@@ -57,6 +44,55 @@ std::uint64_t& word_of(int number) noexcept {
 std::uint64_t bit_of(int number) noexcept {
   return std::uint64_t{1} << (static_cast<unsigned>(number) % 64U);
 }
+
+// --- SQLite --------------------------------------------------------------------------------------
+
+// A transaction takes microseconds, a stalled disk longer; but a foreign program may have the file
+// locked. fork() does not wait for that, and only the child's own clients suffer.
+constexpr auto fork_patience = std::chrono::seconds(2);
+
+constinit std::mutex door;  // held over a fork, and for a moment by who comes in
+constinit std::atomic<int> threads_inside{0};
+constinit std::atomic<bool> forking{false};
+constinit std::mutex calm_mutex;  // held over a fork: who leaves takes it, and is not in the child
+std::condition_variable calm;     // nobody is inside; only who forks waits
+constinit bool clean = true;      // guarded by door: nobody was inside at the fork
+constinit std::atomic<bool> torn{false};
+constinit thread_local int depth = 0;
+
+void keep_out() noexcept {
+  door.lock();
+  forking.store(true);
+  std::unique_lock lock(calm_mutex);
+  // A thread that forks inside SQLite would wait for itself.
+  clean =
+      depth == 0 && calm.wait_for(lock, fork_patience, [] { return threads_inside.load() == 0; });
+  lock.release();
+}
+
+void let_in() noexcept {
+  forking.store(false);
+  calm_mutex.unlock();
+  door.unlock();
+}
+
+// At load time, not at first use: see above. SQLite first, since who is inside makes descriptors.
+[[maybe_unused]] const int registered = ::pthread_atfork(
+    [] {
+      keep_out();
+      fork_mutex.lock();
+    },
+    [] {
+      fork_mutex.unlock();
+      let_in();
+    },
+    [] {
+      close_all_in_child();
+      fork_mutex.unlock();
+      threads_inside.store(depth > 0 ? 1 : 0);  // the others' threads are not here
+      if (!clean) torn.store(true);
+      let_in();
+    });
 
 }  // namespace
 
@@ -86,24 +122,6 @@ void descriptor::close() noexcept {
   ::close(number);
 }
 
-namespace {
-
-// A transaction takes microseconds, a stalled disk longer; but a foreign program may have the file
-// locked. fork() does not wait for that, and only the child's own clients suffer.
-constexpr auto fork_patience = std::chrono::seconds(2);
-
-// Globals because SQLite's own lists are a property of the process.
-constinit std::mutex door;  // held over a fork, and for a moment by who comes in
-constinit std::atomic<int> threads_inside{0};
-constinit std::atomic<bool> forking{false};
-constinit std::mutex calm_mutex;  // held over a fork: who leaves takes it, and is not in the child
-std::condition_variable calm;     // nobody is inside; only who forks waits
-constinit bool clean = true;      // guarded by door: nobody was inside at the fork
-constinit std::atomic<bool> torn{false};
-constinit thread_local int depth = 0;
-
-}  // namespace
-
 inside_sqlite::inside_sqlite() noexcept {
   if (depth++ > 0) return;
   const std::lock_guard lock(door);
@@ -117,31 +135,7 @@ inside_sqlite::~inside_sqlite() {
   calm.notify_one();
 }
 
-void inheritance::before_fork() noexcept {
-  door.lock();
-  forking.store(true);
-  std::unique_lock lock(calm_mutex);
-  // A thread that forks inside SQLite would wait for itself.
-  clean =
-      depth == 0 && calm.wait_for(lock, fork_patience, [] { return threads_inside.load() == 0; });
-  lock.release();
-}
-
-void inheritance::after_fork_in_parent() noexcept {
-  forking.store(false);
-  calm_mutex.unlock();
-  door.unlock();
-}
-
-void inheritance::after_fork_in_child() noexcept {
-  threads_inside.store(depth > 0 ? 1 : 0);  // the others' threads are not here
-  forking.store(false);
-  if (!clean) torn.store(true);
-  calm_mutex.unlock();
-  door.unlock();
-}
-
-result<void> inheritance::check() {
+result<void> check_inheritance() {
   if (!torn.load()) return {};
   return failure(errc::unavailable,
                  "sqlite, this process was forked in the middle of its parent's transaction; "

@@ -80,15 +80,8 @@ class inside_sqlite {
   inside_sqlite& operator=(const inside_sqlite&) = delete;
 };
 
-// The steps of fork(), for descriptor.cpp, which registers all of this store's.
-struct inheritance {
-  static void before_fork() noexcept;
-  static void after_fork_in_parent() noexcept;
-  static void after_fork_in_child() noexcept;
-
-  // unavailable: fork() did not wait any longer for a thread that was inside SQLite, so that its
-  // state in this process is not to be trusted.
-  static result<void> check();
-};
+// unavailable: fork() did not wait any longer for a thread that was inside SQLite, so that its state in this
+// process is not to be trusted.
+result<void> check_inheritance();
 
 }  // namespace holdfast::sqlite

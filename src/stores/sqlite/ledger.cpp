@@ -2,7 +2,7 @@
 // cleared away, and who watches whom.
 #include "stores/sqlite/ledger.hpp"
 
-#include "stores/sqlite/life.hpp"
+#include "stores/sqlite/membership.hpp"
 
 #include <algorithm>
 #include <set>

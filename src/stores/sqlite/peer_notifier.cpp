@@ -1,6 +1,5 @@
 #include "stores/sqlite/peer_notifier.hpp"
 
-#include "stores/sqlite/life.hpp"
 #include "stores/sqlite/membership.hpp"
 
 #include <algorithm>
@@ -216,31 +215,26 @@ std::shared_ptr<const peer_notifier::numbers> peer_notifier::dead() const {
   return dead_;
 }
 
-// On the reactor's thread: no transaction here. Whoever is woken asks again, and that attempt takes
-// the dead off.
+// On the reactor's thread.
 void peer_notifier::hung_up(const peer& who) {
-  if (local_claims_->watchers(who.number).empty()) return;
-  const peer known = address(who.number).value_or(who);
-  if (!alive(*folder_, known)) {
+  check(address(who.number).value_or(who), first_look);
+}
+
+// No transaction here: whoever is woken asks again, and that attempt takes the dead off. Where a child has
+// inherited the listening socket too, a new connection hangs up when it ends.
+void peer_notifier::check(const peer& who, duration pause) {
+  if (local_claims_->watchers(who.number).empty() || mailbox_->connected(who.number)) return;
+  if (!alive(*folder_, who)) {
     mark_dead(who.number);
     for (const auto& wakeup : local_claims_->watchers(who.number)) wakeup->notify(std::nullopt);
-    return;
+  } else if (mailbox_->connect(who) != mailbox::delivery::sent) {
+    look_again(who, pause);
   }
-  // Where a child has inherited the listening socket too, a new connection hangs up when it ends.
-  if (mailbox_->connect(known) != mailbox::delivery::sent) look_again(known, first_look);
 }
 
 void peer_notifier::look_again(const peer& who, duration pause) {
   reactor_->at(reactor_->now() + pause, [weak = weak_from_this(), who, pause] {
-    const auto self = weak.lock();
-    if (!self || self->local_claims_->watchers(who.number).empty()) return;
-    if (self->mailbox_->connected(who.number)) return;
-    if (!alive(*self->folder_, who)) {
-      self->mark_dead(who.number);
-      for (const auto& each : self->local_claims_->watchers(who.number)) each->notify(std::nullopt);
-    } else if (self->mailbox_->connect(who) != mailbox::delivery::sent) {
-      self->look_again(who, std::min(pause * 2, last_look));
-    }
+    if (const auto self = weak.lock()) self->check(who, std::min(pause * 2, last_look));
   });
 }
 

@@ -65,6 +65,7 @@ class peer_notifier : public std::enable_shared_from_this<peer_notifier> {
   bool is_dead(std::int64_t client);
   void mark_dead(std::int64_t client);
   void hung_up(const peer& who);
+  void check(const peer& who, duration pause);
   void look_again(const peer& who, duration pause);
 
   const std::shared_ptr<spi::reactor> reactor_;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "stores/sql/subscribers.hpp"
-#include "stores/sqlite/life.hpp"
 #include "stores/sqlite/local_claims.hpp"
 #include "stores/sqlite/location.hpp"
 #include "stores/sqlite/membership.hpp"
@@ -130,8 +129,6 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
                                              time_point deadline);
   result<void> take_up(const std::vector<spi::claim_ptr>& claims,
                        std::vector<spi::renewal>& answers, time_point deadline);
-
-  // overview.cpp
   void leave_out_dead(contents& of, time_point deadline);
   result<std::unique_ptr<spi::subscription>> registered(
       const std::string& key, std::unique_ptr<spi::subscription> subscription);
