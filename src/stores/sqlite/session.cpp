@@ -1,5 +1,6 @@
 #include "stores/sqlite/session.hpp"
 
+#include "runtime/service_thread.hpp"
 #include "stores/sqlite/database.hpp"
 
 #include <fcntl.h>
@@ -11,8 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <thread>
+#include <exception>
 
 namespace holdfast::sqlite {
 
@@ -49,7 +49,7 @@ class writer_lock::helper {
 
   static std::shared_ptr<helper> start(std::shared_ptr<const descriptor> file) {
     auto made = std::make_shared<helper>(std::move(file));
-    std::thread([made] { made->serve(); }).detach();
+    runtime::start_service("holdfast-gate", [made] { made->serve(); })->detach();
     return made;
   }
 
@@ -134,10 +134,7 @@ writer_lock::~writer_lock() {
 result<writer_lock> writer_lock::open(int folder, const std::string& path, mode_t mode) {
   descriptor file = descriptor::made_by(
       [&] { return ::openat(folder, "gate", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode); });
-  if (!file) {
-    const errc code = errno == ENOSPC || errno == EMFILE ? errc::unavailable : errc::denied;
-    return failure(code, "sqlite, open " + path + "/gate, " + std::strerror(errno));
-  }
+  if (!file) return refusal_by_system(path + "/gate", errno);
   // Past the umask; only its owner can, and needs to.
   if (::fchmod(file.get(), mode) != 0) errno = 0;
   return writer_lock(std::move(file));
@@ -163,7 +160,11 @@ void writer_lock::leave() noexcept {
 }
 
 bool writer_lock::inside_later(time_point deadline, function work, void* with) {
-  if (!helper_) helper_ = helper::start(file_);
+  try {
+    if (!helper_) helper_ = helper::start(file_);
+  } catch (const std::exception&) {
+    return false;  // no memory, or no thread can be made now
+  }
   return helper_->inside(deadline, work, with);
 }
 
@@ -184,7 +185,7 @@ result<std::unique_ptr<session>> session::open(const location& at, writer_lock w
   descriptor handle = descriptor::made_by(
       [&] { return ::open(at.database.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW); });
   if (!handle || ::fstat(handle.get(), &status) != 0) {
-    return failure(errc::unavailable, "sqlite, open " + at.database + ", " + std::strerror(errno));
+    return refusal_by_system(at.database, errno, errc::unavailable);
   }
   auto connection = database::open(at.database);
   if (!connection) return tl::unexpected(std::move(connection.error()));
@@ -230,7 +231,7 @@ void session::share_files() const noexcept {
   }
 }
 
-result<void> session::begin_read(time_point deadline) {
+result<void> session::take_turn(time_point deadline) {
   if (!turn_.take(deadline)) {
     return failure(errc::unavailable, "sqlite, this process's other operations took too long");
   }
@@ -238,10 +239,8 @@ result<void> session::begin_read(time_point deadline) {
   return {};
 }
 
-void session::end_read() noexcept { turn_.give(); }
-
 result<void> session::begin_write(time_point deadline) {
-  if (auto begun = begin_read(deadline); !begun) return begun;
+  if (auto begun = take_turn(deadline); !begun) return begun;
   if (auto fine = in_place(); !fine) {
     turn_.give();
     return fine;

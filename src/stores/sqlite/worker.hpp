@@ -2,6 +2,8 @@
 // A transaction may wait for the writer lock, a foreign program or the disk.
 #pragma once
 
+#include "runtime/service_thread.hpp"
+
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -62,7 +64,7 @@ class worker {
       reactor_->cancel(each->timer);
       each->call(too_late());
     }
-    if (thread && thread->get_id() == std::this_thread::get_id()) thread->detach();
+    runtime::end_service(std::move(thread));
   }
 
   // In a forked child: the thread is not there.
@@ -91,8 +93,8 @@ class worker {
   bool start() {
     try {
       // Both are kept by the thread, which may have to outlive this object.
-      thread_ = std::make_unique<std::jthread>(
-          [of = state_, reactor = reactor_] { serve(of, *reactor); });
+      thread_ = runtime::start_service("holdfast-sqlite",
+                                       [of = state_, reactor = reactor_] { serve(of, *reactor); });
       return true;
     } catch (const std::system_error&) {
       return false;
