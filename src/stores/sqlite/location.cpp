@@ -42,24 +42,6 @@ tl::unexpected<error> refusal(errc code, const std::string& path, const std::str
   return failure(code, "sqlite, open " + path + ", " + why);
 }
 
-tl::unexpected<error> refusal_by_system(const std::string& path, int number) {
-  const std::string why = std::strerror(number);
-  switch (number) {
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return refusal(errc::denied, path,
-                     why + "; the file and its folder must be writable, or name another file");
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-      return refusal(errc::unavailable, path, why);
-    default:
-      return refusal(errc::denied, path, why);
-  }
-}
-
 result<std::string> canonical_path(const std::string& path) {
   if (path.empty() || path.find('\0') != std::string::npos) {
     return failure(errc::invalid, "sqlite, open, a file's path is needed: sqlite:/path/file.db");
@@ -209,6 +191,24 @@ result<void> make_folder(location& at) {
 
 }  // namespace
 
+tl::unexpected<error> refusal_by_system(const std::string& path, int number, errc otherwise) {
+  const std::string why = std::strerror(number);
+  switch (number) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return refusal(errc::denied, path,
+                     why + "; the file and its folder must be writable, or name another file");
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+      return refusal(errc::unavailable, path, why);
+    default:
+      return refusal(otherwise, path, why);
+  }
+}
+
 std::optional<std::string_view> shared_file_system(long magic) {
   for (const auto& known : known_shared) {
     // Some kernels' f_type is signed and 32 bits wide.
@@ -275,10 +275,7 @@ result<std::string> default_path() {
 result<folder> folder::open(const location& at) {
   descriptor handle = descriptor::made_by(
       [&] { return ::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW); });
-  if (!handle) {
-    return failure(errno == EMFILE || errno == ENFILE ? errc::unavailable : errc::denied,
-                   "sqlite, open " + at.folder + ", " + std::strerror(errno));
-  }
+  if (!handle) return refusal_by_system(at.folder, errno);
   return folder(std::move(handle), at);
 }
 

@@ -36,6 +36,11 @@ result<location> locate(const std::string& path);
 // The folder again, where it was made for nothing: nothing of ours is left beside a file that is not.
 void forsake(const location& at) noexcept;
 
+// A path that the system refused, and why. `otherwise`: the code where it neither lacks permission (denied)
+// nor room or descriptors (unavailable).
+tl::unexpected<error> refusal_by_system(const std::string& path, int number,
+                                        errc otherwise = errc::denied);
+
 // The name of a file system that several machines may share, by its statfs magic. Locks and shared
 // memory of two machines do not meet there.
 std::optional<std::string_view> shared_file_system(long magic);

@@ -78,27 +78,22 @@ result<std::shared_ptr<mailbox>> mailbox::open(std::shared_ptr<spi::reactor> rea
   if (!listener || ::bind(listener.get(), address.get(), address.size) != 0 ||
       ::fchmodat(at->get(), self.socket().c_str(), at->file_mode(), 0) != 0 ||
       ::listen(listener.get(), backlog) != 0) {
-    return failure(
-        errno == EACCES || errno == EROFS ? errc::denied : errc::unavailable,
-        "sqlite, open " + at->path() + "/" + self.socket() + ", " + std::strerror(errno));
+    return refusal_by_system(at->path() + "/" + self.socket(), errno, errc::unavailable);
   }
   std::shared_ptr<mailbox> made(new mailbox(std::move(reactor), std::move(at), std::move(self),
                                             std::move(call), std::move(listener)));
-  if (auto fine = made->listen(); !fine) return tl::unexpected(std::move(fine.error()));
-  return made;
-}
-
-result<void> mailbox::listen() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(made->mutex_);
   try {
-    listening_ =
-        reactor_->watch(listener_.get(), true, false, [weak = weak_from_this()](spi::readiness) {
-          if (const auto self = weak.lock()) self->accept_some();
-        });
+    made->listening_ = made->reactor_->watch(made->listener_.get(), true, false,
+                                             [weak = made->weak_from_this()](spi::readiness) {
+                                               if (const auto alive = weak.lock())
+                                                 alive->accept_some();
+                                             });
   } catch (const std::system_error& problem) {
-    return failure(errc::unavailable, "sqlite, open " + folder_->path() + ", " + problem.what());
+    return failure(errc::unavailable,
+                   "sqlite, open " + made->folder_->path() + ", " + problem.what());
   }
-  return {};
+  return made;
 }
 
 void mailbox::heed(bool newcomers) noexcept {

@@ -87,7 +87,6 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
   mailbox(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<const folder> at, peer self,
           handlers call, descriptor listener);
 
-  result<void> listen();
   void heed(bool newcomers) noexcept;  // under mutex_
   void accept_some();
   void pause_accepting();

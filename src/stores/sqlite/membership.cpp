@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -269,9 +268,7 @@ bool is_process(const fs::path& entry) {
 
 result<life> life::begin(const folder& at, const std::string& token) {
   const auto refuse = [&] {
-    const errc code =
-        errno == EACCES || errno == EROFS || errno == EPERM ? errc::denied : errc::unavailable;
-    return failure(code, "sqlite, open " + at.path() + "/" + token + ", " + std::strerror(errno));
+    return refusal_by_system(at.path() + "/" + token, errno, errc::unavailable);
   };
   descriptor file = descriptor::made_by([&] {
     return ::openat(at.get(), token.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
@@ -330,12 +327,9 @@ spi::server_time last_word(const folder& at, const std::string& token) noexcept 
   return spi::server_time(duration(written<std::int64_t>(at, token, 0)));
 }
 
-std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept {
-  return written<std::uint64_t>(at, token, sizeof(std::int64_t));
-}
-
 std::optional<std::string> heir_of(const folder& at, const std::string& token) {
-  const std::uint64_t parcel = parcel_given(at, token);
+  // The inode of the socket that it gave another process to be kept alive by, the last one; 0: none.
+  const auto parcel = written<std::uint64_t>(at, token, sizeof(std::int64_t));
   if (parcel == 0) return std::nullopt;
   const std::string own = at.path() + "/" + token;
   const std::string inherited = "socket:[" + std::to_string(parcel) + "]";

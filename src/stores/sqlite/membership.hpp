@@ -21,8 +21,6 @@ namespace holdfast::sqlite {
 struct host {
   std::string boot;                  // the kernel's boot id
   std::uint64_t time_namespace = 0;  // 0: the kernel has none
-
-  friend bool operator==(const host&, const host&) = default;
 };
 
 // unsupported: there is no /proc to read it from.
@@ -64,9 +62,6 @@ bool alive(const folder& at, const peer& client) noexcept;
 
 // When a client last said that it waits; the beginning of time where it never did, or that cannot be read.
 spi::server_time last_word(const folder& at, const std::string& token) noexcept;
-
-// The inode of the socket that a client gave another process to be kept alive by, the last one; 0: none.
-std::uint64_t parcel_given(const folder& at, const std::string& token) noexcept;
 
 // Who keeps a client alive whose own process has ended: a process that inherited its sign of life.
 //

@@ -146,22 +146,22 @@ class session {
   // In a read transaction: one snapshot, behind no writer lock.
   template <class Work>
   result<void> read(time_point deadline, Work&& work) {
-    if (auto begun = begin_read(deadline); !begun) return begun;
+    if (auto begun = take_turn(deadline); !begun) return begun;
     auto done = attempt([&] {
       run(statements_.begin_read);
       work(ledger_);
       run(statements_.commit);
     });
-    end_read();
+    turn_.give();
     return done;
   }
 
   // Without a transaction.
   template <class Work>
   result<void> aside(time_point deadline, Work&& work) {
-    if (auto begun = begin_read(deadline); !begun) return begun;
+    if (auto begun = take_turn(deadline); !begun) return begun;
     auto done = attempt([&] { work(*database_, statements_); });
-    end_read();
+    turn_.give();
     return done;
   }
 
@@ -202,8 +202,7 @@ class session {
     }
   }
 
-  result<void> begin_read(time_point deadline);
-  void end_read() noexcept;
+  result<void> take_turn(time_point deadline);
   result<void> begin_write(time_point deadline);
   static tl::unexpected<error> not_entered();
   void set_up();
