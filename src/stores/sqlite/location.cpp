@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -249,27 +248,6 @@ void forsake(const location& at) noexcept {
   if (!at.made_folder) return;
   ::unlink((at.folder + "/gate").c_str());
   ::rmdir(at.folder.c_str());
-}
-
-result<std::string> default_path() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  fs::path folder;
-  if (state != nullptr && *state == '/') {  // the specification ignores relative ones
-    folder = state;
-  } else if (home != nullptr && *home != '\0') {
-    folder = fs::path(home) / ".local" / "state";
-  } else {
-    return failure(errc::invalid,
-                   "neither HOME nor XDG_STATE_HOME is set: name a file with --url sqlite:FILE");
-  }
-  folder /= "holdfast";
-  std::error_code problem;
-  if (fs::create_directories(folder, problem)) {
-    fs::permissions(folder, fs::perms::owner_all, problem);
-  }
-  if (problem) return refusal_by_system(folder.string(), problem.value());
-  return (folder / "holdfast.db").string();
 }
 
 result<folder> folder::open(const location& at) {

@@ -45,13 +45,6 @@ tl::unexpected<error> refusal_by_system(const std::string& path, int number,
 // memory of two machines do not meet there.
 std::optional<std::string_view> shared_file_system(long magic);
 
-// ${XDG_STATE_HOME:-$HOME/.local/state}/holdfast/holdfast.db; its folder is made, 0700. invalid:
-// neither variable is set.
-result<std::string> default_path();
-
-// The folder beside the database, where each client has a file that shows that it lives and a
-// socket where it is reached.
-//
 // A socket's address; the length counts.
 struct socket_address {
   sockaddr_un name{};
@@ -62,7 +55,8 @@ struct socket_address {
   }
 };
 
-// Immutable once made.
+// The folder beside the database, where each client has a file that shows that it lives and a
+// socket where it is reached. Immutable once made.
 class folder {
  public:
   static result<folder> open(const location& at);
