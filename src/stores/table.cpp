@@ -69,11 +69,7 @@ opened open_redis(const spi::url& url, const std::shared_ptr<spi::reactor>& runt
                   const net::backoff_limits& pauses) {
   return redis::open_redis(url, runtime, pauses);
 }
-result<std::string> library_of_redis() { return redis::library_text(); }
 #else
-result<std::string> library_of_redis() {
-  return failure(errc::unsupported, "this holdfast was built without Redis");
-}
 constexpr opener open_redis = nullptr;
 constexpr opener open_redlock = nullptr;
 #endif
@@ -189,6 +185,12 @@ result<std::shared_ptr<spi::store>> open(const spi::url& url,
   return open_engine(*found, url, runtime, pauses_of(retry));
 }
 
-result<std::string> redis_library() { return library_of_redis(); }
+result<std::string> redis_library() {
+#ifdef HOLDFAST_WITH_REDIS
+  return redis::library_text();
+#else
+  return failure(errc::unsupported, "this holdfast was built without Redis");
+#endif
+}
 
 }  // namespace holdfast::stores

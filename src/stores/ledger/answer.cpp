@@ -3,22 +3,12 @@
 #include "stores/ledger/book.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace holdfast::ledgers {
 
 using core::mutant;
 using core::mutated;
-
-namespace {
-
-std::uint64_t microseconds(duration time) noexcept {
-  const auto count = std::chrono::floor<std::chrono::microseconds>(time).count();
-  return count > 0 ? static_cast<std::uint64_t>(count) : 0;
-}
-
-}  // namespace
 
 spi::holder described_holder(const entry& row, spi::server_time now) {
   spi::holder holder;

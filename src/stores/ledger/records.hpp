@@ -8,6 +8,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/spi/store.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,6 +25,12 @@ inline constexpr spi::server_time long_ago = spi::server_time::min();
 // A deadline that cannot overflow, whatever duration a client sends.
 constexpr spi::server_time after(spi::server_time now, duration wait) noexcept {
   return wait >= never - now ? never : now + wait;
+}
+
+// Since an epoch; 0 before it.
+inline std::uint64_t microseconds(duration time) noexcept {
+  const auto count = std::chrono::floor<std::chrono::microseconds>(time).count();
+  return count > 0 ? static_cast<std::uint64_t>(count) : 0;
 }
 
 // Whose claim it is: one client, reached by one connection. Pushes go there.

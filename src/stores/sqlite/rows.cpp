@@ -111,12 +111,6 @@ void append(std::string& to, const claim_row& row) {
 
 }  // namespace
 
-std::uint64_t wall_clock_microseconds() noexcept {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto count = std::chrono::floor<std::chrono::microseconds>(now).count();
-  return count > 0 ? static_cast<std::uint64_t>(count) : 0;
-}
-
 std::size_t encoded_size(const claim_row& row) noexcept {
   return sizeof(packed_claim) + std::min(row.payload.size(), max_payload);
 }

@@ -8,6 +8,7 @@
 
 #include <holdfast/spi/store.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,7 +67,9 @@ struct resource_row : ledgers::resource {
 };
 
 // A floor for fences, so that they go on after a restored backup. 0 where the clock is before 1970.
-std::uint64_t wall_clock_microseconds() noexcept;
+inline std::uint64_t wall_clock_microseconds() noexcept {
+  return ledgers::microseconds(std::chrono::system_clock::now().time_since_epoch());
+}
 
 // At least as long as what is stored: SQLite writes a row of the same size in place, so a lock that
 // is taken and given back again and again is not moved about in its page.
