@@ -160,7 +160,6 @@ struct statements {
   statement delete_all_clients{owner, statement_text("delete_all_clients")};
   statement delete_client{owner, statement_text("delete_client")};
   statement resource{owner, statement_text("resource")};
-  statement resource_named{owner, statement_text("resource_named")};
   statement insert_resource{owner, statement_text("insert_resource")};
   statement update_resource{owner, statement_text("update_resource")};
   statement exchange_resource{owner, statement_text("exchange_resource")};

@@ -42,7 +42,7 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
                                                  std::int64_t& place) {
   if (place != ledgers::nowhere || impossible(claim)) return std::nullopt;
   const std::string key = key_of(claim.resource);
-  const resource_row* known = remembered(key);
+  const resource_row* known = look_up(key);
   if (known == nullptr || !known->unused() || known->is_blocked(step.now)) return std::nullopt;
   resource_row at = recall(key);
   begin_use(at, claim);
@@ -56,7 +56,7 @@ std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::
 std::optional<spi::departure> ledger::give_at_once(const moment& step, const spi::claim& claim,
                                                    std::int64_t place) {
   const std::string key = key_of(claim.resource);
-  const resource_row* known = remembered(key);
+  const resource_row* known = look_up(key);
   if (known == nullptr || known->next_end <= step.now) return std::nullopt;
   if (!known->inline_holder || known->inline_holder->place != place ||
       known->inline_holder->id != claim.id) {

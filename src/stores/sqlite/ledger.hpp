@@ -67,7 +67,7 @@ struct ledger_limits {
   // name take no more than so many bytes: longer rows do not fit into one page.
   static constexpr std::size_t line_limit = 4;
   static constexpr std::size_t row_limit = 900;
-  // Names whose row is known by number.
+  // Names whose row is remembered.
   static constexpr std::size_t remembered_limit = 10'000;
   // Where somebody else had touched it, the fast path is not tried this many times.
   static constexpr int detours = 8;
@@ -132,24 +132,21 @@ class ledger : public ledgers::book {
   void ignore(const moment& step, std::string_view key);
 
  private:
-  // What is known of a name, to find its row: hints, each is checked.
+  // A row as this store wrote it last, if it was plain: a hint, which is checked.
   struct memory {
-    std::int64_t id = 0;
     std::optional<resource_row> row;
     int detours = 0;
   };
 
   // The fast path, for a lock that nobody else touched since this store last wrote it. First
-  // remembered(): the row as this store wrote it last, if it was plain; nullptr: not known. Then
-  // recall() and exchange(), outside a transaction: in one of its own writes the row if the database
-  // still has what was recalled. False: it has not, and nothing has happened.
-  const resource_row* remembered(std::string_view key);
+  // look_up(): the row, nullptr: not known. Then recall() and exchange(), outside a transaction: in
+  // one of its own writes the row if the database still has what was recalled. False: it has not,
+  // and nothing has happened.
+  const resource_row* look_up(std::string_view key);
   resource_row recall(std::string_view key);
   bool exchange(resource_row at);
 
   resource_row* load(std::string_view key);
-  bool read(std::int64_t id, std::string_view key);
-  memory& remember(std::string_view key, std::int64_t id);
   void write(resource_row& at);
   void forget_some(spi::server_time now);
   std::vector<resource_row> named(const std::string& space, const std::string& prefix);
@@ -214,7 +211,7 @@ class ledger : public ledgers::book {
   const folder* beside_ = nullptr;
   std::optional<resource_row> loaded_;  // the resource that the verb is about
   claim_row passing_;                   // what next_waiter() and previous_waiter() have read
-  std::map<std::string, memory, std::less<>> known_;
+  std::map<std::string, memory, std::less<>> remembered_;
   std::int64_t forgotten_up_to_ = 0;
 };
 

@@ -6,8 +6,6 @@
 
 #include <holdfast/spi/store.hpp>
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -109,17 +107,13 @@ class local_claims : private stores::wakeup_registry<local_claim> {
   void add_pending(const spi::resource_id& on) {
     const std::lock_guard lock(mutex_);
     ++pending_[on];
-    pending_names_.store(pending_.size(), std::memory_order_release);
   }
   void end_pending(const spi::resource_id& on) {
     const std::lock_guard lock(mutex_);
     const auto found = pending_.find(on);
     if (found != pending_.end() && --found->second == 0) pending_.erase(found);
-    pending_names_.store(pending_.size(), std::memory_order_release);
   }
-  // Who asks for one verb after another sees what the one before left here.
   [[nodiscard]] bool pending(const spi::resource_id& on) const {
-    if (pending_names_.load(std::memory_order_acquire) == 0) return false;
     const std::lock_guard lock(mutex_);
     return pending_.contains(on);
   }
@@ -156,7 +150,6 @@ class local_claims : private stores::wakeup_registry<local_claim> {
 
   std::unordered_map<std::int64_t, ids> watched_;  // guarded by mutex_; by client
   std::map<spi::resource_id, int> pending_;        // guarded by mutex_
-  std::atomic<std::size_t> pending_names_{0};      // as many as are in pending_
   ids owed_;                                       // guarded by mutex_
 };
 

@@ -26,41 +26,18 @@ bool has_room(const resource_row& at, const claim_row& waiter) {
 
 // --- a resource's own row ------------------------------------------------------------------------
 
-// By the number that the name had last time, which is one step less than by the name.
 resource_row* ledger::load(std::string_view key) {
-  const auto known = known_.find(key);
-  if (known != known_.end()) {
-    if (read(known->second.id, key)) return &*loaded_;
-    known_.erase(known);
-  }
-  query named(statements_.resource_named, key);
-  if (!named.next()) return nullptr;
-  remember(key, named.number(0));
-  return read(named.number(0), key) ? &*loaded_ : nullptr;
-}
-
-bool ledger::read(std::int64_t id, std::string_view key) {
-  query found(statements_.resource, id);
-  if (!found.next() || found.blob(1) != key) return false;
+  query found(statements_.resource, key);
+  if (!found.next()) return nullptr;
   loaded_ = row_in(found);
   loaded_->stored_last = loaded_->last;
   loaded_->stored_body = found.blob(3);
-  return true;
+  return &*loaded_;
 }
 
-ledger::memory& ledger::remember(std::string_view key, std::int64_t id) {
-  auto known = known_.find(key);
-  if (known == known_.end()) {
-    if (known_.size() >= ledger_limits::remembered_limit) known_.clear();
-    known = known_.emplace(key, memory{}).first;
-  }
-  known->second.id = id;
-  return known->second;
-}
-
-const resource_row* ledger::remembered(std::string_view key) {
-  const auto known = known_.find(key);
-  if (known == known_.end() || !known->second.row) return nullptr;
+const resource_row* ledger::look_up(std::string_view key) {
+  const auto known = remembered_.find(key);
+  if (known == remembered_.end() || !known->second.row) return nullptr;
   memory& of = known->second;
   if (of.detours > 0) {
     --of.detours;
@@ -71,7 +48,7 @@ const resource_row* ledger::remembered(std::string_view key) {
 
 // Out of memory: whatever becomes of it, it is not what was stored.
 resource_row ledger::recall(std::string_view key) {
-  auto& known = known_.find(key)->second.row;
+  auto& known = remembered_.find(key)->second.row;
   resource_row row = std::move(*known);
   known.reset();
   return row;
@@ -81,7 +58,7 @@ bool ledger::exchange(resource_row at) {
   std::string body = encode(at);
   run(statements_.exchange_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body),
       static_cast<std::int64_t>(at.stored_last), bytes(at.stored_body), bytes(at.key));
-  memory& of = known_.find(at.key)->second;
+  memory& of = remembered_.find(at.key)->second;
   if (statements_.owner.changed_rows() == 0) {
     of.detours = ledger_limits::detours;
     return false;
@@ -128,12 +105,13 @@ void ledger::write(resource_row& at) {
   at.stored_last = at.last;
   at.stored_body = std::move(body);
   at.dirty = false;
-  memory& of = remember(at.key, at.id);
-  if (at.plain()) {
-    of.row = at;
-  } else {
-    of.row.reset();
+  if (!at.plain()) {
+    const auto known = remembered_.find(at.key);
+    if (known != remembered_.end()) known->second.row.reset();
+    return;
   }
+  if (remembered_.size() >= ledger_limits::remembered_limit) remembered_.clear();
+  remembered_[at.key].row = at;
 }
 
 void ledger::forget_some(spi::server_time now) {
