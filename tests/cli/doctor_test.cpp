@@ -197,8 +197,7 @@ TEST_F(doctor, the_default_file_is_private) {
   // Broken: other users can break this user's locks, or they are in a surprising place.
   const words run{"sh", "-c", "umask 0; exec \"$0\" run x -- true", program_path()};
   const auto modes_in = [this](const std::string& state) {
-    return shell_
-        .run({"stat", "-c", "%a", state, state + "/holdfast.db", state + "/holdfast.db.d"})
+    return shell_.run({"stat", "-c", "%a", state, state + "/holdfast.db", state + "/holdfast.db.d"})
         .out;
   };
   ASSERT_EQ(shell_.run(run).code, 0);
