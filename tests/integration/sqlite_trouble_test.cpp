@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -267,6 +268,46 @@ TEST(sqlite_gate, with_a_stopped_process_inside_bounds_what_waits_for_it) {
   const auto next = other.claim();
   other.acquire(next);
   EXPECT_EQ(client.leave(held).value(), departure::gone);
+}
+
+// The signals that each thread of this name blocks, as bits.
+std::vector<std::uint64_t> blocked_by(const std::string& name) {
+  std::vector<std::uint64_t> masks;
+  for (const auto& task : fs::directory_iterator("/proc/self/task")) {
+    std::string comm;
+    std::getline(std::ifstream(task.path() / "comm"), comm);
+    std::ifstream status(task.path() / "status");
+    for (std::string line; comm == name && std::getline(status, line);) {
+      if (line.starts_with("SigBlk:")) masks.push_back(std::stoull(line.substr(7), nullptr, 16));
+    }
+  }
+  return masks;
+}
+
+TEST(sqlite_threads, take_no_signals) {
+  // Broken: a program's signal handler runs on a thread it does not know.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto held = client.claim();
+  ASSERT_TRUE(granted(client.attempt(held)));
+  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+  EXPECT_EQ(client.attempt(client.claim(), std::make_shared<noting_wakeup>(), 10ms).error(),
+            errc::unavailable);
+  std::promise<void> left;
+  client.store().leave(held, {.deadline = clock::now() + generous, .in_passing = true},
+                       [&](const result<departure>&) { left.set_value(); });
+  for (const char* name : {"holdfast-gate", "holdfast-sqlite"}) {
+    const auto masks = blocked_by(name);
+    EXPECT_FALSE(masks.empty()) << name;
+    for (const std::uint64_t mask : masks) {
+      for (const int signal : {SIGTERM, SIGINT, SIGCHLD, SIGUSR1}) {
+        EXPECT_EQ(mask >> static_cast<unsigned>(signal - 1) & 1U, 1U) << name << ' ' << signal;
+      }
+    }
+  }
+  ::close(gate);
+  EXPECT_EQ(left.get_future().wait_for(generous), std::future_status::ready);
 }
 
 TEST(sqlite_gate, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
