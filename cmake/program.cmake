@@ -1,5 +1,5 @@
 # The program, in the root of the build folder.
-holdfast_sources(sources src/cli)
+holdfast_sources(sources src/cli src/tools)
 if(NOT HOLDFAST_PROGRAM OR NOT sources)
   return()
 endif()

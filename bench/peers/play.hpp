@@ -5,7 +5,7 @@
 // Speaks as bench/peers/java/Peer.java does.
 #pragma once
 
-#include "cli/bench/histogram.hpp"
+#include "tools/bench/histogram.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

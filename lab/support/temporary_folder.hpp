@@ -31,9 +31,10 @@ class temporary_folder {
  public:
   // Takes away, too, what processes that were killed more than an hour ago left there.
   explicit temporary_folder(
-      const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
-    remove_abandoned(in);
-    std::string pattern = in / (prefix() + std::to_string(::getpid()) + "-XXXXXX");
+      const std::filesystem::path& in = std::filesystem::temp_directory_path(),
+      const std::string& prefix = "holdfast-test-") {
+    remove_abandoned(in, prefix);
+    std::string pattern = in / (prefix + std::to_string(::getpid()) + "-XXXXXX");
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp: " + pattern);
     path_ = pattern;
   }
@@ -47,16 +48,14 @@ class temporary_folder {
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
-  static std::string prefix() { return "holdfast-test-"; }
-
-  static void remove_abandoned(const std::filesystem::path& in) {
+  static void remove_abandoned(const std::filesystem::path& in, const std::string& prefix) {
     std::error_code ignored;
     const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
     for (std::filesystem::directory_iterator each(in, ignored), end; each != end;
          each.increment(ignored)) {
       const std::string name = each->path().filename();
-      if (!name.starts_with(prefix())) continue;
-      const int owner = std::atoi(name.c_str() + prefix().size());
+      if (!name.starts_with(prefix)) continue;
+      const int owner = std::atoi(name.c_str() + prefix.size());
       if (owner <= 0 || ::kill(owner, 0) == 0 || errno != ESRCH) continue;
       if (std::filesystem::last_write_time(each->path(), ignored) > old || ignored) continue;
       std::filesystem::remove_all(each->path(), ignored);

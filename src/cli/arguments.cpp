@@ -1,11 +1,11 @@
 #include "cli/arguments.hpp"
 
-#include "cli/bench/bench_arguments.hpp"
 #include "cli/hold_options.hpp"
 #include "cli/number_text.hpp"
 #include "core/lease_token.hpp"
 #include "core/limits.hpp"
 #include "core/names.hpp"
+#include "tools/bench/bench_arguments.hpp"
 
 #include <algorithm>
 #include <array>
@@ -230,7 +230,7 @@ outcome<arguments> understand(const raw_arguments& raw) {
     fine = read_serve(raw, made.serve);
   } else if (raw.command == "demo flash-sale") {
     fine = read_sale(raw, made.sale);
-  } else if (raw.command == "bench" || raw.command == "bench worker") {
+  } else if (raw.command == "bench") {
     fine = read_bench(raw, made.bench);
   } else if (raw.command == "torture") {
     fine = read_torture(raw, made.torture);

@@ -1,9 +1,9 @@
 // The command line, understood and checked as far as that goes without an engine.
 #pragma once
 
-#include "cli/bench/bench_arguments.hpp"
 #include "cli/complaint.hpp"
 #include "cli/raw_arguments.hpp"
+#include "tools/bench/bench_arguments.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/options.hpp>

@@ -32,9 +32,4 @@ int torture(const context& context, const torture_arguments& how);
 // "multi run"; the overview where it is empty.
 std::string help_about(std::string_view topic);
 
-// One process of a measurement: `holdfast bench worker`, which the command starts and nobody else.
-//
-// Its orders come by stdin, its answers go to stdout (bench_message.hpp).
-int bench_worker();
-
 }  // namespace holdfast::cli

@@ -153,9 +153,7 @@ void guard::linger(time_point until) {
     wait_for_something(until);
     while (const auto message = inbox_.take()) {
       if (message->number == SIGCHLD) reap_orphans();
-      if (signal_inbox::is_forwarded(message->number) && !inbox_.was_ignored(message->number)) {
-        end_asked_ = true;
-      }
+      if (inbox_.ends_wait(message->number)) end_asked_ = true;
     }
   }
 }

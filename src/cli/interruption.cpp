@@ -42,17 +42,12 @@ void interruption::read() {
   for (;;) {
     if (::poll(files.data(), files.size(), -1) < 0) continue;
     if (files[1].revents != 0) return;
-    if (const auto message = inbox_.take()) handle(message->number);
+    if (const auto number = inbox_.take_end()) end_wait(*number);
+    reap_orphans();
   }
 }
 
-void interruption::handle(int number) {
-  if (number == SIGCHLD) return reap_orphans();
-  if (number == SIGTSTP) {
-    ::kill(::getpid(), SIGSTOP);
-    return;
-  }
-  if (!signal_inbox::is_forwarded(number) || inbox_.was_ignored(number)) return;
+void interruption::end_wait(int number) {
   int none = 0;
   seen_.compare_exchange_strong(none, number);
   if (!waiting_.load()) {

@@ -30,7 +30,7 @@ class interruption {
 
  private:
   void read();
-  void handle(int number);
+  void end_wait(int number);
 
   signal_inbox& inbox_;
   descriptor quit_;

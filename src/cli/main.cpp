@@ -51,7 +51,6 @@ int dispatch(const cli::context& context, const cli::arguments& asked) {
   if (command == "redis-library") return cli::redis_library();
   if (command == "serve") return cli::serve_engines(context, asked.serve);
   if (command == "bench") return cli::bench(context, asked.bench);
-  if (command == "bench worker") return cli::bench_worker();
   if (command == "torture") return cli::torture(context, asked.torture);
   return cli::flash_sale(context, asked.sale);
 }

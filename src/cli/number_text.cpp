@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 namespace holdfast::cli {
 
@@ -86,6 +87,12 @@ std::string to_text(duration span) {
     span -= one.length * count;
   }
   return text.empty() ? "0s" : text;
+}
+
+std::string with_digits(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
 }
 
 }  // namespace holdfast::cli

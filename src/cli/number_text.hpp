@@ -24,4 +24,7 @@ tl::expected<duration, std::string> parse_duration(std::string_view text);
 // "1h30m", "250ms"; "0s". What is below a millisecond is cut off.
 std::string to_text(duration span);
 
+// With so many digits behind the point.
+std::string with_digits(double value, int digits);
+
 }  // namespace holdfast::cli

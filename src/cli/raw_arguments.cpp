@@ -179,7 +179,6 @@ void add_demo(CLI::App& demo, raw_arguments& into) {
 }
 
 void add_bench(CLI::App& bench, raw_arguments& into) {
-  bench.require_subcommand(0, 1);
   bench.add_option("--threads", into.threads);
   bench.add_option("--processes", into.processes);
   bench.add_option("--locks", into.choice);
@@ -187,7 +186,6 @@ void add_bench(CLI::App& bench, raw_arguments& into) {
   bench.add_option("--hold", into.hold);
   bench.add_option("--duration", into.length);
   bench.add_flag("--json", into.json);
-  add_command(bench, "worker");
 }
 
 void add_nothing(CLI::App& /*command*/, raw_arguments& /*into*/) {}

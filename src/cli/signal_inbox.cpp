@@ -61,6 +61,14 @@ std::optional<signal_inbox::message> signal_inbox::take() noexcept {
   return message{static_cast<int>(info.ssi_signo), static_cast<pid_t>(info.ssi_pid)};
 }
 
+std::optional<int> signal_inbox::take_end() noexcept {
+  while (const auto next = take()) {
+    if (next->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+    if (ends_wait(next->number)) return next->number;
+  }
+  return std::nullopt;
+}
+
 int signal_inbox::wait_for_end(duration beat, const std::function<void()>& on_beat) {
   const auto wanted = std::chrono::ceil<std::chrono::milliseconds>(beat).count();
   const int pause =
@@ -68,22 +76,13 @@ int signal_inbox::wait_for_end(duration beat, const std::function<void()>& on_be
   for (;;) {
     pollfd file{get(), POLLIN, 0};
     if (::poll(&file, 1, pause) == 0) on_beat();
-    while (const auto next = take()) {
-      if (next->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
-      if (is_forwarded(next->number) && !was_ignored(next->number)) return next->number;
-    }
+    if (const auto number = take_end()) return *number;
   }
 }
 
-bool signal_inbox::is_forwarded(int number) noexcept {
-  for (const int one : forwarded) {
-    if (one == number) return true;
-  }
-  return false;
-}
-
-bool signal_inbox::was_ignored(int number) const noexcept {
-  return ::sigismember(&ignored_, number) == 1;
+bool signal_inbox::ends_wait(int number) const noexcept {
+  return std::find(forwarded.begin(), forwarded.end(), number) != forwarded.end() &&
+         ::sigismember(&ignored_, number) == 0;
 }
 
 bool signal_inbox::stop_with_pipeline() noexcept {

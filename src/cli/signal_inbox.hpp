@@ -32,15 +32,15 @@ class signal_inbox {
   // The next one, without waiting.
   [[nodiscard]] std::optional<message> take() noexcept;
 
-  // Waits, however long, for one that ends a wait; SIGTSTP stops this process meanwhile.
+  // The next one that ends a wait, without waiting; SIGTSTP stops this process meanwhile.
+  [[nodiscard]] std::optional<int> take_end() noexcept;
+  // Waits for it, however long.
   // `on_beat` is called whenever `beat` has passed.
   [[nodiscard]] int wait_for_end(duration beat = forever,
                                  const std::function<void()>& on_beat = {});
 
-  // INT TERM HUP QUIT USR1 USR2: to be passed on, or to end a wait.
-  [[nodiscard]] static bool is_forwarded(int number) noexcept;
-  // Whoever started us had it ignored, as nohup does: it ends no wait of ours.
-  [[nodiscard]] bool was_ignored(int number) const noexcept;
+  // INT TERM HUP QUIT USR1 USR2, unless whoever started us had it ignored, as nohup does.
+  [[nodiscard]] bool ends_wait(int number) const noexcept;
 
   // Stops this process and all of its group, as ^Z does, until somebody continues it. False: it was
   // not stopped, because nobody could continue it. Takes a SIGCONT out of the inbox.

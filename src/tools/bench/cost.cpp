@@ -1,12 +1,18 @@
-#include "cli/bench/server_process.hpp"
+#include "tools/bench/cost.hpp"
 
 #include <holdfast/spi/url.hpp>
 
+// Not netinet/tcp.h, whose structure ends before the counters.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -58,12 +64,13 @@ void add_listeners(const char* table, std::uint16_t port, std::set<std::string>&
   }
 }
 
-std::optional<pid_t> number_of(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  pid_t pid = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), pid);
+// Of a process below /proc, of a descriptor below /proc/self/fd.
+std::optional<int> number_of(const fs::path& entry) {
+  const std::string name = entry.filename().string();
+  int number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
   if (read.ec != std::errc{} || read.ptr != name.data() + name.size()) return std::nullopt;
-  return pid;
+  return number;
 }
 
 bool has_one(const fs::path& process, const std::set<std::string>& sockets) {
@@ -169,6 +176,60 @@ std::optional<server_process::use> server_process::look() const {
     sum.processor += one.processor;
     sum.memory += one.memory;
   }
+  return sum;
+}
+
+std::optional<traffic_by_socket> count_traffic() {
+  traffic_by_socket all;
+  std::error_code problem;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd", problem)) {
+    const int file = number_of(entry.path()).value_or(-1);
+    int protocol = 0;
+    socklen_t size = sizeof protocol;
+    if (::getsockopt(file, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) continue;
+    if (protocol != IPPROTO_TCP) continue;
+    struct stat socket {};
+    tcp_info info{};
+    size = sizeof info;
+    if (::fstat(file, &socket) != 0 ||
+        ::getsockopt(file, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size < offsetof(tcp_info, tcpi_bytes_sent) + sizeof info.tcpi_bytes_sent) {
+      return std::nullopt;
+    }
+    all[socket.st_ino] = {.sent = info.tcpi_bytes_sent,
+                          .received = info.tcpi_bytes_received,
+                          .sends = info.tcpi_data_segs_out,
+                          .receives = info.tcpi_data_segs_in};
+  }
+  if (problem) return std::nullopt;
+  return all;
+}
+
+traffic& traffic::operator+=(const traffic& more) noexcept {
+  sent += more.sent;
+  received += more.received;
+  sends += more.sends;
+  receives += more.receives;
+  return *this;
+}
+
+traffic& traffic::operator-=(const traffic& less) noexcept {
+  sent -= less.sent;
+  received -= less.received;
+  sends -= less.sends;
+  receives -= less.receives;
+  return *this;
+}
+
+std::optional<traffic> difference(const std::optional<traffic_by_socket>& before,
+                                  const std::optional<traffic_by_socket>& after) {
+  if (!before || !after || after->empty()) return std::nullopt;
+  traffic sum;
+  for (const auto& [socket, then] : *before) {
+    if (!after->contains(socket)) return std::nullopt;
+    sum -= then;
+  }
+  for (const auto& [socket, now] : *after) sum += now;
   return sum;
 }
 

@@ -1,11 +1,9 @@
 // holdfast bench: what an engine gives, measured by real threads and processes.
-#include "cli/bench/bench_report.hpp"
-#include "cli/bench/crew.hpp"
-#include "cli/bench/server_process.hpp"
 #include "cli/commands.hpp"
 #include "cli/printer.hpp"
-#include "cli/signal_inbox.hpp"
+#include "tools/bench/report.hpp"
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -15,25 +13,20 @@ namespace {
 
 // Between the order to start and the start: it must have reached all.
 constexpr duration run_up = std::chrono::milliseconds(50);
+constexpr duration patience_to_start = std::chrono::minutes(1);
+// After the end those who wait are served one by one.
+constexpr duration patience_for_results = std::chrono::minutes(2);
+constexpr duration patience_to_leave = std::chrono::seconds(5);
 
 std::string fresh_name() {
   std::random_device random;
   return "bench/" + std::to_string(random());
 }
 
-worker_plan plan_of(const context& context, const address& to, const bench_arguments& how) {
-  return {.how = how,
-          .url = to.url,
-          .password = context.taken.password,
-          .password_file = context.global.password_file,
-          .space = context.global.space,
-          .name = fresh_name()};
-}
-
-int why_not(const crew& all) {
-  if (all.ended_by() != 0) {
-    tell("the measurement was ended by " + signal_name(all.ended_by()));
-    return exit_code::signalled + all.ended_by();
+int why_not(const worker_processes& all) {
+  if (const auto number = all.ended_by()) {
+    tell("the measurement was ended by " + signal_name(*number));
+    return exit_code::signalled + *number;
   }
   return tell(*all.trouble());
 }
@@ -47,9 +40,15 @@ std::optional<server_process::use> look_at(const std::optional<server_process>& 
 int bench(const context& context, const bench_arguments& how) {
   const auto to = find_address(context, how.processes == 1 ? memory_is::fine : memory_is::useless);
   if (!to) return tell(to.error());
+  const auto with = credentials_for(context, *to);
+  if (!with) return tell(with.error());
   signal_inbox inbox;
-  crew all(plan_of(context, *to, how), inbox);
-  if (!all.get_ready()) return why_not(all);
+  const bench_plan plan{.how = how, .to = *to, .with = *with, .name = fresh_name()};
+  const bench_board board(how);
+  worker_processes all(inbox, patience_to_leave);
+  all.fork_all(how.processes,
+               [&](std::uint32_t process) { return measure(plan, board, all, process); });
+  if (!all.wait_until_ready(patience_to_start)) return why_not(all);
 
   const auto server = server_process::find(to->url);
   const progress bar("bench", static_cast<std::size_t>(how.length / std::chrono::milliseconds(1)),
@@ -60,15 +59,18 @@ int bench(const context& context, const bench_arguments& how) {
     bar.show(static_cast<std::size_t>(done / std::chrono::milliseconds(1)));
   };
   server_use use;
-  all.start(start);
+  board.start[0] = start.time_since_epoch().count();
+  all.start();
   if (!all.wait_until(start + warm_up(how.length), tick)) return why_not(all);
   use.before = look_at(server);
   if (!all.wait_until(start + how.length, tick)) return why_not(all);
   use.after = look_at(server);
-  const auto results = all.take();
-  if (results.empty()) return why_not(all);
+  if (!all.wait_until(clock::now() + patience_for_results)) return why_not(all);
+  if (!all.all_ended()) {
+    return tell({exit_code::engine, "the processes of the measurement did not end in time"});
+  }
   bar.wipe();
-  const bench_report report = make_report(how, to->engine, results, use);
+  const bench_report report = make_report(how, to->engine, board, use);
   return print_all(how.json ? report_json(report) : report_text(report));
 }
 

@@ -1,4 +1,4 @@
-#include "cli/bench/histogram.hpp"
+#include "tools/bench/histogram.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,34 +6,22 @@
 
 namespace holdfast::cli {
 
-namespace {
-
-// Two lengths of the same power of two lie in one of 128 cells.
-constexpr unsigned fine = 7;
-constexpr std::size_t cells_in_all =
-    (static_cast<std::size_t>(41 - fine) << fine) + (std::size_t{1} << fine);
-
-std::size_t cell_of(duration span) noexcept {
-  const auto length = static_cast<std::uint64_t>(
-      std::clamp(span.count(), std::int64_t{0}, histogram::longest.count()));
+std::size_t histogram::cell_of(duration span) noexcept {
+  const auto length =
+      static_cast<std::uint64_t>(std::clamp(span.count(), std::int64_t{0}, longest.count()));
   const auto width = static_cast<unsigned>(std::bit_width(length));
   const unsigned coarse = width > fine + 1 ? width - fine - 1 : 0;
   return (static_cast<std::size_t>(coarse) << fine) + static_cast<std::size_t>(length >> coarse);
 }
 
-}  // namespace
-
-void histogram::record(duration span) {
-  if (counts_.empty()) counts_.resize(cells_in_all);
+void histogram::record(duration span) noexcept {
   ++counts_[cell_of(span)];
   ++count_;
   sum_ += span;
   greatest_ = std::max(greatest_, span);
 }
 
-void histogram::merge(const histogram& other) {
-  if (other.counts_.empty()) return;
-  if (counts_.empty()) counts_.resize(cells_in_all);
+void histogram::merge(const histogram& other) noexcept {
   for (std::size_t i = 0; i < cells_in_all; ++i) counts_[i] += other.counts_[i];
   count_ += other.count_;
   sum_ += other.sum_;
@@ -61,24 +49,12 @@ duration histogram::within(double share) const noexcept {
   return greatest_;
 }
 
-std::vector<histogram::cell> histogram::cells() const {
-  std::vector<cell> filled;
+std::vector<std::pair<std::size_t, std::uint64_t>> histogram::cells() const {
+  std::vector<std::pair<std::size_t, std::uint64_t>> filled;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     if (counts_[i] != 0) filled.emplace_back(i, counts_[i]);
   }
   return filled;
-}
-
-bool histogram::add(const std::vector<cell>& cells, duration sum, duration greatest) {
-  if (counts_.empty()) counts_.resize(cells_in_all);
-  for (const auto& [at, count] : cells) {
-    if (at >= cells_in_all) return false;
-    counts_[at] += static_cast<std::uint32_t>(count);
-    count_ += count;
-  }
-  sum_ += sum;
-  greatest_ = std::max(greatest_, greatest);
-  return true;
 }
 
 }  // namespace holdfast::cli

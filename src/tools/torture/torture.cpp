@@ -192,23 +192,19 @@ int hold_run(const ground& where, const lab::plan& wanted, const torture_argumen
                        .password = where.with.password,
                        .space = where.with.space,
                        .program = std::filesystem::read_symlink("/proc/self/exe")};
-  int ended_by = 0;
+  std::optional<int> ended_by;
   lab::run_record told;
   {
     const live_line line;
     told = lab::hold(all, *where.where, [&](const lab::progress& now) {
       line.show(now, wanted.length);
-      while (const auto message = inbox.take()) {
-        const bool ends = signal_inbox::is_forwarded(message->number);
-        if (ends && !inbox.was_ignored(message->number)) ended_by = message->number;
-        if (message->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
-      }
-      return ended_by == 0;
+      if (!ended_by) ended_by = inbox.take_end();
+      return !ended_by;
     });
   }
-  if (ended_by != 0) {
-    tell("the torture was ended by " + signal_name(ended_by));
-    return exit_code::signalled + ended_by;
+  if (ended_by) {
+    tell("the torture was ended by " + signal_name(*ended_by));
+    return exit_code::signalled + *ended_by;
   }
   return keep(told, lab::judge(told), how);
 }

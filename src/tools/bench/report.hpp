@@ -2,8 +2,7 @@
 // people and null for programs, never a zero.
 #pragma once
 
-#include "cli/bench/bench_message.hpp"
-#include "cli/bench/server_process.hpp"
+#include "tools/bench/workload.hpp"
 
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@ struct bench_report {
   std::string engine;
   duration counted{};  // without the warm-up
   std::uint64_t grants = 0;
+  std::vector<std::uint64_t> grants_by_thread{};
   double fairness = 1;  // Jain's index over the threads
   worker_result all{};  // of all processes; memory: of the largest
   std::optional<duration> server_processor{};
@@ -30,7 +30,7 @@ struct server_use {
 };
 
 bench_report make_report(const bench_arguments& how, const std::string& engine,
-                         const std::vector<worker_result>& results, const server_use& server);
+                         const bench_board& board, const server_use& server);
 
 // 1: all had the same; 1 / n: one had everything. 1 for nobody and for nothing.
 double jain_index(const std::vector<std::uint64_t>& shares) noexcept;

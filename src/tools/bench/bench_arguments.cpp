@@ -1,4 +1,4 @@
-#include "cli/bench/bench_arguments.hpp"
+#include "tools/bench/bench_arguments.hpp"
 
 #include "cli/number_text.hpp"
 

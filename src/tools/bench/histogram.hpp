@@ -3,6 +3,7 @@
 
 #include <holdfast/clock.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -10,14 +11,14 @@
 
 namespace holdfast::cli {
 
-// Not thread-safe: every thread has its own, and they are merged at the end.
+// Not thread-safe: every thread has its own, and they are merged at the end. May lie in memory that processes share.
 class histogram {
  public:
   // Everything longer counts as so long; the greatest is known exactly all the same.
   static constexpr duration longest{(std::int64_t{1} << 41) - 1};  // 36 minutes
 
-  void record(duration span);
-  void merge(const histogram& other);
+  void record(duration span) noexcept;
+  void merge(const histogram& other) noexcept;
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] duration greatest() const noexcept { return greatest_; }
@@ -25,18 +26,21 @@ class histogram {
   // What so large a share of all stayed within: 0.5 is the median. Zero where nothing was recorded.
   [[nodiscard]] duration within(double share) const noexcept;
 
-  // The filled cells and what they hold, and the way back, to pass it on to another process.
-  using cell = std::pair<std::size_t, std::uint64_t>;
-  [[nodiscard]] std::vector<cell> cells() const;
-  [[nodiscard]] duration sum() const noexcept { return sum_; }
-  // False: these are no cells of a histogram.
-  [[nodiscard]] bool add(const std::vector<cell>& cells, duration sum, duration greatest);
+  // The filled cells and what they hold.
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::uint64_t>> cells() const;
 
   // The longest that a cell stands for.
   [[nodiscard]] static duration top(std::size_t cell) noexcept;
 
  private:
-  std::vector<std::uint32_t> counts_{};  // empty: nothing yet
+  // Two lengths of the same power of two lie in one of 128 cells.
+  static constexpr unsigned fine = 7;
+  static constexpr std::size_t cells_in_all =
+      (static_cast<std::size_t>(41 - fine) << fine) + (std::size_t{1} << fine);
+
+  static std::size_t cell_of(duration span) noexcept;
+
+  std::array<std::uint32_t, cells_in_all> counts_{};
   std::uint64_t count_ = 0;
   duration sum_{0};
   duration greatest_{0};

@@ -1,4 +1,4 @@
-#include "cli/bench/bench_report.hpp"
+#include "tools/bench/report.hpp"
 
 #include "cli/number_text.hpp"
 #include "cli/plain_text.hpp"
@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdio>
 #include <map>
 #include <utility>
 
@@ -24,12 +23,6 @@ constexpr std::array<std::pair<const char*, double>, 4> shares{
 
 double microseconds(duration span) {
   return std::chrono::duration<double, std::micro>(span).count();
-}
-
-std::string with_digits(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
 }
 
 // Three digits or so, with its unit.
@@ -142,27 +135,21 @@ double jain_index(const std::vector<std::uint64_t>& parts) noexcept {
 }
 
 bench_report make_report(const bench_arguments& how, const std::string& engine,
-                         const std::vector<worker_result>& results, const server_use& server) {
+                         const bench_board& board, const server_use& server) {
   bench_report made{.how = how, .engine = engine, .counted = how.length - warm_up(how.length)};
-  traffic sum;
-  bool known = !results.empty();
-  for (const worker_result& one : results) {
-    made.all.grants.insert(made.all.grants.end(), one.grants.begin(), one.grants.end());
+  made.all.traffic.emplace();
+  for (const worker_result& one : board.results.all()) {
     made.all.acquire.merge(one.acquire);
     made.all.release.merge(one.release);
     made.all.hand_off.merge(one.hand_off);
     made.all.processor += one.processor;
     made.all.memory = std::max(made.all.memory, one.memory);
-    known = known && one.traffic;
-    if (!known) continue;
-    sum.sent += one.traffic->sent;
-    sum.received += one.traffic->received;
-    sum.sends += one.traffic->sends;
-    sum.receives += one.traffic->receives;
+    if (!one.traffic) made.all.traffic.reset();
+    if (made.all.traffic) *made.all.traffic += *one.traffic;
   }
-  if (known) made.all.traffic = sum;
-  for (const std::uint64_t one : made.all.grants) made.grants += one;
-  made.fairness = jain_index(made.all.grants);
+  made.grants_by_thread.assign(board.grants.all().begin(), board.grants.all().end());
+  for (const std::uint64_t one : made.grants_by_thread) made.grants += one;
+  made.fairness = jain_index(made.grants_by_thread);
   if (server.before && server.after) {
     made.server_processor = server.after->processor - server.before->processor;
     made.server_memory = server.after->memory;
@@ -217,7 +204,7 @@ std::string report_json(const bench_report& report) {
                     {"grants", report.grants},
                     {"grants_per_second", report.per_second()},
                     {"fairness", report.fairness},
-                    {"grants_by_thread", report.all.grants},
+                    {"grants_by_thread", report.grants_by_thread},
                     {"acquire_us", times_json(report.all.acquire)},
                     {"release_us", times_json(report.all.release)},
                     {"hand_off_us", times_json(report.all.hand_off)}};
