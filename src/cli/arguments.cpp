@@ -1,14 +1,9 @@
 #include "cli/arguments.hpp"
 
-#include "cli/hold_options.hpp"
-#include "cli/number_text.hpp"
-#include "core/lease_token.hpp"
-#include "core/limits.hpp"
-#include "core/names.hpp"
-#include "tools/bench/bench_arguments.hpp"
+#include "cli/options.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -16,235 +11,168 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr std::uint32_t most_latch = 1'000'000;
-constexpr std::uint32_t most_processes = 64;
-constexpr std::uint32_t most_buyers = 20'000;  // each is a thread
-constexpr std::uint32_t most_stock = 1'000'000;
-
-using checked = outcome<void>;
-
-// Words before and after "--" are the same where no command follows.
-std::vector<std::string> all_words(const raw_arguments& raw) {
-  std::vector<std::string> words = raw.words;
-  words.insert(words.end(), raw.tail.begin(), raw.tail.end());
-  return words;
-}
-
-checked one_name(const raw_arguments& raw, std::string& into) {
-  const auto words = all_words(raw);
-  if (words.size() != 1) return usage("needs one NAME", raw.command);
-  into = words.front();
-  return check_name(into, raw.command);
-}
-
-checked read_latch(const raw_arguments& raw, latch_arguments& into) {
-  constexpr std::array<std::pair<std::string_view, latch_arguments::verb>, 4> verbs{
-      {{"set", latch_arguments::verb::set},
-       {"down", latch_arguments::verb::down},
-       {"wait", latch_arguments::verb::wait},
-       {"count", latch_arguments::verb::count}}};
-  const auto words = all_words(raw);
-  if (words.size() < 2) return usage("needs NAME and one of set, down, wait, count", "latch");
-  into.name = words[0];
-  if (auto fine = check_name(into.name, raw.command); !fine) return fine;
-  const auto found = std::find_if(verbs.begin(), verbs.end(),
-                                  [&](const auto& one) { return one.first == words[1]; });
-  if (found == verbs.end()) return usage("after NAME comes set, down, wait or count", "latch");
-  into.what = found->second;
-  const bool is_set = into.what == latch_arguments::verb::set;
-  const bool is_down = into.what == latch_arguments::verb::down;
-  if (words.size() > (is_set || is_down ? 3U : 2U)) return usage("too many arguments", "latch");
-  if (is_set && words.size() < 3) return usage("set needs a number", "latch");
-  if (words.size() == 3) {
-    const auto count = parse_number(words[2], 1, most_latch);
-    if (!count) return usage("a latch's count " + count.error(), "latch");
-    into.count = *count;
-  }
-  if (raw.id && !is_down) return usage("--id goes with down", "latch");
-  if (raw.id && raw.id->empty()) return usage("--id must not be empty", "latch");
-  if (raw.wait && into.what != latch_arguments::verb::wait) {
-    return usage("--wait goes with wait", "latch");
-  }
-  into.id = raw.id.value_or("");
-  if (raw.wait) {
-    const auto wait = parse_duration(*raw.wait);
-    if (!wait) return usage("--wait " + wait.error(), "latch");
-    into.wait.wait = *wait;
-  }
-  return {};
-}
-
-// Where the token is: one of an argument, --token and --token-file.
-checked read_token(const raw_arguments& raw, token_arguments& into) {
-  into.token_file = raw.token_file;
-  into.json = raw.json;
-  if (raw.token_file && raw.token_file->empty()) {
-    return usage("--token-file needs a file", raw.command);
-  }
-  if (raw.command == "acquire") return {};
-  const auto words = all_words(raw);
-  const bool argument = raw.command == "renew" && !words.empty();
-  if (words.size() > (argument ? 1U : 0U)) {
-    return usage(raw.command == "renew" ? "takes one TOKEN" : "a token needs no NAME", raw.command);
-  }
-  if (raw.force || raw.claim || raw.yes) {
-    return usage("--force, --claim and --yes go with a NAME, not with a token", raw.command);
-  }
-  if (int{argument} + int{raw.token.has_value()} + int{raw.token_file.has_value()} != 1) {
-    return usage(raw.command == "renew" ? "needs a TOKEN or --token-file"
-                                        : "takes either --token or --token-file",
-                 raw.command);
-  }
-  if (argument) into.token = words.front();
-  if (raw.token) into.token = *raw.token;
-  if (!raw.token_file && !core::parse_token(into.token)) {
-    return usage("that is not a token, or not all of one", raw.command);
-  }
-  if (!raw.ttl) return {};
-  const auto ttl = parse_duration(*raw.ttl);
-  if (!ttl) return usage("--ttl " + ttl.error(), raw.command);
-  into.ttl = *ttl;
-  constexpr core::limits limit;
-  if (into.ttl < limit.min_ttl || into.ttl > limit.max_ttl) {
-    return usage("--ttl must be from 100ms to 24h", raw.command);
-  }
-  return {};
-}
-
-checked read_look(const raw_arguments& raw, look_arguments& into) {
-  into.json = raw.json;
-  into.names = raw.names;
-  into.force = raw.force;
-  into.yes = raw.yes;
-  into.all = raw.all;
-  into.claim = raw.claim.value_or("");
-  const auto words = all_words(raw);
-  if (raw.command == "doctor" || raw.command == "redis-library") {
-    return words.empty() ? checked{} : usage("takes no name", raw.command);
-  }
-  if (raw.json && raw.names) return usage("--json and --names exclude each other", raw.command);
-  if (raw.command == "ls" || raw.command == "watch") {
-    if (words.empty()) return {};
-    if (words.size() > 1) return usage("takes at most one name", raw.command);
-    into.name = words.front();
-    return check_name(into.name, raw.command);
-  }
-  if (raw.claim && raw.claim->empty()) return usage("--claim needs an id", raw.command);
-  if (auto fine = one_name(raw, into.name); !fine) return fine;
-  if (raw.command == "release" && !raw.force) {
-    return usage(
-        "release takes a lock from its holder and needs --force, or the --token of acquire; "
-        "revoke is the safe way",
-        raw.command);
-  }
-  return {};
-}
-
-checked read_serve(const raw_arguments& raw, serve_arguments& into) {
-  if (!all_words(raw).empty()) return usage("takes no name", raw.command);
-  if (raw.allow_revoke && !raw.token_file) {
-    return usage("--allow-revoke needs --token-file: the token allows to revoke", raw.command);
-  }
-  into.urls = raw.urls;
-  into.listen = raw.listen.value_or(into.listen);
-  into.hosts = raw.hosts;
-  into.token_file = raw.token_file;
-  into.allow_revoke = raw.allow_revoke;
-  return {};
-}
-
-checked read_count(const std::optional<std::string>& text, const char* option, std::uint32_t most,
-                   std::uint32_t& into) {
-  if (!text) return {};
-  const auto count = parse_number(*text, 1, most);
-  if (!count) return usage(std::string(option) + " " + count.error(), "demo flash-sale");
-  into = *count;
-  return {};
-}
-
-checked read_sale(const raw_arguments& raw, sale_arguments& into) {
-  if (!all_words(raw).empty()) return usage("takes no name", raw.command);
-  if (auto fine = read_count(raw.buyers, "--buyers", most_buyers, into.buyers); !fine) return fine;
-  if (auto fine = read_count(raw.stock, "--stock", most_stock, into.stock); !fine) return fine;
-  if (auto fine = read_count(raw.processes, "--processes", most_processes, into.processes); !fine) {
-    return fine;
-  }
-  if (!raw.locks) return {};
-  const std::vector<std::string> known = std::exchange(into.locks, {});
-  for (std::size_t at = 0; at <= raw.locks->size();) {
-    const std::size_t end = std::min(raw.locks->find(',', at), raw.locks->size());
-    const std::string one = raw.locks->substr(at, end - at);
-    if (std::find(known.begin(), known.end(), one) == known.end()) {
-      return usage("--lock is a list of none, mutex, fair, rw, semaphore", raw.command);
+// How many letters are wrong, missing, too many, or changed places with their neighbour. Three rows
+// of the usual table: a change of places looks two rows back.
+std::size_t distance(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> before(other.size() + 1);
+  std::vector<std::size_t> last(other.size() + 1);
+  std::vector<std::size_t> row(other.size() + 1);
+  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= one.size(); ++i) {
+    before = std::exchange(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= other.size(); ++j) {
+      const std::size_t wrong = one[i - 1] == other[j - 1] ? 0 : 1;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + wrong});
+      if (i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
     }
-    if (std::find(into.locks.begin(), into.locks.end(), one) != into.locks.end()) {
-      return usage("--lock lists a kind twice", raw.command);
-    }
-    into.locks.push_back(one);
-    at = end + 1;
   }
-  return {};
+  return row.back();
 }
 
-checked read_global(const raw_arguments& raw, global_arguments& into) {
-  constexpr std::array<std::string_view, 5> levels{"off", "error", "warn", "info", "debug"};
-  if (raw.urls.size() > 1 && raw.command != "serve") {
-    return usage("--url takes one value and can be given once", raw.command);
+// What was probably meant by a word that nobody knows: "; did you mean --wait?", or nothing where no known word is near.
+// Of two that are equally near, the first.
+std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
+  constexpr std::size_t letters_a_mistake = 3;
+  const auto letters = std::count_if(word.begin(), word.end(), [](char c) { return c != '-'; });
+  // At most one mistake in three letters, so that a word of one or two is never guessed at.
+  std::size_t least = static_cast<std::size_t>(letters) / letters_a_mistake + 1;
+  std::string nearest;
+  for (const std::string& one : known) {
+    const std::size_t far = distance(word, one);
+    if (far >= least) continue;
+    least = far;
+    nearest = one;
   }
-  if (!raw.urls.empty()) into.url = raw.urls.front();
-  into.space = raw.space;
-  into.password_file = raw.password_file;
-  if (raw.log_level) {
-    const auto found = std::find(levels.begin(), levels.end(), *raw.log_level);
-    if (found == levels.end()) {
-      return usage("--log-level is off, error, warn, info or debug", raw.command);
+  return nearest.empty() ? nearest : "; did you mean " + nearest + "?";
+}
+
+// Something that may be repeated: a word, and nothing like a secret that stands in a wrong place.
+bool is_word(const std::string& text) {
+  return !text.empty() && text.size() <= 24 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || c == '-';
+  });
+}
+
+std::string chosen_name(const CLI::App& app) {
+  std::string name;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    name += (name.empty() ? "" : " ") + at->get_name();
+  }
+  return name;
+}
+
+// The long options of the command that was chosen, and those of all commands.
+std::vector<std::string> known_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* at = &app;; at = at->get_subcommands().front()) {
+    for (const CLI::Option* option : at->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     }
-    into.level = static_cast<log_level>(found - levels.begin());
+    if (at->get_subcommands().empty()) return names;
   }
-  return {};
+}
+
+// What no option took are words, or options that nobody knows. The library's own positional
+// arguments would take "[a,b]" for a list. `line`: what stands before "--".
+void sort_rest(const CLI::App& app, const std::vector<std::string>& line,
+               const std::string& command, typed_words& into) {
+  for (const std::string& one : app.remaining(true)) {
+    // "-1" is a number out of range, which the command tells better.
+    const bool negative =
+        command == "latch" && one.size() > 1 && one[0] == '-' && one[1] >= '0' && one[1] <= '9';
+    if (!one.starts_with('-') || one == "-" || negative) {
+      into.before.push_back(one);
+      continue;
+    }
+    const std::string name = one.substr(0, one.find('='));
+    if (!is_word(name)) refuse("unknown option");
+    refuse("unknown option " + name + suggestion(name, known_options(app)));
+  }
+  if (into.before.empty()) return;
+  // Whatever stands before the command was meant as one.
+  const std::string& first = into.before.front();
+  const auto place = std::find(line.begin(), line.end(), command.substr(0, command.find(' ')));
+  const auto word = std::find(line.rbegin(), line.rend(), first);
+  if (!command.empty() && word.base() > place) return;
+  if (!is_word(first)) throw wrong_usage{"unknown command", ""};
+  std::vector<std::string> commands;
+  for (const known_command& one : known_commands()) commands.emplace_back(one.name);
+  throw wrong_usage{"unknown command " + first + suggestion(first, commands), ""};
+}
+
+// Options only of commands that are named: to make them all took a quarter of the program's start.
+void declare_commands(CLI::App& app, const std::vector<std::string>& line, arguments& into) {
+  for (const known_command& one : known_commands()) {
+    CLI::App& command = add_command(app, one.name);
+    if (std::find(line.begin(), line.end(), one.name) != line.end()) one.declare(command, into);
+  }
+}
+
+void check_chosen(const CLI::App& app, const typed_words& words, arguments& into) {
+  if (into.command.empty()) refuse("a command is missing");
+  if (into.serve.urls.size() > 1 && into.command != "serve") {
+    refuse("--url takes one value and can be given once");
+  }
+  if (!into.serve.urls.empty()) into.global.url = into.serve.urls.front();
+  const CLI::App* command = app.get_subcommands().front();
+  const std::string name = command->get_name();
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  for (const known_command& one : known_commands()) {
+    if (one.name == name) one.check(*command, words, into);
+  }
 }
 
 }  // namespace
 
-outcome<void> check_name(const std::string& name, std::string_view topic) {
-  if (auto fine = core::check_name(name); !fine) return usage(fine.error().detail, topic);
-  return {};
+CLI::App& add_command(CLI::App& app, const char* name) {
+  CLI::App& command = *app.add_subcommand(name);
+  command.fallthrough();
+  command.set_help_flag();
+  return command;
 }
 
-outcome<arguments> understand(const raw_arguments& raw) {
+outcome<arguments> read_arguments(std::vector<std::string> line) {
   arguments made;
-  made.command = raw.command;
-  if (auto fine = read_global(raw, made.global); !fine) return tl::unexpected(fine.error());
-  checked fine;
-  if (raw.command == "run" || raw.command == "elect" || raw.command == "multi run") {
-    fine = read_hold(raw, made.hold);
-  } else if (raw.command == "acquire") {
-    fine = read_hold(raw, made.hold);
-    if (fine) fine = read_token(raw, made.token);
-  } else if (raw.command == "renew" ||
-             (raw.command == "release" && (raw.token || raw.token_file))) {
-    fine = read_token(raw, made.token);
-  } else if (raw.command == "latch") {
-    fine = read_latch(raw, made.latch);
-  } else if (raw.command == "serve") {
-    fine = read_serve(raw, made.serve);
-  } else if (raw.command == "demo flash-sale") {
-    fine = read_sale(raw, made.sale);
-  } else if (raw.command == "bench") {
-    fine = read_bench(raw, made.bench);
-  } else if (raw.command == "torture") {
-    fine = read_torture(raw, made.torture);
-  } else if (raw.command == "multi" || raw.command == "demo") {
-    fine = usage(raw.command == "multi" ? "multi is followed by run: multi run NAME NAME... -- CMD"
-                                        : "which demo? there is one, a sale without and with "
-                                          "locks; run holdfast demo flash-sale",
-                 raw.command);
-  } else if (raw.command.empty()) {
-    fine = usage("a command is missing");
-  } else {
-    fine = read_look(raw, made.look);
+  typed_words words;
+  const auto split = std::find(line.begin(), line.end(), "--");
+  if (split != line.end()) {
+    words.split = true;
+    words.after.assign(split + 1, line.end());
+    line.erase(split, line.end());
   }
-  if (!fine) return tl::unexpected(fine.error());
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.require_subcommand(0, 1);  // one: what follows a command is never taken for another
+  declare_global(app, made);
+  declare_commands(app, line, made);
+  try {
+    try {
+      app.parse(std::vector<std::string>(line.rbegin(), line.rend()));  // as the library wants it
+    } catch (const wrong_usage&) {
+      if (!made.help && !made.version) throw;  // what is wrong with a value does not matter to them
+    }
+    made.command = chosen_name(app);
+    sort_rest(app, line, made.command, words);
+    if (!made.help && !made.version) check_chosen(app, words, made);
+  } catch (const wrong_usage& problem) {
+    return usage(problem.what, problem.topic.value_or(chosen_name(app)));
+  } catch (const CLI::ArgumentMismatch& problem) {
+    // "--ttl: 1 required TEXT missing"; only the option's name is ours to repeat.
+    const std::string text = problem.what();
+    const std::string option = text.substr(0, text.find_first_of(": "));
+    return usage(option.starts_with("--") ? option + " takes one value and can be given once"
+                                          : "an option takes one value and can be given once",
+                 chosen_name(app));
+  } catch (const CLI::ConversionError&) {
+    return usage("an option that is switched on takes no value", chosen_name(app));
+  } catch (const CLI::ParseError&) {
+    return usage("the command line cannot be understood", chosen_name(app));
+  }
   return made;
 }
 

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "cli/complaint.hpp"
-#include "cli/raw_arguments.hpp"
-#include "tools/bench/bench_arguments.hpp"
+#include "torture/vocabulary.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/options.hpp>
@@ -35,7 +34,7 @@ struct global_arguments {
   log_level level = log_level::warn;
 };
 
-// run, elect and multi run: something to hold, and something to run meanwhile.
+// run, elect and multi run: something to hold, and something to run meanwhile. acquire: the former.
 struct hold_arguments {
   lock_options lock;  // its notice is the grace
   acquire_options acquire;
@@ -56,12 +55,17 @@ struct hold_arguments {
   std::vector<std::string> command;
 };
 
+// How long before the end of validity the child must be dead: a fourth of a very short lease.
+duration kill_margin(duration ttl) noexcept;
+
 // renew, and release of a lease that was detached.
 struct token_arguments {
   std::string token;                      // as it was given; empty: in the file
   std::optional<std::string> token_file;  // also of acquire: where its token goes
   duration ttl{0};                        // renew; zero: what it was acquired with
   bool json = false;                      // acquire
+
+  [[nodiscard]] bool given() const noexcept { return !token.empty() || token_file; }
 };
 
 struct latch_arguments {
@@ -99,6 +103,36 @@ struct sale_arguments {
   std::vector<std::string> locks{"none", "mutex", "fair", "rw", "semaphore"};
 };
 
+enum class lock_choice : std::uint8_t {
+  same,  // one for all
+  own,   // one for each thread
+  zipf,  // of a thousand, the n-th n times as seldom as the first
+};
+
+enum class lock_kind : std::uint8_t { mutex, fair, rw, semaphore };
+
+struct bench_arguments {
+  std::uint32_t threads = 1;  // in each process
+  std::uint32_t processes = 1;
+  lock_choice locks = lock_choice::own;
+  lock_kind mode = lock_kind::mutex;
+  std::uint32_t reads = 90;   // of a hundred, with rw
+  std::uint32_t permits = 8;  // with semaphore
+  duration hold{0};
+  duration length = std::chrono::seconds(3);
+  bool json = false;
+
+  [[nodiscard]] std::uint32_t all_threads() const noexcept { return threads * processes; }
+  // Exclusive: who gets it next follows exactly one that had it.
+  [[nodiscard]] bool hands_over() const noexcept {
+    return locks != lock_choice::own && (mode == lock_kind::mutex || mode == lock_kind::fair);
+  }
+};
+
+// As they are written on the command line: "same", "rw:90".
+std::string to_text(lock_choice locks);
+std::string mode_text(const bench_arguments& how);
+
 struct torture_arguments {
   enum class verb : std::uint8_t { run, check, replay, client };
   verb what = verb::run;
@@ -108,15 +142,17 @@ struct torture_arguments {
   std::optional<std::uint32_t> clients;
   std::optional<duration> length;
   std::optional<duration> ttl;
-  std::vector<std::string> workloads;              // empty: all that the engine knows
-  std::optional<std::vector<std::string>> faults;  // none: all that are possible
+  std::vector<torture::workload> workloads;           // empty: all that the engine knows
+  std::optional<std::vector<torture::fault>> faults;  // none: all that are possible
   std::optional<std::uint64_t> seed;
   std::string json;    // where to keep the history
   std::string report;  // where to put the page
 };
 
 struct arguments {
-  std::string command;
+  std::string command;  // "run", "multi run", "demo flash-sale"; empty: none was given
+  bool help = false;    // nothing else is understood then
+  bool version = false;
   global_arguments global;
   hold_arguments hold;
   token_arguments token;
@@ -128,9 +164,8 @@ struct arguments {
   torture_arguments torture;
 };
 
-outcome<arguments> understand(const raw_arguments& raw);
-
-// The words of `holdfast torture`, understood.
-outcome<void> read_torture(const raw_arguments& raw, torture_arguments& into);
+// `words`: without the program's own name. What was given as a value is never repeated in an error: it may be a
+// password.
+outcome<arguments> read_arguments(std::vector<std::string> words);
 
 }  // namespace holdfast::cli

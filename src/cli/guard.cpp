@@ -1,6 +1,6 @@
 #include "cli/guard.hpp"
 
-#include "cli/hold_options.hpp"
+#include "cli/arguments.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -3,7 +3,6 @@
 #include "cli/commands.hpp"
 #include "cli/passed_url.hpp"
 #include "cli/printer.hpp"
-#include "cli/raw_arguments.hpp"
 #include "cli/secrets.hpp"
 
 #include <fcntl.h>
@@ -41,8 +40,7 @@ int dispatch(const cli::context& context, const cli::arguments& asked) {
   if (command == "ls") return cli::ls(context, asked.look);
   if (command == "show") return cli::show(context, asked.look);
   if (command == "release") {
-    const bool by_token = !asked.token.token.empty() || asked.token.token_file;
-    if (by_token) return cli::release_token(context, asked.token);
+    if (asked.token.given()) return cli::release_token(context, asked.token);
     return cli::release(context, asked.look);
   }
   if (command == "revoke") return cli::revoke(context, asked.look);
@@ -62,12 +60,10 @@ int run(int count, char** arguments) {
   context.taken = cli::take_secrets(environ);
   context.received = cli::received_url();
   context.environment = environ;
-  const auto raw = cli::take_apart(std::move(words));
-  if (!raw) return cli::tell(raw.error());
-  if (raw->help) return cli::print_all(cli::help_about(raw->command));
-  if (raw->version) return cli::print_all("holdfast " HOLDFAST_VERSION "\n");
-  const auto asked = cli::understand(*raw);
+  const auto asked = cli::read_arguments(std::move(words));
   if (!asked) return cli::tell(asked.error());
+  if (asked->help) return cli::print_all(cli::help_about(asked->command));
+  if (asked->version) return cli::print_all("holdfast " HOLDFAST_VERSION "\n");
   context.global = asked->global;
   return dispatch(context, *asked);
 }

@@ -1,7 +1,6 @@
 #include "cli/serve/site.hpp"
 
 #include "cli/arguments.hpp"
-#include "cli/hold_options.hpp"
 #include "cli/json_value.hpp"
 #include "cli/plain_text.hpp"
 #include "cli/serve/answers.hpp"

@@ -1,8 +1,8 @@
 // One process of a measurement: its threads, each taking and giving back locks until the time is over.
 #pragma once
 
+#include "cli/arguments.hpp"
 #include "cli/connection.hpp"
-#include "tools/bench/bench_arguments.hpp"
 #include "tools/bench/cost.hpp"
 #include "tools/bench/histogram.hpp"
 #include "tools/worker_processes.hpp"

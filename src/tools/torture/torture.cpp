@@ -119,33 +119,29 @@ outcome<std::vector<lab::fault>> faults_for(const torture_arguments& how, const 
     }
     return lab::hits_processes(each) || where.can(each);
   };
-  std::vector<lab::fault> chosen;
   if (!how.faults) {
-    std::copy_if(lab::all_faults.begin(), lab::all_faults.end(), std::back_inserter(chosen),
-                 possible);
-    return chosen;
+    std::vector<lab::fault> all;
+    std::copy_if(lab::all_faults.begin(), lab::all_faults.end(), std::back_inserter(all), possible);
+    return all;
   }
-  for (const std::string& word : *how.faults) {
-    chosen.push_back(*lab::fault_named(word));
-    if (!possible(chosen.back())) {
-      return usage(word + " is not possible with this engine", "torture");
+  for (const lab::fault each : *how.faults) {
+    if (!possible(each)) {
+      return usage(std::string(lab::to_string(each)) + " is not possible with this engine",
+                   "torture");
     }
   }
-  return chosen;
+  return *how.faults;
 }
 
 outcome<std::vector<lab::workload>> workloads_for(const torture_arguments& how,
                                                   const lab::abilities& able) {
   if (how.workloads.empty()) return able.workloads;
-  std::vector<lab::workload> chosen;
-  for (const std::string& word : how.workloads) {
-    chosen.push_back(*lab::workload_named(word));
-    if (std::find(able.workloads.begin(), able.workloads.end(), chosen.back()) ==
-        able.workloads.end()) {
-      return usage(able.engine + " cannot do " + word, "torture");
+  for (const lab::workload each : how.workloads) {
+    if (std::find(able.workloads.begin(), able.workloads.end(), each) == able.workloads.end()) {
+      return usage(able.engine + " cannot do " + std::string(lab::to_string(each)), "torture");
     }
   }
-  return chosen;
+  return how.workloads;
 }
 
 struct ground {
