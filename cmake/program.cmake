@@ -7,12 +7,7 @@ endif()
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 # What speaks HTTP is a module of its own, and may be left out.
-list(FILTER sources EXCLUDE REGEX "/src/cli/http/module/")
-if(TARGET holdfast_http)
-  list(FILTER sources EXCLUDE REGEX "/http_left_out\\.cpp$")
-else()
-  list(FILTER sources EXCLUDE REGEX "/leader_page\\.cpp$|/src/cli/(http|serve)/")
-endif()
+list(FILTER sources EXCLUDE REGEX "/src/cli/http/module\\.cpp$")
 add_executable(holdfast_cli ${sources})
 set_target_properties(holdfast_cli PROPERTIES
   OUTPUT_NAME holdfast RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")

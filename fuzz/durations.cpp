@@ -1,6 +1,6 @@
 // Durations, as anybody may type them.
-// sources: src/cli/number_text.cpp
-#include "cli/number_text.hpp"
+// sources: src/cli/text.cpp
+#include "cli/text.hpp"
 
 #include <cstdint>
 #include <cstdlib>

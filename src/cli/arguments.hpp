@@ -1,7 +1,7 @@
 // The command line, understood and checked as far as that goes without an engine.
 #pragma once
 
-#include "cli/complaint.hpp"
+#include "cli/output.hpp"
 #include "torture/vocabulary.hpp"
 
 #include <holdfast/clock.hpp>

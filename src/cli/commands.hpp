@@ -4,6 +4,9 @@
 #include "cli/arguments.hpp"
 #include "cli/connection.hpp"
 
+#include <holdfast/lease.hpp>
+
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -31,5 +34,13 @@ int torture(const context& context, const torture_arguments& how);
 // What --help prints: first what it is for, then examples, then the options. `topic`: a command as typed, "run" or
 // "multi run"; the overview where it is empty.
 std::string help_about(std::string_view topic);
+
+// Of run, and of acquire: one lock, shared or not, or permits of a semaphore.
+result<lease> take(const hold_arguments& how, const client& client, std::stop_token token);
+// An acquisition that failed, told, as an exit code.
+int not_granted(const hold_arguments& how, const std::string& what, const engine& engine,
+                const error& why);
+// One that a signal ended.
+int withdrawn(int signal, const std::string& what, const engine& engine, const std::string& action);
 
 }  // namespace holdfast::cli

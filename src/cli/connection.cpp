@@ -1,5 +1,6 @@
 #include "cli/connection.hpp"
 
+#include "cli/text.hpp"
 #include "core/names.hpp"
 
 #include <holdfast/spi/url.hpp>
@@ -7,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -39,6 +40,39 @@ outcome<std::string> password_of(const context& context, const address& to) {
     password = std::move(*read);
   }
   return parsed && parsed->hosts.empty() ? std::string{} : password;
+}
+
+namespace fs = std::filesystem;
+
+outcome<fs::path> state_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  // The specification has relative ones ignored.
+  if (state != nullptr && *state == '/') return fs::path(state);
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return fs::path(home) / ".local" / "state";
+  const bool relative = home != nullptr && *home != '\0';
+  return usage(std::string(relative ? "HOME is not an absolute path" : "HOME is not set") +
+               ": name the file with --url sqlite:FILE, or an engine with --url");
+}
+
+// The embedded store's file where no URL is given. Makes its folder (0700) where that is missing.
+outcome<std::string> default_file() {
+  auto folder = state_folder();
+  if (!folder) return tl::unexpected(folder.error());
+  *folder /= "holdfast";
+  std::error_code problem;
+  fs::create_directories(folder->parent_path(), problem);
+  // Made with its mode, not changed afterwards: nobody gets in between.
+  if (!problem && ::mkdir(folder->c_str(), 0700) != 0 && errno != EEXIST) {
+    problem.assign(errno, std::system_category());
+  }
+  if (problem) {
+    return tl::unexpected(complaint{
+        exit_code::engine,
+        "cannot make the folder of the default file; name another with --url (sqlite, mkdir " +
+            folder->string() + ", " + problem.message() + ")"});
+  }
+  return (*folder / "holdfast.db").string();
 }
 
 }  // namespace
@@ -80,19 +114,11 @@ outcome<credentials> credentials_for(const context& context, const address& to) 
   return credentials{std::move(*space), std::move(*password)};
 }
 
-outcome<client> connect(const context& context, const address& to,
-                        std::shared_ptr<observer> observer, std::string payload,
-                        hand_over locally) {
-  auto with = credentials_for(context, to);
-  if (!with) return tl::unexpected(std::move(with.error()));
-  return connect(to, std::move(*with), std::move(observer), std::move(payload), locally);
-}
-
-outcome<client> connect(const address& to, credentials with, std::shared_ptr<observer> observer,
-                        std::string payload, hand_over locally) {
+outcome<client> connect(const address& to, const credentials& with, hand_over locally,
+                        std::shared_ptr<observer> observer, std::string payload) {
   client_options options;
-  options.name_space = std::move(with.space);
-  options.password = std::move(with.password);
+  options.name_space = with.space;
+  options.password = with.password;
   options.observer = std::move(observer);
   options.payload = std::move(payload);
   options.hand_over_locally = locally == hand_over::within_process;
@@ -103,59 +129,22 @@ outcome<client> connect(const address& to, credentials with, std::shared_ptr<obs
   return std::move(*opened);
 }
 
-std::optional<complaint> first_contact(const client& client, const address& to,
-                                       const std::string& name) {
+outcome<engine> open_engine(const context& context, std::string payload) {
+  auto to = find_address(context);
+  if (!to) return tl::unexpected(std::move(to.error()));
+  auto with = credentials_for(context, *to);
+  if (!with) return tl::unexpected(std::move(with.error()));
+  auto log = std::make_shared<cli::log>(context.global.level);
+  auto opened = connect(*to, *with, hand_over::never, log, std::move(payload));
+  if (!opened) return tl::unexpected(std::move(opened.error()));
+  return engine{std::move(*to), std::move(*with), std::move(log), std::move(*opened)};
+}
+
+std::optional<complaint> engine::first_contact(const std::string& name) const {
   if (to.engine == "sqlite") return std::nullopt;  // it was opened already
   const auto seen = client.inspect(name);
   if (seen || seen.error() != errc::unavailable) return std::nullopt;
   return from_engine("the engine cannot be reached", to.engine, "inspect", seen.error());
-}
-
-std::string host_and_pid() {
-  char host[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(host, sizeof host - 1) != 0) host[0] = '?';
-  return std::string(host) + ":" + std::to_string(::getpid());
-}
-
-std::string payload_of(const std::string& program) {
-  const std::string base = program.substr(program.rfind('/') + 1);
-  return core::clean_payload(host_and_pid() + ":" + base);
-}
-
-namespace {
-
-namespace fs = std::filesystem;
-
-outcome<fs::path> state_folder() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  // The specification has relative ones ignored.
-  if (state != nullptr && *state == '/') return fs::path(state);
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && *home == '/') return fs::path(home) / ".local" / "state";
-  const bool relative = home != nullptr && *home != '\0';
-  return usage(std::string(relative ? "HOME is not an absolute path" : "HOME is not set") +
-               ": name the file with --url sqlite:FILE, or an engine with --url");
-}
-
-}  // namespace
-
-outcome<std::string> default_file() {
-  auto folder = state_folder();
-  if (!folder) return tl::unexpected(folder.error());
-  *folder /= "holdfast";
-  std::error_code problem;
-  fs::create_directories(folder->parent_path(), problem);
-  // Made with its mode, not changed afterwards: nobody gets in between.
-  if (!problem && ::mkdir(folder->c_str(), 0700) != 0 && errno != EEXIST) {
-    problem.assign(errno, std::system_category());
-  }
-  if (problem) {
-    return tl::unexpected(complaint{
-        exit_code::engine,
-        "cannot make the folder of the default file; name another with --url (sqlite, mkdir " +
-            folder->string() + ", " + problem.message() + ")"});
-  }
-  return (*folder / "holdfast.db").string();
 }
 
 std::string in_url(std::string_view path) {
@@ -172,6 +161,71 @@ std::string in_url(std::string_view path) {
     }
   }
   return text;
+}
+
+namespace {
+
+// What the program tells anyway in its own words (lost, busy, failed) is only repeated on demand.
+log_level level_of(event_kind kind) {
+  switch (kind) {
+    case event_kind::renewal_failed:
+    case event_kind::release_abandoned:
+    case event_kind::degraded:
+      return log_level::warn;
+    case event_kind::granted:
+    case event_kind::busy:
+    case event_kind::failed:
+    case event_kind::released:
+    case event_kind::lost:
+    case event_kind::release_pending:
+    case event_kind::engine_unreachable:
+    case event_kind::engine_back:
+      return log_level::info;
+    case event_kind::renewed:
+    case event_kind::self_wait:
+    case event_kind::foreign_unlock:
+    case event_kind::handed_over:
+    case event_kind::callback_threw:
+      return log_level::debug;
+  }
+  return log_level::debug;
+}
+
+std::string_view label(log_level level) {
+  switch (level) {
+    case log_level::warn:
+      return "warning: ";
+    case log_level::info:
+      return "info: ";
+    case log_level::debug:
+      return "debug: ";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void log::on_event(const event& event) {
+  if (event.kind == event_kind::lost && event.cause != nullptr) {
+    const std::lock_guard lock(mutex_);
+    loss_ = *event.cause;
+  }
+  const log_level level = level_of(event.kind);
+  if (level > level_) return;
+  std::string line(label(level));
+  line += to_string(event.kind);
+  if (!event.name.empty()) line += " '" + std::string(event.name) + "'";
+  if (!event.claim.empty()) line += " claim " + std::string(event.claim);
+  if (event.fence.value() != 0) line += " fence " + std::to_string(event.fence.value());
+  if (event.took > duration{0}) line += " after " + to_text(event.took);
+  if (event.cause != nullptr) line += ": " + event.cause->message();
+  tell(line);
+}
+
+std::optional<error> log::loss() const {
+  const std::lock_guard lock(mutex_);
+  return loss_;
 }
 
 }  // namespace holdfast::cli

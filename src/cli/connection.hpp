@@ -2,14 +2,15 @@
 #pragma once
 
 #include "cli/arguments.hpp"
-#include "cli/complaint.hpp"
-#include "cli/passed_url.hpp"
+#include "cli/output.hpp"
 #include "cli/secrets.hpp"
 
 #include <holdfast/client.hpp>
+#include <holdfast/observer.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ struct context {
   secrets taken;
   std::optional<passed_url> received;
   char** environment = nullptr;
+
+  // Else it is the embedded file.
+  [[nodiscard]] bool names_engine() const noexcept {
+    return global.url || (taken.url && !taken.url->empty());
+  }
 };
 
 struct address {
@@ -47,28 +53,43 @@ outcome<credentials> credentials_for(const context& context, const address& to);
 enum class hand_over : std::uint8_t { never, within_process };
 
 // `payload`: empty for the library's own.
-outcome<client> connect(const context& context, const address& to,
-                        std::shared_ptr<observer> observer = {}, std::string payload = {},
-                        hand_over locally = hand_over::never);
-// The same with credentials that are known already: a password file may be a pipe, to be read once.
-outcome<client> connect(const address& to, credentials with,
-                        std::shared_ptr<observer> observer = {}, std::string payload = {},
-                        hand_over locally = hand_over::never);
+outcome<client> connect(const address& to, const credentials& with,
+                        hand_over locally = hand_over::never,
+                        std::shared_ptr<observer> observer = {}, std::string payload = {});
 
-// For whoever is about to wait, or to watch, without an end: an outage is sat out, but an engine that was
-// never reached is something else. The URL may be wrong, and nobody would be told. At most 5 s.
-std::optional<complaint> first_contact(const client& client, const address& to,
-                                       const std::string& name);
+// What the library tells while the program runs: lines on stderr, as --log-level asks, and the
+// reason of the last loss, for the line that ends the program. Thread-safe.
+class log : public observer {
+ public:
+  explicit log(log_level level) : level_(level) {}
 
-// "host:pid:program", for people who look at holders.
-std::string payload_of(const std::string& program);
-std::string host_and_pid();
+  void on_event(const event& event) override;
 
-// The embedded store's file where no URL is given:
-// ${XDG_STATE_HOME:-$HOME/.local/state}/holdfast/holdfast.db
-//
-// Makes its folder (0700) where that is missing. Usage error: neither variable is set.
-outcome<std::string> default_file();
+  // Why a lease was lost; none if none was.
+  [[nodiscard]] std::optional<error> loss() const;
+
+ private:
+  const log_level level_;
+  mutable std::mutex mutex_;
+  std::optional<error> loss_;  // guarded by mutex_
+};
+
+// What a command talks to.
+struct engine {
+  address to;
+  credentials with;
+  std::shared_ptr<cli::log> log;
+  holdfast::client client;
+
+  // An answer of the library, told; the exit code.
+  int refused(const std::string& what, std::string_view action, const error& why) const {
+    return tell(from_engine(what, to.engine, action, why));
+  }
+  // For whoever is about to wait, or to watch, without an end: an outage is sat out, but an engine that was
+  // never reached is something else. The URL may be wrong, and nobody would be told. At most 5 s.
+  [[nodiscard]] std::optional<complaint> first_contact(const std::string& name) const;
+};
+outcome<engine> open_engine(const context& context, std::string payload = {});
 
 // A path as the path of a URL: what means something in a URL is escaped.
 std::string in_url(std::string_view path);

@@ -1,8 +1,7 @@
 // The program: puts things together.
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
-#include "cli/passed_url.hpp"
-#include "cli/printer.hpp"
+#include "cli/output.hpp"
 #include "cli/secrets.hpp"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/arguments.hpp"
-#include "cli/number_text.hpp"
+#include "cli/text.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -88,11 +88,9 @@ auto list_of(const Known& known) {
         return to_string(each) == text.substr(at, end - at);
       });
       if (one == known.end()) {
-        std::string names;
-        for (const word& each : known) {
-          names += (names.empty() ? "" : ", ") + std::string(to_string(each));
-        }
-        return tl::unexpected("is a list of " + names);
+        std::vector<std::string> names;
+        for (const word& each : known) names.emplace_back(to_string(each));
+        return tl::unexpected("is a list of " + joined(names));
       }
       if (std::find(all.begin(), all.end(), *one) != all.end()) {
         return tl::unexpected(std::string("lists something twice"));

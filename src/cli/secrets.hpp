@@ -2,7 +2,8 @@
 // everything that a child or another user of the machine can see.
 #pragma once
 
-#include "cli/complaint.hpp"
+#include "cli/output.hpp"
+#include "runtime/descriptor.hpp"
 
 #include <holdfast/spi/url.hpp>
 
@@ -38,5 +39,28 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
 
 // The first line of the file.
 outcome<std::string> read_password(const std::string& file);
+
+// --pass-url: the way to the engine for a holdfast inside CMD. The URL goes into the environment
+// without its secrets; these go into a sealed file in memory, whose descriptor CMD inherits. A
+// program in between that closes descriptors closes this one too: then there is no password, never
+// a wrong one.
+struct passed_url {
+  std::string url;       // whole
+  std::string password;  // of a password file or the environment; empty: the URL's, or none
+};
+
+// What a holdfast around us passed; none, too, where the descriptor was closed on the way.
+std::optional<passed_url> received_url();
+
+// What CMD gets.
+struct url_for_child {
+  runtime::descriptor file;
+  std::vector<std::string> variables;  // "NAME=value"
+};
+// Throws std::system_error.
+url_for_child pass_url(const passed_url& what, const std::string& space);
+
+// What to do about a missing password, for a holdfast inside holdfast run; else empty.
+std::string remedy_inside_run();
 
 }  // namespace holdfast::cli

@@ -52,9 +52,7 @@ void read_mode(const std::string& text, bench_arguments& into) {
 understood<std::string> read_engine(const std::string& text) {
   const auto& known = torture::engines();
   if (std::find(known.begin(), known.end(), text) != known.end()) return text;
-  std::string all;
-  for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
-  return tl::unexpected("is one of " + all);
+  return tl::unexpected("is one of " + joined(known));
 }
 
 understood<std::vector<torture::fault>> read_faults(const std::string& text) {

@@ -2,8 +2,8 @@
 // together, started together, and gone with it.
 #pragma once
 
-#include "cli/complaint.hpp"
-#include "cli/signal_inbox.hpp"
+#include "cli/output.hpp"
+#include "cli/signals.hpp"
 #include "runtime/descriptor.hpp"
 
 #include <holdfast/clock.hpp>

@@ -14,6 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+#ifdef HOLDFAST_HTTP_MODULE
+constexpr std::string_view installed_module = HOLDFAST_HTTP_MODULE;  // as seen from the program
+#else
+constexpr std::string_view installed_module;
+#endif
+
 bool same_name(std::string_view left, std::string_view right) {
   return left.size() == right.size() && ::strncasecmp(left.data(), right.data(), left.size()) == 0;
 }
@@ -23,10 +29,12 @@ fs::path module_path() {
   std::error_code none;
   const fs::path folder = fs::read_symlink("/proc/self/exe", none).parent_path();
   fs::path built = folder / "holdfast_http.so";
-  return fs::exists(built, none) ? built : (folder / HOLDFAST_HTTP_MODULE).lexically_normal();
+  return fs::exists(built, none) ? built : (folder / installed_module).lexically_normal();
 }
 
 }  // namespace
+
+constinit const bool in_this_build = !installed_module.empty();
 
 tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer, limits bounds) {
   using make = server*(handler&&, const limits&);

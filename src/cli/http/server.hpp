@@ -69,6 +69,9 @@ class server {
   [[nodiscard]] virtual std::size_t connections() const noexcept = 0;
 };
 
+// False: there was no library for it when the program was built.
+extern const bool in_this_build;
+
 // The error says why the module cannot be loaded.
 tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer,
                                                                limits bounds = {});

@@ -1,15 +1,25 @@
 #include "cli/serve/answers.hpp"
 
-#include "cli/json_value.hpp"
+#include "cli/inspection.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <utility>
 
 namespace holdfast::cli::serve {
 
 namespace {
+
+// The live page as it was put together when the program was built, from src/cli/page. Its script and style have
+// {{nonce}} where a nonce belongs.
+constexpr std::string_view page_text =
+#include <serve_page.inc>
+    ;
 
 // Names and payloads are text of others. Nothing is loaded from elsewhere, no page frames ours, nothing
 // is kept by caches, and script comes from nowhere but the page itself.
@@ -86,7 +96,7 @@ http::response text_document(std::string body) {
 
 http::response live_page(bool needs_token) {
   const std::string nonce = fresh_nonce();
-  std::string body(page_text());
+  std::string body(page_text);
   fill_in_mark(body, "{{nonce}}", nonce);
   fill_in_mark(body, "{{token}}", needs_token ? "needed" : "none");
   http::response made = guarded(200, "text/html; charset=utf-8", std::move(body));
@@ -95,6 +105,115 @@ http::response live_page(bool needs_token) {
       "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'nonce-" + nonce +
           "'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
           "frame-ancestors 'none'; require-trusted-types-for 'script'");
+  return made;
+}
+
+namespace {
+
+// Host or Host:port; a literal of IPv6 is in brackets.
+struct authority {
+  std::string host;  // lower case, without brackets
+  std::string port;
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  });
+  return text;
+}
+
+std::optional<authority> parsed_authority(std::string_view text) {
+  authority made;
+  if (text.starts_with('[')) {
+    const auto end = text.find(']');
+    if (end == std::string_view::npos) return std::nullopt;
+    made.host = text.substr(1, end - 1);
+    text.remove_prefix(end + 1);
+  } else {
+    const auto end = std::min(text.find(':'), text.size());
+    made.host = text.substr(0, end);
+    text.remove_prefix(end);
+  }
+  if (!text.empty() && text.front() != ':') return std::nullopt;
+  if (!text.empty()) made.port = text.substr(1);
+  made.host = lower(std::move(made.host));
+  if (made.host.empty()) return std::nullopt;
+  return made;
+}
+
+enum class literal : std::uint8_t { none, loopback, other };
+
+literal kind_of(const std::string& host) {
+  in_addr four{};
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) {
+    return (ntohl(four.s_addr) >> 24U) == 127 ? literal::loopback : literal::other;
+  }
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, host.c_str(), &six) == 1) {
+    return IN6_IS_ADDR_LOOPBACK(&six) ? literal::loopback : literal::other;
+  }
+  return literal::none;
+}
+
+// A page of another site can make a name of its own point here, but not a number or a name of ours.
+bool host_is_ours(const access_rules& rules, std::string_view text) {
+  const auto host = parsed_authority(text);
+  if (!host) return false;
+  if (host->host == "localhost") return true;
+  const literal kind = kind_of(host->host);
+  if (kind == literal::loopback || (kind == literal::other && !rules.loopback)) return true;
+  return std::any_of(rules.hosts.begin(), rules.hosts.end(),
+                     [&](const std::string& one) { return lower(one) == host->host; });
+}
+
+bool origin_is_ours(std::string_view origin, std::string_view host) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (origin.starts_with(scheme) && origin.substr(scheme.size()) == host) return true;
+  }
+  return false;
+}
+
+// Without looking at where they differ, so that the time it takes tells nothing.
+bool same_secret(std::string_view given, std::string_view secret) noexcept {
+  volatile unsigned char different = given.size() == secret.size() ? 0 : 1;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const char wanted = secret.empty() ? '\0' : secret[i % secret.size()];
+    different = static_cast<unsigned char>(different | (given[i] ^ wanted));
+  }
+  return different == 0 && !secret.empty();
+}
+
+}  // namespace
+
+bool is_loopback(const std::string& host) {
+  const std::string name = lower(host);
+  return name == "localhost" || kind_of(name) == literal::loopback;
+}
+
+std::optional<http::response> refusal(const access_rules& rules, const http::request& request,
+                                      needs what) {
+  const std::string_view host = request.value_of("Host");
+  if (request.count_of("Host") != 1 || !host_is_ours(rules, host)) {
+    return problem(421, "this host name is not served here; --allow-host NAME allows one");
+  }
+  const std::string_view origin = request.value_of("Origin");
+  if (request.count_of("Origin") != 0 && !origin_is_ours(origin, host)) {
+    return problem(403, "requests of other origins are refused");
+  }
+  const std::string_view site = request.value_of("Sec-Fetch-Site");
+  const bool navigates = request.value_of("Sec-Fetch-Mode") == "navigate" && what == needs::nothing;
+  if ((site == "cross-site" || site == "same-site") && !navigates) {
+    return problem(403, "requests of other sites are refused");
+  }
+  if (what == needs::nothing || rules.token.empty()) return std::nullopt;
+  constexpr std::string_view scheme = "Bearer ";
+  const std::string_view given = request.value_of("Authorization");
+  if (given.starts_with(scheme) && same_secret(given.substr(scheme.size()), rules.token)) {
+    return std::nullopt;
+  }
+  http::response made = problem(401, "needs the token: Authorization: Bearer TOKEN");
+  made.headers.emplace_back("WWW-Authenticate", "Bearer");
   return made;
 }
 

@@ -1,12 +1,15 @@
-// The answers of `holdfast serve`, with the headers that all of them have.
+// The answers of `holdfast serve`, with the headers that all of them have, and who is refused them.
 #pragma once
 
 #include "cli/http/server.hpp"
 
 #include <holdfast/result.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::cli::serve {
 
@@ -20,9 +23,22 @@ http::response text_document(std::string body);
 // needed.
 http::response live_page(bool needs_token);
 
-// The live page as it was put together when the program was built, from src/cli/page.
-//
-// Its script and style have {{nonce}} where a nonce belongs.
-std::string_view page_text();
+// Who may ask. A browser on this machine is asked by every page it shows to send requests here: these are told by their
+// Host (a foreign name that was made to point here) and Origin.
+
+// "localhost", 127.0.0.0/8, ::1.
+bool is_loopback(const std::string& host);
+
+struct access_rules {
+  bool loopback = true;
+  std::vector<std::string> hosts{};  // further names in Host headers, for proxies
+  std::string token{};               // empty: none is needed
+};
+
+enum class needs : std::uint8_t { nothing, token };
+
+// None: go on. Else the refusal.
+std::optional<http::response> refusal(const access_rules& rules, const http::request& request,
+                                      needs what);
 
 }  // namespace holdfast::cli::serve

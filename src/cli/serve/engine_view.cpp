@@ -9,9 +9,8 @@ namespace {
 
 constexpr duration tick = std::chrono::milliseconds(250);
 
-json::wall_time ago(duration span) {
-  return std::chrono::system_clock::now() -
-         std::chrono::duration_cast<json::wall_time::duration>(span);
+wall_time ago(duration span) {
+  return std::chrono::system_clock::now() - std::chrono::duration_cast<wall_time::duration>(span);
 }
 
 }  // namespace
@@ -232,7 +231,7 @@ void engine_view::fill_in(listing& made) {
       });
       if (!over) known = std::move(found->second);
     }
-    if (known.since == json::wall_time{}) continue;
+    if (known.since == wall_time{}) continue;
     one.since = known.since;
     one.payload = known.payload;
   }

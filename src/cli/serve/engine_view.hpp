@@ -22,7 +22,7 @@ namespace holdfast::cli::serve {
 struct row {
   spi::resource_summary summary;
   // Of one holder, where it is known.
-  std::optional<json::wall_time> since{};
+  std::optional<wall_time> since{};
   std::string payload{};
 };
 
@@ -33,7 +33,7 @@ struct listing {
   std::size_t held = 0;
   std::size_t waiting = 0;
   std::size_t blocked = 0;  // names, by a lock delay
-  json::wall_time at{};
+  wall_time at{};
   duration took{};
   std::uint64_t number = 0;
 };
@@ -119,7 +119,7 @@ class engine_view {
   std::unordered_map<std::string, detail> details_;
   struct known_holder {
     std::string claim;
-    json::wall_time since;
+    wall_time since;
     std::string payload;
   };
   std::unordered_map<std::string, known_holder> known_;  // of names that are listed

@@ -1,6 +1,6 @@
 #include "cli/serve/event_log.hpp"
 
-#include "cli/json_value.hpp"
+#include "cli/inspection.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -26,7 +26,7 @@ void event_log::advance(tally& tally, std::int64_t second) {
 
 void event_log::note(std::size_t engine, const spi::store_event& event) {
   const auto at = std::chrono::system_clock::now();
-  json::value document = json::event_value(event, at);
+  json::value document = json::of(event, at);
   document["engine"] = engines_[engine];
   const std::string text = "event: lock\ndata: " + json::line(document) + "\n";
   {
@@ -44,7 +44,7 @@ void event_log::note(std::size_t engine, const spi::store_event& event) {
 }
 
 // A busy name keeps no more than its share, so that it does not push out a quiet one.
-void event_log::remember(std::size_t engine, const spi::store_event& event, json::wall_time at) {
+void event_log::remember(std::size_t engine, const spi::store_event& event, wall_time at) {
   const key name{engine, event.name};
   auto found = past_.find(name);
   if (found == past_.end()) {

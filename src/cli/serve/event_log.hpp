@@ -1,7 +1,7 @@
 // What happened at the engines, for streams, timelines, charts and counters. Bounded by limits.hpp.
 #pragma once
 
-#include "cli/json.hpp"
+#include "cli/inspection.hpp"
 #include "cli/serve/limits.hpp"
 
 #include <holdfast/spi/store.hpp>
@@ -23,7 +23,7 @@ inline constexpr std::size_t event_kinds = 7;
 
 // Something that happened to a name, without the name.
 struct past_event {
-  json::wall_time at;
+  wall_time at;
   spi::event_kind kind{};
   spi::mode mode{};
   std::string claim;
@@ -95,7 +95,7 @@ class event_log {
     std::int64_t second = 0;  // the last one that is in by_second
   };
 
-  void remember(std::size_t engine, const spi::store_event& event, json::wall_time at);
+  void remember(std::size_t engine, const spi::store_event& event, wall_time at);
   static void advance(tally& tally, std::int64_t second);
 
   const std::vector<std::string> engines_;

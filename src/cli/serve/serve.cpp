@@ -1,13 +1,13 @@
 // holdfast serve: metrics, JSON, events and a live page over HTTP.
 #include "cli/commands.hpp"
 #include "cli/http/server.hpp"
-#include "cli/printer.hpp"
-#include "cli/serve/access.hpp"
+#include "cli/output.hpp"
+#include "cli/run/service_manager.hpp"
+#include "cli/serve/answers.hpp"
 #include "cli/serve/engine_view.hpp"
 #include "cli/serve/event_log.hpp"
 #include "cli/serve/site.hpp"
-#include "cli/service_manager.hpp"
-#include "cli/signal_inbox.hpp"
+#include "cli/signals.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -139,6 +139,11 @@ int serve_engines(const context& context, const serve_arguments& how) {
   if (!rules) return tell(rules.error());
   auto found = all_engines(context, how);
   if (!found) return tell(found.error());
+  if (!http::in_this_build) {
+    return tell(
+        {exit_code::engine,
+         "serve is not in this build (system, cpp-httplib was missing when it was compiled)"});
+  }
   signal_inbox inbox;  // before any thread exists
 
   std::vector<std::string> ids;

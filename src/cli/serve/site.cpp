@@ -1,9 +1,9 @@
 #include "cli/serve/site.hpp"
 
 #include "cli/arguments.hpp"
-#include "cli/json_value.hpp"
-#include "cli/plain_text.hpp"
+#include "cli/inspection.hpp"
 #include "cli/serve/answers.hpp"
+#include "cli/text.hpp"
 #include "core/names.hpp"
 
 #include <algorithm>
@@ -37,13 +37,13 @@ http::response wrong_method(std::string allowed) {
 }
 
 json::value past_value(const past_event& one) {
-  return json::event_value({.kind = one.kind,
-                            .name = {},
-                            .claim = one.claim,
-                            .mode = one.mode,
-                            .fence = one.fence,
-                            .payload = one.payload},
-                           one.at);
+  return json::of({.kind = one.kind,
+                   .name = {},
+                   .claim = one.claim,
+                   .mode = one.mode,
+                   .fence = one.fence,
+                   .payload = one.payload},
+                  one.at);
 }
 
 }  // namespace
@@ -120,8 +120,9 @@ engine_view* site::chosen(const question& asked, http::response& refusal) const 
   for (const auto& one : engines_) {
     if (one->id() == asked.engine) return one.get();
   }
-  std::string known;
-  for (const auto& one : engines_) known += (known.empty() ? "" : ", ") + one->id();
+  std::vector<std::string> ids;
+  for (const auto& one : engines_) ids.push_back(one->id());
+  const std::string known = joined(ids);
   refusal = asked.engine.empty() ? problem(400, "which engine? add ?engine= with one of " + known)
                                  : problem(404, "no such engine; there is " + known);
   return nullptr;
@@ -135,7 +136,7 @@ http::response site::lock_document(const question& asked, std::string_view encod
   if (engine == nullptr) return no;
   const auto state = engine->inspect(*name);
   if (!state) return problem(state.error(), engine->told(state.error(), "inspect"));
-  json::value made = json::resource_value(*name, *state, std::chrono::system_clock::now());
+  json::value made = json::of(*name, *state);
   made["engine"] = engine->id();
   json::value past = json::value::array();
   for (const past_event& one : log_.past_of(engine->number(), *name)) {
@@ -159,7 +160,7 @@ http::response site::details_document(const question& asked) {
     if (const auto fine = core::check_name(name); !fine) return problem(400, fine.error().detail);
     const auto state = engine->inspect(name);
     if (!state) return problem(state.error(), engine->told(state.error(), "inspect"));
-    all.push_back(json::resource_value(name, *state, std::chrono::system_clock::now()));
+    all.push_back(json::of(name, *state));
     all.back()["engine"] = engine->id();
     if (clock::now() > end) break;
   }
@@ -185,7 +186,7 @@ http::response site::revoke(const question& asked, std::string_view encoded) {
   return document(
       json::line({{"name", *name},
                   {"engine", engine->id()},
-                  {"revoked", json::holders_value(*taken, std::chrono::system_clock::now())},
+                  {"revoked", json::of(*taken)},
                   {"consequence",
                    "no longer renewed: the holders are notified, and nobody else is granted "
                    "before their leases end"}}));

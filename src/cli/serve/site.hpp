@@ -11,7 +11,7 @@
 #pragma once
 
 #include "cli/http/server.hpp"
-#include "cli/serve/access.hpp"
+#include "cli/serve/answers.hpp"
 #include "cli/serve/engine_view.hpp"
 #include "cli/serve/event_log.hpp"
 

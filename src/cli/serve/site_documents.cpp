@@ -1,9 +1,9 @@
 // The documents about engines and all of their names: JSON, and the text that Prometheus reads.
-#include "cli/json_value.hpp"
-#include "cli/plain_text.hpp"
+#include "cli/inspection.hpp"
 #include "cli/serve/answers.hpp"
 #include "cli/serve/engine_view.hpp"
 #include "cli/serve/site.hpp"
+#include "cli/text.hpp"
 #include "core/exposition.hpp"
 
 #include <holdfast_version.hpp>
@@ -146,7 +146,7 @@ http::response site::engines_document() {
     made["scheme"] = one->scheme();
     made["url"] = one->shown_url();
     made["lists"] = status.lists;
-    made["checks"] = json::checks_value(status.checks);
+    made["checks"] = json::of(status.checks);
     made["seconds"] = seconds_value(log_.seconds(one->number()));
     all.push_back(std::move(made));
   }

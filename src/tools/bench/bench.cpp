@@ -1,6 +1,6 @@
 // holdfast bench: what an engine gives, measured by real threads and processes.
 #include "cli/commands.hpp"
-#include "cli/printer.hpp"
+#include "cli/output.hpp"
 #include "tools/bench/report.hpp"
 
 #include <algorithm>
@@ -24,11 +24,8 @@ std::string fresh_name() {
 }
 
 int why_not(const worker_processes& all) {
-  if (const auto number = all.ended_by()) {
-    tell("the measurement was ended by " + signal_name(*number));
-    return exit_code::signalled + *number;
-  }
-  return tell(*all.trouble());
+  const auto number = all.ended_by();
+  return tell(number ? ended_by_signal(*number, "the measurement was ") : *all.trouble());
 }
 
 std::optional<server_process::use> look_at(const std::optional<server_process>& server) {
@@ -51,12 +48,13 @@ int bench(const context& context, const bench_arguments& how) {
   if (!all.wait_until_ready(patience_to_start)) return why_not(all);
 
   const auto server = server_process::find(to->url);
-  const progress bar("bench", static_cast<std::size_t>(how.length / std::chrono::milliseconds(1)),
-                     "ms");
   const time_point start = clock::now() + run_up;
+  status_line line;
   const auto tick = [&] {
-    const duration done = std::max(clock::now() - start, duration{0});
-    bar.show(static_cast<std::size_t>(done / std::chrono::milliseconds(1)));
+    const auto in_ms = [](duration span) {
+      return static_cast<std::size_t>(std::max(span, duration{0}) / std::chrono::milliseconds(1));
+    };
+    line.show(bar_text("bench", in_ms(clock::now() - start), in_ms(how.length), "ms"));
   };
   server_use use;
   board.start[0] = start.time_since_epoch().count();
@@ -69,7 +67,7 @@ int bench(const context& context, const bench_arguments& how) {
   if (!all.all_ended()) {
     return tell({exit_code::engine, "the processes of the measurement did not end in time"});
   }
-  bar.wipe();
+  line.wipe();
   const bench_report report = make_report(how, to->engine, board, use);
   return print_all(how.json ? report_json(report) : report_text(report));
 }

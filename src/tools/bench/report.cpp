@@ -1,7 +1,6 @@
 #include "tools/bench/report.hpp"
 
-#include "cli/number_text.hpp"
-#include "cli/plain_text.hpp"
+#include "cli/text.hpp"
 
 #include <holdfast_version.hpp>
 #include <nlohmann/json.hpp>

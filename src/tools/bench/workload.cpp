@@ -241,7 +241,7 @@ outcome<void> measure(const bench_plan& plan, const bench_board& board, worker_p
                       std::uint32_t process) {
   // The command hears them too, and gives up.
   for (const int number : {SIGINT, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
-  auto client = connect(plan.to, plan.with, {}, {}, hand_over::within_process);
+  auto client = connect(plan.to, plan.with, hand_over::within_process);
   if (!client) return tl::unexpected(std::move(client.error()));
   worker_result& result = board.results[process];
   outcome<void> done;

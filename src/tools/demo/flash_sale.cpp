@@ -1,9 +1,8 @@
 // holdfast demo flash-sale: what a lock is for, with figures.
 #include "cli/commands.hpp"
 #include "cli/connection.hpp"
-#include "cli/number_text.hpp"
-#include "cli/plain_text.hpp"
-#include "cli/printer.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
 #include "support/temporary_folder.hpp"
 #include "tools/demo/sale_floor.hpp"
 
@@ -71,9 +70,7 @@ std::string fresh_name(const std::string& lock) {
 }
 
 complaint why_not(const worker_processes& all, const std::string& lock, const address& to) {
-  if (const auto number = all.ended_by()) {
-    return {exit_code::signalled + *number, "the demo was ended by " + signal_name(*number)};
-  }
+  if (const auto number = all.ended_by()) return ended_by_signal(*number, "the demo was ");
   return {exit_code::engine, "the sale with lock " + lock + " failed (" + to.engine + ", " +
                                  all.trouble()->text + ")"};
 }
@@ -94,7 +91,7 @@ outcome<sale_result> hold_one_sale(const address& to, const credentials& with,
     plan.first = number * (how.buyers / how.processes) + std::min(number, more);
     std::optional<client> opened;
     if (lock != "none") {
-      auto connected = connect(to, with, {}, {}, hand_over::within_process);
+      auto connected = connect(to, with, hand_over::within_process);
       if (!connected) return tl::unexpected(std::move(connected.error()));
       opened = std::move(*connected);
     }
@@ -108,8 +105,8 @@ outcome<sale_result> hold_one_sale(const address& to, const credentials& with,
   all.start();
   const time_point opened = clock::now();
   {
-    const progress bar(lock, how.buyers, "buyers");
-    const auto tick = [&] { bar.show(finished(scores)); };
+    status_line line;
+    const auto tick = [&] { line.show(bar_text(lock, finished(scores), how.buyers, "buyers")); };
     if (!all.wait_until(time_point::max(), tick)) return tl::unexpected(why_not(all, lock, to));
   }
   sale_result result{
@@ -146,10 +143,10 @@ std::string heading(const sale_arguments& how, const address& to) {
 int flash_sale(const context& context, const sale_arguments& how) {
   namespace fs = std::filesystem;
   const test::temporary_folder folder(fs::temp_directory_path(), "holdfast-sale-");
-  const bool named = context.global.url || (context.taken.url && !context.taken.url->empty());
-  const auto to = named ? find_address(context)
-                        : address{.url = "sqlite:" + in_url(folder.path().string()) + "/locks.db",
-                                  .engine = "sqlite"};
+  const auto to = context.names_engine()
+                      ? find_address(context)
+                      : address{.url = "sqlite:" + in_url(folder.path().string()) + "/locks.db",
+                                .engine = "sqlite"};
   if (!to) return tell(to.error());
   const auto with = credentials_for(context, *to);
   if (!with) return tell(with.error());

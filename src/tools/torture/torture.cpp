@@ -1,9 +1,8 @@
 // holdfast torture: real clients and real faults, and a judgement over all that happened.
 #include "cli/commands.hpp"
-#include "cli/number_text.hpp"
-#include "cli/plain_text.hpp"
-#include "cli/printer.hpp"
-#include "cli/signal_inbox.hpp"
+#include "cli/output.hpp"
+#include "cli/signals.hpp"
+#include "cli/text.hpp"
 #include "torture/figures.hpp"
 #include "torture/judge.hpp"
 #include "torture/report.hpp"
@@ -27,25 +26,15 @@ namespace {
 namespace lab = holdfast::torture;
 using table = std::vector<std::vector<std::string>>;
 
+std::string to_string(const std::string& word) { return word; }
+
 template <class Map>
 std::string counted(const Map& counts) {
-  std::string text;
+  std::vector<std::string> all;
   for (const auto& [what, count] : counts) {
-    std::string name;
-    if constexpr (std::is_same_v<std::decay_t<decltype(what)>, std::string>) {
-      name = what;
-    } else {
-      name = lab::to_string(what);
-    }
-    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(count);
+    all.push_back(std::string(to_string(what)) + " " + std::to_string(count));
   }
-  return text.empty() ? "none" : text;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& each : words) text += (text.empty() ? "" : ", ") + each;
-  return text;
+  return all.empty() ? "none" : joined(all);
 }
 
 std::string summary(const lab::run_record& told, const lab::verdict& given) {
@@ -85,27 +74,12 @@ int conclude(const lab::run_record& told, const lab::verdict& given) {
   return printed;
 }
 
-// Shown on a terminal only.
-class live_line {
- public:
-  live_line() : visible_(::isatty(STDERR_FILENO) == 1) {}
-  live_line(const live_line&) = delete;
-  live_line& operator=(const live_line&) = delete;
-  ~live_line() {
-    if (visible_) std::fputs("\r\x1b[K", stderr);
-  }
-  void show(const lab::progress& now, duration length) const {
-    if (!visible_) return;
-    const auto seconds = std::chrono::duration<double>(now.passed).count();
-    std::fprintf(stderr, "\r\x1b[K%s: %.1f of %.0f s, %zu acquisitions, %zu faults",
-                 now.phase.c_str(), seconds, std::chrono::duration<double>(length).count(),
-                 now.grants, now.faults);
-    std::fflush(stderr);
-  }
-
- private:
-  bool visible_;
-};
+std::string text_of(const lab::progress& now, duration length) {
+  const auto seconds = [](duration span) { return std::chrono::duration<double>(span).count(); };
+  return now.phase + ": " + with_digits(seconds(now.passed), 1) + " of " +
+         with_digits(seconds(length), 0) + " s, " + std::to_string(now.grants) + " acquisitions, " +
+         std::to_string(now.faults) + " faults";
+}
 
 std::uint64_t any_seed() {
   std::random_device random;
@@ -150,13 +124,9 @@ struct ground {
   std::string started;  // the engine; empty: somebody else's
 };
 
-bool named_engine(const context& context) {
-  return context.global.url || (context.taken.url && !context.taken.url->empty());
-}
-
 outcome<ground> prepare(const context& context, std::string start, std::uint32_t clients) {
   ground made;
-  if (start.empty() && !named_engine(context)) start = "embedded";
+  if (start.empty() && !context.names_engine()) start = "embedded";
   if (!start.empty()) {
     made.where = lab::start_arena(start, clients);
     made.started = std::move(start);
@@ -191,17 +161,14 @@ int hold_run(const ground& where, const lab::plan& wanted, const torture_argumen
   std::optional<int> ended_by;
   lab::run_record told;
   {
-    const live_line line;
+    status_line line;
     told = lab::hold(all, *where.where, [&](const lab::progress& now) {
-      line.show(now, wanted.length);
+      line.show(text_of(now, wanted.length));
       if (!ended_by) ended_by = inbox.take_end();
       return !ended_by;
     });
   }
-  if (ended_by) {
-    tell("the torture was ended by " + signal_name(*ended_by));
-    return exit_code::signalled + *ended_by;
-  }
+  if (ended_by) return tell(ended_by_signal(*ended_by, "the torture was "));
   return keep(told, lab::judge(told), how);
 }
 
@@ -228,7 +195,7 @@ int run_new(const context& context, const torture_arguments& how) {
 
 int replay(const context& context, const torture_arguments& how) {
   const lab::plan wanted = lab::load_run_record(how.file).wanted;
-  if (wanted.engine.empty() && !named_engine(context)) {
+  if (wanted.engine.empty() && !context.names_engine()) {
     const auto missing = usage("it was a run on servers of your own: give their --url", "torture");
     return tell(missing.value());
   }

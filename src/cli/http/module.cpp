@@ -1,0 +1,340 @@
+// The server, by cpp-httplib: the one file that knows it.
+#include "cli/http/server.hpp"
+
+#include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+namespace holdfast::http {
+
+namespace {
+
+constexpr std::chrono::milliseconds parting{500};
+constexpr std::size_t most_dropped = 1UL << 20;
+
+constexpr std::string_view too_many =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 22\r\n"
+    "Retry-After: 1\r\nConnection: close\r\n\r\ntoo many connections.\n";
+
+int left_until(std::chrono::steady_clock::time_point by) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(by - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
+// A connection as the HTTP library wants it, with limits that its own does not have: the whole request
+// arrives within a time and has a greatest size, however slowly it drips.
+class connection final : public httplib::Stream {
+ public:
+  connection(int socket, const limits& bounds);
+
+  bool is_readable() const override;
+  // False also where the client has gone.
+  bool is_writable() const override;
+  ssize_t read(char* into, std::size_t size) override;
+  ssize_t write(const char* data, std::size_t size) override;
+  void get_remote_ip_and_port(std::string& ip, int& port) const override;
+  void get_local_ip_and_port(std::string& ip, int& port) const override;
+  socket_t socket() const override { return socket_; }
+
+  // Says that the answer is complete and gives the client a moment to read it: closing with unread bytes
+  // resets the connection, and the answer would be lost. Closes.
+  void finish() noexcept;
+
+ private:
+  [[nodiscard]] bool ready(short events, std::chrono::steady_clock::time_point by) const noexcept;
+
+  const int socket_;
+  const limits limits_;
+  const std::chrono::steady_clock::time_point read_by_;
+  std::size_t taken_ = 0;  // bytes of the request
+  std::array<char, 4096> buffer_{};
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+connection::connection(int socket, const limits& bounds)
+    : socket_(socket),
+      limits_(bounds),
+      read_by_(std::chrono::steady_clock::now() + bounds.read_within) {}
+
+bool connection::ready(short events, std::chrono::steady_clock::time_point by) const noexcept {
+  for (;;) {
+    pollfd file{socket_, events, 0};
+    const int found = ::poll(&file, 1, left_until(by));
+    if (found > 0) return (file.revents & (events | POLLHUP)) != 0;
+    if (found == 0 || errno != EINTR) return false;
+  }
+}
+
+bool connection::is_readable() const { return begin_ < end_ || ready(POLLIN, read_by_); }
+
+bool connection::is_writable() const {
+  char next = 0;
+  const ssize_t peeked = ::recv(socket_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (peeked == 0 || (peeked < 0 && errno != EAGAIN && errno != EINTR)) return false;
+  return ready(POLLOUT, std::chrono::steady_clock::now() + limits_.write_within);
+}
+
+ssize_t connection::read(char* into, std::size_t size) {
+  if (begin_ == end_) {
+    if (taken_ >= limits_.request_bytes || !ready(POLLIN, read_by_)) return -1;
+    const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (got <= 0) return got;
+    begin_ = 0;
+    end_ = static_cast<std::size_t>(got);
+    taken_ += end_;
+  }
+  const std::size_t given = std::min(size, end_ - begin_);
+  std::memcpy(into, buffer_.data() + begin_, given);
+  begin_ += given;
+  return static_cast<ssize_t>(given);
+}
+
+ssize_t connection::write(const char* data, std::size_t size) {
+  const auto by = std::chrono::steady_clock::now() + limits_.write_within;
+  for (std::size_t sent = 0; sent < size;) {
+    if (!ready(POLLOUT, by)) return -1;
+    const ssize_t now = ::send(socket_, data + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (now < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (now <= 0) return -1;
+    sent += static_cast<std::size_t>(now);
+  }
+  return static_cast<ssize_t>(size);
+}
+
+// Nobody asks: who may talk to us is decided by what is sent, not by where it comes from.
+void connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+  ip.clear();
+  port = 0;
+}
+
+void connection::get_local_ip_and_port(std::string& ip, int& port) const {
+  ip.clear();
+  port = 0;
+}
+
+void connection::finish() noexcept {
+  ::shutdown(socket_, SHUT_WR);
+  const auto by = std::chrono::steady_clock::now() + parting;
+  for (std::size_t dropped = 0; dropped < most_dropped && ready(POLLIN, by);) {
+    const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (got <= 0) break;
+    dropped += static_cast<std::size_t>(got);
+  }
+  ::close(socket_);
+}
+
+// Answers without reading and closes; never blocks.
+void refuse(int socket) noexcept {
+  [[maybe_unused]] const ssize_t sent =
+      ::send(socket, too_many.data(), too_many.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  ::shutdown(socket, SHUT_WR);
+  ::close(socket);
+}
+
+// While the accepting thread refuses a connection: there is no thread for it.
+thread_local bool over_the_limit = false;
+
+// A thread per connection, made when it is needed and kept; over the limit the connection is refused by
+// the thread that accepted it, which does not block.
+class connection_threads : public httplib::TaskQueue {
+ public:
+  explicit connection_threads(std::size_t most) : most_(most) {}
+
+  void enqueue(std::function<void()> serve) override {
+    {
+      const std::lock_guard lock(mutex_);
+      const bool spare = waiting_.size() < idle_;
+      if (spare || threads_.size() < most_) {
+        waiting_.push_back(std::move(serve));
+        if (!spare) threads_.emplace_back([this] { work(); });
+        changed_.notify_one();
+        return;
+      }
+    }
+    over_the_limit = true;
+    serve();
+    over_the_limit = false;
+  }
+
+  void shutdown() override {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+    threads_.clear();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      ++idle_;
+      changed_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
+      --idle_;
+      if (waiting_.empty()) return;
+      const auto serve = std::move(waiting_.back());
+      waiting_.pop_back();
+      lock.unlock();
+      serve();
+      lock.lock();
+    }
+  }
+
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> waiting_;  // guarded by mutex_, as are the next two
+  std::size_t idle_ = 0;
+  bool closed_ = false;
+  std::vector<std::jthread> threads_;  // last: they use all of the above
+};
+
+request taken_over(const httplib::Request& from) {
+  request made{.method = from.method, .target = from.target, .headers = {}};
+  made.headers.assign(from.headers.begin(), from.headers.end());
+  return made;
+}
+
+void hand_over(response&& from, httplib::Response& to) {
+  to.status = from.status;
+  for (const header& one : from.headers) to.set_header(one.first, one.second);
+  if (!from.stream) {
+    to.set_content(from.body, from.type);
+    return;
+  }
+  to.set_chunked_content_provider(from.type, [next = std::move(from.stream), text = std::string()](
+                                                 std::size_t, httplib::DataSink& sink) mutable {
+    text.clear();
+    bool more = false;
+    try {
+      more = next(text);
+    } catch (const std::exception&) {
+      return false;  // no memory: the client sees a connection that broke, and comes back
+    }
+    if (!text.empty() && !sink.write(text.data(), text.size())) return false;
+    if (!more) sink.done();
+    return true;
+  });
+}
+
+// The way in is a virtual function of the library's; its own reads a request of any size and waits as
+// long as bytes drip in.
+class library_server final : public httplib::Server {
+ public:
+  library_server(handler answer, limits bounds) : handler_(std::move(answer)), limits_(bounds) {
+    new_task_queue = [this] { return new connection_threads(limits_.connections); };
+    // Without SO_REUSEPORT, the library's default: two servers would share a port without noticing.
+    set_socket_options([](socket_t socket) {
+      const int yes = 1;
+      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
+    set_payload_max_length(limits_.request_bytes);
+    // All routes are the handler's: the library's are regular expressions on a decoded path.
+    set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
+      try {
+        hand_over(handler_(taken_over(from)), to);
+      } catch (const std::exception&) {
+        to.status = 500;
+        to.set_content("out of resources\n", "text/plain");
+      }
+      return HandlerResponse::Handled;
+    });
+  }
+
+  // The library's own is 5: a client that comes while a few others connect would wait for a second.
+  void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
+  [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
+  [[nodiscard]] std::size_t connections() const noexcept { return connections_.load(); }
+
+ private:
+  bool process_and_close_socket(socket_t socket) override {
+    if (over_the_limit) {
+      refuse(socket);
+      return true;
+    }
+    ++connections_;
+    connection stream(socket, limits_);
+    bool closed = false;
+    // Compressing takes longer than the loopback interface saves.
+    const bool fine = process_request(stream, true, closed, [](httplib::Request& request) {
+      request.headers.erase("Accept-Encoding");
+    });
+    stream.finish();
+    --connections_;
+    return fine;
+  }
+
+  const handler handler_;
+  const limits limits_;
+  std::atomic<std::size_t> connections_{0};
+};
+
+class listening_server final : public server {
+ public:
+  listening_server(handler answer, limits bounds) : inside_(std::move(answer), bounds) {}
+
+  tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port) override {
+    errno = 0;
+    if (port == 0) {
+      const int found = inside_.bind_to_any_port(host);
+      if (found > 0) port_ = static_cast<std::uint16_t>(found);
+    } else if (inside_.bind_to_port(host, port)) {
+      port_ = port;
+    }
+    if (port_ != 0) {
+      inside_.lengthen_backlog();
+      return {};
+    }
+    return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
+  }
+
+  [[nodiscard]] std::uint16_t port() const noexcept override { return port_; }
+
+  void run() override {
+    started_.store(true);
+    if (!stopped_.load()) inside_.listen_after_bind();
+    ended_.store(true);
+  }
+
+  void stop() noexcept override {
+    stopped_.store(true);
+    // The library forgets a stop that comes before it has begun to accept.
+    while (started_.load() && !ended_.load() && inside_.listens()) {
+      inside_.stop();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  [[nodiscard]] std::size_t connections() const noexcept override { return inside_.connections(); }
+
+ private:
+  library_server inside_;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> started_{false};
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace
+
+}  // namespace holdfast::http
+
+extern "C" __attribute__((visibility("default"))) holdfast::http::server* holdfast_http_server(
+    holdfast::http::handler&& answer, const holdfast::http::limits& bounds) {
+  return new holdfast::http::listening_server(std::move(answer), bounds);
+}
