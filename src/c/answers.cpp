@@ -54,13 +54,7 @@ hf_status report_exception(hf_error* error) noexcept {
   }
 }
 
-tl::unexpected<error> missing(const char* what) {
-  return failure(errc::invalid, std::string(what) + " is missing");
-}
-
-tl::unexpected<error> in_child() {
-  return failure(errc::cancelled, "made in the parent process; open a client in the child");
-}
+void mistake(errc code, const std::string& what) { throw lock_error(error(code, what)); }
 
 std::string_view text_of(const char* data, std::size_t length) {
   if (data == nullptr) return {};

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace holdfast::c {
@@ -31,11 +32,20 @@ inline hf_status report(hf_error* error, const result<void>& answer) {
   return answer ? report(error, HF_OK, {}) : report(error, answer.error());
 }
 
-// What every call does: runs `call`, which returns a result<void>, and lets nothing out.
+// What every call does: runs `call` and lets nothing out. What it returns is the answer: nothing, a result<void>, or the
+// status of what it has reported itself. Mistakes of the caller are thrown as lock_error.
 template <class Call>
 hf_status guarded(hf_error* error, Call&& call) noexcept {
   try {
-    return report(error, std::forward<Call>(call)());
+    using answer = std::invoke_result_t<Call>;
+    if constexpr (std::is_same_v<answer, hf_status>) {
+      return std::forward<Call>(call)();
+    } else if constexpr (std::is_void_v<answer>) {
+      std::forward<Call>(call)();
+      return report(error, HF_OK, {});
+    } else {
+      return report(error, std::forward<Call>(call)());
+    }
   } catch (...) {
     return report_exception(error);
   }
@@ -51,15 +61,19 @@ class home {
   runtime::fork_guard here_{};  // one load; getpid() would be a system call in every call
 };
 
-tl::unexpected<error> missing(const char* what);
-tl::unexpected<error> in_child();
+[[noreturn]] void mistake(errc code, const std::string& what);
 
-// Whether a handle may be used: it is there, and this is its process.
+// Throw invalid: the argument is missing; cancelled: the handle is of the parent process.
+inline void need(const void* argument, const char* what) {
+  if (argument == nullptr) mistake(errc::invalid, std::string(what) + " is missing");
+}
 template <class Handle>
-result<void> check(const Handle* handle, const char* what) {
-  if (handle == nullptr) return missing(what);
-  if (handle->made_in.left()) return in_child();
-  return {};
+Handle& use(Handle* handle, const char* what) {
+  need(handle, what);
+  if (handle->made_in.left()) {
+    mistake(errc::cancelled, "made in the parent process; open a client in the child");
+  }
+  return *handle;
 }
 
 std::string_view text_of(const char* data, std::size_t length);
@@ -71,20 +85,18 @@ inline hf_nanoseconds to_time(const std::optional<duration>& time) {
   return time ? time->count() : -1;
 }
 
-// The caller's structure as one of ours. Null: all defaults. invalid: it is smaller than the first version
+// The caller's structure as one of ours. Null: all defaults. Throws invalid: it is smaller than the first version
 // of it, or sets something that this version does not know.
 template <class Struct>
-result<Struct> read_struct(const Struct* given, const char* what) {
+Struct read_struct(const Struct* given, const char* what) {
   Struct read{};
   read.size = sizeof(Struct);
   if (given == nullptr) return read;
-  if (given->size < sizeof(Struct)) {
-    return failure(errc::invalid, std::string(what) + ": size is not set");
-  }
+  if (given->size < sizeof(Struct)) mistake(errc::invalid, std::string(what) + ": size is not set");
   const auto* rest = reinterpret_cast<const unsigned char*>(given) + sizeof(Struct);
   if (!std::all_of(rest, rest + (given->size - sizeof(Struct)),
                    [](unsigned char byte) { return byte == 0; })) {
-    return failure(errc::invalid, std::string(what) + ": an option of a newer version is set");
+    mistake(errc::invalid, std::string(what) + ": an option of a newer version is set");
   }
   std::memcpy(&read, given, sizeof(Struct));
   return read;
@@ -92,14 +104,13 @@ result<Struct> read_struct(const Struct* given, const char* what) {
 
 // Fills what the caller has room for.
 template <class Struct>
-result<void> write_struct(Struct* out, Struct made, const char* what) {
-  if (out == nullptr) return missing(what);
+void write_struct(Struct* out, Struct made, const char* what) {
+  need(out, what);
   if (out->size < sizeof(std::size_t)) {
-    return failure(errc::invalid, std::string(what) + ": size is not set");
+    mistake(errc::invalid, std::string(what) + ": size is not set");
   }
   made.size = out->size;
   std::memcpy(out, &made, std::min(out->size, sizeof(Struct)));
-  return {};
 }
 
 }  // namespace holdfast::c

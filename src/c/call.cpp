@@ -95,24 +95,21 @@ bool call_state::abandoned() const {
 
 namespace {
 
-// Fills the error of a call that has an outcome; HF_PENDING if it has none.
-hf_status told(hf_error* error, const std::optional<result<void>>& outcome) {
-  return outcome ? report(error, *outcome) : report(error, HF_PENDING, "no answer yet");
-}
+hf_status pending(hf_error* error) { return report(error, HF_PENDING, "no answer yet"); }
 
-template <class Use>
-hf_status use_call(const hf_call* call, hf_error* error, Use&& use) noexcept {
-  try {
-    if (const auto wrong = check(call, "call"); !wrong) return report(error, wrong);
-    if (!call->inside->outcome()) return report(error, HF_PENDING, "no answer yet");
-    return report(error, call->inside->use(std::forward<Use>(use)));
-  } catch (...) {
-    return report_exception(error);
-  }
-}
-
-tl::unexpected<error> other_answer() {
-  return failure(errc::invalid, "the call answers something else");
+// Calls `take` with what a call has answered, if it is of this type.
+template <class T, class Take>
+hf_status take_answer(const hf_call* call, hf_error* error, const Take& take) noexcept {
+  return guarded(error, [&]() -> hf_status {
+    call_state& state = *use(call, "call").inside;
+    if (!state.outcome()) return pending(error);
+    return report(error, state.use([&](call_state::value& value) -> result<void> {
+      T* answer = std::get_if<T>(&value);
+      if (answer == nullptr) mistake(errc::invalid, "the call answers something else");
+      take(*answer);
+      return {};
+    }));
+  });
 }
 
 }  // namespace
@@ -124,73 +121,59 @@ hf_status hf_call_result(const hf_call* call, hf_error* error) {
 }
 
 hf_status hf_call_wait(const hf_call* call, hf_nanoseconds wait, hf_error* error) {
-  try {
-    if (const auto wrong = check(call, "call"); !wrong) return report(error, wrong);
-    if (wait <= 0) return told(error, call->inside->outcome());
-    return told(error, call->inside->outcome_within(duration_of(wait)));
-  } catch (...) {
-    return report_exception(error);
-  }
+  return guarded(error, [&]() -> hf_status {
+    const call_state& state = *use(call, "call").inside;
+    const auto outcome = wait <= 0 ? state.outcome() : state.outcome_within(duration_of(wait));
+    return outcome ? report(error, *outcome) : pending(error);
+  });
 }
 
 hf_status hf_call_lease(hf_call* call, hf_lease** lease, hf_error* error) {
-  return use_call(call, error, [&](call_state::value& value) -> result<void> {
-    auto* granted = std::get_if<std::unique_ptr<hf_lease>>(&value);
-    if (granted == nullptr) return other_answer();
-    if (lease == nullptr) return missing("lease");
-    if (!*granted) return failure(errc::not_held, "the lease was taken before");
-    *lease = granted->release();
-    return {};
+  return take_answer<std::unique_ptr<hf_lease>>(call, error, [&](auto& granted) {
+    need(lease, "lease");
+    if (!granted) mistake(errc::not_held, "the lease was taken before");
+    *lease = granted.release();
   });
 }
 
 hf_status hf_call_number(const hf_call* call, uint32_t* number, hf_error* error) {
-  return use_call(call, error, [&](const call_state::value& value) -> result<void> {
-    const auto* answer = std::get_if<std::optional<std::uint32_t>>(&value);
-    if (answer == nullptr) return other_answer();
-    if (number == nullptr) return missing("number");
-    if (!*answer) return failure(errc::not_held, "the latch is not set");
-    *number = **answer;
-    return {};
+  return take_answer<std::optional<std::uint32_t>>(call, error, [&](const auto& answer) {
+    need(number, "number");
+    if (!answer) mistake(errc::not_held, "the latch is not set");
+    *number = *answer;
   });
 }
 
 hf_status hf_call_leader(const hf_call* call, hf_leader* leader, hf_error* error) {
-  return use_call(call, error, [&](const call_state::value& value) -> result<void> {
-    const auto* answer = std::get_if<std::optional<leader_info>>(&value);
-    if (answer == nullptr) return other_answer();
+  return take_answer<std::optional<leader_info>>(call, error, [&](const auto& answer) {
     hf_leader made{};
-    if (*answer) {
+    if (answer) {
       made.present = 1;
-      made.fence = (*answer)->fence.value();
-      made.id = to_text((*answer)->id);
-      made.claim = to_text((*answer)->claim);
+      made.fence = answer->fence.value();
+      made.id = to_text(answer->id);
+      made.claim = to_text(answer->claim);
     }
-    return write_struct(leader, made, "leader");
+    write_struct(leader, made, "leader");
   });
 }
 
 hf_status hf_call_token(const hf_call* call, hf_text* token, hf_error* error) {
-  return use_call(call, error, [&](const call_state::value& value) -> result<void> {
-    const auto* answer = std::get_if<std::string>(&value);
-    if (answer == nullptr) return other_answer();
-    if (token == nullptr) return missing("token");
-    *token = to_text(*answer);
-    return {};
+  return take_answer<std::string>(call, error, [&](const std::string& answer) {
+    need(token, "token");
+    *token = to_text(answer);
   });
 }
 
 hf_status hf_call_fd(hf_call* call, int* fd, hf_error* error) {
-  return guarded(error, [&]() -> result<void> {
-    if (auto wrong = check(call, "call"); !wrong) return wrong;
-    if (fd == nullptr) return missing("fd");
-    *fd = call->inside->fd();
-    return {};
+  return guarded(error, [&] {
+    call_state& state = *use(call, "call").inside;
+    need(fd, "fd");
+    *fd = state.fd();
   });
 }
 
 void hf_call_cancel(hf_call* call) {
-  if (check(call, "call")) call->inside->cancel();
+  if (call != nullptr && !call->made_in.left()) call->inside->cancel();
 }
 
 void hf_call_free(hf_call* call) {
@@ -200,10 +183,9 @@ void hf_call_free(hf_call* call) {
 }
 
 hf_status hf_queue_new(hf_queue** queue, hf_error* error) {
-  return guarded(error, [&]() -> result<void> {
-    if (queue == nullptr) return missing("queue");
+  return guarded(error, [&] {
+    need(queue, "queue");
     *queue = new hf_queue{{}, std::make_shared<answer_queue>()};
-    return {};
   });
 }
 
@@ -213,16 +195,13 @@ int hf_queue_fd(const hf_queue* queue) {
 
 hf_status hf_queue_next(hf_queue* queue, uint64_t* tags, size_t limit, size_t* count,
                         hf_error* error) {
-  try {
-    if (const auto wrong = check(queue, "queue"); !wrong) return report(error, wrong);
-    if (tags == nullptr || count == nullptr || limit == 0) {
-      return report(error, result<void>(missing("tags")));
-    }
-    *count = queue->inside->take(tags, limit);
-    return *count > 0 ? report(error, HF_OK, {}) : report(error, HF_PENDING, "no answer yet");
-  } catch (...) {
-    return report_exception(error);
-  }
+  return guarded(error, [&]() -> hf_status {
+    answer_queue& answered = *use(queue, "queue").inside;
+    need(limit == 0 ? nullptr : tags, "tags");
+    need(count, "tags");
+    *count = answered.take(tags, limit);
+    return *count > 0 ? report(error, HF_OK, {}) : pending(error);
+  });
 }
 
 void hf_queue_free(hf_queue* queue) { delete queue; }

@@ -3,7 +3,6 @@
 
 #include "c/answers.hpp"
 #include "c/held.hpp"
-#include "c/signal_fd.hpp"
 
 #include <holdfast/awaitable.hpp>
 #include <holdfast/election.hpp>
@@ -15,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -46,8 +46,8 @@ class call_state : public std::enable_shared_from_this<call_state> {
       : queue_(std::move(queue)), tag_(tag) {}
 
   // Starts it; `turn` makes a result<value> of its result<T>.
-  template <class T, class Turn>
-  void run(awaitable<T> call, Turn turn) {
+  template <class T, class Turn = result<value> (*)(result<T>)>
+  void run(awaitable<T> call, Turn turn = kept<T>) {
     auto started = std::move(call).take_inside();
     {
       const std::lock_guard lock(mutex_);
@@ -78,6 +78,21 @@ class call_state : public std::enable_shared_from_this<call_state> {
   void abandon() noexcept;
   [[nodiscard]] bool abandoned() const;
   [[nodiscard]] std::uint64_t tag() const noexcept { return tag_; }
+
+  // An answer as it is kept until it is asked for.
+  template <class T>
+  static result<value> kept(result<T> answer) {
+    if (!answer) return tl::unexpected(std::move(answer.error()));
+    if constexpr (std::is_void_v<T>) {
+      return value{};
+    } else if constexpr (std::is_same_v<T, lease> || std::is_same_v<T, multi_lease>) {
+      return value(std::make_unique<hf_lease>(std::make_shared<held>(std::move(*answer))));
+    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+      return value(std::optional(*answer));
+    } else {
+      return value(std::move(*answer));
+    }
+  }
 
  private:
   struct stoppable {
@@ -119,9 +134,9 @@ namespace holdfast::c {
 
 // Makes the call that every _start returns; `begin` is given its state, to run something in it.
 template <class Begin>
-result<void> start_call(hf_queue* queue, std::uint64_t tag, hf_call** call, Begin&& begin) {
-  if (call == nullptr) return missing("call");
-  if (queue != nullptr && queue->made_in.left()) return in_child();
+void begin_call(hf_queue* queue, std::uint64_t tag, hf_call** call, const Begin& begin) {
+  need(call, "call");
+  if (queue != nullptr) use(queue, "queue");
   auto made = std::make_unique<hf_call>();
   made->inside = std::make_shared<call_state>(queue == nullptr ? nullptr : queue->inside, tag);
   // Set before it begins: its tag may come out of the queue before this returns.
@@ -134,35 +149,11 @@ result<void> start_call(hf_queue* queue, std::uint64_t tag, hf_call** call, Begi
     throw;
   }
   static_cast<void>(made.release());
-  return {};
 }
 
-inline result<call_state::value> turn_nothing(result<void> answer) {
-  if (!answer) return tl::unexpected(std::move(answer.error()));
-  return call_state::value{};
-}
-
-// Of a lease that was granted or adopted.
-template <class Lease>
-result<call_state::value> turn_lease(result<Lease> answer) {
-  if (!answer) return tl::unexpected(std::move(answer.error()));
-  return call_state::value(std::make_unique<hf_lease>(std::make_shared<held>(std::move(*answer))));
-}
-
-// Starts something and waits for its answer; `take` is given the call that has one.
-template <class Start, class Take>
-hf_status wait_through(hf_error* error, Start&& start, Take&& take) noexcept {
-  hf_call* call = nullptr;
-  hf_status status = guarded(error, [&] { return start(&call); });
-  if (status == HF_OK) status = hf_call_wait(call, HF_FOREVER, error);
-  if (status == HF_OK) status = take(call);
-  hf_call_free(call);
-  return status;
-}
-
-template <class Start>
-hf_status wait_through(hf_error* error, Start&& start) noexcept {
-  return wait_through(error, std::forward<Start>(start), [](hf_call*) { return HF_OK; });
+template <class T>
+void start_call(hf_queue* queue, std::uint64_t tag, hf_call** call, awaitable<T> work) {
+  begin_call(queue, tag, call, [&](call_state& state) { state.run(std::move(work)); });
 }
 
 }  // namespace holdfast::c

@@ -46,10 +46,10 @@ hf_text held::keep(std::string text) {
   return to_text(kept_.emplace_back(std::move(text)));
 }
 
-result<int> held::lost_fd() {
+int held::lost_fd() {
   const std::lock_guard lock(mutex_);
-  if (count(hold_) == 0) return released_before();
-  if (const auto* one = std::get_if<lease>(&hold_)) return one->lost_fd();
+  if (count(hold_) == 0) released_before();
+  if (const auto* one = std::get_if<lease>(&hold_)) return one->lost_fd().value();
   if (!any_lost_) {
     any_lost_ = std::make_shared<const signal_fd>();
     on_lost_.emplace(std::get<multi_lease>(hold_).lost(), notify{any_lost_});

@@ -3,12 +3,15 @@
 #pragma once
 
 #include "c/answers.hpp"
-#include "c/signal_fd.hpp"
+#include "runtime/descriptor.hpp"
 
 #include <holdfast/lease.hpp>
 #include <holdfast/multi_lock.hpp>
 
+#include <sys/eventfd.h>
+
 #include <atomic>
+#include <cerrno>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -19,16 +22,36 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 
 namespace holdfast::c {
 
+// An eventfd that is readable while something is there.
+class signal_fd {
+ public:
+  // Throws lock_error(overloaded) if no descriptor is left.
+  signal_fd() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (get() < 0) {
+      mistake(errc::overloaded, "no descriptor: " + std::generic_category().message(errno));
+    }
+  }
+
+  void set() const noexcept { ::eventfd_write(get(), 1); }
+  void clear() const noexcept {
+    eventfd_t count = 0;
+    ::eventfd_read(get(), &count);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_.get(); }
+
+ private:
+  runtime::descriptor fd_;
+};
+
 class reentries;
 
-inline tl::unexpected<error> released_before() {
-  return failure(errc::not_held, "the lease was released");
-}
+[[noreturn]] inline void released_before() { mistake(errc::not_held, "the lease was released"); }
 
 // Who holds a recursive lock.
 struct entry_key {
@@ -68,7 +91,7 @@ class held {
 
   // A string that lives as long as this; call it within with().
   hf_text keep(std::string text);
-  result<int> lost_fd();
+  int lost_fd();  // throws where it was released
 
  private:
   struct notify {
@@ -121,3 +144,13 @@ struct hf_lease {
   const std::shared_ptr<holdfast::c::held> inside;
   std::atomic<bool> released{false};
 };
+
+namespace holdfast::c {
+
+// Throws, too, where it was released.
+inline hf_lease& use_lease(hf_lease* lease) {
+  if (use(lease, "lease").released) released_before();
+  return *lease;
+}
+
+}  // namespace holdfast::c

@@ -10,6 +10,7 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include <memory>
+#include <string>
 #include <variant>
 
 namespace holdfast::c {
@@ -33,13 +34,12 @@ struct hf_lock {
 
 namespace holdfast::c {
 
-// As that kind; invalid if it is another one.
+// As that kind; throws invalid if it is another one.
 template <class Kind>
-result<Kind*> as_kind(const hf_lock* lock, const char* what) {
-  if (auto wrong = check(lock, "lock"); !wrong) return tl::unexpected(std::move(wrong.error()));
-  auto* found = std::get_if<Kind>(&lock->inside);
-  if (found == nullptr) return failure(errc::invalid, std::string("this lock is no ") + what);
-  return found;
+Kind& as_kind(const hf_lock* lock, const char* what) {
+  auto* found = std::get_if<Kind>(&use(lock, "lock").inside);
+  if (found == nullptr) mistake(errc::invalid, std::string("this lock is no ") + what);
+  return *found;
 }
 
 }  // namespace holdfast::c

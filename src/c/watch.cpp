@@ -1,10 +1,12 @@
 // Events, kept until they are asked for.
 #include "c/client.hpp"
 #include "c/lock.hpp"
-#include "c/signal_fd.hpp"
 
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 namespace holdfast::c {
 
@@ -69,19 +71,14 @@ kept_event kept(const std::string& name, const std::optional<leader_info>& leade
 
 }  // namespace
 
-// What an hf_watch is made of.
-struct watch_inside {
-  std::shared_ptr<event_buffer> events = std::make_shared<event_buffer>();
-  std::mutex mutex;
-  kept_event last;  // guarded by mutex; its strings are lent to the caller
-  std::unique_ptr<subscription> source;
-};
-
 }  // namespace holdfast::c
 
 struct hf_watch {
   holdfast::c::home made_in{};
-  holdfast::c::watch_inside inside;
+  std::shared_ptr<holdfast::c::event_buffer> events = std::make_shared<holdfast::c::event_buffer>();
+  std::mutex mutex;
+  holdfast::c::kept_event last;  // guarded by mutex; its strings are lent to the caller
+  std::unique_ptr<holdfast::subscription> source;
 };
 
 namespace holdfast::c {
@@ -90,44 +87,40 @@ extern "C" {
 
 hf_status hf_observe(const hf_client* client, const char* name, size_t name_length,
                      hf_watch** watch, hf_error* error) {
-  return guarded(error, [&]() -> result<void> {
-    if (auto wrong = check(client, "client"); !wrong) return wrong;
-    if (watch == nullptr) return missing("watch");
+  return guarded(error, [&] {
+    const auto& of = use(client, "client").inside;
+    need(watch, "watch");
     auto made = std::make_unique<hf_watch>();
-    auto source = client->inside.observe(
-        std::string(text_of(name, name_length)),
-        [events = made->inside.events](const lock_event& event) { events->push(kept(event)); });
-    if (!source) return tl::unexpected(std::move(source.error()));
-    made->inside.source = std::move(*source);
+    made->source =
+        of.observe(std::string(text_of(name, name_length)), [events = made->events](
+                                                                const lock_event& event) {
+            events->push(kept(event));
+          }).value();
     *watch = made.release();
-    return {};
   });
 }
 
 hf_status hf_leader_watch(const hf_lock* lock, hf_watch** watch, hf_error* error) {
-  return guarded(error, [&]() -> result<void> {
-    const auto found = as_kind<election>(lock, "election");
-    if (!found) return tl::unexpected(found.error());
-    if (watch == nullptr) return missing("watch");
+  return guarded(error, [&] {
+    auto& of = as_kind<election>(lock, "election");
+    need(watch, "watch");
     auto made = std::make_unique<hf_watch>();
-    auto source = (*found)->observe(
-        [events = made->inside.events, name = (*found)->name()](
-            const std::optional<leader_info>& leader) { events->push(kept(name, leader)); });
-    if (!source) return tl::unexpected(std::move(source.error()));
-    made->inside.source = std::move(*source);
+    made->source = of.observe([events = made->events,
+                               name = of.name()](const std::optional<leader_info>& leader) {
+                       events->push(kept(name, leader));
+                     }).value();
     *watch = made.release();
-    return {};
   });
 }
 
 hf_status hf_watch_next(hf_watch* watch, hf_event* event, hf_error* error) {
-  try {
-    if (const auto wrong = check(watch, "watch"); !wrong) return report(error, wrong);
-    if (event == nullptr) return report(error, result<void>(missing("event")));
-    auto next = watch->inside.events->pop();
+  return guarded(error, [&]() -> hf_status {
+    hf_watch& from = use(watch, "watch");
+    need(event, "event");
+    auto next = from.events->pop();
     if (!next) return report(error, HF_PENDING, "no event yet");
-    const std::lock_guard lock(watch->inside.mutex);
-    kept_event& last = watch->inside.last = std::move(*next);
+    const std::lock_guard lock(from.mutex);
+    kept_event& last = from.last = std::move(*next);
     hf_event made{};
     made.name = to_text(last.name);
     made.claim = to_text(last.claim);
@@ -135,14 +128,13 @@ hf_status hf_watch_next(hf_watch* watch, hf_event* event, hf_error* error) {
     made.fence = last.fence;
     made.kind = last.kind;
     made.mode = static_cast<std::int32_t>(last.mode);
-    return report(error, write_struct(event, made, "event"));
-  } catch (...) {
-    return report_exception(error);
-  }
+    write_struct(event, made, "event");
+    return report(error, HF_OK, {});
+  });
 }
 
 int hf_watch_fd(const hf_watch* watch) {
-  return watch == nullptr || watch->made_in.left() ? -1 : watch->inside.events->fd();
+  return watch == nullptr || watch->made_in.left() ? -1 : watch->events->fd();
 }
 
 void hf_watch_free(hf_watch* watch) { delete watch; }

@@ -182,18 +182,20 @@ std::optional<passed_url> received_url() {
   return file ? read_passed_url(static_cast<int>(*file)) : std::nullopt;
 }
 
-url_for_child pass_url(const passed_url& what, const std::string& space) {
-  url_for_child made;
-  made.file = runtime::checked(::memfd_create(memory_file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING),
-                               "memfd_create");
-  const std::string text = what.url + '\0' + what.password;
-  demand(write_all(made.file.get(), text), "write");
+url_for_child prepare_url() {
+  return {.file = runtime::checked(
+              ::memfd_create(memory_file_name, MFD_CLOEXEC | MFD_ALLOW_SEALING), "memfd_create"),
+          .variables = {}};
+}
+
+void pass_url(const passed_url& what, const std::string& space, url_for_child& into) {
+  const int file = into.file.get();
+  demand(write_all(file, what.url + '\0' + what.password), "write");
   constexpr int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-  demand(::fcntl(made.file.get(), F_ADD_SEALS, seals) == 0, "F_ADD_SEALS");
-  made.variables = {"HOLDFAST_URL=" + public_url(what.url),
-                    std::string(descriptor_variable) + "=" + std::to_string(made.file.get())};
-  if (!space.empty()) made.variables.push_back("HOLDFAST_NAMESPACE=" + space);
-  return made;
+  demand(::fcntl(file, F_ADD_SEALS, seals) == 0, "F_ADD_SEALS");
+  into.variables = {"HOLDFAST_URL=" + public_url(what.url),
+                    std::string(descriptor_variable) + "=" + std::to_string(file)};
+  if (!space.empty()) into.variables.push_back("HOLDFAST_NAMESPACE=" + space);
 }
 
 std::string remedy_inside_run() {

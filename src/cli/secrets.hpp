@@ -57,8 +57,10 @@ struct url_for_child {
   runtime::descriptor file;
   std::vector<std::string> variables;  // "NAME=value"
 };
-// Throws std::system_error.
-url_for_child pass_url(const passed_url& what, const std::string& space);
+// Made before other files are opened, and filled later: shells know descriptors of one digit only. Both throw
+// std::system_error.
+url_for_child prepare_url();
+void pass_url(const passed_url& what, const std::string& space, url_for_child& into);
 
 // What to do about a missing password, for a holdfast inside holdfast run; else empty.
 std::string remedy_inside_run();

@@ -54,11 +54,9 @@ class holding {
         lease_(std::move(held)),
         since_(clock::now()) {}
 
-  int run(const context& context, const std::string& program, signal_inbox& inbox) {
+  int run(const context& context, const std::string& program, const url_for_child& url,
+          signal_inbox& inbox) {
     terminal terminal;
-    const url_for_child url =
-        how_.pass_url ? pass_url({engine_.to.url, engine_.with.password}, engine_.with.space)
-                      : url_for_child{};
     const runtime::descriptor life(engine_.client.inside()->engine->store().life_descriptor());
     std::vector<std::string> variables = lease_.variables();
     variables.insert(variables.end(), url.variables.begin(), url.variables.end());
@@ -158,8 +156,11 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
   interruption interruption(inbox);
   presence presence(how, what);
   if (const auto opened = presence.open(); !opened) return tell(opened.error());
+  url_for_child url;
+  if (how.pass_url) url = prepare_url();
   auto engine = open_engine(context, payload_of(how.command.front()));
   if (!engine) return tell(engine.error());
+  if (how.pass_url) pass_url({engine->to.url, engine->with.password}, engine->with.space, url);
   if (how.acquire.wait > duration{0}) {  // a try says it by itself
     if (const auto problem = engine->first_contact(how.names.front())) return tell(*problem);
   }
@@ -174,7 +175,7 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
     return withdrawn(*signal, what, *engine, "attempt");
   }
   holding holding(how, what, *engine, presence, std::move(*granted));
-  if (!signal) return holding.run(context, *program, inbox);
+  if (!signal) return holding.run(context, *program, url, inbox);
   holding.give_back();
   return withdrawn(*signal, what, *engine, "attempt");
 }
