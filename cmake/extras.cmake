@@ -52,14 +52,12 @@ if(HOLDFAST_BENCH)
   endforeach()
   # Programs of bench/peers/run and bench/scaling.
   if(benches AND HOLDFAST_REDIS AND HOLDFAST_POSTGRESQL AND HOLDFAST_MARIADB)
-    add_executable(peer_bare "${PROJECT_SOURCE_DIR}/bench/peers/bare.cpp"
-      "${PROJECT_SOURCE_DIR}/src/tools/bench/histogram.cpp")
+    add_executable(peer_bare "${PROJECT_SOURCE_DIR}/bench/peers/bare.cpp")
     set_target_properties(peer_bare PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
     target_link_libraries(peer_bare PRIVATE bench_support)
   endif()
   if(benches)
-    add_executable(peer_holdfast "${PROJECT_SOURCE_DIR}/bench/peers/ours.cpp"
-      "${PROJECT_SOURCE_DIR}/src/tools/bench/histogram.cpp")
+    add_executable(peer_holdfast "${PROJECT_SOURCE_DIR}/bench/peers/ours.cpp")
     set_target_properties(peer_holdfast PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
     target_link_libraries(peer_holdfast PRIVATE bench_support)
     add_executable(peer_load "${PROJECT_SOURCE_DIR}/bench/peers/load.cpp")

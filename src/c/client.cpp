@@ -1,5 +1,5 @@
 // The client, and what it tells operators.
-#include "c/client.hpp"
+#include "c/handles.hpp"
 
 #include <holdfast/inspection.hpp>
 

@@ -1,5 +1,5 @@
 #include "c/call.hpp"
-#include "c/client.hpp"
+#include "c/handles.hpp"
 
 #include <holdfast/latch.hpp>
 

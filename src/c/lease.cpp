@@ -1,7 +1,6 @@
 // Leases: given back, watched, described, changed, and handed from process to process by their token.
 #include "c/call.hpp"
-#include "c/client.hpp"
-#include "c/lock.hpp"
+#include "c/handles.hpp"
 
 #include <holdfast/client.hpp>
 

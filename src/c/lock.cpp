@@ -1,7 +1,6 @@
 // Locks of all kinds, and acquiring them, blocking and not.
-#include "c/lock.hpp"
-
 #include "c/call.hpp"
+#include "c/handles.hpp"
 
 #include <atomic>
 #include <string>

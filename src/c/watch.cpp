@@ -1,6 +1,5 @@
 // Events, kept until they are asked for.
-#include "c/client.hpp"
-#include "c/lock.hpp"
+#include "c/handles.hpp"
 
 #include <deque>
 #include <memory>

@@ -191,19 +191,6 @@ log_level level_of(event_kind kind) {
   return log_level::debug;
 }
 
-std::string_view label(log_level level) {
-  switch (level) {
-    case log_level::warn:
-      return "warning: ";
-    case log_level::info:
-      return "info: ";
-    case log_level::debug:
-      return "debug: ";
-    default:
-      return "";
-  }
-}
-
 }  // namespace
 
 void log::on_event(const event& event) {
@@ -213,7 +200,9 @@ void log::on_event(const event& event) {
   }
   const log_level level = level_of(event.kind);
   if (level > level_) return;
-  std::string line(label(level));
+  std::string line = level == log_level::warn   ? "warning: "
+                     : level == log_level::info ? "info: "
+                                                : "debug: ";
   line += to_string(event.kind);
   if (!event.name.empty()) line += " '" + std::string(event.name) + "'";
   if (!event.claim.empty()) line += " claim " + std::string(event.claim);

@@ -2,53 +2,35 @@
 
 #include "cli/text.hpp"
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
 namespace holdfast::cli {
 
+namespace {
+
+template <class Word, std::size_t Count>
+std::string_view nth(const std::array<std::string_view, Count>& names, Word word) {
+  const auto index = static_cast<std::size_t>(word);
+  return index < Count ? names[index] : "unknown";
+}
+
+}  // namespace
+
 std::string_view name_of(spi::mode mode) {
-  switch (mode) {
-    case spi::mode::exclusive:
-      return "exclusive";
-    case spi::mode::shared:
-      return "shared";
-    case spi::mode::permit:
-      return "permit";
-  }
-  return "unknown";
+  return nth(std::array<std::string_view, 3>{"exclusive", "shared", "permit"}, mode);
 }
 
 std::string_view name_of(spi::event_kind kind) {
-  switch (kind) {
-    case spi::event_kind::queued:
-      return "queued";
-    case spi::event_kind::granted:
-      return "granted";
-    case spi::event_kind::renewed:
-      return "renewed";
-    case spi::event_kind::released:
-      return "released";
-    case spi::event_kind::expired:
-      return "expired";
-    case spi::event_kind::withdrawn:
-      return "withdrawn";
-    case spi::event_kind::forced:
-      return "forced";
-  }
-  return "unknown";
+  return nth(std::array<std::string_view, 7>{"queued", "granted", "renewed", "released", "expired",
+                                             "withdrawn", "forced"},
+             kind);
 }
 
 std::string_view name_of(spi::check::status status) {
-  switch (status) {
-    case spi::check::status::ok:
-      return "ok";
-    case spi::check::status::warn:
-      return "warn";
-    case spi::check::status::fail:
-      return "fail";
-  }
-  return "unknown";
+  return nth(std::array<std::string_view, 3>{"ok", "warn", "fail"}, status);
 }
 
 namespace {

@@ -45,10 +45,9 @@ std::optional<range> widest_credentials(std::string_view text) {
 }
 
 // The value of a secret option behind '?' or '&'.
-std::optional<range> secret_option(std::string_view text, std::size_t from) {
+std::optional<range> secret_option(std::string_view text) {
   for (const std::string_view key : secret_options) {
-    for (auto at = text.find(key, from); at != std::string_view::npos;
-         at = text.find(key, at + 1)) {
+    for (auto at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
       if (at == 0 || (text[at - 1] != '?' && text[at - 1] != '&')) continue;
       const std::size_t begin = at + key.size();
       const std::size_t end = std::min(text.find('&', begin), text.size());
@@ -72,7 +71,7 @@ void scrub(char* text) noexcept {
     cut(text, {token + core::token_mark.size(), std::strlen(text)});
   }
   if (const auto gap = widest_credentials(text)) cut(text, *gap);
-  while (const auto gap = secret_option(text, 0)) cut(text, *gap);
+  while (const auto gap = secret_option(text)) cut(text, *gap);
 }
 
 }  // namespace
@@ -102,7 +101,7 @@ std::string public_url(std::string_view text) {
   if (!spi::parse_url(clean)) {
     if (const auto gap = widest_credentials(clean)) clean.erase(gap->begin, gap->end - gap->begin);
   }
-  while (const auto gap = secret_option(clean, 0)) clean.erase(gap->begin, gap->end - gap->begin);
+  while (const auto gap = secret_option(clean)) clean.erase(gap->begin, gap->end - gap->begin);
   return clean;
 }
 

@@ -234,7 +234,7 @@ void hand_over(response&& from, httplib::Response& to) {
 
 // The way in is a virtual function of the library's; its own reads a request of any size and waits as
 // long as bytes drip in.
-class library_server final : public httplib::Server {
+class library_server final : public server, private httplib::Server {
  public:
   library_server(handler answer, limits bounds) : handler_(std::move(answer)), limits_(bounds) {
     new_task_queue = [this] { return new connection_threads(limits_.connections); };
@@ -256,10 +256,34 @@ class library_server final : public httplib::Server {
     });
   }
 
-  // The library's own is 5: a client that comes while a few others connect would wait for a second.
-  void lengthen_backlog() noexcept { ::listen(svr_sock_.load(), SOMAXCONN); }
-  [[nodiscard]] bool listens() const noexcept { return svr_sock_.load() != INVALID_SOCKET; }
-  [[nodiscard]] std::size_t connections() const noexcept { return connections_.load(); }
+  tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port) override {
+    errno = 0;
+    const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : 0;
+    if (bound <= 0) {
+      return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
+    }
+    port_ = static_cast<std::uint16_t>(bound);
+    // The library's own backlog is 5: a client that comes while a few others connect would wait for a second.
+    ::listen(svr_sock_.load(), SOMAXCONN);
+    return {};
+  }
+
+  [[nodiscard]] std::uint16_t port() const noexcept override { return port_; }
+
+  void run() override {
+    started_.store(true);
+    if (!stopped_.load()) listen_after_bind();
+    ended_.store(true);
+  }
+
+  void stop() noexcept override {
+    stopped_.store(true);
+    // The library forgets a stop that comes before it has begun to accept.
+    while (started_.load() && !ended_.load() && svr_sock_.load() != INVALID_SOCKET) {
+      httplib::Server::stop();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 
  private:
   bool process_and_close_socket(socket_t socket) override {
@@ -267,7 +291,6 @@ class library_server final : public httplib::Server {
       refuse(socket);
       return true;
     }
-    ++connections_;
     connection stream(socket, limits_);
     bool closed = false;
     // Compressing takes longer than the loopback interface saves.
@@ -275,55 +298,11 @@ class library_server final : public httplib::Server {
       request.headers.erase("Accept-Encoding");
     });
     stream.finish();
-    --connections_;
     return fine;
   }
 
   const handler handler_;
   const limits limits_;
-  std::atomic<std::size_t> connections_{0};
-};
-
-class listening_server final : public server {
- public:
-  listening_server(handler answer, limits bounds) : inside_(std::move(answer), bounds) {}
-
-  tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port) override {
-    errno = 0;
-    if (port == 0) {
-      const int found = inside_.bind_to_any_port(host);
-      if (found > 0) port_ = static_cast<std::uint16_t>(found);
-    } else if (inside_.bind_to_port(host, port)) {
-      port_ = port;
-    }
-    if (port_ != 0) {
-      inside_.lengthen_backlog();
-      return {};
-    }
-    return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
-  }
-
-  [[nodiscard]] std::uint16_t port() const noexcept override { return port_; }
-
-  void run() override {
-    started_.store(true);
-    if (!stopped_.load()) inside_.listen_after_bind();
-    ended_.store(true);
-  }
-
-  void stop() noexcept override {
-    stopped_.store(true);
-    // The library forgets a stop that comes before it has begun to accept.
-    while (started_.load() && !ended_.load() && inside_.listens()) {
-      inside_.stop();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
-  [[nodiscard]] std::size_t connections() const noexcept override { return inside_.connections(); }
-
- private:
-  library_server inside_;
   std::uint16_t port_ = 0;
   std::atomic<bool> started_{false};
   std::atomic<bool> stopped_{false};
@@ -336,5 +315,5 @@ class listening_server final : public server {
 
 extern "C" __attribute__((visibility("default"))) holdfast::http::server* holdfast_http_server(
     holdfast::http::handler&& answer, const holdfast::http::limits& bounds) {
-  return new holdfast::http::listening_server(std::move(answer), bounds);
+  return new holdfast::http::library_server(std::move(answer), bounds);
 }

@@ -66,7 +66,6 @@ class server {
   virtual void run() = 0;
   // From any thread, before or during run().
   virtual void stop() noexcept = 0;
-  [[nodiscard]] virtual std::size_t connections() const noexcept = 0;
 };
 
 // False: there was no library for it when the program was built.

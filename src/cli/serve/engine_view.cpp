@@ -1,5 +1,8 @@
 #include "cli/serve/engine_view.hpp"
 
+#include "cli/inspection.hpp"
+#include "cli/text.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -8,9 +11,33 @@ namespace holdfast::cli::serve {
 namespace {
 
 constexpr duration tick = std::chrono::milliseconds(250);
+constexpr int list_share = 10;
+constexpr duration somebody_looks_for = std::chrono::seconds(10);
+constexpr duration listing_within = std::chrono::seconds(6);
+// Holders that nobody was told of (they were there before us) are asked for, so many in a round.
+constexpr std::size_t most_unknown_asked = 25;
+constexpr std::size_t most_kept_details = 1024;
+constexpr duration details_are_fresh = std::chrono::milliseconds(500);
+constexpr duration ping_every = std::chrono::seconds(2);
+constexpr duration ping_within = std::chrono::seconds(3);
+constexpr duration probe_every = std::chrono::seconds(60);
+constexpr duration reopen_every = std::chrono::seconds(2);
 
 wall_time ago(duration span) {
   return std::chrono::system_clock::now() - std::chrono::duration_cast<wall_time::duration>(span);
+}
+
+std::string text_of(const std::string& engine, const spi::resource_summary& one,
+                    const known_holder& by) {
+  json::value made{
+      {"engine", engine}, {"name", one.name}, {"holders", one.holders}, {"waiters", one.waiters}};
+  if (by.since != wall_time{}) made["since"] = rfc3339(by.since);
+  if (!by.payload.empty()) made["payload"] = by.payload;
+  if (one.blocked_for) made["blocked_ms"] = json::milliseconds(one.blocked_for);
+  if (cannot_be_read(one)) made["damaged"] = true;
+  std::string text = json::line(made);
+  text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -193,11 +220,9 @@ void engine_view::list_names() {
     std::sort(all->begin(), all->end(),
               [](const auto& left, const auto& right) { return left.name < right.name; });
     if (all->size() > most_names) all->resize(most_names);
-    made->rows.reserve(all->size());
-    for (spi::resource_summary& one : *all) made->rows.push_back({std::move(one)});
     made->at = std::chrono::system_clock::now();
     made->took = ended - began;
-    fill_in(*made);
+    fill_in(*made, *all);
   }
   const std::lock_guard lock(mutex_);
   made->number = ++lists_;
@@ -210,30 +235,34 @@ void engine_view::list_names() {
 }
 
 // Since when, and by whom: of the grants that were seen, and of the answers to inspect.
-void engine_view::fill_in(listing& made) {
-  std::unordered_map<std::string, known_holder> before;
+known_holder engine_view::holder_of(const std::string& name, const known_holders& before) const {
+  if (auto seen = log_.last_grant(number_, name)) {
+    return {std::move(seen->claim), seen->at, std::move(seen->payload)};
+  }
+  const auto found = before.find(name);
+  if (found == before.end()) return {};
+  // Its grant was not seen; if its end was, another holds it now, whose grant will come.
+  const auto past = log_.past_of(number_, name);
+  const bool over = std::any_of(past.begin(), past.end(), [&](const past_event& event) {
+    return event.claim == found->second.claim && event.at > found->second.since;
+  });
+  return over ? known_holder{} : found->second;
+}
+
+void engine_view::fill_in(listing& made, const std::vector<spi::resource_summary>& all) {
+  known_holders before;
   {
     const std::lock_guard lock(mutex_);
     before.swap(known_);
   }
-  std::unordered_map<std::string, known_holder> now;
-  now.reserve(made.rows.size());
-  for (row& one : made.rows) {
-    if (one.summary.holders == 0) continue;
-    known_holder& known = now[one.summary.name];
-    if (auto seen = log_.last_grant(number_, one.summary.name)) {
-      known = {std::move(seen->claim), seen->at, std::move(seen->payload)};
-    } else if (const auto found = before.find(one.summary.name); found != before.end()) {
-      // Its grant was not seen; if its end was, another holds it now, whose grant will come.
-      const auto past = log_.past_of(number_, one.summary.name);
-      const bool over = std::any_of(past.begin(), past.end(), [&](const past_event& event) {
-        return event.claim == found->second.claim && event.at > found->second.since;
-      });
-      if (!over) known = std::move(found->second);
-    }
-    if (known.since == wall_time{}) continue;
-    one.since = known.since;
-    one.payload = known.payload;
+  known_holders now;
+  now.reserve(all.size());
+  made.rows.reserve(all.size());
+  for (const spi::resource_summary& one : all) {
+    const bool held = one.holders > 0;
+    known_holder by = held ? holder_of(one.name, before) : known_holder{};
+    made.rows.push_back({one.name, text_of(id_, one, by)});
+    if (held) now[one.name] = std::move(by);
   }
   const std::lock_guard lock(mutex_);
   known_ = std::move(now);

@@ -19,17 +19,28 @@
 
 namespace holdfast::cli::serve {
 
-struct row {
-  spi::resource_summary summary;
-  // Of one holder, where it is known.
-  std::optional<wall_time> since{};
-  std::string payload{};
+// Names of one engine that are shown; all are counted.
+inline constexpr std::size_t most_names = 20'000;
+// An engine is listed while somebody looks, and at most a tenth of the time.
+inline constexpr duration list_every = std::chrono::seconds(1);
+
+struct listed_name {
+  std::string name;
+  std::string json;  // what is told of it
 };
+
+// Of names that are listed: one holder, where it is known.
+struct known_holder {
+  std::string claim;
+  wall_time since{};
+  std::string payload;
+};
+using known_holders = std::unordered_map<std::string, known_holder>;
 
 // What list() answered, at one time.
 struct listing {
-  std::vector<row> rows;  // at most most_names, in the order of their names
-  std::size_t names = 0;  // of all, as are the next three
+  std::vector<listed_name> rows;  // at most most_names, in the order of their names
+  std::size_t names = 0;          // of all, as are the next three
   std::size_t held = 0;
   std::size_t waiting = 0;
   std::size_t blocked = 0;  // names, by a lock delay
@@ -81,7 +92,8 @@ class engine_view {
   void open_engine();
   void subscribe();
   void list_names();
-  void fill_in(listing& made);
+  [[nodiscard]] known_holder holder_of(const std::string& name, const known_holders& before) const;
+  void fill_in(listing& made, const std::vector<spi::resource_summary>& all);
   void ask_for_unknown();
   void ping();
   void probe();
@@ -117,12 +129,7 @@ class engine_view {
     time_point at;
   };
   std::unordered_map<std::string, detail> details_;
-  struct known_holder {
-    std::string claim;
-    wall_time since;
-    std::string payload;
-  };
-  std::unordered_map<std::string, known_holder> known_;  // of names that are listed
+  known_holders known_;
 
   std::unique_ptr<subscription> subscription_;  // the thread's own
   std::jthread thread_;

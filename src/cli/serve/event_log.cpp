@@ -45,7 +45,7 @@ void event_log::note(std::size_t engine, const spi::store_event& event) {
 
 // A busy name keeps no more than its share, so that it does not push out a quiet one.
 void event_log::remember(std::size_t engine, const spi::store_event& event, wall_time at) {
-  const key name{engine, event.name};
+  const std::string name = key_of(engine, event.name);
   auto found = past_.find(name);
   if (found == past_.end()) {
     touched_.push_back(name);
@@ -92,14 +92,14 @@ std::uint64_t event_log::last() const {
 
 std::vector<past_event> event_log::past_of(std::size_t engine, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const auto found = past_.find(key{engine, name});
+  const auto found = past_.find(key_of(engine, name));
   if (found == past_.end()) return {};
   return {found->second.events.begin(), found->second.events.end()};
 }
 
 std::optional<past_event> event_log::last_grant(std::size_t engine, const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const auto found = past_.find(key{engine, name});
+  const auto found = past_.find(key_of(engine, name));
   if (found == past_.end()) return std::nullopt;
   const auto& events = found->second.events;
   const auto grant = std::find_if(events.rbegin(), events.rend(), [](const past_event& one) {

@@ -1,8 +1,8 @@
-// What happened at the engines, for streams, timelines, charts and counters. Bounded by limits.hpp.
+// What happened at the engines, for streams, timelines, charts and counters: so much of it that memory is bounded,
+// however much happens.
 #pragma once
 
 #include "cli/inspection.hpp"
-#include "cli/serve/limits.hpp"
 
 #include <holdfast/spi/store.hpp>
 
@@ -20,6 +20,13 @@
 namespace holdfast::cli::serve {
 
 inline constexpr std::size_t event_kinds = 7;
+// Events that a stream may lag behind before it is told that it missed some.
+inline constexpr std::size_t most_recent_events = 4096;
+// What is kept for the timelines: of one name, and of all.
+inline constexpr std::size_t most_past_of_a_name = 50;
+inline constexpr std::size_t most_past = 40'000;
+// The charts: a count per second.
+inline constexpr std::size_t most_seconds = 180;
 
 // Something that happened to a name, without the name.
 struct past_event {
@@ -75,19 +82,9 @@ class event_log {
     std::string name;
     std::string text;
   };
-  struct key {
-    std::size_t engine = 0;
-    std::string name;
-    bool operator==(const key&) const = default;
-  };
-  struct key_hash {
-    std::size_t operator()(const key& key) const noexcept {
-      return std::hash<std::string>{}(key.name) * 31 + key.engine;
-    }
-  };
   struct history {
     std::deque<past_event> events;
-    std::list<key>::iterator place;
+    std::list<std::string>::iterator place;
   };
   struct tally {
     event_counts all{};
@@ -95,6 +92,9 @@ class event_log {
     std::int64_t second = 0;  // the last one that is in by_second
   };
 
+  static std::string key_of(std::size_t engine, const std::string& name) {
+    return std::to_string(engine) + "/" + name;
+  }
   void remember(std::size_t engine, const spi::store_event& event, wall_time at);
   static void advance(tally& tally, std::int64_t second);
 
@@ -103,9 +103,9 @@ class event_log {
   mutable std::condition_variable changed_;
   // All below are guarded by mutex_.
   std::deque<recent> recent_;
-  std::uint64_t last_ = 0;  // the number of recent_.back()
-  std::unordered_map<key, history, key_hash> past_;
-  std::list<key> touched_;  // the least recently touched first
+  std::uint64_t last_ = 0;                         // the number of recent_.back()
+  std::unordered_map<std::string, history> past_;  // by key_of()
+  std::list<std::string> touched_;                 // its keys, the least recently touched first
   std::size_t past_events_ = 0;
   mutable std::vector<tally> tallies_;
   bool closed_ = false;

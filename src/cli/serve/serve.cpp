@@ -21,6 +21,10 @@ namespace holdfast::cli {
 
 namespace {
 
+constexpr std::size_t most_engines = 16;
+constexpr std::size_t most_connections = 64;
+constexpr std::size_t shortest_token = 16;
+
 struct named_engine {
   std::string id;
   address to;
@@ -79,8 +83,8 @@ outcome<void> name_all(std::vector<named_engine>& engines) {
 }
 
 outcome<std::vector<named_engine>> all_engines(const context& context, const serve_arguments& how) {
-  if (how.urls.size() > serve::most_engines) {
-    return usage("at most " + std::to_string(serve::most_engines) + " engines", "serve");
+  if (how.urls.size() > most_engines) {
+    return usage("at most " + std::to_string(most_engines) + " engines", "serve");
   }
   if (how.urls.size() > 1 && (context.global.password_file || context.taken.password)) {
     return usage("one password would go to several engines: put each into its URL", "serve");
@@ -108,9 +112,8 @@ outcome<serve::access_rules> rules_for(const serve_arguments& how, const listen_
     if (!token) return usage("--token-file cannot be read, or its first line is empty", "serve");
     const bool sendable =
         std::all_of(token->begin(), token->end(), [](char c) { return c > ' ' && c < '\x7f'; });
-    if (token->size() < serve::shortest_token || !sendable) {
-      return usage("the token in --token-file has at least " +
-                       std::to_string(serve::shortest_token) +
+    if (token->size() < shortest_token || !sendable) {
+      return usage("the token in --token-file has at least " + std::to_string(shortest_token) +
                        " characters of ASCII without spaces, as from: openssl rand -hex 32",
                    "serve");
     }
@@ -153,7 +156,7 @@ int serve_engines(const context& context, const serve_arguments& how) {
   serve::site site(*rules, how.allow_revoke, engines, log);
   const auto made =
       http::make_server([&site](const http::request& request) { return site.answer(request); },
-                        {.connections = serve::most_connections});
+                        {.connections = most_connections});
   if (!made)
     return tell({exit_code::engine, "serve cannot be loaded (system, " + made.error() + ")"});
   http::server& server = **made;

@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::string_view locks_prefix = "/api/locks/";
 constexpr std::string_view revoke_suffix = "/revoke";
+// Of the connections, so many event streams: the others are for requests that end.
+constexpr std::size_t most_streams = 32;
+// Names that one request may ask about in detail, and how long that may take.
+constexpr std::size_t most_details = 64;
+constexpr duration details_within = std::chrono::seconds(3);
+// A stream sends something at least this often, so that a client that has gone is noticed.
+constexpr duration heartbeat_every = std::chrono::seconds(10);
 // Events come in batches: a message each, but not a wake-up each.
 constexpr duration gathering = std::chrono::milliseconds(100);
 constexpr duration stream_waits = std::chrono::milliseconds(400);
@@ -115,7 +122,7 @@ http::response site::route(const http::request& request) {
                  "/api/events");
 }
 
-engine_view* site::chosen(const question& asked, http::response& refusal) const {
+tl::expected<engine_view*, http::response> site::chosen(const question& asked) const {
   if (asked.engine.empty() && engines_.size() == 1) return engines_.front().get();
   for (const auto& one : engines_) {
     if (one->id() == asked.engine) return one.get();
@@ -123,17 +130,17 @@ engine_view* site::chosen(const question& asked, http::response& refusal) const 
   std::vector<std::string> ids;
   for (const auto& one : engines_) ids.push_back(one->id());
   const std::string known = joined(ids);
-  refusal = asked.engine.empty() ? problem(400, "which engine? add ?engine= with one of " + known)
-                                 : problem(404, "no such engine; there is " + known);
-  return nullptr;
+  return tl::unexpected(asked.engine.empty()
+                            ? problem(400, "which engine? add ?engine= with one of " + known)
+                            : problem(404, "no such engine; there is " + known));
 }
 
 http::response site::lock_document(const question& asked, std::string_view encoded) {
-  http::response no;
   const auto name = lock_name(encoded);
   if (!name) return name.error();
-  engine_view* const engine = chosen(asked, no);
-  if (engine == nullptr) return no;
+  const auto found = chosen(asked);
+  if (!found) return found.error();
+  engine_view* const engine = *found;
   const auto state = engine->inspect(*name);
   if (!state) return problem(state.error(), engine->told(state.error(), "inspect"));
   json::value made = json::of(*name, *state);
@@ -148,9 +155,9 @@ http::response site::lock_document(const question& asked, std::string_view encod
 }
 
 http::response site::details_document(const question& asked) {
-  http::response no;
-  engine_view* const engine = chosen(asked, no);
-  if (engine == nullptr) return no;
+  const auto found = chosen(asked);
+  if (!found) return found.error();
+  engine_view* const engine = *found;
   if (asked.names.size() > most_details) {
     return problem(400, "at most " + std::to_string(most_details) + " names at once");
   }
@@ -171,11 +178,11 @@ http::response site::revoke(const question& asked, std::string_view encoded) {
   if (!may_revoke_) {
     return problem(403, "this server only reads; it revokes with --allow-revoke --token-file F");
   }
-  http::response no;
   const auto name = lock_name(encoded);
   if (!name) return name.error();
-  engine_view* const engine = chosen(asked, no);
-  if (engine == nullptr) return no;
+  const auto found = chosen(asked);
+  if (!found) return found.error();
+  engine_view* const engine = *found;
   const auto taken = engine->revoke(*name, asked.claim);
   if (!taken) return problem(taken.error(), engine->told(taken.error(), "revoke"));
   if (taken->empty()) return problem(404, "nobody holds it");
@@ -196,10 +203,9 @@ http::response site::events(const http::request& request, const question& asked)
   event_log::filter only;
   if (!asked.names.empty()) only.name = asked.names.front();
   if (!asked.engine.empty()) {
-    http::response no;
-    const engine_view* const engine = chosen(asked, no);
-    if (engine == nullptr) return no;
-    only.engine = engine->number();
+    const auto found = chosen(asked);
+    if (!found) return found.error();
+    only.engine = (*found)->number();
   }
   const std::shared_ptr<void> place(nullptr, [streams = streams_](void*) { --*streams; });
   if (++*streams_ > most_streams) {

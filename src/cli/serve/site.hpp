@@ -55,11 +55,8 @@ class site {
   std::string statistics(std::size_t seconds) const;
   http::response metrics();
 
-  // Null, and a refusal: there is no such engine, or several and none was named.
-  engine_view* chosen(const question& asked, http::response& refusal) const;
-  // The names of one engine as JSON, without brackets; kept until the next listing.
-  std::string rows_of(const engine_view& engine, const listing& all, const std::string& prefix);
-
+  // A refusal: there is no such engine, or several and none was named.
+  tl::expected<engine_view*, http::response> chosen(const question& asked) const;
   const access_rules rules_;
   const bool may_revoke_;
   std::vector<std::unique_ptr<engine_view>>& engines_;
@@ -69,11 +66,6 @@ class site {
   std::atomic<std::uint64_t> missed_{0};
 
   std::mutex mutex_;
-  struct kept_rows {
-    std::uint64_t number = 0;
-    std::string json;
-  };
-  std::map<std::size_t, kept_rows> rows_;       // guarded by mutex_
   std::map<int, std::uint64_t> answered_with_;  // guarded by mutex_
 };
 

@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,21 +22,6 @@ namespace holdfast::cli::serve {
 
 namespace {
 
-// What Prometheus reads: the engines as a whole, of all their clients. What one process does with its locks is
-// holdfast::metrics' to tell.
-struct exposed_engine {
-  std::string id;
-  engine_status status;
-  event_counts counts{};
-};
-
-struct exposed_server {
-  std::size_t streams = 0;
-  std::uint64_t missed = 0;
-  std::uint64_t past_events = 0;
-  std::map<int, std::uint64_t> answers;  // by status
-};
-
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t pages = 0;
@@ -45,62 +29,25 @@ std::uint64_t resident_bytes() {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// A gauge from the last listing; an engine that is down or cannot list has none.
-void gauge(core::exposition& out, const std::vector<exposed_engine>& engines, std::string_view name,
-           std::string_view help, const std::function<std::string(const listing&)>& value) {
-  out.family(name, "gauge", help);
-  for (const exposed_engine& one : engines) {
-    if (one.status.last) out.sample({}, {{"engine", one.id}}, value(*one.status.last));
-  }
-}
-
-void write_engines(core::exposition& out, const std::vector<exposed_engine>& engines) {
-  out.family("holdfast_engine_up", "gauge", "1 if the engine answered when it was last asked.");
-  for (const exposed_engine& one : engines) {
-    out.sample({{"engine", one.id}}, one.status.up ? 1 : 0);
-  }
-  gauge(out, engines, "holdfast_engine_names", "Names that are held, waited for or blocked.",
-        [](const listing& all) { return std::to_string(all.names); });
-  gauge(out, engines, "holdfast_engine_held", "Holds, of all clients of the engine.",
-        [](const listing& all) { return std::to_string(all.held); });
-  gauge(out, engines, "holdfast_engine_waiting", "Waiters, of all clients of the engine.",
-        [](const listing& all) { return std::to_string(all.waiting); });
-  gauge(out, engines, "holdfast_engine_blocked", "Names that are blocked by a lock delay.",
-        [](const listing& all) { return std::to_string(all.blocked); });
-  gauge(out, engines, "holdfast_engine_list_seconds", "How long the last listing took.",
-        [](const listing& all) {
-          return core::seconds_text(static_cast<std::uint64_t>(all.took.count()));
-        });
-  out.family("holdfast_engine_events_total", "counter",
-             "Events seen: granted, released, expired and forced (lost), queued, withdrawn.");
-  for (const exposed_engine& one : engines) {
-    for (std::size_t i = 0; i < event_kinds; ++i) {
-      const auto kind = static_cast<spi::event_kind>(i);
-      if (kind == spi::event_kind::renewed) continue;
-      out.sample({{"engine", one.id}, {"event", name_of(kind)}}, one.counts[i]);
-    }
-  }
-}
-
-std::string exposition(const std::vector<exposed_engine>& engines, const exposed_server& server) {
-  const std::vector<std::pair<std::string, std::string>> none;
-  core::exposition out(none);
-  write_engines(out, engines);
-  out.family("holdfast_serve_streams", "gauge", "Event streams that are open.");
-  out.sample({}, server.streams);
-  out.family("holdfast_serve_missed_events_total", "counter",
-             "Events that were gone before a slow stream could have them.");
-  out.sample({}, server.missed);
-  out.family("holdfast_serve_past_events", "gauge", "Events kept for timelines.");
-  out.sample({}, server.past_events);
-  out.family("holdfast_serve_answers_total", "counter", "Answers by HTTP status.");
-  for (const auto& [status, number] : server.answers) {
-    out.sample({{"code", std::to_string(status)}}, number);
-  }
-  out.family("process_resident_memory_bytes", "gauge", "Resident memory size in bytes.");
-  out.sample({}, resident_bytes());
-  return std::move(out).text();
-}
+// What of the last listing Prometheus reads.
+struct listing_gauge {
+  const char* name;
+  const char* help;
+  std::string (*value)(const listing& all);
+};
+constexpr std::array listing_gauges{
+    listing_gauge{"holdfast_engine_names", "Names that are held, waited for or blocked.",
+                  [](const listing& all) { return std::to_string(all.names); }},
+    listing_gauge{"holdfast_engine_held", "Holds, of all clients of the engine.",
+                  [](const listing& all) { return std::to_string(all.held); }},
+    listing_gauge{"holdfast_engine_waiting", "Waiters, of all clients of the engine.",
+                  [](const listing& all) { return std::to_string(all.waiting); }},
+    listing_gauge{"holdfast_engine_blocked", "Names that are blocked by a lock delay.",
+                  [](const listing& all) { return std::to_string(all.blocked); }},
+    listing_gauge{"holdfast_engine_list_seconds", "How long the last listing took.",
+                  [](const listing& all) {
+                    return core::seconds_text(static_cast<std::uint64_t>(all.took.count()));
+                  }}};
 
 std::uint64_t count_of(const event_counts& counts, spi::event_kind kind) {
   return counts[static_cast<std::size_t>(kind)];
@@ -171,50 +118,14 @@ std::string site::statistics(std::size_t seconds) const {
   return "event: stats\ndata: " + json::line(all) + "\n";
 }
 
-std::string site::rows_of(const engine_view& engine, const listing& all,
-                          const std::string& prefix) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto kept = rows_.find(engine.number());
-    if (prefix.empty() && kept != rows_.end() && kept->second.number == all.number) {
-      return kept->second.json;
-    }
-  }
-  const std::string id = json::value(engine.id()).dump();
-  std::string made;
-  for (const row& one : all.rows) {
-    if (!one.summary.name.starts_with(prefix)) continue;
-    json::value written{{"engine", engine.id()},
-                        {"name", one.summary.name},
-                        {"holders", one.summary.holders},
-                        {"waiters", one.summary.waiters}};
-    if (one.since) written["since"] = rfc3339(*one.since);
-    if (!one.payload.empty()) written["payload"] = one.payload;
-    if (one.summary.blocked_for) {
-      written["blocked_ms"] =
-          std::chrono::floor<std::chrono::milliseconds>(*one.summary.blocked_for).count();
-    }
-    if (cannot_be_read(one.summary)) written["damaged"] = true;
-    if (!made.empty()) made += ",";
-    made += json::line(written);
-    made.pop_back();
-  }
-  if (prefix.empty()) {
-    const std::lock_guard lock(mutex_);
-    rows_[engine.number()] = {all.number, made};
-  }
-  return made;
-}
-
 http::response site::names_document(const http::request& request, const question& asked) {
   std::vector<engine_view*> engines;
   if (asked.engine.empty()) {
     for (const auto& one : engines_) engines.push_back(one.get());
   } else {
-    http::response no;
-    engine_view* const engine = chosen(asked, no);
-    if (engine == nullptr) return no;
-    engines.push_back(engine);
+    const auto found = chosen(asked);
+    if (!found) return found.error();
+    engines.push_back(*found);
   }
   for (engine_view* const one : engines) one->look();
   json::value states = json::value::array();
@@ -226,9 +137,10 @@ http::response site::names_document(const http::request& request, const question
     tag += std::to_string(status.last ? status.last->number : 0) + (status.up ? "u" : "d");
     if (!status.last) continue;
     states.back()["listed"] = status.last->rows.size();
-    const std::string more = rows_of(*one, *status.last, asked.prefix);
-    if (!rows.empty() && !more.empty()) rows += ",";
-    rows += more;
+    for (const listed_name& each : status.last->rows) {
+      if (!each.name.starts_with(asked.prefix)) continue;
+      rows.append(rows.empty() ? "" : ",").append(each.json);
+    }
   }
   tag = "\"" + tag + "\"";
   http::response made = document({});
@@ -243,21 +155,51 @@ http::response site::names_document(const http::request& request, const question
   return made;
 }
 
+// The engines as a whole, of all their clients. What one process does with its locks is holdfast::metrics' to tell.
 http::response site::metrics() {
-  std::vector<exposed_engine> all;
-  for (const auto& one : engines_) {
-    // As fresh as a scrape is usual, so that a scrape costs one listing.
-    all.push_back({one->id(), one->status(list_every), log_.counts(one->number())});
+  const std::vector<std::pair<std::string, std::string>> none;
+  core::exposition out(none);
+  std::vector<engine_status> states;
+  // As fresh as a scrape is usual, so that a scrape costs one listing.
+  for (const auto& one : engines_) states.push_back(one->status(list_every));
+  out.family("holdfast_engine_up", "gauge", "1 if the engine answered when it was last asked.");
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    out.sample({{"engine", engines_[i]->id()}}, states[i].up ? 1 : 0);
   }
-  exposed_server server{.streams = streams_->load(),
-                        .missed = missed_.load(),
-                        .past_events = log_.kept(),
-                        .answers = {}};
+  for (const listing_gauge& gauge : listing_gauges) {
+    out.family(gauge.name, "gauge", gauge.help);
+    for (std::size_t i = 0; i < states.size(); ++i) {  // one that is down or cannot list has none
+      const auto& last = states[i].last;
+      if (last) out.sample({}, {{"engine", engines_[i]->id()}}, gauge.value(*last));
+    }
+  }
+  out.family("holdfast_engine_events_total", "counter",
+             "Events seen: granted, released, expired and forced (lost), queued, withdrawn.");
+  for (const auto& one : engines_) {
+    const event_counts counts = log_.counts(one->number());
+    for (std::size_t i = 0; i < event_kinds; ++i) {
+      const auto kind = static_cast<spi::event_kind>(i);
+      if (kind == spi::event_kind::renewed) continue;
+      out.sample({{"engine", one->id()}, {"event", name_of(kind)}}, counts[i]);
+    }
+  }
+  out.family("holdfast_serve_streams", "gauge", "Event streams that are open.");
+  out.sample({}, streams_->load());
+  out.family("holdfast_serve_missed_events_total", "counter",
+             "Events that were gone before a slow stream could have them.");
+  out.sample({}, missed_.load());
+  out.family("holdfast_serve_past_events", "gauge", "Events kept for timelines.");
+  out.sample({}, log_.kept());
+  out.family("holdfast_serve_answers_total", "counter", "Answers by HTTP status.");
   {
     const std::lock_guard lock(mutex_);
-    server.answers = answered_with_;
+    for (const auto& [status, number] : answered_with_) {
+      out.sample({{"code", std::to_string(status)}}, number);
+    }
   }
-  return text_document(exposition(all, server));
+  out.family("process_resident_memory_bytes", "gauge", "Resident memory size in bytes.");
+  out.sample({}, resident_bytes());
+  return text_document(std::move(out).text());
 }
 
 }  // namespace holdfast::cli::serve

@@ -1,8 +1,10 @@
-// The locks of the C interface: one handle for all kinds.
+// The client of the C interface, and its locks: one handle for all kinds.
 #pragma once
 
-#include "c/client.hpp"
+#include "c/answers.hpp"
+#include "c/held.hpp"
 
+#include <holdfast/client.hpp>
 #include <holdfast/election.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
@@ -10,8 +12,21 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <variant>
+
+struct hf_client {
+  holdfast::c::home made_in{};
+  holdfast::client inside;
+  std::shared_ptr<holdfast::c::reentries> entries;
+};
+
+struct hf_cancel {
+  holdfast::c::home made_in{};
+  std::stop_source source;
+};
 
 namespace holdfast::c {
 
@@ -33,6 +48,13 @@ struct hf_lock {
 };
 
 namespace holdfast::c {
+
+// None: all defaults.
+std::optional<retry_policy> retry_of(const hf_retry& given);
+
+inline std::stop_token token_of(const hf_cancel* cancel) {
+  return cancel == nullptr ? std::stop_token{} : cancel->source.get_token();
+}
 
 // As that kind; throws invalid if it is another one.
 template <class Kind>
