@@ -8,6 +8,8 @@ add_library(holdfast_servers STATIC ${sources})
 target_include_directories(holdfast_servers PUBLIC "${PROJECT_SOURCE_DIR}/lab"
   "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_servers PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast> Threads::Threads)
+# By function, so that the program takes no more of it than its torture needs.
+target_compile_options(holdfast_servers PRIVATE -ffunction-sections -fdata-sections)
 holdfast_unity(holdfast_servers)
 
 if(NOT HOLDFAST_PROGRAM AND NOT HOLDFAST_TESTS)
