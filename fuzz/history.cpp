@@ -1,6 +1,5 @@
 // The history of a torture, as a file may hold it: read, judged, counted and drawn.
-// sources: lab/torture/story.cpp lab/torture/plan_json.cpp lab/torture/vocabulary.cpp
-// sources: lab/torture/judge.cpp lab/torture/telling.cpp lab/torture/testimony.cpp
+// sources: lab/torture/run_record.cpp lab/torture/plan.cpp lab/torture/vocabulary.cpp lab/torture/judge.cpp
 // sources: lab/torture/figures.cpp lab/sim/record.cpp src/core/result.cpp
 #include "torture/figures.hpp"
 #include "torture/judge.hpp"
@@ -13,9 +12,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace holdfast::torture;
-  story told;
+  run_record told;
   try {
-    told = story_from({reinterpret_cast<const char*>(data), size});
+    told = run_record_from({reinterpret_cast<const char*>(data), size});
   } catch (const std::runtime_error&) {
     return 0;
   }
@@ -23,6 +22,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const finding& each : judge(told).violations) static_cast<void>(to_text(each));
   // What is written can be read, and is the same.
   const std::string text = to_text(told);
-  if (to_text(story_from(text)) != text) std::abort();
+  if (to_text(run_record_from(text)) != text) std::abort();
   return 0;
 }

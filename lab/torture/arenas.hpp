@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/etcd_server.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/redis_cluster.hpp"
@@ -11,7 +12,6 @@
 #include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
 #include "torture/arena.hpp"
-#include "torture/proxies.hpp"
 
 #include <memory>
 #include <string>
@@ -19,6 +19,26 @@
 #include <vector>
 
 namespace holdfast::torture {
+
+// A proxy for every client on its way to one server, and the faults that it can do.
+//
+// Not thread-safe.
+class proxies {
+ public:
+  proxies(std::uint16_t server_port, std::uint32_t clients);
+
+  [[nodiscard]] std::uint16_t port(std::uint32_t client) const { return proxies_[client]->port(); }
+
+  [[nodiscard]] static bool can(fault what) noexcept {
+    return what == fault::partition || what == fault::delay || what == fault::cut ||
+           what == fault::truncate || what == fault::garble;
+  }
+  void begin(fault what, std::uint32_t client);
+  void end(std::uint32_t client);
+
+ private:
+  std::vector<std::unique_ptr<test::fault_proxy>> proxies_;
+};
 
 // No server: a file in a folder of its own.
 class embedded_arena final : public arena {

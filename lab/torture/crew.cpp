@@ -1,6 +1,6 @@
 #include "torture/crew.hpp"
 
-#include "torture/recorder.hpp"
+#include "torture/shared_files.hpp"
 #include "torture/wall_clock.hpp"
 
 #include <poll.h>

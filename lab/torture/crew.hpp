@@ -4,8 +4,7 @@
 
 #include "runtime/descriptor.hpp"
 #include "support/child_process.hpp"
-#include "torture/assignment.hpp"
-#include "torture/board.hpp"
+#include "torture/shared_files.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -3,19 +3,178 @@
 #include "sim/checkers/exclusion.hpp"
 #include "sim/checkers/fences.hpp"
 #include "sim/checkers/latch.hpp"
+#include "torture/checkers/disturbances.hpp"
 #include "torture/checkers/endings.hpp"
 #include "torture/checkers/fair_order.hpp"
 #include "torture/checkers/fenced_writes.hpp"
-#include "torture/checkers/rules.hpp"
 #include "torture/checkers/wake_ups.hpp"
-#include "torture/formatter.hpp"
-#include "torture/normalised_history.hpp"
+#include "torture/vocabulary.hpp"
+
+#include <holdfast/result.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <set>
+#include <unordered_map>
 
 namespace holdfast::torture {
+
+namespace {
+
+// When the engine may have forgotten what it granted: from the fault's begin until what was granted
+// before its end has ended.
+struct doubt {
+  sim::moment begin{};
+  sim::moment end{};
+};
+
+bool doubtful(const std::vector<doubt>& doubts, sim::moment at) {
+  return std::any_of(doubts.begin(), doubts.end(),
+                     [&](const doubt& each) { return each.begin <= at && at <= each.end; });
+}
+
+bool forgets(const run_record& told, const sim::record& line) {
+  return line.kind == sim::what::trouble_began &&
+         std::find(told.forgets.begin(), told.forgets.end(), static_cast<fault>(line.number)) !=
+             told.forgets.end();
+}
+
+std::vector<doubt> doubts_of(const run_record& told) {
+  std::vector<doubt> all;
+  for (const sim::record& line : told.records) {
+    const auto what = static_cast<fault>(line.number);
+    if (std::find(told.forgets.begin(), told.forgets.end(), what) == told.forgets.end()) continue;
+    if (line.kind == sim::what::trouble_began) all.push_back({line.at, sim::moment::max()});
+    if (line.kind == sim::what::trouble_ended && !all.empty()) {
+      // Until its holder has learned it: a third of the ttl, or its end.
+      all.back().end = line.at + told.wanted.ttl * 2;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<sim::record> normalised_history_of(const run_record& told) {
+  const std::vector<doubt> doubts = doubts_of(told);
+  std::unordered_map<std::int32_t, const sim::record*> grants;
+  for (const sim::record& line : told.records) {
+    if (line.kind == sim::what::acquire_granted) grants.try_emplace(line.hold, &line);
+  }
+  std::vector<sim::record> all;
+  all.reserve(told.records.size() * 2);
+  for (const sim::record& line : told.records) {
+    all.push_back(line);
+    if (line.kind == sim::what::acquire_granted) {
+      all.back().until = told.wanted.ttl;
+      sim::record begin = line;
+      begin.kind = sim::what::validity_began;
+      begin.until = {};
+      begin.number = doubtful(doubts, line.at) ? 1 : 0;
+      all.push_back(begin);
+    } else if (line.kind == sim::what::validity_ended) {
+      const auto grant = grants.find(line.hold);
+      if (grant == grants.end()) {
+        all.pop_back();
+        continue;
+      }
+      // Of a killed client it is written by who killed it, who knows neither of what it was the end,
+      // nor that it may have been granted while the signal was on its way.
+      all.back().resource = grant->second->resource;
+      all.back().fence = grant->second->fence;
+      all.back().at = std::max(line.at, grant->second->at);
+    } else if (forgets(told, line)) {
+      all.push_back(line);
+      all.back().kind = sim::what::state_lost;
+    }
+  }
+  const auto last = [](const sim::record& line) { return line.kind == sim::what::validity_ended; };
+  std::stable_sort(all.begin(), all.end(), [&](const sim::record& left, const sim::record& right) {
+    return left.at != right.at ? left.at < right.at : !last(left) && last(right);
+  });
+  return all;
+}
+
+namespace {
+
+std::string_view mode_of(const sim::record& line) {
+  switch (line.mode) {
+    case spi::mode::exclusive:
+      return "exclusively";
+    case spi::mode::shared:
+      return "shared";
+    case spi::mode::permit:
+      return "for permits";
+  }
+  return "";
+}
+
+std::string answer_of(const sim::record& line) {
+  return line.number == 0 ? "ok" : std::string(describe(static_cast<errc>(line.number)));
+}
+
+std::string fault_of(const sim::record& line) {
+  const bool known = line.number >= 0 && line.number < std::int64_t{all_faults.size()};
+  return known ? std::string(to_string(static_cast<fault>(line.number))) : "a fault";
+}
+
+std::string event_of(const sim::record& line) {
+  const std::string hold = "hold " + std::to_string(line.hold);
+  const std::string fence = "fence " + std::to_string(line.fence);
+  const std::string number = std::to_string(line.number);
+  switch (line.kind) {
+    case sim::what::acquire_invoked:
+      return hold + " is asked for, " + std::string(mode_of(line)) + (line.fair ? ", fair" : "");
+    case sim::what::attempt_answered:
+      return hold + " is in line";
+    case sim::what::acquire_granted:
+      return hold + " is granted, " + fence;
+    case sim::what::acquire_failed:
+      return hold + " is not granted: " + answer_of(line);
+    case sim::what::validity_ended:
+      return hold + " is no longer valid";
+    case sim::what::release_invoked:
+      return hold + " is given back";
+    case sim::what::release_answered:
+      return hold + " was given back: " + answer_of(line);
+    case sim::what::write_accepted:
+      return hold + " writes with " + fence + ": accepted";
+    case sim::what::write_refused:
+      return hold + " writes with " + fence + ": refused";
+    case sim::what::latch_set:
+      return "latch " + std::to_string(line.resource) + " is set to " + number;
+    case sim::what::latch_down:
+      return "latch " + std::to_string(line.resource) + " is counted down";
+    case sim::what::latch_told:
+      return "latch " + std::to_string(line.resource) + " is open, a waiter is told";
+    case sim::what::paused:
+      return line.number == 1 ? "paused: the machine is busy" : "paused";
+    case sim::what::trouble_began:
+      return fault_of(line) + " begins";
+    case sim::what::trouble_ended:
+      return fault_of(line) + " ends";
+    case sim::what::ended:
+      return "ends with " + number;
+    case sim::what::left_behind:
+      return number + " claims are left at resource " + std::to_string(line.resource);
+    default:
+      return std::string(sim::to_string(line.kind));
+  }
+}
+
+// "   0.171867  client 1  hold 2 is granted, fence 6"
+std::string tell(const sim::record& line) {
+  std::array<char, 64> head{};
+  const std::string who =
+      line.process == sim::nobody ? "-" : "client " + std::to_string(line.process);
+  std::snprintf(head.data(), head.size(), "%11.6f  %-10s  ",
+                std::chrono::duration<double>(line.at).count(), who.c_str());
+  return head.data() + event_of(line);
+}
+
+}  // namespace
 
 namespace {
 

@@ -30,4 +30,9 @@ std::string to_text(const finding& found);
 // Why a run shows little: too few grants, or a fault that was asked for and never came.
 std::vector<std::string> shortcomings(const run_record& told);
 
+// The history as the checkers read it: validity with its begin and end made explicit, and what a
+// stated limit excuses marked as such. Faults are records trouble_began and trouble_ended, with the fault as number and
+// a client's process or nobody.
+std::vector<sim::record> normalised_history_of(const run_record& told);
+
 }  // namespace holdfast::torture

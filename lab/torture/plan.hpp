@@ -7,6 +7,8 @@
 
 #include <holdfast/clock.hpp>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,5 +49,9 @@ struct resource {
 std::vector<resource> resources_of(const plan& wanted);
 
 inline constexpr std::int32_t first_latch = 1000;  // numbers of latches in records begin here
+
+nlohmann::json to_json(const plan& wanted);
+// Throws std::runtime_error if it is none, or out of limits: the file may be anybody's.
+plan plan_from(const nlohmann::json& read);
 
 }  // namespace holdfast::torture

@@ -1,7 +1,6 @@
 #include "torture/report.hpp"
 
 #include "torture/figures.hpp"
-#include "torture/normalised_history.hpp"
 
 #include <nlohmann/json.hpp>
 

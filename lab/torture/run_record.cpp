@@ -1,6 +1,6 @@
 #include "torture/run_record.hpp"
 
-#include "torture/plan_json.hpp"
+#include <nlohmann/json.hpp>
 
 #include <cerrno>
 #include <fstream>

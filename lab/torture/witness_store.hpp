@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stores/forwarding_store.hpp"
-#include "torture/recorder.hpp"
+#include "torture/shared_files.hpp"
 
 #include <holdfast/clock.hpp>
 

@@ -2,14 +2,12 @@
 #pragma once
 
 #include "sim/random.hpp"
-#include "torture/assignment.hpp"
-#include "torture/board.hpp"
-#include "torture/holding.hpp"
-#include "torture/recorder.hpp"
+#include "torture/shared_files.hpp"
 #include "torture/witness_store.hpp"
 
 #include <holdfast/holdfast.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -19,6 +17,88 @@
 #include <vector>
 
 namespace holdfast::torture {
+
+// A lease while it is held, as the history sees it: until when it was certainly valid.
+//
+// Used by one thread. The lease must outlive it and stay in place.
+class holding {
+ public:
+  // `granted`: the record of the grant, not yet written; it is written here, after the slot.
+  holding(const lease& held, sim::record granted, time_point start, recorder& history,
+          hold_slot& slot)
+      : lease_(&held), line_(granted), start_(start), history_(&history), slot_(&slot) {
+    line_.fence = held.fence().value();
+    seen_ = since_start(clock::now());
+    valid_ = held.valid();
+    note();
+    slot_->hold.store(line_.hold);
+    write(sim::what::acquire_granted, seen_, held.ttl());
+    if (!valid_) end(seen_);
+  }
+
+  // Looks whether it is still valid.
+  bool look() {
+    if (!valid_) return false;
+    const sim::moment now = since_start(clock::now());
+    if (lease_->valid()) {
+      seen_ = now;
+      note();
+      return true;
+    }
+    // Told before its time that it is gone: all that is certain is the last look.
+    end(now >= until_ ? std::max(seen_, until_) : seen_);
+    return false;
+  }
+
+  [[nodiscard]] bool valid() const noexcept { return valid_; }
+  [[nodiscard]] const sim::record& line() const noexcept { return line_; }
+  [[nodiscard]] bool exclusive() const noexcept { return line_.mode == spi::mode::exclusive; }
+
+  // To be called before it is given back.
+  void leave() {
+    if (look()) end(seen_);
+    write(sim::what::release_invoked, since_start(clock::now()));
+    slot_->hold.store(0);
+  }
+  void left(std::int64_t answer) {
+    line_.number = answer;
+    write(sim::what::release_answered, since_start(clock::now()));
+  }
+  void wrote(bool accepted, bool valid_throughout) {
+    line_.number = valid_throughout ? 1 : 0;
+    // Dated by the look after it: who is stopped between that and this line wrote before it was.
+    write(accepted ? sim::what::write_accepted : sim::what::write_refused,
+          valid_throughout ? seen_ : since_start(clock::now()));
+  }
+
+ private:
+  [[nodiscard]] sim::moment since_start(time_point at) const { return at - start_; }
+
+  void note() {
+    const time_point until = lease_->valid_until();
+    until_ = until == time_point::max() ? sim::moment::max() : since_start(until);
+    slot_->until.store(until_.count());
+  }
+  void end(sim::moment at) {
+    valid_ = false;
+    write(sim::what::validity_ended, at);
+  }
+  void write(sim::what kind, sim::moment at, sim::moment until = {}) {
+    line_.kind = kind;
+    line_.at = at;
+    line_.until = until;
+    history_->add(line_);
+  }
+
+  const lease* lease_;
+  sim::record line_;
+  time_point start_;
+  recorder* history_;
+  hold_slot* slot_;
+  bool valid_ = false;
+  sim::moment seen_{};   // the last look at which it was valid
+  sim::moment until_{};  // its end, as it was then
+};
 
 // What all threads of a process share.
 struct scratch_folder {

@@ -7,8 +7,6 @@
 
 #include "sim/checker.hpp"
 #include "torture/checkers/disturbances.hpp"
-#include "torture/checkers/lapses.hpp"
-#include "torture/checkers/rules.hpp"
 
 #include <holdfast/result.hpp>
 

@@ -6,7 +6,6 @@
 
 #include "sim/checker.hpp"
 #include "torture/checkers/disturbances.hpp"
-#include "torture/checkers/rules.hpp"
 
 #include <algorithm>
 #include <map>
