@@ -126,9 +126,7 @@ std::string data_of(const run_record& told, const verdict& given) {
   return text;
 }
 
-std::string row(const std::string& name, const std::string& value) {
-  return "<tr><th>" + name + "</th><td>" + escaped(value) + "</td></tr>\n";
-}
+std::string to_string(const std::string& word) { return word; }
 
 template <class Map>
 std::string counts(const Map& all) {
@@ -140,7 +138,6 @@ std::string counts(const Map& all) {
 }
 
 std::string head_of(const run_record& told, const verdict& given) {
-  const figures made = figures_of(told);
   const bool clean = given.violations.empty();
   std::string text =
       "<h1>holdfast torture: " + escaped(told.engine) + "</h1>\n<p class=\"what\">" +
@@ -148,18 +145,10 @@ std::string head_of(const run_record& told, const verdict& given) {
       ", seed " + std::to_string(told.wanted.seed) + ". <span class=\"verdict " +
       (clean ? "clean\">No violation" : "broken\">Violations: ") +
       (clean ? "" : std::to_string(given.violations.size())) + "</span></p>\n<table>\n";
-  text += row("Acquisitions", std::to_string(made.grants) + " (" + counts(made.grants_of) + ")");
-  if (made.hand_off_half) {
-    text += row("Hand-off", "p50 " + short_time(*made.hand_off_half) + ", p99 " +
-                                short_time(*made.hand_off_most));
+  for (const auto& row : summary_of(told, given)) {
+    text += "<tr><th>" + escaped(row[0]) + "</th><td>" + escaped(row[1]) + "</td></tr>\n";
   }
-  text += row("Faults", counts(made.faults));
-  text += row("Longest unavailable", short_time(made.longest_outage));
-  text += row("Client processes", std::to_string(made.clients));
-  text += row("Stale writes refused", std::to_string(made.stale_writes));
-  std::string checked;
-  for (const std::string& each : given.checked) checked += (checked.empty() ? "" : ", ") + each;
-  return text + row("Checked", checked) + "</table>\n";
+  return text + "</table>\n";
 }
 
 std::string tail_of(const verdict& given) {
@@ -176,6 +165,27 @@ void put(std::string& into, const std::string& mark, const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::vector<std::string>> summary_of(const run_record& told, const verdict& given) {
+  const figures made = figures_of(told);
+  std::string checked;
+  for (const std::string& each : given.checked) checked += (checked.empty() ? "" : ", ") + each;
+  std::vector<std::vector<std::string>> rows{
+      {"acquisitions", std::to_string(made.grants)},
+      {"by workload", counts(made.grants_of)},
+      {"not granted", counts(made.refusals)},
+      {"hand-off", made.hand_off_half ? "p50 " + short_time(*made.hand_off_half) + ", p99 " +
+                                            short_time(*made.hand_off_most)
+                                      : "none"},
+      {"faults", counts(made.faults)},
+      {"longest unavailable", short_time(made.longest_outage)},
+      {"client processes", std::to_string(made.clients)},
+      {"stale writes refused", std::to_string(made.stale_writes)},
+      {"checked", checked},
+      {"violations", std::to_string(given.violations.size())}};
+  if (!told.looked_for_leaks) rows.push_back({"not checked", "leftovers: cannot be listed"});
+  return rows;
+}
 
 std::string report_page(const run_record& told, const verdict& given) {
   std::string text = page;

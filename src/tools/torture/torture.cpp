@@ -3,7 +3,6 @@
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
 #include "cli/text.hpp"
-#include "torture/figures.hpp"
 #include "torture/judge.hpp"
 #include "torture/report.hpp"
 #include "torture/run.hpp"
@@ -24,52 +23,20 @@ namespace holdfast::cli {
 namespace {
 
 namespace lab = holdfast::torture;
-using table = std::vector<std::vector<std::string>>;
-
-std::string to_string(const std::string& word) { return word; }
-
-template <class Map>
-std::string counted(const Map& counts) {
-  std::vector<std::string> all;
-  for (const auto& [what, count] : counts) {
-    all.push_back(std::string(to_string(what)) + " " + std::to_string(count));
-  }
-  return all.empty() ? "none" : joined(all);
-}
-
-std::string summary(const lab::run_record& told, const lab::verdict& given) {
-  const lab::figures made = lab::figures_of(told);
+int conclude(const lab::run_record& told, const lab::verdict& given) {
   const lab::plan& wanted = told.wanted;
   std::string text = "engine " + told.engine + ", " + std::to_string(wanted.clients) +
                      " clients, " + to_text(wanted.length) + ", ttl " + to_text(wanted.ttl) +
-                     ", seed " + std::to_string(wanted.seed) + "\n\n";
-  table rows{{"acquisitions", std::to_string(made.grants)},
-             {"by workload", counted(made.grants_of)},
-             {"not granted", counted(made.refusals)},
-             {"hand-off", made.hand_off_half ? "p50 " + lab::short_time(*made.hand_off_half) +
-                                                   ", p99 " + lab::short_time(*made.hand_off_most)
-                                             : "none"},
-             {"faults", counted(made.faults)},
-             {"longest unavailable", lab::short_time(made.longest_outage)},
-             {"client processes", std::to_string(made.clients)},
-             {"stale writes refused", std::to_string(made.stale_writes)},
-             {"checked", joined(given.checked)},
-             {"violations", std::to_string(given.violations.size())}};
-  if (!told.looked_for_leaks) rows.push_back({"not checked", "leftovers: cannot be listed"});
-  return text + columns(rows);
-}
-
-int conclude(const lab::run_record& told, const lab::verdict& given) {
-  std::string text = summary(told, given);
+                     ", seed " + std::to_string(wanted.seed) + "\n\n" +
+                     columns(lab::summary_of(told, given));
   for (const lab::finding& each : given.violations) text += "\nVIOLATION " + to_text(each);
   const int printed = print_all(text);
   if (!given.violations.empty()) {
-    tell(std::to_string(given.violations.size()) + " violations (see above)");
-    return exit_code::no;
+    return tell(
+        {exit_code::no, std::to_string(given.violations.size()) + " violations (see above)"});
   }
   if (!given.inconclusive.empty()) {
-    tell("inconclusive: " + joined(given.inconclusive));
-    return exit_code::inconclusive;
+    return tell({exit_code::inconclusive, "inconclusive: " + joined(given.inconclusive)});
   }
   return printed;
 }
