@@ -172,23 +172,15 @@ log_level level_of(event_kind kind) {
     case event_kind::release_abandoned:
     case event_kind::degraded:
       return log_level::warn;
-    case event_kind::granted:
-    case event_kind::busy:
-    case event_kind::failed:
-    case event_kind::released:
-    case event_kind::lost:
-    case event_kind::release_pending:
-    case event_kind::engine_unreachable:
-    case event_kind::engine_back:
-      return log_level::info;
     case event_kind::renewed:
     case event_kind::self_wait:
     case event_kind::foreign_unlock:
     case event_kind::handed_over:
     case event_kind::callback_threw:
       return log_level::debug;
+    default:
+      return log_level::info;
   }
-  return log_level::debug;
 }
 
 }  // namespace

@@ -18,7 +18,8 @@
 
 namespace holdfast::cli {
 
-// Made before any thread exists, so that no thread of the process takes one of them another way. Not thread-safe. Stays in force until the process ends: there is nothing to go back to.
+// Made before any thread exists, so that no thread of the process takes one of them another way. Not thread-safe. Stays
+// in force until the process ends: there is nothing to go back to.
 class signal_inbox {
  public:
   struct message {
@@ -37,8 +38,7 @@ class signal_inbox {
 
   // The next one that ends a wait, without waiting; SIGTSTP stops this process meanwhile.
   [[nodiscard]] std::optional<int> take_end() noexcept;
-  // Waits for it, however long.
-  // `on_beat` is called whenever `beat` has passed.
+  // Waits for it, however long. `on_beat` is called whenever `beat` has passed.
   [[nodiscard]] int wait_for_end(duration beat = forever,
                                  const std::function<void()>& on_beat = {});
 

@@ -1,5 +1,5 @@
-// The command that runs under the lock, and the terminal that it is given. A process group of its own, killed by the kernel when we
-// die, with nothing of ours but what it is meant to have.
+// The command that runs under the lock, and the terminal that it is given. A process group of its own, killed by the
+// kernel when we die, with nothing of ours but what it is meant to have.
 #pragma once
 
 #include "cli/output.hpp"

@@ -110,12 +110,6 @@ http::response live_page(bool needs_token) {
 
 namespace {
 
-// Host or Host:port; a literal of IPv6 is in brackets.
-struct authority {
-  std::string host;  // lower case, without brackets
-  std::string port;
-};
-
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
@@ -123,23 +117,14 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::optional<authority> parsed_authority(std::string_view text) {
-  authority made;
-  if (text.starts_with('[')) {
-    const auto end = text.find(']');
-    if (end == std::string_view::npos) return std::nullopt;
-    made.host = text.substr(1, end - 1);
-    text.remove_prefix(end + 1);
-  } else {
-    const auto end = std::min(text.find(':'), text.size());
-    made.host = text.substr(0, end);
-    text.remove_prefix(end);
-  }
-  if (!text.empty() && text.front() != ':') return std::nullopt;
-  if (!text.empty()) made.port = text.substr(1);
-  made.host = lower(std::move(made.host));
-  if (made.host.empty()) return std::nullopt;
-  return made;
+// Of Host or Host:port, in lower case; a literal of IPv6 is in brackets there. Empty: it is neither.
+std::string host_of(std::string_view text) {
+  const bool bracketed = text.starts_with('[');
+  const auto end = bracketed ? text.find(']') : std::min(text.find(':'), text.size());
+  if (end == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(end + (bracketed ? 1 : 0));
+  if (!rest.empty() && rest.front() != ':') return {};
+  return lower(std::string(bracketed ? text.substr(1, end - 1) : text.substr(0, end)));
 }
 
 enum class literal : std::uint8_t { none, loopback, other };
@@ -158,13 +143,13 @@ literal kind_of(const std::string& host) {
 
 // A page of another site can make a name of its own point here, but not a number or a name of ours.
 bool host_is_ours(const access_rules& rules, std::string_view text) {
-  const auto host = parsed_authority(text);
-  if (!host) return false;
-  if (host->host == "localhost") return true;
-  const literal kind = kind_of(host->host);
+  const std::string host = host_of(text);
+  if (host.empty()) return false;
+  if (host == "localhost") return true;
+  const literal kind = kind_of(host);
   if (kind == literal::loopback || (kind == literal::other && !rules.loopback)) return true;
   return std::any_of(rules.hosts.begin(), rules.hosts.end(),
-                     [&](const std::string& one) { return lower(one) == host->host; });
+                     [&](const std::string& one) { return lower(one) == host; });
 }
 
 bool origin_is_ours(std::string_view origin, std::string_view host) {

@@ -39,26 +39,6 @@ namespace holdfast::cli {
 
 namespace {
 
-// The shop: a stock in a plain file, whose update is read, think, write, and nothing in it that would keep two buyers
-// apart; and a file of orders, a line each. Any number of processes may use one folder at a time: what comes of that is
-// the point. Its calls throw std::system_error.
-class stock_file {
- public:
-  explicit stock_file(const std::string& folder);
-
-  void fill(std::int64_t items) const;
-  [[nodiscard]] std::int64_t left() const;
-  [[nodiscard]] std::int64_t orders() const;
-
-  // Takes one item if there is one: looks, thinks, writes. `still` is asked before it writes.
-  enum class sale : std::uint8_t { done, sold_out, abandoned };
-  sale sell(std::uint32_t buyer, const std::function<bool()>& still) const;
-
- private:
-  std::string stock_;
-  std::string orders_;
-};
-
 enum class buyer_end : std::uint8_t { none, bought, sold_out, too_busy };
 
 // Shared with the other processes; every buyer writes its own once.
@@ -70,64 +50,73 @@ struct buyer_score {
 };
 static_assert(std::atomic<buyer_end>::is_always_lock_free);
 
+// The shop: a stock in a plain file, whose update is read, think, write, and nothing in it that would keep two buyers
+// apart; and a file of orders, a line each. Any number of processes may use one folder at a time: what comes of that is
+// the point. Its calls throw std::system_error.
+class stock_file {
+ public:
+  explicit stock_file(const std::string& folder)
+      : stock_(folder + "/stock"), orders_(folder + "/orders") {}
+
+  void fill(std::int64_t items) const {
+    std::array<char, 32> text{};
+    const int length =
+        std::snprintf(text.data(), text.size(), "%*lld\n", width, static_cast<long long>(items));
+    const auto file = opened(stock_, O_WRONLY | O_CREAT);
+    demand(::pwrite(file.get(), text.data(), static_cast<std::size_t>(length), 0) == length,
+           stock_);
+  }
+  [[nodiscard]] std::int64_t left() const {
+    std::array<char, width> text{};
+    const auto file = opened(stock_, O_RDONLY);
+    demand(::pread(file.get(), text.data(), text.size(), 0) == width, stock_);
+    const char* first = std::find_if(text.begin(), text.end(), [](char c) { return c != ' '; });
+    std::int64_t items = 0;
+    std::from_chars(first, text.end(), items);
+    return items;
+  }
+  [[nodiscard]] std::int64_t orders() const {
+    std::ifstream file(orders_);
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  }
+
+  // Takes one item if there is one: looks, thinks, writes. `still` is asked before it writes.
+  [[nodiscard]] buyer_end sell(std::uint32_t buyer, const std::function<bool()>& still) const {
+    const std::int64_t items = left();
+    if (items <= 0) return buyer_end::sold_out;
+    std::this_thread::sleep_for(thinking);
+    if (!still()) return buyer_end::too_busy;
+    fill(items - 1);
+    const std::string line =
+        "buyer " + std::to_string(buyer) + " bought item " + std::to_string(items) + "\n";
+    const auto file = opened(orders_, O_WRONLY | O_CREAT | O_APPEND);
+    demand(::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()),
+           orders_);
+    return buyer_end::bought;
+  }
+
+ private:
+  // A card is checked, a price looked up. Long enough that buyers without a lock meet.
+  static constexpr std::chrono::milliseconds thinking{2};
+  static constexpr int width = 12;  // of the number in the file
+
+  static runtime::descriptor opened(const std::string& path, int flags) {
+    return runtime::checked(::open(path.c_str(), flags | O_CLOEXEC, 0600), path.c_str());
+  }
+  static void demand(bool fine, const std::string& path) {
+    if (!fine) throw std::system_error(errno, std::system_category(), path);
+  }
+
+  std::string stock_;
+  std::string orders_;
+};
+
 struct floor_plan {
   std::string lock;  // none, mutex, fair, rw, semaphore
   std::string name;  // of the resource
   std::uint32_t first = 0;
   std::uint32_t buyers = 0;
 };
-
-// A card is checked, a price looked up. Long enough that buyers without a lock meet.
-constexpr std::chrono::milliseconds thinking{2};
-constexpr int width = 12;  // of the number in the file
-
-runtime::descriptor opened(const std::string& path, int flags) {
-  return runtime::checked(::open(path.c_str(), flags | O_CLOEXEC, 0600), path.c_str());
-}
-
-void demand(bool fine, const std::string& path) {
-  if (!fine) throw std::system_error(errno, std::system_category(), path);
-}
-
-stock_file::stock_file(const std::string& folder)
-    : stock_(folder + "/stock"), orders_(folder + "/orders") {}
-
-void stock_file::fill(std::int64_t items) const {
-  std::array<char, 32> text{};
-  const int length =
-      std::snprintf(text.data(), text.size(), "%*lld\n", width, static_cast<long long>(items));
-  const auto file = opened(stock_, O_WRONLY | O_CREAT);
-  demand(::pwrite(file.get(), text.data(), static_cast<std::size_t>(length), 0) == length, stock_);
-}
-
-std::int64_t stock_file::left() const {
-  std::array<char, width> text{};
-  const auto file = opened(stock_, O_RDONLY);
-  demand(::pread(file.get(), text.data(), text.size(), 0) == width, stock_);
-  const char* first = std::find_if(text.begin(), text.end(), [](char c) { return c != ' '; });
-  std::int64_t items = 0;
-  std::from_chars(first, text.end(), items);
-  return items;
-}
-
-std::int64_t stock_file::orders() const {
-  std::ifstream file(orders_);
-  return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
-}
-
-stock_file::sale stock_file::sell(std::uint32_t buyer, const std::function<bool()>& still) const {
-  const std::int64_t items = left();
-  if (items <= 0) return sale::sold_out;
-  std::this_thread::sleep_for(thinking);
-  if (!still()) return sale::abandoned;
-  fill(items - 1);
-  const std::string line =
-      "buyer " + std::to_string(buyer) + " bought item " + std::to_string(items) + "\n";
-  const auto file = opened(orders_, O_WRONLY | O_CREAT | O_APPEND);
-  demand(::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()),
-         orders_);
-  return sale::done;
-}
 
 // Longer than a whole sale on a slow machine: it shows locks, not buyers that give up.
 constexpr acquire_options patience{.wait = std::chrono::seconds(10)};
@@ -157,28 +146,16 @@ way_in make_way(const floor_plan& plan, const client& client) {
   return [door] { return door->acquire(patience); };
 }
 
-buyer_end buy(const stock_file& stock, std::uint32_t buyer, const std::function<bool()>& still) {
-  switch (stock.sell(buyer, still)) {
-    case stock_file::sale::done:
-      return buyer_end::bought;
-    case stock_file::sale::sold_out:
-      return buyer_end::sold_out;
-    case stock_file::sale::abandoned:
-      break;
-  }
-  return buyer_end::too_busy;
-}
-
 // Throws where the engine or the shop fails.
 buyer_end visit(const stock_file& stock, std::uint32_t buyer, const way_in& way,
                 buyer_score& score) {
-  if (!way) return buy(stock, buyer, [] { return true; });
+  if (!way) return stock.sell(buyer, [] { return true; });
   const time_point asked = clock::now();
   auto granted = way();
   score.waited = clock::now() - asked;
   if (granted) {
     score.granted = true;
-    const buyer_end end = buy(stock, buyer, [&] { return granted->valid(); });
+    const buyer_end end = stock.sell(buyer, [&] { return granted->valid(); });
     static_cast<void>(granted->release());
     return end;
   }
