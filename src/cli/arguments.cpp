@@ -79,7 +79,7 @@ std::vector<std::string> known_options(const CLI::App& app) {
 // What no option took are words, or options that nobody knows. The library's own positional
 // arguments would take "[a,b]" for a list. `line`: what stands before "--".
 void sort_rest(const CLI::App& app, const std::vector<std::string>& line,
-               const std::string& command, typed_words& into) {
+               const std::string& command, typed_line& into) {
   for (const std::string& one : app.remaining(true)) {
     // "-1" is a number out of range, which the command tells better.
     const bool negative =
@@ -112,17 +112,19 @@ void declare_commands(CLI::App& app, const std::vector<std::string>& line, argum
   }
 }
 
-void check_chosen(const CLI::App& app, const typed_words& words, arguments& into) {
+void check_chosen(const CLI::App& app, typed_line& line, arguments& into) {
   if (into.command.empty()) refuse("a command is missing");
   if (into.serve.urls.size() > 1 && into.command != "serve") {
     refuse("--url takes one value and can be given once");
   }
   if (!into.serve.urls.empty()) into.global.url = into.serve.urls.front();
-  const CLI::App* command = app.get_subcommands().front();
-  const std::string name = command->get_name();
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  line.command = app.get_subcommands().front();
+  const std::string name = line.command->get_name();
+  while (!line.command->get_subcommands().empty()) {
+    line.command = line.command->get_subcommands().front();
+  }
   for (const known_command& one : known_commands()) {
-    if (one.name == name) one.check(*command, words, into);
+    if (one.name == name) one.check(line, into);
   }
 }
 
@@ -137,7 +139,7 @@ CLI::App& add_command(CLI::App& app, const char* name) {
 
 outcome<arguments> read_arguments(std::vector<std::string> line) {
   arguments made;
-  typed_words words;
+  typed_line words;
   const auto split = std::find(line.begin(), line.end(), "--");
   if (split != line.end()) {
     words.split = true;

@@ -18,8 +18,8 @@ void check_name(const std::string& name) {
   if (const auto fine = core::check_name(name); !fine) refuse(fine.error().detail);
 }
 
-std::string only_name(const typed_words& words) {
-  auto all = all_of(words);
+std::string only_name(const typed_line& line) {
+  auto all = all_of(line);
   if (all.size() != 1) refuse("needs one NAME");
   check_name(all.front());
   return std::move(all.front());
@@ -99,8 +99,8 @@ void declare_multi(CLI::App& command, arguments& into) {
   add_locking(add_command(command, "run"), into.hold);
 }
 
-void check_times(const CLI::App& command, hold_arguments& into) {
-  if (!given(command, "--grace")) {
+void check_times(const typed_line& line, hold_arguments& into) {
+  if (!given(line, "--grace")) {
     into.grace = std::min({longest_grace, into.lock.ttl / 4, into.lock.max_hold / 4});
   }
   if (into.grace >= into.lock.ttl / 2) {
@@ -111,22 +111,22 @@ void check_times(const CLI::App& command, hold_arguments& into) {
   if (into.at_least > into.lock.max_hold) refuse("--at-least must not exceed --at-most");
 }
 
-void check_kind(const CLI::App& command, const hold_arguments& into) {
-  if (!given(command, "--permits") && !into.max) return;
+void check_kind(const typed_line& line, const hold_arguments& into) {
+  if (!given(line, "--permits") && !into.max) return;
   if (into.shared) refuse("--shared and --permits exclude each other");
   if (!into.max) refuse("--permits needs --max, the total number of permits");
   if (into.permits > *into.max) refuse("--permits must not exceed --max");
 }
 
 // NAME... -- CMD ARGS...; a name that begins with '-' stands between two: -- -x -- CMD.
-void read_names_and_command(const typed_words& words, bool several, hold_arguments& into) {
-  if (!words.split) refuse("the command to run comes after --");
-  into.names = words.before;
-  into.command = words.after;
-  const auto second = std::find(words.after.begin(), words.after.end(), "--");
-  if (into.names.empty() && second != words.after.end()) {
-    into.names.assign(words.after.begin(), second);
-    into.command.assign(second + 1, words.after.end());
+void read_names_and_command(const typed_line& line, bool several, hold_arguments& into) {
+  if (!line.split) refuse("the command to run comes after --");
+  into.names = line.before;
+  into.command = line.after;
+  const auto second = std::find(line.after.begin(), line.after.end(), "--");
+  if (into.names.empty() && second != line.after.end()) {
+    into.names.assign(line.after.begin(), second);
+    into.command.assign(second + 1, line.after.end());
   }
   if (into.names.empty()) refuse("a NAME is missing before --");
   if (!several && into.names.size() > 1) {
@@ -139,22 +139,22 @@ void read_names_and_command(const typed_words& words, bool several, hold_argumen
   if (into.command.empty()) refuse("a command to run is missing after --");
 }
 
-void check_holding(const CLI::App& command, const typed_words& words, arguments& into) {
-  check_times(command, into.hold);
-  check_kind(command, into.hold);
+void check_holding(const typed_line& line, arguments& into) {
+  check_times(line, into.hold);
+  check_kind(line, into.hold);
   into.hold.elects = into.command == "elect";
-  read_names_and_command(words, into.command == "multi run", into.hold);
+  read_names_and_command(line, into.command == "multi run", into.hold);
 }
 
-void check_multi(const CLI::App& command, const typed_words& words, arguments& into) {
-  if (into.command == "multi run") return check_holding(command, words, into);
+void check_multi(const typed_line& line, arguments& into) {
+  if (into.command == "multi run") return check_holding(line, into);
   refuse("multi is followed by run: multi run NAME NAME... -- CMD");
 }
 
-void check_acquire(const CLI::App& command, const typed_words& words, arguments& into) {
-  check_times(command, into.hold);
-  check_kind(command, into.hold);
-  into.hold.names = {only_name(words)};
+void check_acquire(const typed_line& line, arguments& into) {
+  check_times(line, into.hold);
+  check_kind(line, into.hold);
+  into.hold.names = {only_name(line)};
 }
 
 // renew, release
@@ -178,18 +178,18 @@ void check_token(const token_arguments& where) {
   }
 }
 
-void check_renew(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
-  const auto all = all_of(words);
+void check_renew(const typed_line& line, arguments& into) {
+  const auto all = all_of(line);
   if (all.size() > 1) refuse("takes one TOKEN");
   if (all.size() == 1 && !into.token.token_file) into.token.token = all.front();
   if (all.empty() != into.token.token_file.has_value()) refuse("needs a TOKEN or --token-file");
   check_token(into.token);
 }
 
-void check_release(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
+void check_release(const typed_line& line, arguments& into) {
   const look_arguments& how = into.look;
   if (into.token.given()) {
-    if (!all_of(words).empty()) refuse("a token needs no NAME");
+    if (!all_of(line).empty()) refuse("a token needs no NAME");
     if (how.force || how.yes || !how.claim.empty()) {
       refuse("--force, --claim and --yes go with a NAME, not with a token");
     }
@@ -198,7 +198,7 @@ void check_release(const CLI::App& /*command*/, const typed_words& words, argume
     }
     return check_token(into.token);
   }
-  into.look.name = only_name(words);
+  into.look.name = only_name(line);
   if (!how.force) {
     refuse(
         "release takes a lock from its holder and needs --force, or the --token of acquire; "
@@ -215,11 +215,11 @@ void declare_latch(CLI::App& command, arguments& into) {
   add(command, "--id", into.latch.id, not_empty);
 }
 
-void check_latch(const CLI::App& command, const typed_words& words, arguments& into) {
+void check_latch(const typed_line& line, arguments& into) {
   using verb = latch_arguments::verb;
   static constexpr std::array<std::pair<std::string_view, verb>, 4> verbs{
       {{"set", verb::set}, {"down", verb::down}, {"wait", verb::wait}, {"count", verb::count}}};
-  const auto all = all_of(words);
+  const auto all = all_of(line);
   if (all.size() < 2) refuse("needs NAME and one of set, down, wait, count");
   into.latch.name = all[0];
   check_name(into.latch.name);
@@ -234,8 +234,8 @@ void check_latch(const CLI::App& command, const typed_words& words, arguments& i
     if (!count) refuse("a latch's count " + count.error());
     into.latch.count = *count;
   }
-  if (given(command, "--id") && *what != verb::down) refuse("--id goes with down");
-  if (given(command, "--wait") && *what != verb::wait) refuse("--wait goes with wait");
+  if (given(line, "--id") && *what != verb::down) refuse("--id goes with down");
+  if (given(line, "--wait") && *what != verb::wait) refuse("--wait goes with wait");
 }
 
 // ls, show, revoke, watch, doctor, redis-library
@@ -256,20 +256,16 @@ void declare_watch(CLI::App& command, arguments& into) {
 
 void declare_nothing(CLI::App& /*command*/, arguments& /*into*/) {}
 
-void check_one_name(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
-  into.look.name = only_name(words);
-}
+void check_one_name(const typed_line& line, arguments& into) { into.look.name = only_name(line); }
 
-void check_some_name(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
+void check_some_name(const typed_line& line, arguments& into) {
   if (into.look.json && into.look.names) refuse("--json and --names exclude each other");
-  const auto all = all_of(words);
+  const auto all = all_of(line);
   if (all.size() > 1) refuse("takes at most one name");
-  if (!all.empty()) into.look.name = only_name(words);
+  if (!all.empty()) into.look.name = only_name(line);
 }
 
-void check_no_name(const CLI::App& /*command*/, const typed_words& words, arguments& /*into*/) {
-  no_words(words);
-}
+void check_no_name(const typed_line& line, arguments& /*into*/) { no_words(line); }
 
 // serve
 
@@ -280,8 +276,8 @@ void declare_serve(CLI::App& command, arguments& into) {
   command.add_flag("--allow-revoke", into.serve.allow_revoke);
 }
 
-void check_serve(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
-  no_words(words);
+void check_serve(const typed_line& line, arguments& into) {
+  no_words(line);
   if (into.serve.allow_revoke && !into.serve.token_file) {
     refuse("--allow-revoke needs --token-file: the token allows to revoke");
   }

@@ -39,11 +39,6 @@ void add(CLI::App& command, const std::string& name, T& into, Read read) {
   });
 }
 
-inline bool given(const CLI::App& command, const char* name) {
-  const CLI::Option* const option = command.get_option_no_throw(name);
-  return option != nullptr && option->count() > 0;
-}
-
 inline auto number(std::uint32_t least, std::uint32_t most) {
   return [=](const std::string& text) { return parse_number(text, least, most); };
 }
@@ -102,29 +97,35 @@ auto list_of(const Known& known) {
   };
 }
 
-// The words of the line that no option took.
-struct typed_words {
+// The command that was chosen, with its options, and the words that no option took.
+struct typed_line {
+  const CLI::App* command = nullptr;
   std::vector<std::string> before;  // the first --
   bool split = false;               // there was one
   std::vector<std::string> after;   // it, untouched
 };
 
+inline bool given(const typed_line& line, const char* name) {
+  const CLI::Option* const option = line.command->get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
+
 // Where no command follows "--", words before and after it are the same.
-inline std::vector<std::string> all_of(const typed_words& words) {
-  std::vector<std::string> all = words.before;
-  all.insert(all.end(), words.after.begin(), words.after.end());
+inline std::vector<std::string> all_of(const typed_line& line) {
+  std::vector<std::string> all = line.before;
+  all.insert(all.end(), line.after.begin(), line.after.end());
   return all;
 }
 
-inline void no_words(const typed_words& words) {
-  if (!all_of(words).empty()) refuse("takes no name");
+inline void no_words(const typed_line& line) {
+  if (!all_of(line).empty()) refuse("takes no name");
 }
 
 struct known_command {
   const char* name;
   void (*declare)(CLI::App& command, arguments& into);
   // Of the command that was chosen, when its options are read.
-  void (*check)(const CLI::App& command, const typed_words& words, arguments& into);
+  void (*check)(const typed_line& line, arguments& into);
 };
 
 std::span<const known_command> known_commands() noexcept;
@@ -135,9 +136,9 @@ CLI::App& add_command(CLI::App& app, const char* name);
 
 // Of the commands in src/tools.
 void declare_demo(CLI::App& command, arguments& into);
-void check_demo(const CLI::App& command, const typed_words& words, arguments& into);
+void check_demo(const typed_line& line, arguments& into);
 void declare_bench(CLI::App& command, arguments& into);
 void declare_torture(CLI::App& command, arguments& into);
-void check_torture(const CLI::App& command, const typed_words& words, arguments& into);
+void check_torture(const typed_line& line, arguments& into);
 
 }  // namespace holdfast::cli

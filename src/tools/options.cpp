@@ -79,8 +79,8 @@ void declare_demo(CLI::App& command, arguments& into) {
   add(sale, "--lock", into.sale.locks, list_of(into.sale.locks));
 }
 
-void check_demo(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
-  if (into.command == "demo flash-sale") return no_words(words);
+void check_demo(const typed_line& line, arguments& into) {
+  if (into.command == "demo flash-sale") return no_words(line);
   refuse("which demo? there is one, a sale without and with locks; run holdfast demo flash-sale");
 }
 
@@ -110,10 +110,10 @@ void declare_torture(CLI::App& command, arguments& into) {
   command.add_option("--report", how.report);
 }
 
-void check_torture(const CLI::App& /*command*/, const typed_words& words, arguments& into) {
+void check_torture(const typed_line& line, arguments& into) {
   torture_arguments& how = into.torture;
   if (!how.start.empty() && into.global.url) refuse("--start and --url exclude each other");
-  const auto all = all_of(words);
+  const auto all = all_of(line);
   if (all.empty()) return;
   if (all.front() == "client" && all.size() == 3) {
     // What the clients of a run are started with.

@@ -409,7 +409,6 @@ constexpr std::array entries{
     entry{"renew", renew_help},
     entry{"elect", elect_help},
     entry{"multi", multi_help},
-    entry{"multi run", multi_help},
     entry{"latch", latch_help},
     entry{"ls", ls_help},
     entry{"show", show_help},
@@ -420,7 +419,6 @@ constexpr std::array entries{
     entry{"redis-library", redis_library_help},
     entry{"serve", serve_help},
     entry{"demo", demo_help},
-    entry{"demo flash-sale", demo_help},
     entry{"bench", bench_help},
     entry{"torture", torture_help},
 };
@@ -429,7 +427,7 @@ constexpr std::array entries{
 
 std::string help_about(std::string_view topic) {
   for (const entry& one : entries) {
-    if (one.topic == topic) return std::string(one.text);
+    if (one.topic == topic.substr(0, topic.find(' '))) return std::string(one.text);
   }
   return std::string(overview);
 }
