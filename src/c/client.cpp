@@ -129,7 +129,7 @@ hf_status hf_client_open(const char* url, size_t url_length, const hf_client_opt
     const auto given = read_struct(options, "hf_client_options");
     auto opened =
         holdfast::client::open(text_of(url, url_length), client_options_of(given)).value();
-    *client = new hf_client{{}, std::move(opened), std::make_shared<reentries>()};
+    *client = new hf_client{{}, opened, std::make_shared<reentries>()};
   });
 }
 

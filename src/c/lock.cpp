@@ -165,26 +165,26 @@ extern "C" {
 hf_status hf_mutex_new(const hf_client* client, const char* name, size_t name_length,
                        const hf_lock_options* options, hf_lock** lock, hf_error* error) {
   return new_lock(client, name, name_length, options, lock, error,
-                  [](const auto& of, std::string called, const lock_options& given) {
-                    return mutex::make(of, std::move(called), given);
+                  [](const auto& of, const std::string& called, const lock_options& given) {
+                    return mutex::make(of, called, given);
                   });
 }
 
 hf_status hf_recursive_new(const hf_client* client, const char* name, size_t name_length,
                            const hf_lock_options* options, hf_lock** lock, hf_error* error) {
-  return new_lock(
-      client, name, name_length, options, lock, error,
-      [&](const auto& of, std::string called, const lock_options& given) -> result<recursive_lock> {
-        auto made = mutex::make(of, std::move(called), given);
-        return recursive_lock{client->entries, std::move(made).value()};
-      });
+  return new_lock(client, name, name_length, options, lock, error,
+                  [&](const auto& of, const std::string& called,
+                      const lock_options& given) -> result<recursive_lock> {
+                    auto made = mutex::make(of, called, given);
+                    return recursive_lock{client->entries, std::move(made).value()};
+                  });
 }
 
 hf_status hf_shared_new(const hf_client* client, const char* name, size_t name_length,
                         const hf_lock_options* options, hf_lock** lock, hf_error* error) {
   return new_lock(client, name, name_length, options, lock, error,
-                  [](const auto& of, std::string called, const lock_options& given) {
-                    return shared_mutex::make(of, std::move(called), given);
+                  [](const auto& of, const std::string& called, const lock_options& given) {
+                    return shared_mutex::make(of, called, given);
                   });
 }
 
@@ -192,8 +192,8 @@ hf_status hf_semaphore_new(const hf_client* client, const char* name, size_t nam
                            uint32_t max, const hf_lock_options* options, hf_lock** lock,
                            hf_error* error) {
   return new_lock(client, name, name_length, options, lock, error,
-                  [&](const auto& of, std::string called, const lock_options& given) {
-                    return semaphore::make(of, std::move(called), {.max = max, .lock = given});
+                  [&](const auto& of, const std::string& called, const lock_options& given) {
+                    return semaphore::make(of, called, {.max = max, .lock = given});
                   });
 }
 
@@ -201,9 +201,8 @@ hf_status hf_election_new(const hf_client* client, const char* name, size_t name
                           const char* id, size_t id_length, const hf_lock_options* options,
                           hf_lock** lock, hf_error* error) {
   return new_lock(client, name, name_length, options, lock, error,
-                  [&](const auto& of, std::string called, const lock_options& given) {
-                    return election::make(of, std::move(called),
-                                          std::string(text_of(id, id_length)), given);
+                  [&](const auto& of, const std::string& called, const lock_options& given) {
+                    return election::make(of, called, std::string(text_of(id, id_length)), given);
                   });
 }
 

@@ -137,7 +137,7 @@ outcome<engine> open_engine(const context& context, std::string payload) {
   auto log = std::make_shared<cli::log>(context.global.level);
   auto opened = connect(*to, *with, hand_over::never, log, std::move(payload));
   if (!opened) return tl::unexpected(std::move(opened.error()));
-  return engine{std::move(*to), std::move(*with), std::move(log), std::move(*opened)};
+  return engine{std::move(*to), std::move(*with), std::move(log), *opened};
 }
 
 std::optional<complaint> engine::first_contact(const std::string& name) const {

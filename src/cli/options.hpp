@@ -60,7 +60,7 @@ inline understood<std::string> not_empty(const std::string& text) {
 
 // One of these words.
 template <class Table>
-auto choice(const Table& table, std::string what) {
+auto choice(const Table& table, const std::string& what) {
   return [&table, what](const std::string& text) -> understood<decltype(table.front().second)> {
     for (const auto& [word, meaning] : table) {
       if (word == text) return meaning;

@@ -23,12 +23,11 @@ http::response text_document(std::string body);
 // needed.
 http::response live_page(bool needs_token);
 
-// Who may ask. A browser on this machine is asked by every page it shows to send requests here: these are told by their
-// Host (a foreign name that was made to point here) and Origin.
-
 // "localhost", 127.0.0.0/8, ::1.
 bool is_loopback(const std::string& host);
 
+// Who may ask. A browser on this machine is asked by every page it shows to send requests here: these are told by their
+// Host (a foreign name that was made to point here) and Origin.
 struct access_rules {
   bool loopback = true;
   std::vector<std::string> hosts{};  // further names in Host headers, for proxies
