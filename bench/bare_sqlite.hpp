@@ -17,7 +17,7 @@ namespace bench {
 class bare_sqlite {
  public:
   bare_sqlite(const std::string& path, int page_size) {
-    writer_lock_ = ::open((path + ".gate").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    writer_lock_ = ::open((path + ".writer_lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     require(writer_lock_ >= 0);
     require(sqlite3_open_v2(path.c_str(), &database_,
                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,

@@ -1,7 +1,7 @@
 # The library: what is common to all stores, and one holdfast_engine() per store.
 holdfast_sources(sources src/core src/runtime src/primitives src/stores/ledger src/stores/memory
   src/stores/quorum
-  src/stores/outage)
+  src/stores/degraded)
 holdfast_sources_flat(store_sources src/stores)
 list(APPEND sources ${store_sources})
 if(NOT sources)

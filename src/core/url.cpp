@@ -210,7 +210,7 @@ result<void> check_options(const url& url, std::initializer_list<std::string_vie
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     std::string list;
     for (const std::string_view one : known) list += std::string(one) + ", ";
-    // Of all engines: stores/outage.
+    // Of all engines: stores/degraded.
     return failure(errc::invalid, "URL: unknown option '" + key + "' for " + url.scheme +
                                       "; known: " + list + "breaker, breaker_pause, degrade");
   }

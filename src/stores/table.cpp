@@ -12,8 +12,8 @@
 #include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/libmariadb.hpp"
 #endif
+#include "stores/degraded/open_degraded.hpp"
 #include "stores/memory/memory_store.hpp"
-#include "stores/outage/open_outage.hpp"
 #ifdef HOLDFAST_WITH_POSTGRESQL
 #include "stores/postgresql/engine.hpp"
 #include "stores/postgresql/libpq.hpp"
@@ -155,15 +155,15 @@ opened open_fallback(const spi::url& url, const std::shared_ptr<spi::reactor>& r
 
 opened open_engine(const engine& engine, spi::url url, const std::shared_ptr<spi::reactor>& runtime,
                    const net::backoff_limits& pauses) {
-  const auto options = outage::take_options(url);
+  const auto options = degraded::take_options(url);
   if (!options) return tl::unexpected(options.error());
   auto store = engine.open(url, runtime, pauses);
   if (!store || !options->fallback) {
-    return store ? outage::wrap(*options, *std::move(store), nullptr, runtime) : std::move(store);
+    return store ? degraded::wrap(*options, *std::move(store), nullptr, runtime) : std::move(store);
   }
   auto local = open_fallback(url, runtime);
   if (!local) return local;
-  return outage::wrap(*options, *std::move(store), *std::move(local), runtime);
+  return degraded::wrap(*options, *std::move(store), *std::move(local), runtime);
 }
 
 }  // namespace

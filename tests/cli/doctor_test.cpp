@@ -174,7 +174,7 @@ TEST_F(doctor_open, a_missing_folder) {
 TEST_F(doctor_open, somebody_stopped_with_the_writer_lock) {
   // Broken: doctor hangs where everybody hangs.
   make_file();
-  const int writer_lock = ::open((file_ + ".d/gate").c_str(), O_RDWR | O_CLOEXEC);
+  const int writer_lock = ::open((file_ + ".d/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(writer_lock, 0);
   ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   EXPECT_EQ(findings(), (expected{{"open", "fail"}}));

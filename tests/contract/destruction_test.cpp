@@ -35,7 +35,7 @@ TEST_P(destruction, a_coroutine_destroyed_while_it_waits_leaves_no_claim) {
   EXPECT_FALSE(resumed);
 }
 
-TEST_P(destruction, a_coroutine_destroyed_behind_a_thread_of_its_client_leaves_the_gate) {
+TEST_P(destruction, a_coroutine_destroyed_behind_a_thread_of_its_client_leaves_the_local_queue) {
   // Broken: the local line stops at one who is not there any more.
   if (!supported()) return;
   const client a = open();

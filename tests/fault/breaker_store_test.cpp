@@ -1,5 +1,5 @@
 // A circuit breaker around a store: who is refused while the engine does not answer, and who is not.
-#include "fault/outage_harness.hpp"
+#include "fault/degraded_harness.hpp"
 #include "stores/forwarding_store.hpp"
 #include "support/also_longer.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 TEST(breaker_store, while_it_is_open_a_waiting_caller_is_told_at_once) {
   // Broken: every request of a web server hangs until its own time-out because the engine is gone.
-  outage_harness world("breaker=3");
+  degraded_harness world("breaker=3");
   mutex stock(world.guarded(), "stock");
   world.way().set(trouble::no_request);
   for (int i = 0; i < 3; ++i) {
@@ -32,7 +32,7 @@ TEST(breaker_store, while_it_is_open_a_waiting_caller_is_told_at_once) {
 
 TEST(breaker_store, it_closes_by_itself_when_the_engine_answers) {
   // Broken: somebody has to restart the program.
-  outage_harness world("breaker=1");
+  degraded_harness world("breaker=1");
   world.cut_off();
   world.restore();
   EXPECT_TRUE(mutex(world.guarded(), "stock").acquire({.wait = 0s}));
@@ -41,7 +41,7 @@ TEST(breaker_store, it_closes_by_itself_when_the_engine_answers) {
 
 TEST(breaker_store, contention_does_not_open_it) {
   // Broken: a busy lock is taken for a dead engine.
-  outage_harness world("breaker=1");
+  degraded_harness world("breaker=1");
   const client other = world.direct();
   auto held = mutex(other, "stock").acquire();
   ASSERT_TRUE(held);
@@ -57,7 +57,7 @@ TEST(breaker_store, contention_does_not_open_it) {
 
 TEST(breaker_store, one_lost_answer_among_many_does_not_open_it) {
   // Broken: a flaky network is taken for a dead engine.
-  outage_harness world("breaker=2");
+  degraded_harness world("breaker=2");
   mutex stock(world.guarded(), "stock");
   for (int i = 0; i < 5; ++i) {
     world.way().set(trouble::no_request, 1);
@@ -71,7 +71,7 @@ TEST(breaker_store, one_lost_answer_among_many_does_not_open_it) {
 
 TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
   // Broken: requests that an engine cannot serve are taken for its silence.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   mutex stock(world.guarded(), "stock");
   for (int i = 0; i < 5; ++i) {
     world.way().set(trouble::no_request, 1);
@@ -85,7 +85,7 @@ TEST(breaker_store, an_engine_that_answers_a_look_is_there) {
 
 TEST(breaker_store, one_look_at_a_time_is_made) {
   // Broken: every thread that fails looks for itself, and a sick engine is asked ever more often.
-  outage_harness world("breaker=1");
+  degraded_harness world("breaker=1");
   world.way().set(trouble::silence);
   const int before = world.way().requests();
   {
@@ -130,11 +130,11 @@ TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
   const auto seen = std::make_shared<recording_observer>();
   client_options options;
   options.observer = seen;
-  outage::options watched;
-  watched.breaker = outage::breaker_settings{.failures = 3, .pause = 20ms, .look_limit = 1s};
+  degraded::options watched;
+  watched.breaker = degraded::breaker_settings{.failures = 3, .pause = 20ms, .look_limit = 1s};
   const client a =
       client::open(runtime,
-                   outage::wrap(watched, std::make_shared<knowing_store>(way), nullptr, runtime),
+                   degraded::wrap(watched, std::make_shared<knowing_store>(way), nullptr, runtime),
                    options)
           .value();
   const auto held = mutex(a, "held", {.ttl = 3s}).acquire();  // renewed every second
@@ -154,7 +154,7 @@ TEST(breaker_store, what_a_store_knows_by_itself_is_no_sign_of_life) {
 TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {
   // Broken: the breaker costs a lease that the engine would have renewed.
   EXPECT_TRUE(also_longer(600ms, [](duration ttl) {
-    outage_harness world("breaker=1");
+    degraded_harness world("breaker=1");
     mutex stock(world.guarded(), "stock", {.ttl = ttl});
     auto held = stock.acquire({.wait = 0s});
     if (!held) return testing::AssertionFailure() << held.error().message();
@@ -171,7 +171,7 @@ TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {
 
 TEST(breaker_store, a_waiter_whose_engine_dies_is_told_when_it_opens) {
   // Broken: a client that waited before the outage waits forever.
-  outage_harness world("breaker=2");
+  degraded_harness world("breaker=2");
   const client other = world.direct();
   auto held = mutex(other, "stock").acquire();
   ASSERT_TRUE(held);

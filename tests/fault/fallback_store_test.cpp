@@ -1,5 +1,5 @@
 // degrade=local: what stands in for an engine that does not answer, how it shows, and how it ends.
-#include "fault/outage_harness.hpp"
+#include "fault/degraded_harness.hpp"
 #include "support/also_longer.hpp"
 
 namespace holdfast::test {
@@ -7,7 +7,7 @@ namespace {
 
 TEST(fallback_store, while_the_engine_is_gone_a_lock_of_this_process_stands_in_and_shows_it) {
   // Broken: who asked to carry on cannot, or does not know that it is only this process's lock.
-  outage_harness world("degrade=local&breaker=2");
+  degraded_harness world("degrade=local&breaker=2");
   world.cut_off();
   mutex stock(world.guarded(), "stock");
   auto lease = stock.acquire({.wait = 0s});
@@ -26,7 +26,7 @@ TEST(fallback_store, while_the_engine_is_gone_a_lock_of_this_process_stands_in_a
 
 TEST(fallback_store, nobody_is_degraded_who_did_not_ask_for_it) {
   // Broken: a lock that protects nothing, by default.
-  outage_harness world("breaker=1");
+  degraded_harness world("breaker=1");
   world.cut_off();
   EXPECT_EQ(mutex(world.guarded(), "stock").acquire({.wait = 0s}).error().code, errc::unavailable);
   EXPECT_TRUE(world.seen().all(event_kind::degraded).empty());
@@ -34,7 +34,7 @@ TEST(fallback_store, nobody_is_degraded_who_did_not_ask_for_it) {
 
 TEST(fallback_store, contention_is_never_degraded) {
   // Broken: a held lock is given to a second one because the first was slow.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   const client other = world.direct();
   auto held = mutex(other, "stock").acquire();
   ASSERT_TRUE(held);
@@ -46,7 +46,7 @@ TEST(fallback_store, contention_is_never_degraded) {
 
 TEST(fallback_store, one_unanswered_request_is_no_proof) {
   // Broken: a lost packet is enough to lock without the engine.
-  outage_harness world("degrade=local&breaker=3");
+  degraded_harness world("degrade=local&breaker=3");
   mutex stock(world.guarded(), "stock");
   world.way().set(trouble::no_request, 2);
   const auto lease = stock.acquire({.wait = patience});
@@ -57,7 +57,7 @@ TEST(fallback_store, one_unanswered_request_is_no_proof) {
 
 TEST(fallback_store, a_degraded_lease_is_lost_when_the_engine_is_back) {
   // Broken: beside the engine's holder somebody goes on with a lock of his own.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   mutex stock(world.guarded(), "stock");
   const auto before = stock.acquire({.wait = 0s})->fence();
   world.cut_off();
@@ -78,7 +78,7 @@ TEST(fallback_store, a_degraded_lease_is_lost_when_the_engine_is_back) {
 
 TEST(fallback_store, who_waits_at_the_stand_in_is_granted_by_the_engine_when_it_is_back) {
   // Broken: a waiter is stuck at a lock that nobody uses any more.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   world.cut_off();
   mutex stock(world.guarded(), "stock", {.fair = true});
   auto holder = stock.acquire({.wait = 10s});
@@ -95,7 +95,7 @@ TEST(fallback_store, who_waits_at_the_stand_in_is_granted_by_the_engine_when_it_
 
 TEST(fallback_store, who_waited_at_the_engine_before_waits_there_again_afterwards) {
   // Broken: an outage costs a waiter its claim, because the way back is barred by its own clean-up.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   const client other = world.direct();
   auto held = mutex(other, "stock").acquire();
   ASSERT_TRUE(held);
@@ -123,7 +123,7 @@ TEST(fallback_store, who_waited_at_the_engine_before_waits_there_again_afterward
 
 TEST(fallback_store, what_was_held_before_the_outage_stays_the_engines) {
   // Broken: an outage turns a real lease into a degraded one.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   mutex stock(world.guarded(), "stock", {.ttl = 20s});
   auto lease = stock.acquire({.wait = 0s});
   ASSERT_TRUE(lease);
@@ -137,7 +137,7 @@ TEST(fallback_store, what_was_held_before_the_outage_stays_the_engines) {
 
 TEST(fallback_store, what_the_engine_got_before_it_was_given_up_is_left_there_afterwards) {
   // Broken: a claim that moved to the local fallback keeps the real lock until its ttl ends.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   const client other = world.direct();
   mutex stock(world.guarded(), "stock", {.ttl = 600s});
   world.way().set(trouble::no_answer);  // done at the engine, and nobody learns it
@@ -152,7 +152,7 @@ TEST(fallback_store, what_the_engine_got_before_it_was_given_up_is_left_there_af
 
 TEST(fallback_store, renewals_of_both_kinds_travel_in_one_batch) {
   // Broken: a degraded lease runs out because the engine has never heard of it, or the other way.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   mutex real(world.guarded(), "real", {.ttl = 120s});
   auto kept = real.acquire({.wait = 0s});
   ASSERT_TRUE(kept);
@@ -171,7 +171,7 @@ TEST(fallback_store, renewals_of_both_kinds_travel_in_one_batch) {
 
 TEST(fallback_store, threads_count_exactly_under_the_local_fallback) {
   // Broken: the local fallback does not even keep the threads of this process apart.
-  outage_harness world("degrade=local&breaker=1");
+  degraded_harness world("degrade=local&breaker=1");
   world.cut_off();
   mutex stock(world.guarded(), "stock", {.fair = true});
   int counter = 0;  // guarded by the lock

@@ -108,7 +108,7 @@ TEST(sqlite_doctor, sees_a_gate_that_is_held) {
   // Broken: everybody waits for a stopped process and nobody is told.
   const embedded_file file;
   const embedded_client client(file.path());
-  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   EXPECT_EQ(found_by(client, 300ms), (findings{{"writer lock", status::fail}}));
   ::close(writer_lock);
@@ -134,7 +134,7 @@ TEST(sqlite_doctor, sees_files_that_are_gone) {
   const embedded_client client(file.path());
   const auto remove_beside = [&](const std::string& ending) {
     for (const auto& entry : std::filesystem::directory_iterator(file.beside())) {
-      if (entry.path().extension() == ending && entry.path().filename() != "gate") {
+      if (entry.path().extension() == ending && entry.path().filename() != "writer_lock") {
         std::filesystem::remove(entry.path());
       }
     }

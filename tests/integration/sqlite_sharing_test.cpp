@@ -145,7 +145,7 @@ TEST(sqlite_places, in_the_middle_of_a_line_one_waits_without_writing) {
   ASSERT_TRUE(granted(client.attempt(held)));
   ASSERT_TRUE(queued(client.attempt(head)));
   ASSERT_TRUE(queued(client.attempt(middle)));
-  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   EXPECT_EQ(client.renew(middle).state, hold_state::waiting);
   EXPECT_EQ(client.renew(head, 50ms).state, hold_state::unknown) << "it asks, and cannot";

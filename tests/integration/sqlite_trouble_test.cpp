@@ -237,14 +237,14 @@ TEST(sqlite_foreigner, that_comes_and_goes_costs_nobody_a_lock) {
   }
 }
 
-TEST(sqlite_gate, with_a_stopped_process_inside_bounds_what_waits_for_it) {
+TEST(sqlite_writer_lock, with_a_stopped_process_inside_bounds_what_waits_for_it) {
   // Broken: Ctrl-Z in one program hangs all others forever; or a release that could not be made
   // is forgotten, and the lock stays held by a process that does not want it.
   const embedded_file file;
   const telephone line;
   static_cast<void>(embedded_client(file.path()).probe());
   forked_process inside([&] {
-    const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+    const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
     static_cast<void>(line.hear_back());
     ::flock(writer_lock, LOCK_EX);
     line.say_back('i');
@@ -290,14 +290,14 @@ TEST(sqlite_threads, take_no_signals) {
   const embedded_client client(file.path());
   const auto held = client.claim();
   ASSERT_TRUE(granted(client.attempt(held)));
-  const int gate = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(::flock(gate, LOCK_EX), 0);
+  const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   EXPECT_EQ(client.attempt(client.claim(), std::make_shared<noting_wakeup>(), 10ms).error(),
             errc::unavailable);
   std::promise<void> left;
   client.store().leave(held, {.deadline = clock::now() + generous, .in_passing = true},
                        [&](const result<departure>&) { left.set_value(); });
-  for (const char* name : {"holdfast-gate", "holdfast-sqlite"}) {
+  for (const char* name : {"holdfast-writer", "holdfast-sqlite"}) {
     const auto masks = blocked_by(name);
     EXPECT_FALSE(masks.empty()) << name;
     for (const std::uint64_t mask : masks) {
@@ -306,16 +306,16 @@ TEST(sqlite_threads, take_no_signals) {
       }
     }
   }
-  ::close(gate);
+  ::close(writer_lock);
   EXPECT_EQ(left.get_future().wait_for(generous), std::future_status::ready);
 }
 
-TEST(sqlite_gate, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
+TEST(sqlite_writer_lock, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
   // Broken: a client that could not say goodbye is taken for a later one whose file got the same
   // inode, and its lock is never free again.
   const embedded_file file;
   const embedded_client stays(file.path());
-  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
   {
     embedded_client goes(file.path());
     ASSERT_TRUE(granted(goes.attempt(goes.claim())));
@@ -331,7 +331,7 @@ TEST(sqlite_gate, that_is_held_while_a_client_closes_leaves_no_lock_behind) {
   stays.acquire(stays.claim());
 }
 
-TEST(sqlite_gate, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
+TEST(sqlite_writer_lock, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
   // Broken: a service that is to end hangs in request_stop() while another process is stopped inside.
   const embedded_file file;
   const client holder = client::open("sqlite:" + file.path()).value();
@@ -346,7 +346,7 @@ TEST(sqlite_gate, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
     const auto seen = holder.inspect("stock");
     return seen && seen->waiters.size() == 1;
   }));
-  const int writer_lock = ::open((file.beside() + "/gate").c_str(), O_RDWR | O_CLOEXEC);
+  const int writer_lock = ::open((file.beside() + "/writer_lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(writer_lock, 0);
   ASSERT_EQ(::flock(writer_lock, LOCK_EX), 0);
   const auto stops = std::async(std::launch::async, [&] { stop.request_stop(); });
@@ -356,7 +356,7 @@ TEST(sqlite_gate, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
   EXPECT_EQ(waits.get(), errc::cancelled);
 }
 
-TEST(sqlite_gate, lets_who_tries_after_a_wait_not_meet_its_own_place_in_line) {
+TEST(sqlite_writer_lock, lets_who_tries_after_a_wait_not_meet_its_own_place_in_line) {
   // Broken: the withdrawal waits for another thread, and the try that follows it is faster.
   const embedded_file file;
   const client holder = client::open("sqlite:" + file.path()).value();

@@ -1,5 +1,5 @@
 // The breaker alone: how many failures in a row, and what closes it.
-#include "stores/outage/breaker_store.hpp"
+#include "stores/degraded/breaker_store.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace {
 
 TEST(breaker, doubts_with_the_last_of_so_many_failures_and_says_so_once) {
   // Broken: off by one, or a look for every failure.
-  outage::breaker breaker(3);
+  degraded::breaker breaker(3);
   EXPECT_FALSE(breaker.failed());
   EXPECT_FALSE(breaker.failed());
   EXPECT_TRUE(breaker.closed());
@@ -19,7 +19,7 @@ TEST(breaker, doubts_with_the_last_of_so_many_failures_and_says_so_once) {
 
 TEST(breaker, opens_when_it_doubts_and_a_look_is_in_vain) {
   // Broken: requests that an engine answers without success are taken for silence.
-  outage::breaker breaker(1);
+  degraded::breaker breaker(1);
   EXPECT_FALSE(breaker.looked_in_vain()) << "nobody doubted";
   EXPECT_TRUE(breaker.failed());
   EXPECT_FALSE(breaker.open());
@@ -35,7 +35,7 @@ TEST(breaker, opens_when_it_doubts_and_a_look_is_in_vain) {
 
 TEST(breaker, counts_failures_in_a_row) {
   // Broken: three failures in a year open it.
-  outage::breaker breaker(2);
+  degraded::breaker breaker(2);
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(breaker.failed());
     EXPECT_FALSE(breaker.answered());
@@ -45,7 +45,7 @@ TEST(breaker, counts_failures_in_a_row) {
 
 TEST(breaker, closes_with_the_first_answer_and_counts_anew) {
   // Broken: it stays open, or opens again with one failure.
-  outage::breaker breaker(2);
+  degraded::breaker breaker(2);
   breaker.failed();
   breaker.failed();
   breaker.looked_in_vain();

@@ -246,7 +246,7 @@ result<location> locate(const std::string& path) {
 
 void forsake(const location& at) noexcept {
   if (!at.made_folder) return;
-  ::unlink((at.folder + "/gate").c_str());
+  ::unlink((at.folder + "/writer_lock").c_str());
   ::rmdir(at.folder.c_str());
 }
 

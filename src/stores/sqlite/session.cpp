@@ -49,7 +49,7 @@ class writer_lock::helper {
 
   static std::shared_ptr<helper> start(std::shared_ptr<const descriptor> file) {
     auto made = std::make_shared<helper>(std::move(file));
-    runtime::start_service("holdfast-gate", [made] { made->serve(); })->detach();
+    runtime::start_service("holdfast-writer", [made] { made->serve(); })->detach();
     return made;
   }
 
@@ -132,9 +132,10 @@ writer_lock::~writer_lock() {
 }
 
 result<writer_lock> writer_lock::open(int folder, const std::string& path, mode_t mode) {
-  descriptor file = descriptor::made_by(
-      [&] { return ::openat(folder, "gate", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode); });
-  if (!file) return refusal_by_system(path + "/gate", errno);
+  descriptor file = descriptor::made_by([&] {
+    return ::openat(folder, "writer_lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
+  });
+  if (!file) return refusal_by_system(path + "/writer_lock", errno);
   // Past the umask; only its owner can, and needs to.
   if (::fchmod(file.get(), mode) != 0) errno = 0;
   return writer_lock(std::move(file));

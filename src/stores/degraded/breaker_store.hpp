@@ -22,7 +22,7 @@
 #include <optional>
 #include <vector>
 
-namespace holdfast::outage {
+namespace holdfast::degraded {
 
 // Counts requests without an answer: so many in a row, and the engine is doubted; if it does not answer a
 // plain look then either, it is taken for unreachable until it answers anything at all.
@@ -128,4 +128,4 @@ class breaker_store final : public stores::forwarding_store,
   bool closed_ = false;                          // guarded by mutex_
 };
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::degraded

@@ -12,8 +12,8 @@
 //      answers again, if its ttl has not ended it before.
 #pragma once
 
+#include "stores/degraded/breaker_store.hpp"
 #include "stores/forwarding_store.hpp"
-#include "stores/outage/breaker_store.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/spi/runtime.hpp>
@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::outage {
+namespace holdfast::degraded {
 
 // Thread-safe; no lock is held while a store or a claim is called. Made by make_shared: completions keep it.
 class fallback_store final : public stores::forwarding_store,
@@ -89,4 +89,4 @@ class fallback_store final : public stores::forwarding_store,
   std::vector<std::pair<spi::claim_ptr, time_point>> remains_;  // guarded by mutex_
 };
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::degraded

@@ -2,8 +2,8 @@
 // clients that see the engine directly.
 #pragma once
 
+#include "stores/degraded/open_degraded.hpp"
 #include "stores/memory/memory_store.hpp"
-#include "stores/outage/open_outage.hpp"
 #include "stores/table.hpp"
 #include "support/eventually.hpp"
 #include "support/lossy_store.hpp"
@@ -23,25 +23,26 @@ namespace holdfast::test {
 
 using namespace std::chrono_literals;
 
-class outage_harness {
+class degraded_harness {
  public:
   // `options`: as in a URL, "breaker=3".
-  explicit outage_harness(const std::string& options) {
+  explicit degraded_harness(const std::string& options) {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     static int worlds = 0;  // a repetition finds nothing of the one before
     name_ = std::string("memory:outage.") + test->name() + "." + std::to_string(++worlds);
     spi::url url = spi::parse_url(name_ + "?breaker_pause=20ms&" + options).value();
     const auto runtime = spi::make_reactor();
-    const auto outage_options = outage::take_options(url).value();
+    const auto degraded_options = degraded::take_options(url).value();
     way_ = std::make_shared<lossy_store>(runtime, stores::open(url, runtime).value());
     auto local = stores::open(spi::parse_url("memory:").value(), runtime).value();
     client_options own;
     own.observer = seen_;
     own.close_within = 100ms;
     own.hand_over_locally = false;
-    client_.emplace(
-        client::open(runtime, outage::wrap(outage_options, way_, std::move(local), runtime), own)
-            .value());
+    client_.emplace(client::open(runtime,
+                                 degraded::wrap(degraded_options, way_, std::move(local), runtime),
+                                 own)
+                        .value());
   }
 
   [[nodiscard]] client& guarded() { return *client_; }

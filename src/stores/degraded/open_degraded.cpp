@@ -1,13 +1,13 @@
-#include "stores/outage/open_outage.hpp"
+#include "stores/degraded/open_degraded.hpp"
 
 #include "net/time_option.hpp"
-#include "stores/outage/fallback_store.hpp"
+#include "stores/degraded/fallback_store.hpp"
 
 #include <charconv>
 #include <string>
 #include <utility>
 
-namespace holdfast::outage {
+namespace holdfast::degraded {
 
 namespace {
 
@@ -59,4 +59,4 @@ std::shared_ptr<spi::store> wrap(const options& options, std::shared_ptr<spi::st
   return std::make_shared<fallback_store>(runtime, std::move(watched), std::move(local));
 }
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::degraded

@@ -1,10 +1,10 @@
-#include "stores/outage/fallback_store.hpp"
+#include "stores/degraded/fallback_store.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 
-namespace holdfast::outage {
+namespace holdfast::degraded {
 
 namespace {
 
@@ -295,4 +295,4 @@ void fallback_store::close() noexcept {
   forwarding_store::close();
 }
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::degraded

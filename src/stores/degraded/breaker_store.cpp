@@ -1,9 +1,9 @@
-#include "stores/outage/breaker_store.hpp"
+#include "stores/degraded/breaker_store.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace holdfast::outage {
+namespace holdfast::degraded {
 
 namespace {
 
@@ -182,4 +182,4 @@ void breaker_store::close() noexcept {
   forwarding_store::close();
 }
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::degraded

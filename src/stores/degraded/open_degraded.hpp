@@ -1,7 +1,7 @@
 // The options that every URL has, whatever its engine, for when that engine does not answer.
 #pragma once
 
-#include "stores/outage/breaker_store.hpp"
+#include "stores/degraded/breaker_store.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-namespace holdfast::outage {
+namespace holdfast::degraded {
 
 struct options {
   std::optional<breaker_settings> breaker;
@@ -30,4 +30,4 @@ std::shared_ptr<spi::store> wrap(const options& options, std::shared_ptr<spi::st
                                  std::shared_ptr<spi::store> local,
                                  const std::shared_ptr<spi::reactor>& runtime);
 
-}  // namespace holdfast::outage
+}  // namespace holdfast::degraded
