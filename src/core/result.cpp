@@ -1,5 +1,7 @@
 #include <holdfast/result.hpp>
 
+#include <array>
+#include <cstddef>
 #include <optional>
 
 namespace holdfast {
@@ -60,35 +62,13 @@ std::error_code make_error_code(errc code) noexcept {
 }
 
 std::string_view describe(errc code) noexcept {
-  switch (code) {
-    case errc::busy:
-      return "busy";
-    case errc::timed_out:
-      return "timed out";
-    case errc::cancelled:
-      return "cancelled";
-    case errc::lost:
-      return "lost";
-    case errc::not_held:
-      return "not held";
-    case errc::would_deadlock:
-      return "would deadlock";
-    case errc::unavailable:
-      return "unavailable";
-    case errc::denied:
-      return "denied";
-    case errc::conflict:
-      return "conflict";
-    case errc::name_conflict:
-      return "name conflict";
-    case errc::overloaded:
-      return "overloaded";
-    case errc::unsupported:
-      return "unsupported";
-    case errc::invalid:
-      return "invalid";
-  }
-  return "unknown error";
+  // In the order of the enumerators, which begin with 1.
+  static constexpr std::array<std::string_view, static_cast<std::size_t>(errc::invalid)> words{
+      "busy",           "timed out",   "cancelled", "lost",     "not held",
+      "would deadlock", "unavailable", "denied",    "conflict", "name conflict",
+      "overloaded",     "unsupported", "invalid"};
+  const auto index = static_cast<std::size_t>(code) - 1;
+  return index < words.size() ? words[index] : "unknown error";
 }
 
 std::string error::message() const {
