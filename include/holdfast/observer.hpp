@@ -29,7 +29,7 @@ enum class event_kind : std::uint8_t {
   // it is back.
   engine_unreachable,
   engine_back,  // it answers again
-  degraded,     // granted by a stand-in, beside `granted`: it keeps no other process out
+  degraded,     // granted by the local fallback, beside `granted`: it excludes no other process
 };
 
 std::string_view to_string(event_kind kind) noexcept;

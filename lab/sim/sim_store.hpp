@@ -3,7 +3,7 @@
 //
 // Keeps the rules of spi/store.hpp as a good store would: verbs keep their order on a connection, a
 // request that may have been sent twice leaves a tombstone, every attempt carries a server time
-// after which it is void, and after a new subscription everyone who waits is told to ask again.
+// after which it is void, and after a new subscription all waiters are notified to ask again.
 #pragma once
 
 #include "sim/claim_book.hpp"

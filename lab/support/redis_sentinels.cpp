@@ -111,7 +111,7 @@ redis_server& redis_sentinels::master() const {
   for (const auto& each : servers_) {
     if (each->port() == port) return *each;
   }
-  throw std::runtime_error("the sentinel names a master that is none of ours");
+  throw std::runtime_error("the sentinel names an unknown master");
 }
 
 bool redis_sentinels::settled() const {

@@ -110,7 +110,7 @@ void acquisition::settled(const std::shared_ptr<claim_runner>& runner, result<fe
                           time_point now) {
   if (!outcome) return fail(std::move(outcome.error()));
   if (local_queue_) {
-    // A stand-in reserves no fences: nothing is passed on.
+    // The local fallback reserves no fences: nothing is passed on.
     const std::uint32_t block = runner->degraded() ? 1 : runner->claim().fence_block;
     const fence_token last(outcome->value() + block - 1);
     local_queue_->granted(now, last, request_.thread);

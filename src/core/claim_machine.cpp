@@ -16,7 +16,7 @@ claim_machine::claim_machine(const machine_settings& settings)
 
 void claim_machine::prove(time_point proven_at, const spi::granted& grant) {
   const time_point end = validity_end(proven_at, grant.ttl);
-  if (end >= valid_until_) {  // else an older proof that came late: belief only grows
+  if (end >= valid_until_) {  // else an older proof that came late: the holder's view only grows
     valid_until_ = end;
     granted_ttl_ = grant.ttl;
     offer_ = grant.offer;

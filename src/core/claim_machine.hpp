@@ -14,7 +14,7 @@
 //
 // Invariants, cited by number in the .cpp files:
 //  I1  A hold is dated from before the request that proved it was sent (or by date_push).
-//  I2  No answer is unknown: it changes neither belief nor disbelief.
+//  I2  No answer is unknown: neither success nor loss.
 //  I3  A grant is sticky: once believed, a later "blocked" or "waiting" of an older request is void.
 //  I4  Whatever ends the seeking, a claim that the engine may know of is left, by a request with a
 //      deadline of its own, until last_sent + ttl: a renewal that was sent but not answered counts.

@@ -76,7 +76,7 @@ class worker_processes {
 
   // In a worker, by its main thread: it is ready. False: the command has given up.
   [[nodiscard]] bool wait_for_start() noexcept;
-  // In a worker: waits that long for the command to give up. Not for ever: true when it has.
+  // In a worker: waits that long for the command to give up. Not forever: true when it has.
   [[nodiscard]] bool given_up(duration within = {}) const noexcept;
   // In a worker. Only the first complaint of all is kept.
   void complain(const complaint& what) const noexcept;

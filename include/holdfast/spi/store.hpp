@@ -57,7 +57,7 @@ struct granted {
   server_time at{};       // the server's clock when it decided
   bool offer = false;     // pushed: ttl is only the offer, a renewal makes it the full lease
   bool wanted = false;    // another claim waits for the resource
-  bool degraded = false;  // given by a stand-in, not by the engine itself
+  bool degraded = false;  // granted by the local fallback, not by the engine
   // Of a quorum's member, for a claim with a proposed fence:
   duration counts_after{};   // it lost its state not long ago: its word counts only after this
   std::uint64_t server = 0;  // which server this is, to find one that is listed twice; 0: unknown

@@ -15,7 +15,7 @@ namespace {
 
 constexpr duration quiet_at_first = std::chrono::seconds(1);
 constexpr duration between_lines = std::chrono::seconds(1);
-// The rest is counted here: who waits should cost the engine next to nothing.
+// The rest is counted here: a waiter should cost the engine next to nothing.
 constexpr duration between_looks = std::chrono::seconds(5);
 
 std::string seconds_text(duration span) {

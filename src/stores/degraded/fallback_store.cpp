@@ -53,12 +53,12 @@ class joined_renewal {
 
 }  // namespace
 
-// Between the stand-in and a claim: marks what is pushed as degraded. Thread-safe.
+// Between the local fallback and a claim: marks what is pushed as degraded. Thread-safe.
 class fallback_store::mark final : public spi::wakeup {
  public:
   explicit mark(std::shared_ptr<spi::wakeup> claim) : claim_(std::move(claim)) {}
 
-  // From now on nothing is granted through it: the stand-in is being left by all.
+  // From now on nothing is granted through it: all claims are leaving the local fallback.
   void mute() noexcept { muted_.store(true, std::memory_order_release); }
   // The claim was told that it holds, by a push or otherwise.
   void believes() noexcept { believes_.store(true, std::memory_order_release); }
@@ -164,7 +164,7 @@ void fallback_store::answered_here(const spi::claim_ptr& claim,
 
 void fallback_store::watch(spi::claim_ptr claim, const spi::blocked& seen,
                            const spi::op_context& context, spi::completion<spi::armed> done) {
-  // Nobody who waits at the stand-in is turned away: asked again, it has its place.
+  // No waiter of the local fallback is turned away: asked again, it still has its place.
   if (here(claim->id)) return done(spi::armed::recheck);
   forwarding_store::watch(std::move(claim), seen, context, std::move(done));
 }

@@ -3,12 +3,12 @@
 // work that is only wasteful to do twice.
 //
 // Invariants:
-//  D1  Contention is never degraded: the stand-in is asked only while the breaker is open, and what was
+//  D1  Contention is never degraded: the local fallback is asked only while the breaker is open, and what was
 //      not answered is not asked of it before that.
 //  D2  What it grants says so: granted::degraded is set and the fence is 0, which is no fence.
 //  D3  When the engine answers again, every degraded hold is lost and everybody who waits at the
-//      stand-in asks the engine. Nothing is upgraded.
-//  D4  What the engine may still know of a claim that moved to the stand-in is left there once it
+//      local fallback asks the engine. Nothing is upgraded.
+//  D4  What the engine may still know of a claim that moved to the local fallback is left there once it
 //      answers again, if its ttl has not ended it before.
 #pragma once
 
@@ -53,7 +53,7 @@ class fallback_store final : public stores::forwarding_store,
  private:
   class mark;
 
-  // A claim at the stand-in.
+  // A claim at the local fallback.
   struct degraded {
     spi::claim_ptr claim;
     std::shared_ptr<mark> wakeup;
