@@ -36,8 +36,8 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
 
   [[nodiscard]] const core::request& wanted() const noexcept { return request_; }
 
-  // From the local queue: it is this one's turn, with a claim of its own or with the claim of the one
-  // before. take_over: false if there is an answer already, or the claim is lost.
+  // From the local queue: its turn has come, with a claim of its own or with its predecessor's
+  // claim. take_over: false if there is an answer already, or the claim is lost.
   void pursue();
   bool take_over(const std::shared_ptr<claim_runner>& runner, fence_token fence);
   // From the local queue, when the client is closed.

@@ -29,8 +29,8 @@ class agenda_item {
 
  private:
   friend class agenda;
-  // Changed under the agenda's mutex. Who drops an item that is not listed need not wait for that one: who
-  // lists it then had not yet, and looks itself afterwards whether it is still wanted there.
+  // Changed under the agenda's mutex. drop() of an item that is not listed takes no lock: a thread
+  // that lists the item at that moment checks afterwards whether it is still wanted.
   std::atomic<bool> listed_{false};
   std::pair<time_point, std::uint64_t> key_{};  // guarded by the agenda's mutex
 };

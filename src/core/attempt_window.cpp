@@ -145,8 +145,8 @@ void attempt_window::roll(time_point now) {
   period_began_ = now;
 }
 
-// Once for all that were sent before it was halved. Not where few were on their way: it is not they
-// who made the engine slow.
+// Once for all attempts sent before it was halved. Not where few were in flight: they did not make
+// the engine slow.
 void attempt_window::shrink(time_point sent_at, time_point now) noexcept {
   if (sent_at < shrunk_at_ || static_cast<double>(in_flight()) < window_ / 2) return;
   shrunk_at_ = now;
@@ -214,8 +214,8 @@ void attempt_window::renewed(const renewal_start& began, time_point now, std::si
     last_answer_ = now;
   }
   if (took > target()) shrink(began.at, now);
-  // A few are slow for other reasons than their number; and where only some of many have no answer, a
-  // server is silent, not one that has too much to do.
+  // A few slow answers have other causes than load; and where only some of many are missing, one
+  // server is silent rather than overloaded.
   const bool many = claims >= limit_.many_renewals;
   const bool one_server = unknown > 0 && unknown < claims / 2;
   if (many) {

@@ -9,9 +9,8 @@
 // claims: after a batch of many has kept the engine busy for a while, no new claim is sent for as long
 // again, nor while such a batch has been on its way for longer than an answer may take. So the renewals of all that a client holds take half of the engine's time at most; a client
 // that holds as much as that is given no more.
-//
-// First go releases, then those whom the engine knows already (woken, offered a lock, at their
-// deadline), then all others, each in the order of their coming.
+// Releases go first, then claims that the engine knows already (woken, offered a lock, at their
+// deadline), then all others, each group in order of arrival.
 //
 // Thread-safe; calls window_item under no lock.
 #pragma once

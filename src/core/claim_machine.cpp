@@ -43,7 +43,8 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
     case spi::hold_state::held:
       backoff_.reset();
       prove(sent_at, answer.grant);
-      // Asked to prolong it the engine did not: told while there is time left to stop.
+      // The engine was asked to prolong it and did not: the holder is notified while there is time
+      // to stop.
       if (answer.state == spi::hold_state::held && settings_.renewed) {
         const bool stays_blocked = settings_.lock_delay > duration{0};
         return revoked(now, loss_cause::taken, {errc::lost, "revoked: not renewed any more"},
@@ -58,7 +59,7 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
         prove(sent_at, {.fence = fence_, .ttl = settings_.ttl});
         return todo;
       }
-      // A place in line, which only an older attempt can have made, must not stay behind.
+      // A place in line, which only an older attempt can have taken, must not be left behind.
       return lose(
           now, loss_cause::taken, {errc::lost, "the engine no longer has this claim"},
           answer.state == spi::hold_state::waiting || may_reappear() ? now : time_point::max());
@@ -147,10 +148,11 @@ bool claim_machine::expired(time_point now) const noexcept {
   return phase_ == phase::held && now >= loss_at() && !mutated(mutant::local_deadline_unchecked);
 }
 
-// The engine may keep it for the margin longer: others need not wait for that. But who asked for
-// notice is protected until validity ends; and where the lock stays blocked after an abnormal end, the
-// engine must see one: a leave would be a release to it. A renewal that was carried out and not
-// answered moves that end, so no moment is safe for a leave: the claim is let run out.
+// The engine may keep the claim for the margin longer, and others need not wait for that: it is
+// left. But a holder that asked for notice is protected until validity ends. And where the lock
+// stays blocked after an abnormal end, the engine must see one: to it a leave would be a release. A
+// renewal that was carried out and not answered moves that end, so no moment is safe for a leave:
+// the claim runs out.
 claim_machine::orders claim_machine::let_run_out(time_point now, loss_cause cause,
                                                  const std::string& why) {
   const bool stays_blocked = settings_.lock_delay > duration{0};
@@ -258,7 +260,8 @@ claim_machine::orders claim_machine::transferred(time_point now,
   if (!detaching_) return {};
   orders todo;
   if (answer || answer.error() == errc::not_held) {
-    // With another fence this hold had ended, and an attempt that was late was granted: that one was moved.
+    // Another fence: this hold had ended, a late attempt was granted, and it is that hold which was
+    // transferred.
     const bool moved = answer && answer->fence == fence_;
     detaching_ = false;
     todo.detached =
@@ -313,7 +316,8 @@ claim_machine::orders claim_machine::departed(time_point now,
   if (answer) {
     phase_ = phase::ended;
     if (std::exchange(releasing_, false)) {
-      // The answer to the first leave: whoever releases is told of that one's, or that it has none.
+      // The answer to the first leave is the one that the releasing caller gets, or that there is
+      // none.
       todo.released = *answer == spi::departure::was_holder
                           ? result<void>{}
                           : failure(errc::lost, "the engine no longer had this claim");

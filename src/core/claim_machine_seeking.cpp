@@ -22,7 +22,7 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
                                                const result<spi::outcome>& answer) {
   attempting_ = false;
   last_sent_ = std::max(last_sent_, sent_at);
-  // "Lost" is the engine's word for a request that came too late: as good as none.
+  // "Lost" is the engine's word for a request that came too late: treated as no answer.
   const bool unknown =
       !answer && (answer.error() == errc::unavailable || answer.error() == errc::lost);
   if (unknown) {
@@ -45,7 +45,7 @@ claim_machine::orders claim_machine::attempted(time_point now, time_point sent_a
     return unanswered_attempt(now, answer.error());
   }
   if (!answer && answer.error() == spi::not_sent) {
-    // Waiting for an engine that is known not to answer is what the breaker was asked to spare.
+    // The breaker exists so that nobody waits for an engine that is known not to answer.
     return give_up(now, {errc::unavailable, answer.error().detail});
   }
   answered();
@@ -226,7 +226,7 @@ claim_machine::orders claim_machine::starve(time_point now) {
 claim_machine::orders claim_machine::past_deadline(time_point now) {
   if (postponed_) return outage_ ? starve(now) : give_up(now, last_error_);
   if (attempting_ && !last_try_ && now - last_sent_ < settings_.limit->last_try) {
-    // Too young to call it an outage: the attempt on its way is the last try.
+    // Too early to call it an outage: the attempt in flight is the last try.
     last_try_ = true;
     seek_until_ = last_sent_ + settings_.limit->last_try;
     return {};
@@ -242,7 +242,8 @@ claim_machine::orders claim_machine::past_deadline(time_point now) {
   return send_attempt(now);
 }
 
-// Only what a failed connection has answered was not reached: in a burst others wait for their turn here.
+// Only an attempt that failed to connect counts as not reached: in a burst the others wait here for
+// their turn.
 time_point claim_machine::contact_end() const noexcept {
   return last_error_.unsent && !postponed_ ? contact_until_ : time_point::max();
 }

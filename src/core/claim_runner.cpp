@@ -32,8 +32,8 @@ claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
 
 claim_runner::~claim_runner() = default;
 
-// Whoever finds nobody feeding the machine feeds it, and then what others have brought meanwhile.
-// An answer that comes before the store's call returns is such an input: no recursion.
+// The first thread to arrive feeds the machine, then whatever other threads have brought meanwhile.
+// An answer that comes before the store's call returns is such an input, so there is no recursion.
 template <class Step>
 void claim_runner::feed(Step&& step) {
   feed(engine_->runtime().now(), std::forward<Step>(step));
@@ -51,7 +51,7 @@ void claim_runner::feed(time_point now, Step&& step) {
   run(lock, now, step);
 }
 
-// With the mutex, which it releases, and nobody else feeding the machine.
+// Called with the mutex held, which it releases, while no other thread feeds the machine.
 template <class Step>
 void claim_runner::run(std::unique_lock<std::mutex>& lock, time_point now, Step& step) {
   running_ = true;
@@ -122,7 +122,7 @@ void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
   if (todo.forget) {
     engine_->store().leave(claim_, {.deadline = begun}, [](const result<spi::departure>&) {});
   }
-  // After the leave: what the requester asks for next must not meet its own claim that gave up.
+  // After the leave: the requester's next request must not meet the claim it has just given up.
   if (todo.starved) todo.settle = tl::unexpected<error>(engine_->window().reason());
   if (todo.settle) settle(std::move(*todo.settle), begun);
   if (todo.released) answer_release(std::move(*todo.released), "release");
@@ -155,7 +155,7 @@ spi::op_context claim_runner::context(time_point now) const {
   return {.deadline = now + command_limit(engine_->settings().limit, claim_->ttl)};
 }
 
-// A failed connection is told at once: what it means for the claim is the machine's to decide, by its
+// A failed connection is reported at once: the machine decides what it means for the claim, by its
 // deadline and the retry policy.
 spi::op_context claim_runner::attempt_context(time_point now) const {
   const bool tries = !claim_->queued;
@@ -176,7 +176,7 @@ spi::op_context claim_runner::attempt_context(time_point now) const {
     return how;
   }
   how.reach_by = now + std::min(limit, patience_);
-  // Whoever makes the engine's tables in its first call may need longer than a try has.
+  // The first call of all creates the engine's tables, and may need longer than a try has.
   if (engine_->heard()) how.deadline = std::min(how.deadline, now + limit);
   if (patience_ < how.deadline - now) how.deadline = now + patience_;
   return how;
@@ -358,7 +358,8 @@ void claim_runner::release(spi::completion<void> done) noexcept {
     return machine_.release(at);
   };
   if (!running_) return run(lock, now, step);
-  // Whoever feeds the machine sends it, later: what the caller asks for next must not overtake it.
+  // The thread that feeds the machine sends it later: the caller's next request must not overtake
+  // it.
   engine_->departing().announce(claim_->resource);
   inputs_.add([this, step = std::move(step)](time_point at) mutable {
     announced_ = true;

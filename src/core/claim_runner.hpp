@@ -24,9 +24,9 @@
 
 namespace holdfast::core {
 
-// What came for a claim while somebody was feeding its machine, in the order of its coming. One has
-// its place inside: mostly there is one, the answer that a store gives before its call returns.
-// Not thread-safe.
+// Inputs that arrived for a claim while another thread was feeding its machine, in order. The first
+// is stored inline: usually there is only one, an answer that the store gives before its call
+// returns. Not thread-safe.
 class inbox {
  public:
   using input = spi::function<claim_machine::orders(time_point now)>;
@@ -95,7 +95,7 @@ class claim_runner final : public agenda_item,
   // In the engine's list, if it is there; guarded by the engine's mutex.
   std::optional<runner_list::iterator> place;
 
-  // Who is told of loss from now on. False: lost already.
+  // The hold to be notified of a loss from now on. False: lost already.
   bool attach(const std::shared_ptr<hold>& holder);
   void detach() noexcept;
 

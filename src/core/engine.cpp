@@ -144,7 +144,7 @@ std::shared_ptr<acquisition> engine::acquire(request request,
     return nullptr;
   }
   std::shared_ptr<local_queue> local_queue;
-  // One that is adopted queues behind nobody, also not behind those of this client who wait for it.
+  // An adopted lease queues behind nobody, not even behind waiters of this client.
   if (request.mode == spi::mode::exclusive && !request.lock.fair && !store_->caps().always_fair &&
       !request.adopts) {
     local_queue =
@@ -221,7 +221,7 @@ void engine::deliver(spi::task work, const holdfast::executor& where) {
   try {
     chosen(std::move(guarded));
   } catch (...) {
-    // The task is gone; a lease in it gives itself back.
+    // The task is destroyed; a lease in it releases itself.
     raise(event_kind::callback_threw, {});
   }
 }
@@ -266,7 +266,7 @@ void engine::close(duration limit, spi::function<void(abandoned)> done) {
   if (runtime_->forked()) return finish_close();
   for (const auto& local_queue : local_queues)
     local_queue->give_up_all({errc::cancelled, "the client was closed"});
-  // First all who wait, or a release would let one of them in.
+  // Waiters first, or a release would grant the lock to one of them.
   for (const auto& runner : runners) runner->cancel({errc::cancelled, "the client was closed"});
   for (const auto& runner : runners) runner->close();
   if (live_claims() == 0) return finish_close();

@@ -1,5 +1,5 @@
-// The engine: what a client is inside. It turns requests into claims on a store and claims into
-// holds, and owns everything that is written once for all engines: waiting, renewal, loss, lost
+// The engine: the inside of a client. It turns requests into claims on a store and claims into
+// holds, and owns everything that is written once for all stores: waiting, renewal, loss, lost
 // answers, the local queue.
 //
 // Thread-safe. Nothing here blocks; completions are called exactly once, on whatever thread brought
@@ -36,9 +36,9 @@
 
 namespace holdfast::core {
 
-// Names whose release has been asked for while another thread was still busy with the claim, so that the
-// store does not know of it yet. Whoever seeks such a name next goes to the store after that release:
-// a thread that unlocks and then tries finds the lock free.
+// Names whose release was requested while another thread was busy with the claim, so that the store
+// does not know of it yet. The next request for such a name goes to the store after that release: a
+// thread that unlocks and then tries finds the lock free.
 
 // Thread-safe; costs one load while there is none.
 class departures {
@@ -94,8 +94,8 @@ class hold;
 
 using runner_list = std::list<std::shared_ptr<claim_runner>>;
 
-// A lease that is continued: what holds it now, and the fence that its last holder had, which is not the
-// engine's where the lock was passed on inside a process.
+// A lease to adopt: the claim that holds it now, and the fence of its last holder, which differs
+// from the engine's where the lock was handed over inside a process.
 struct adoption {
   spi::claim_id from;
   fence_token fence;
@@ -177,9 +177,10 @@ class engine : public std::enable_shared_from_this<engine> {
   void enlist(const std::shared_ptr<claim_runner>& runner);
   void discharge(claim_runner& runner) noexcept;
   void answered() noexcept { pending_.fetch_sub(1, std::memory_order_relaxed); }
-  // What an answer says about the engine; null: it answered. Raises the events of its going and coming.
+  // What an answer says about the engine's health; null: it answered. Raises the events of an
+  // outage and of its end.
   void judge(const error* why);
-  // It has answered this client, ever.
+  // True once it has answered this client.
   [[nodiscard]] bool heard() const noexcept { return heard_.load(std::memory_order_relaxed); }
   // How long an engine may say nothing while it is connected to.
   [[nodiscard]] duration reach_limit(bool tries) const noexcept;

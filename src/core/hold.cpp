@@ -169,7 +169,7 @@ void hold::detach(spi::completion<std::string> done) {
   if (left) left->leave();
 }
 
-// It is held no more, and nobody has lost it.
+// It is no longer held, and nobody has lost it.
 time_point hold::count_release() {
   engine& owner = runner_->owner();
   runner_->detach();
@@ -187,7 +187,8 @@ void hold::release(spi::completion<void> done) {
   if (!leave_held(state::released)) return release_lost(std::move(done));
   engine& owner = runner_->owner();
   if (owner.runtime().forked()) {
-    // The parent's lock: nothing is sent from here, and no mutex of the parent's is to be trusted.
+    // The lock is the parent's: nothing is sent from here, and no mutex of the parent's can be
+    // trusted.
     if (done) done(failure(errc::cancelled, "in a forked child"));
     return;
   }
@@ -201,8 +202,8 @@ void hold::release(spi::completion<void> done) {
   if (left) left->leave();
 }
 
-// The engine may keep what it took away until the lease ends, for a holder that has yet to stop. This is
-// that holder's word that it has.
+// The engine may keep others out until the revoked lease ends, for a holder that has yet to stop.
+// This tells it that the holder has stopped.
 void hold::release_lost(spi::completion<void> done) {
   state expected = state::lost;
   const bool first = state_.compare_exchange_strong(expected, state::returned);

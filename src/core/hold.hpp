@@ -48,13 +48,12 @@ class hold : public std::enable_shared_from_this<hold> {
   [[nodiscard]] std::stop_token lost();
   [[nodiscard]] std::stop_token wanted();
 
-  // Tells once, on any thread, under no lock: ok when it is lost; not_held when it is released first. At
-  // once where it has ended. The id is for ignore_end(), after which nothing is told any more, but by a
-  // call that has begun.
+  // Calls back once, on any thread, under no lock: ok when it is lost; not_held when it is released
+  // first; at once where it has ended. The id is for ignore_end(), after which no call begins.
   std::uint64_t watch_end(spi::completion<void> told);
   void ignore_end(std::uint64_t id) noexcept;
-  // Something of the caller's that lives as long as this object: the first one given stays. Returns
-  // what is kept, null if nothing was ever given.
+  // An object of the caller's that lives as long as this one: the first one given stays. Returns
+  // what is kept; null if nothing was given.
   std::shared_ptr<void> keep(std::shared_ptr<void> companion);
 
   // ok; lost (it was gone before); unavailable (goes on in the background); not_held (released
@@ -65,7 +64,7 @@ class hold : public std::enable_shared_from_this<hold> {
 
   // ok; else why it cannot be detached, and it goes on as it is.
   [[nodiscard]] result<void> detachable() const;
-  // Hands it to nobody for now: the token continues it. It is held no more, whatever the answer, and
+  // Detaches it, so that the token continues it. It is no longer held, whatever the answer, and
   // never lost. lost: it was gone before; unavailable: not known, and being left in the background.
   void detach(spi::completion<std::string> done);
 
@@ -77,7 +76,7 @@ class hold : public std::enable_shared_from_this<hold> {
     fence_.store(fence.value(), std::memory_order_release);
   }
 
-  // Ends it without a word to anybody: it never came to be.
+  // Ends it without notifying anybody, as if it had never been granted.
   void disown() noexcept;
 
   // From the runner.

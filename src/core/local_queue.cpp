@@ -14,9 +14,9 @@ namespace {
 
 // `usual`: the payload of requests that have none of their own.
 bool same_terms(const spi::claim& held, const request& wanted, const std::string& usual) {
-  // A term of office is nobody else's.
+  // The term of a leader is not handed over.
   if (held.role == spi::role::leader || wanted.role == spi::role::leader) return false;
-  // One that is not renewed has less than the ttl left that the next one asked for.
+  // A lease that is not renewed has less time left than the next thread asked for.
   return held.mode == wanted.mode && held.ttl == wanted.lock.ttl && held.renewed &&
          wanted.lock.renew == renew::automatic && held.lock_delay == wanted.lock.lock_delay &&
          wanted.lock.notice == duration{0} && wanted.lock.max_hold == forever &&
@@ -104,7 +104,7 @@ local_queue::entry local_queue::take_kept(std::unique_lock<std::mutex>& lock,
   const kept_claim kept = std::move(*kept_);
   kept_.reset();
   keep_every_ = 1;
-  // Not when it asked: this process may have been stopped since then.
+  // Not the time of its request: this process may have been paused since then.
   const time_point now = kept.runner->owner().runtime().now();
   const bool fits = may_pass_on(*kept.runner, kept.fence, now) && may_take_over(*who, *kept.runner);
   thread_ = fits ? who->wanted().thread : 0;
@@ -157,8 +157,8 @@ void local_queue::leave() {
   admit(lock);
 }
 
-// Those who poll find it free as likely as not, whatever their interval; hence the random part. Those who
-// are woken need a moment only.
+// Waiters that poll find it free about every second time, whatever their interval, hence the random
+// part; waiters that are woken need only a moment.
 bool local_queue::begin_rest(time_point now, std::uint64_t random) noexcept {
   left_at_ = now;
   if (line_.empty() || used_since_ == time_point::max()) return false;

@@ -1,12 +1,13 @@
-// The local queue of one name in one client: threads of a process queue here, not at the engine. One
-// unfair exclusive claim per process goes to the engine; when it is released while others wait
-// here, it is passed on inside the process, with the next fence of a block the grant reserved,
-// within a budget: 32 times or 10 ms; a turn (limits::turn), once the engine said that others want it.
-// Within its turn a released claim is also kept for a thread that comes back before a hand-over to another
-// process would have been done (limits::keep). As long as none comes, that is tried now and then only.
-// Where the engine does not say that, the name rests between two claims of ours once it was in use here for
-// 10 ms: others, who are woken or ask now and then, would never find it free.
-// Fair, shared and permit claims pass the local queue: each queues at the engine in its own turn.
+// The local queue of one name in one client: threads of a process queue here, not at the engine.
+// One unfair exclusive claim per process goes to the engine. When it is released while other
+// threads wait here, it is handed over inside the process, with the next fence of the block that
+// the grant reserved, up to 32 times or for 10 ms; once the engine has reported waiters of other
+// processes, for one turn (limits::turn). Within its turn a released claim is also kept for a
+// moment (limits::keep), for a thread that asks again sooner than another process could take over;
+// while none does, this is tried only now and then. Where the engine does not report waiters, the
+// name rests between two of our claims once it has been in use here for 10 ms: other processes,
+// which poll or are woken, would never find it free. Fair, shared and permit claims bypass the
+// local queue: each queues at the engine.
 //
 // Thread-safe; calls acquisitions and runners under no lock.
 #pragma once
@@ -44,7 +45,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   ~local_queue() override;
 
   enum class entry : std::uint8_t { entered, queued, refused, answered };
-  // refused: somebody is inside and `may_wait` is false. A try is not kept out by a rest.
+  // refused: the lock is in use here and `may_wait` is false. A rest does not refuse a try.
   // answered: it has the claim that was kept.
   entry enter(const std::shared_ptr<acquisition>& who, bool may_wait);
   // False: no longer in line.
@@ -56,8 +57,8 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   bool pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now);
   // The one inside is out: the next may pursue a claim of its own.
   void leave();
-  // The same in two steps, for one that is told in between: it may come again at once, and must not
-  // find itself still inside.
+  // The same in two steps, for a caller that gets its answer in between: it may ask again at once,
+  // and must not find itself still inside.
   void vacate() noexcept;
   void admit_next();
 
@@ -72,7 +73,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   // Who holds this name through the std face, and the counted entries of a recursive mutex.
   [[nodiscard]] owners& threads() noexcept { return owners_; }
   [[nodiscard]] core::reentry& reentry() noexcept { return reentry_; }
-  // In either way.
+  // Either way.
   [[nodiscard]] bool held_by(std::uint64_t thread) const {
     return owners_.has(thread) || reentry_.inside(thread);
   }
@@ -91,7 +92,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   entry take_kept(std::unique_lock<std::mutex>& lock, const std::shared_ptr<acquisition>& who);
   void end_keeping(std::unique_lock<std::mutex>& lock, time_point now);
 
-  // Given back here, and still ours at the engine. Somebody is inside as long.
+  // Released by its thread, but still ours at the engine. The queue counts as occupied meanwhile.
   struct kept_claim {
     std::shared_ptr<claim_runner> runner;
     fence_token fence;

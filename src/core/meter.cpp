@@ -104,8 +104,8 @@ primitive primitive_of(spi::mode mode, spi::role role) noexcept {
   return role == spi::role::leader ? primitive::election : primitive::mutex;
 }
 
-// Without memory for a name of its own it is counted with the others; so is a lock of that very name, or there
-// would be two series with the same labels.
+// Out of memory for another name: it is counted with the others. So is a lock whose name is that
+// label's value, or two series would have the same labels.
 series& meter::of(primitive what, std::string_view name) noexcept {
   if (numbers_.by_name && name != other_names) {
     try {

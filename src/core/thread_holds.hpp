@@ -117,7 +117,8 @@ class reentry {
   }
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_. One, but for threads whose lease was lost and who have not left yet.
+  // Guarded by mutex_. One entry, except for threads whose lease was lost and that have not left
+  // yet.
   std::vector<stay> stays_;
 };
 

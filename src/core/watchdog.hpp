@@ -1,6 +1,6 @@
-// The watchdog: one per client. Claims that want a sign of life sent, holders and those in line
-// alike, are collected and go to the engine in batches. It keeps no list of its own that an error
-// could empty: every claim asks again by the agenda, so renewal goes on whatever was answered.
+// The watchdog: one per client. It collects claims that are due for renewal, holders and waiters
+// alike, and sends them to the engine in batches. It keeps no list of its own that an error could
+// empty: every claim asks again by the agenda, so renewal goes on whatever was answered.
 //
 // Thread-safe.
 #pragma once
@@ -28,7 +28,7 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
            std::shared_ptr<agenda> schedule, std::shared_ptr<attempt_window> window,
            const limits& limit);
 
-  // Set once, before anything is collected: who is told how long renewals take.
+  // Set once, before anything is collected: receives how long renewals take.
   void report_to(std::shared_ptr<meter> meter) noexcept { meter_ = std::move(meter); }
 
   // The runner's claim goes with the next batch. Its answer comes to claim_runner::refreshed().

@@ -10,7 +10,7 @@
 
 namespace holdfast::net {
 
-// Who uses a stream. Called on the reactor's threads, under no lock, never twice at once for one
+// The user of a stream. Called on the reactor's threads, under no lock, never concurrently for one
 // stream.
 class stream_user {
  public:
@@ -24,12 +24,12 @@ class stream_user {
 // and the parent's connection stays as it is.
 class stream {
  public:
-  // More waits to be sent than a sound peer lets pile up: who sends should refuse work.
+  // More is queued than a healthy peer lets pile up: senders should refuse work.
   static constexpr std::size_t unsent_limit = std::size_t{64} * 1024 * 1024;
 
   virtual ~stream() = default;
 
-  // Begins to receive. Once. The user may end before the stream; then nothing is told.
+  // Begins to receive. Called once. The user may end before the stream; then it is not called.
   virtual void start(std::weak_ptr<stream_user> user) = 0;
 
   // Appends bytes to what will be sent, in the order of the calls. No I/O and no callback: may be

@@ -79,8 +79,9 @@ class tls_stream final : public stream,
   tls_stream(const tls_stream&) = delete;
   tls_stream& operator=(const tls_stream&) = delete;
 
-  // Once. denied if one side does not accept the other's certificate; the detail says why. Without
-  // a limit of its own: whoever loses patience calls close(), after which nothing is told.
+  // Called once. denied if one side does not accept the other's certificate; the detail says why.
+  // It has no time limit of its own: the caller's limit calls close(), after which there is no
+  // completion.
   void handshake(spi::completion<void> done);
 
   // To be called from within the completion of handshake(): bytes may have come along with its end.

@@ -1,5 +1,5 @@
-// Calls into user code that end when they are told to: after end() no call begins, and none runs
-// but one that called end() itself.
+// Calls into user code that can be ended: after end() no call begins, and none is running except
+// one that called end() itself.
 //
 // Thread-safe.
 #pragma once

@@ -77,8 +77,8 @@ client::state::~state() { close(); }
 
 namespace {
 
-// Waits until the callbacks that were handed over before have run: who waited has its answer when
-// close() returns. Bounded, since a callback may itself wait for whoever closes.
+// Waits until the callbacks that were queued before have run: every waiter has its answer when
+// close() returns. Bounded, since a callback may itself wait for the caller of close().
 void flush_callbacks(const std::shared_ptr<spi::reactor>& runtime, duration limit) {
   auto meeting = std::make_shared<rendezvous<void>>(runtime);
   auto met = std::make_shared<std::atomic<bool>>(false);

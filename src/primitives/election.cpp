@@ -28,7 +28,7 @@ std::string checked(const std::string& id) {
   return core::clean_payload(id);
 }
 
-// A leader that nobody can be told of is none.
+// A leader that cannot be announced does not count.
 result<void> elects(const client& client) {
   const spi::caps& caps = client.caps();
   if (caps.reports_holders) return {};

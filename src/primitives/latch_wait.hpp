@@ -1,6 +1,6 @@
-// One wait for a latch, from the call to its single answer. It is watched first and read then, so
-// that nothing is missed in between; read again at every change, and each second in case a change
-// was not told.
+// One wait for a latch, from the call to its single answer. The latch is watched first and then
+// read, so that nothing is missed in between; it is read again at every change, and each second in
+// case a notification was lost.
 //
 // Thread-safe. States: looking (a read is in flight) <-> resting (a timer is set) -> answered.
 #pragma once

@@ -184,7 +184,7 @@ class event_loop {
   void stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept;
   [[nodiscard]] bool work_waits() noexcept;
 
-  // Who must be roused for new work; marks it as roused. Ring after unlocking.
+  // The thread to wake for new work, marked as woken. Signal it after unlocking.
   [[nodiscard]] wake_target rouse() noexcept;
   void signal(wake_target which) noexcept;
 

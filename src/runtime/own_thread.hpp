@@ -1,5 +1,5 @@
-// Which runtimes is this thread at work for? A thread that serves one, or runs its tasks while it
-// drives, must not block on a lock of it: nobody else would bring the answer.
+// Which runtimes does this thread work for? A thread that serves a runtime, or runs its tasks while
+// it drives, must not block on a lock of it: no other thread would bring the answer.
 #pragma once
 
 #include <cstdint>

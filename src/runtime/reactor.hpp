@@ -40,7 +40,7 @@ class epoll_reactor final : public spi::reactor {
   [[nodiscard]] bool forked() const noexcept override { return guard_.forked(); }
   void wait(const std::atomic<bool>& done) override;
   void wake(const std::atomic<bool>& done) noexcept override;
-  // Hang-ups are told whatever is asked for: a watch on one that hung up must end.
+  // Hang-ups are reported whatever was asked for: a watch on a closed descriptor must end.
   watch_id watch(int fd, bool readable, bool writable,
                  spi::function<void(spi::readiness)> on_ready) override;
   void rewatch(watch_id id, bool readable, bool writable) override;

@@ -1,5 +1,5 @@
-// Those who wait in the event loop: who waits for which flag, in the order of their coming, and how
-// each is put to sleep and woken, alone or together with others.
+// The waiters of the event loop: which flag each waits for, in order of arrival, and how each is
+// put to sleep and woken, alone or together with others.
 #pragma once
 
 #include <array>
