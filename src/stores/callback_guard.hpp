@@ -1,5 +1,5 @@
-// Calls to somebody who may want no more of them: once end() has returned, none is running and none
-// begins, unless end() was called from within one.
+// Calls that their receiver can end: once end() has returned, none is running and none begins,
+// unless end() was called from within one.
 #pragma once
 
 #include <holdfast/spi/store.hpp>
@@ -48,7 +48,7 @@ class callback_guard {
   std::thread::id caller_{};  // guarded by mutex_
 };
 
-// What a user holds while it observes: its end ends the observation.
+// Held by the user while it observes: destroying it ends the observation.
 template <class Observation>
 class observing final : public spi::subscription {
  public:

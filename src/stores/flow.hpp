@@ -12,7 +12,7 @@
 
 namespace holdfast::stores {
 
-// Begins at once and belongs to nobody.
+// Begins at once and is owned by nobody.
 struct flow {
   struct promise_type {
     [[nodiscard]] flow get_return_object() const noexcept { return {}; }

@@ -41,7 +41,7 @@ result<void> check_hosts(const spi::url& url) {
   return {};
 }
 
-// What its i-th host would be alone.
+// The URL of its i-th host alone.
 spi::url url_of(const spi::url& all, std::size_t member) {
   spi::url one = all;
   const auto tls = all.options.find("tls");

@@ -1,4 +1,5 @@
-// How a store reaches the claims of this client: what an engine tells a claim, and which wake-up belongs to which claim.
+// How a store reaches the claims of this client: the engine's notifications, and which wake-up
+// belongs to which claim.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -16,7 +17,7 @@
 
 namespace holdfast::stores {
 
-// What an engine tells a claim that did not ask.
+// A notification from the engine to a claim.
 struct push {
   enum class kind : std::uint8_t {
     granted,  // `grant`: an offer
@@ -42,7 +43,7 @@ struct push {
   }
 };
 
-// Ids are random: any part of one will do.
+// Ids are random: any part of one is a good hash.
 struct part_of_id {
   std::size_t operator()(const spi::claim_id& id) const noexcept {
     std::size_t part = 0;

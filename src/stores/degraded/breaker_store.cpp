@@ -17,7 +17,7 @@ std::optional<error> silence(const result<T>& answer) {
   return answer.error();
 }
 
-// A batch of which nobody knows anything is no answer either.
+// A batch in which every claim is unknown is no answer either.
 std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
   if (!answer) return silence<std::vector<spi::renewal>>(answer);
   const bool dumb =
@@ -29,8 +29,8 @@ std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
   return error{errc::unavailable, why.empty() ? "a renewal without an answer" : why};
 }
 
-// Not what a store may say by itself: that it is closed, that an option makes no sense, that it knows of no
-// such claim.
+// Not what a store may answer without its engine: that it is closed, that an option makes no sense,
+// that it knows of no such claim.
 template <class T>
 bool is_from_engine(const result<T>& answer) {
   if (answer) return true;
@@ -55,7 +55,8 @@ breaker_store::breaker_store(std::shared_ptr<spi::runtime> runtime,
 
 breaker_store::~breaker_store() { stop_looking(); }
 
-// Judged before it is passed on: whoever acts on the answer finds the breaker as the answer left it.
+// Judged before it is passed on: code that acts on the answer finds the breaker as the answer left
+// it.
 template <class T>
 spi::completion<T> breaker_store::judged(spi::completion<T> done) {
   return [self = shared_from_this(), done = std::move(done)](result<T> answer) mutable {

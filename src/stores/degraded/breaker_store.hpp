@@ -4,10 +4,10 @@
 // Only attempts are refused. Renewals, releases and all other verbs go to the engine whatever the
 // state, since they keep promises that were made; their silence counts too. What a store may answer
 // without its engine (a renewal by an earlier proof, a claim that it does not know) is no sign of life.
-// An engine may answer and yet have no usable answer for one claim (its row is locked by a stranger, its
-// quorum is too young). So before the breaker opens, and every now and then while it is open, the engine
-// is asked for nothing in particular: a look at a name that nobody uses. What opens it and what closes
-// it is the same question.
+// An engine may answer and yet have no usable answer for one claim (its row is locked by another
+// program, its quorum is too young). So before the breaker opens, and every now and then while it
+// is open, the engine is probed: a look at a name that nobody uses. The same probe opens and closes
+// the breaker.
 #pragma once
 
 #include "stores/forwarding_store.hpp"

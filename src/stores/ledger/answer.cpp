@@ -1,4 +1,4 @@
-// What the ledger answers to a claim, what it tells others, and the fences that it gives.
+// The ledger's answers to a claim, its notifications to others, and its fences.
 #include "core/mutant.hpp"
 #include "stores/ledger/book.hpp"
 

@@ -112,7 +112,8 @@ spi::outcome book::place_claim(const moment& step, resource& at, const spi::clai
   add_waiter(at, row);
   note(step, at, spi::event_kind::queued, row, false);
   for (const entry& held : holders_to_tell(at)) tell(step, push::kind::wanted, held);
-  // With one more in line, somebody who was only told that it is free may now be handed it.
+  // With one more waiter in line, a waiter that was only notified that it is free may now be handed
+  // it.
   promote(step, at);
   if (const auto held = holder(step, at, row.id)) return granted_to(step, at, *held);
   return blocked_at(step, at, row, true);
@@ -124,13 +125,13 @@ spi::departure book::leave(const moment& step, const spi::claim& claim) {
   }
   resource* at = find(claim.resource);
   if (at == nullptr) return spi::departure::gone;
-  // Not promoted yet: who leaves must not be granted on its way out.
+  // Not promoted yet: a leaving claim must not be granted on its way out.
   drop_ended(step, *at);
   bool was_head = false;
   const spi::departure left = remove(step, *at, claim.id, was_head);
   const std::uint32_t waiting = at->waiting;
   promote(step, *at);
-  // Who is head now watched the one who left.
+  // The new head of the line watched the claim that left.
   if (was_head && at->waiting == waiting) wake_head(step, *at);
   save(step, *at);
   return left;
@@ -192,7 +193,8 @@ void book::create_by_renewal(const moment& step, const spi::claim& claim) {
 
 result<spi::granted> book::change(const moment& step, const spi::claim& claim, spi::mode to) {
   resource* at = find(claim.resource);
-  // Who may come in comes in first: an upgrade does not pass a reader that could be granted.
+  // Claims that can be granted are granted first: an upgrade does not overtake a reader that could
+  // be granted.
   if (at != nullptr) promote(step, *at);
   const auto held = at != nullptr ? holder(step, *at, claim.id) : std::nullopt;
   result<spi::granted> answer = failure(errc::lost, "not held any more");
@@ -265,10 +267,10 @@ result<spi::granted> book::transfer(const moment& step, const spi::claim_id& fro
     }
     note(step, at, spi::event_kind::released, *held, true);
   }
-  // What the engine granted stays what it is, whatever the new holder says of it.
+  // The terms that the engine granted stay, whatever the new holder asks for.
   entry given = *held;
   given.id = to.id;
-  // It must not last as long as a client that has handed it on.
+  // It must not live as long as the client that handed it on.
   given.process = to.detached && !rules_.holds_are_leases ? nobody : step.self;
   given.ttl = to.ttl;
   given.renewed = to.renewed;
@@ -386,7 +388,8 @@ result<spi::latch_state> book::count_latch(const moment& step, resource& at,
   if (sets && count > 0) {
     return failure(errc::conflict, "the latch is set, its count is " + std::to_string(count));
   }
-  // Ids of an earlier count are known for a while: a late repetition must not count on the next.
+  // Ids of an earlier count are remembered for a while: a late repetition must not count towards
+  // the next.
   const spi::server_time remembered = after(step.now, rules_.tombstone_extra);
   if (!sets && count == 0) {  // counts nowhere, and not on the next count either
     remember_latch_change(at, change.id, remembered);

@@ -98,12 +98,12 @@ class book {
   [[nodiscard]] spi::granted granted_to(const moment& step, const resource& at,
                                         const entry& row) const;
   spi::renewal renewal_of(const moment& step, const resource& at, const entry& row);
-  // The holder was heard: an offer becomes a hold, once; a lease that is renewed counts again.
+  // A sign of life of the holder: an offer becomes a hold, once; a renewed lease starts again.
   entry prolong(const moment& step, resource& at, const entry& held);
   void note(const moment& step, const resource& at, spi::event_kind what, const entry& row,
             bool fenced);
 
-  // Changes of who holds and who waits, with the sums.
+  // Changes of the holders and waiters, with the sums.
   void add_holder(resource& at, const entry& row);
   void remove_holder(resource& at, const entry& row);
   void change_holder(resource& at, const entry& before, const entry& now);
@@ -127,26 +127,27 @@ class book {
   virtual std::optional<entry> waiter(const moment& step, resource& at,
                                       const spi::claim_id& id) = 0;
   virtual std::vector<entry> holders(const resource& at, std::size_t limit) = 0;
-  // Those whose end has come. After it next_end is that of the others.
+  // The claims that have ended. Afterwards next_end is that of the others.
   virtual std::vector<entry> ended_holders(resource& at, spi::server_time now) = 0;
   virtual std::vector<entry> ended_waiters(resource&, spi::server_time) { return {}; }
-  // Those who are to be told that somebody waits; each is told once.
+  // The holders to be notified that somebody waits; each is notified once.
   virtual std::vector<entry> holders_to_tell(resource& at) = 0;
   virtual void mark_told(resource&, const entry&) {}
   // The next in line behind a place, the last before it. Valid until the line is changed or asked again.
   virtual const entry* next_waiter(resource& at, std::int64_t place) = 0;
   virtual const entry* previous_waiter(resource& at, std::int64_t place) = 0;
-  // For one that comes now, behind all who wait.
+  // For a newcomer, behind all waiters.
   virtual std::int64_t next_place(resource& at) = 0;
   virtual void put_holder(resource& at, const entry& row) = 0;
   virtual void erase_holder(resource& at, const entry& row) = 0;
   virtual void replace_holder(resource& at, const entry& before, const entry& now) = 0;
   virtual void put_waiter(resource& at, const entry& row) = 0;
   virtual void erase_waiter(resource& at, const entry& row) = 0;
-  // The waiter was heard.
+  // A sign of life of the waiter.
   virtual void refresh_waiter(resource&, const entry&) {}
 
-  // True once for a waiter: it is to be told that the resource is free. Again after it was taken.
+  // True once for a waiter: it is to be notified that the resource is free. Again after it was
+  // taken.
   virtual bool tell_free(resource& at, const entry& waiting) = 0;
   virtual void taken(resource& at) = 0;
 

@@ -1,4 +1,4 @@
-// A ledger for the clients of one process: to whom each effect goes.
+// A ledger for the clients of one process: where each effect goes.
 #include "stores/memory/hub.hpp"
 
 #include <utility>

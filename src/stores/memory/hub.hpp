@@ -21,14 +21,14 @@
 
 namespace holdfast::memory {
 
-// Calls to be made once no lock is held, in the order in which they were caused. Whoever finds
-// nobody delivering delivers, also what others have added; a call that causes further calls adds
-// them to the end, so nothing recurses.
+// Calls to be made once no lock is held, in the order in which they were caused. The first thread
+// to arrive delivers, including what other threads add meanwhile; a call that causes further calls
+// adds them to the end, so nothing recurses.
 //
 // Thread-safe.
 class outbox : public std::enable_shared_from_this<outbox> {
  public:
-  // Who is called; retire() ends its calls.
+  // The receiver of calls; retire() ends them.
   using recipient = std::int64_t;
 
   // Calls nothing: may be used under a lock, which then fixes the order.

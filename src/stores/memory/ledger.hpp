@@ -27,7 +27,7 @@ using ledgers::process_id;
 using ledgers::push;
 using ledgers::rules;
 
-// One resource: who holds it, by id; who waits, by place, which is the order in which they came.
+// One resource: its holders, by id; its waiters, by place, which is their order of arrival.
 struct resource : ledgers::resource {
   explicit resource(spi::resource_id name) : id(std::move(name)) {}
 

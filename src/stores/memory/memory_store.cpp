@@ -72,8 +72,7 @@ void memory_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   done(std::move(answer));
 }
 
-// Nobody who would wait is turned away here, so there is nothing to be watched: whoever was only
-// trying asks again.
+// No waiter is turned away here, so there is nothing to watch: a try asks again.
 void memory_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                          spi::completion<spi::armed> done) {
   done(spi::armed::recheck);

@@ -128,7 +128,7 @@ ballot::orders ballot::decide() {
   const auto granted = [](const vote& each) {
     return (each.state == vote_state::held || each.state == vote_state::low) && each.counts;
   };
-  // Where nobody could be asked so far, the rest decides whether anybody was: it answers soon.
+  // While no member could be asked, the remaining ones decide whether any was: they answer soon.
   const std::size_t unsent = count([](const vote& each) { return each.unsent; });
   const bool nobody_yet = open > 0 && unsent + open == vote_states_.size();
   if (count(granted) + open < needed()) return nobody_yet ? orders{} : fail(verdict());

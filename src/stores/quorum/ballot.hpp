@@ -60,9 +60,9 @@ class ballot {
   // False: it is over, do not ask.
   bool ask(std::size_t member);
   orders answered(std::size_t member, const result<spi::outcome>& answer);
-  // Where only such members have not answered yet as were silent before, and these are a minority,
-  // they are not waited for: a round that the others split is over at once instead of keeping what
-  // it has of them from everybody else for as long as the silence lasts.
+  // Where the only missing answers are of members that were silent before, and these are a
+  // minority, they are not waited for: a round that the others split is over at once, instead of
+  // blocking everybody else for as long as the silence lasts.
   orders not_waiting_for(const std::vector<bool>& doubtful);
   orders raised(std::size_t member, const result<spi::granted>& answer);
   // The claim is given up, whatever the members say.
@@ -125,8 +125,8 @@ class ballot {
   spi::server_time at_{};
 };
 
-// Which members have pushed that they took a claim away. One of them alone proves nothing: its word may
-// be older than a grant that followed it, and a majority may still hold.
+// Which members have pushed that they revoked a claim. One alone proves nothing: its push may be
+// older than a later grant, and a majority may still hold.
 //
 // Not thread-safe.
 class revocation_votes {
@@ -145,7 +145,7 @@ class revocation_votes {
   }
 
   [[nodiscard]] bool any() const noexcept { return count() > 0; }
-  // Those who are left are no majority, whatever they say. Two at least, where there are two.
+  // The remaining members are no majority, whatever they say. At least two, where there are two.
   [[nodiscard]] bool decide() const noexcept {
     const std::size_t members = heard_.size();
     const std::size_t minority = members - majority_of(members);

@@ -42,7 +42,7 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
 
 tl::unexpected<error> closed() { return failure(errc::cancelled, "quorum: closed"); }
 
-// Whoever shares the vote with another must not meet it again and again.
+// Two claims that split the vote must not meet again and again.
 duration jittered(const quorum_context& quorum_context, duration recheck_after) {
   const duration most = recheck_after > duration{0}
                             ? std::min(recheck_after * 2, quorum_context.limit.recheck)
@@ -132,8 +132,8 @@ void quorum_store::reaffirm(const std::shared_ptr<round>& held, const spi::op_co
     if (answer.state == spi::hold_state::renewed || answer.state == spi::hold_state::held) {
       return done(spi::outcome(answer.grant));
     }
-    // Half of it is worse than nothing: the next attempt starts again, under another id, since what is
-    // left here in the background could else take away what is granted there.
+    // A minority is worse than nothing: the next attempt starts again under another id, since
+    // leaving this one in the background could otherwise remove what the next one is granted.
     held->abandon();
     done(failure(errc::unavailable, "quorum: granted before, and no majority has it now"));
   };

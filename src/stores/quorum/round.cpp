@@ -64,7 +64,7 @@ void round::start(const spi::op_context& context, spi::completion<spi::outcome> 
     }
     ask(i, copy_, deadline_);
   }
-  // Who answers within the call may have done so before the silent ones were asked.
+  // A member that answers within the call may have done so before the silent ones were asked.
   ballot::orders todo;
   {
     const std::lock_guard lock(mutex_);

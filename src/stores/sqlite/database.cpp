@@ -127,7 +127,8 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
   if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
   sqlite3_extended_result_codes(made->handle_, 1);
   sqlite3_busy_handler(made->handle_, &database::wait_for_foreigner, made.get());
-  // Whoever closes last would else pay for a checkpoint and two syncs, at the end of every `run`.
+  // Otherwise the last to close would pay for a checkpoint and two syncs, at the end of every
+  // `run`.
   sqlite3_db_config(made->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   int keep = 1;
   sqlite3_file_control(made->handle_, nullptr, SQLITE_FCNTL_PERSIST_WAL, &keep);
@@ -307,7 +308,7 @@ result<void> format::look(const std::string& path) {
   try {
     check(**opened, path);
   } catch (const failed& failure) {
-    // Everything else may be the work of who writes to it at this moment.
+    // Anything else may be a write that is in progress.
     if (failure.why == errc::name_conflict || failure.why == errc::unsupported) {
       return tl::unexpected(failure.why);
     }

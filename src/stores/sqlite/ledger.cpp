@@ -198,9 +198,9 @@ void ledger::forget_client(std::int64_t client) {
   run(statements_.delete_client, client);
 }
 
-// Nobody of before lives, and its clock means nothing any more. What stays: fences, latches (their life
-// begins again) and the time for which a lock is blocked after an abnormal end, which begins again too:
-// how much of it had passed is not known any more.
+// After a reboot no former client lives, and its clock means nothing. Kept are fences, latches
+// (their life begins again) and the time for which a lock is blocked after an abnormal end, which
+// begins again too, since it is unknown how much of it had passed.
 void ledger::start_boot(std::uint64_t floor) {
   std::vector<resource_row> all;
   {
@@ -252,7 +252,7 @@ void ledger::ignore(const moment& step, std::string_view key) {
   run(statements_.delete_observer, key, step.self);
 }
 
-// Who observed and is gone is forgotten here.
+// Observers that are gone are forgotten here.
 void ledger::address_news(const moment& step, resource_row& at) {
   auto& out = static_cast<effects&>(step.out);
   auto events = std::exchange(out.events, {});
@@ -287,8 +287,9 @@ bool ledger::absent(const moment& step, const claim_row& waiting) {
   return waiting.since <= limit && last_word(step, waiting) <= limit;
 }
 
-// The head of the line watches all who hold, everybody else the one before it: when that one dies,
-// it asks again and learns whom to watch then. Who is absent watches nobody, so its neighbour does.
+// The head of the line watches all holders, every other waiter its predecessor: when that one dies,
+// it asks again and learns whom to watch next. An absent client watches nobody, so its neighbour
+// does.
 duration ledger::recheck_after(const moment& step, ledgers::resource& at, const claim_row& row,
                                bool queued) {
   auto& out = static_cast<effects&>(step.out);

@@ -49,11 +49,11 @@ struct effects : ledgers::effects {
 
 // The named limits of what is this store's own.
 struct ledger_limits {
-  // How soon a waiter looks again that hears nothing.
+  // How soon a waiter looks again without a notification.
   static constexpr duration recheck = std::chrono::seconds(1);
-  // Who was not heard for so long does not look after those who hold: the next in line does.
+  // A waiter that was silent for so long does not watch the holders: the next in line does.
   static constexpr duration absent = std::chrono::seconds(3);
-  // Holders that are told that somebody waits, and clients that one waiter watches.
+  // Holders that are notified of a waiter, and clients that one waiter watches.
   static constexpr std::size_t told_limit = 64;
   // Clients of holders that are looked at when one of them is dead.
   static constexpr std::size_t holder_limit = 10'000;
@@ -73,7 +73,7 @@ struct ledger_limits {
   static constexpr int detours = 8;
 };
 
-// What people ask of a resource. The dead are among them.
+// What operators ask of a resource. Dead clients are included.
 struct contents {
   std::string name;
   std::vector<claim_row> holders;
@@ -118,10 +118,10 @@ class ledger : public ledgers::book {
   contents look_at(const spi::resource_id& resource);
   std::vector<contents> look_at_all(const std::string& space, const std::string& prefix);
 
-  // Takes the dead off a resource and lets in who is next.
+  // Removes dead clients from a resource and grants it to the next.
   void settle(const moment& step, std::string_view key);
-  // Everything of a dead client, on all resources. Reads every claim: for who opens, not for the
-  // way of a lock.
+  // Everything of a dead client, on all resources. Reads every claim: used at opening, never on the
+  // path of a lock.
   void purge(const moment& step, std::int64_t client);
   // One that has no claims.
   void forget_client(std::int64_t client);

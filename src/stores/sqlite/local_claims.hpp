@@ -1,5 +1,5 @@
-// This client's own claims: who is woken, where in its line each stands, and whose death it waits
-// for. The database has the truth; this is how to find it and whom to tell.
+// This client's own claims: the wake-up of each, its place in line, and the clients whose death it
+// waits for. The database is authoritative; this is how to find it and whom to notify.
 #pragma once
 
 #include "stores/wakeup_registry.hpp"
@@ -85,7 +85,7 @@ class local_claims : private stores::wakeup_registry<local_claim> {
     return its != nullptr && its->ends_by_time;
   }
 
-  // Whose end this claim wants to know of, instead of those before.
+  // The clients whose end this claim wants to know of, instead of those before.
   void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients) {
     const std::lock_guard lock(mutex_);
     entry* its = known(id);

@@ -205,7 +205,7 @@ void peer_notifier::mark_dead(std::int64_t client) {
   if (dead_->contains(client)) return;
   auto more = std::make_shared<numbers>(*dead_);
   more->insert(client);
-  // Numbers grow: the smallest belongs to who came, and in all likelihood died, first.
+  // Numbers grow: the smallest belongs to the client that came, and in all likelihood died, first.
   if (more->size() > memory_limit) more->erase(more->begin());
   dead_ = std::move(more);
 }

@@ -56,8 +56,8 @@ class peer_notifier : public std::enable_shared_from_this<peer_notifier> {
 
  private:
   bool send(std::int64_t client, const message& what);
-  // Never inside another call of it on the same thread: what a message causes to be sent to this
-  // process comes after it, or thousands in line would be let go one inside the other.
+  // Never nested on one thread: a message that a message causes to be sent to this process is
+  // handled after it, or thousands of waiters would be released one inside the other.
   void hand_over(const message& what);
   void tell(const message& what);
   void learn(const std::vector<std::int64_t>& clients, time_point deadline);

@@ -33,8 +33,8 @@ constexpr std::int64_t log_slack_pages = 256;
 // About two transactions long. Without giving up the processor in between: measured, that was less
 // fair and no faster.
 constexpr int quick_tries = 64;
-// Then others are let in first, if there are any. Fewer than a process does between two turns of the
-// scheduler's own: measured, that is fairer and no slower.
+// Then other processes are let in first, if there are any. Fewer than a process does in one time
+// slice of the scheduler: measured, that is fairer and no slower.
 constexpr int turns_in_a_row = 32;
 
 }  // namespace
@@ -53,8 +53,8 @@ class writer_lock::helper {
     return made;
   }
 
-  // Is it still blocked for somebody who gave up? Then nobody may try past it: the lock that it gets
-  // would be the same lock.
+  // Is it still blocked on behalf of a caller that gave up? Then nobody may try past it: the lock
+  // that it gets would be the same lock.
   [[nodiscard]] bool busy() {
     const std::lock_guard lock(mutex_);
     return state_ != state::idle;
@@ -153,8 +153,8 @@ bool writer_lock::enter_at_once() noexcept {
 void writer_lock::leave() noexcept {
   ::flock(file_->get(), LOCK_UN);
   if (++in_a_row_ < turns_in_a_row) return;
-  // Whoever was woken by the unlock needs a processor, and this process would be back inside before
-  // it has one.
+  // A process woken by the unlock needs a processor, and this one would be back inside before it
+  // has one.
   if (met_others_) ::sched_yield();
   in_a_row_ = 0;
   met_others_ = false;

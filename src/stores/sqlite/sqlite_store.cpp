@@ -15,7 +15,7 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// For what close() still writes. What is not written by then is cleared away by who comes next.
+// For what close() still writes. What is not written by then is cleared away by the next client.
 constexpr duration closing_limit = std::chrono::milliseconds(500);
 constexpr duration upkeep_interval = std::chrono::seconds(1);
 constexpr duration repay_limit = std::chrono::seconds(5);
@@ -263,7 +263,7 @@ bool sqlite_store::broken() const {
   return broken_;
 }
 
-// Whoever opens the path from now on sees none of our claims.
+// A client that opens the path from now on sees none of our claims.
 void sqlite_store::mark_broken(const error& why) {
   {
     const std::lock_guard lock(mutex_);

@@ -31,7 +31,7 @@ void sqlite_store::settle(const std::string& key, time_point deadline) {
     effects out;
     const auto done = write(deadline, out, nullptr,
                             [&](ledger& book, const moment& step) { book.settle(step, key); });
-    // Not fatal: the next who looks goes on.
+    // Not fatal: the next look goes on.
     if (!done || !peer_notifier_->deliver(out, deadline)) return;
   }
 }
@@ -88,7 +88,7 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
   return answer;
 }
 
-// Whoever would wait is queued here; who only tries may ask again.
+// Waiters are queued here; a try may ask again.
 void sqlite_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                          spi::completion<spi::armed> done) {
   done(spi::armed::recheck);
@@ -402,7 +402,7 @@ result<std::unique_ptr<spi::subscription>> sqlite_store::registered(
   return subscription;
 }
 
-// Not at once and not for certain: who is told for nothing does not listen.
+// Neither at once nor for certain: a client that is notified without reason is not listening.
 void sqlite_store::forget_observer(const std::string& key) {
   const time_point deadline = clock::now() + registering_limit;
   worker_->post(deadline, [weak = weak_from_this(), key, deadline](const result<void>& begun) {
