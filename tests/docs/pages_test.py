@@ -86,6 +86,15 @@ def unknown_variables(page, source):
             yield f"no such variable: {name}"
 
 
+def unknown_sources(page):
+    """`core/hold` in the page about the source: a file or a folder below src/, lab/ or src/stores/."""
+    if page.name != "architecture.md":
+        return
+    for path in set(re.findall(r"`((?:src/|lab/|tests/)?[a-z]+/[a-z_/]+[a-z_])(?:\.\w+)*\*?`", page.read_text())):
+        if not any(list(ROOT.glob(f"{folder}/{path}*")) for folder in (".", "src", "src/stores", "src/stores/redis", "lab")):
+            yield f"no such file: {path}"
+
+
 def unknown_targets(page, makefile):
     for code in re.findall(r"`(make [^`\n]+)`", page.read_text()) + \
             re.findall(r"^(make .*)$", page.read_text(), re.M):
@@ -106,7 +115,7 @@ def main():
     known, source, makefile = known_options(), all_source(), (ROOT / "Makefile").read_text()
     found = [f"{page.relative_to(ROOT)}: {problem}" for page in PAGES
              for problem in [*broken_links(page), *unknown_options(page, known), *unknown_variables(page, source),
-                             *unknown_targets(page, makefile)]] + list(unanswered())
+                             *unknown_targets(page, makefile), *unknown_sources(page)]] + list(unanswered())
     print("\n".join(found) or f"{len(PAGES)} pages, nothing is missing")
     return 1 if found else 0
 
