@@ -37,6 +37,11 @@ client open_patiently(const zookeeper_server& server, const std::string& root) {
   return open(server.host(), root + "?connect_timeout=30s");
 }
 
+testing::AssertionResult released(lease& held) {
+  const auto how = held.release();
+  return how ? testing::AssertionSuccess() : testing::AssertionFailure() << how.error().message();
+}
+
 // For tests that leave it as it is.
 zookeeper_ensemble& unharmed_ensemble() {
   static zookeeper_ensemble ensemble;
@@ -97,12 +102,12 @@ TEST(zookeeper_followers, a_try_at_another_server_sees_what_was_released_before_
   for (int round = 0; round < 60; ++round) {
     auto held = mutex(holds, "stock").acquire({.wait = patience});
     ASSERT_TRUE(held) << held.error().message();
-    ASSERT_TRUE(held->release());
+    ASSERT_TRUE(released(*held));
     const auto next = mutex(tries, "stock").acquire({.wait = 0s});
     ASSERT_TRUE(next) << round << ": " << next.error().message();
     auto permit = semaphore(holds, "pool", {.max = 1}).acquire({.wait = patience});
     ASSERT_TRUE(permit) << permit.error().message();
-    ASSERT_TRUE(permit->release());
+    ASSERT_TRUE(released(*permit));
     const auto other = semaphore(tries, "pool", {.max = 1}).acquire({.wait = 0s});
     ASSERT_TRUE(other) << round << ": " << other.error().message();
   }
@@ -120,10 +125,10 @@ TEST(zookeeper_followers, an_upgrade_at_another_server_sees_who_has_gone) {
     ASSERT_TRUE(reads) << reads.error().message();
     auto other = shared_mutex(goes, "price").acquire_shared({.wait = patience});
     ASSERT_TRUE(other) << other.error().message();
-    ASSERT_TRUE(other->release());
+    ASSERT_TRUE(released(*other));
     const auto upgraded = shared_mutex(stays, "price").try_upgrade(*reads);
     ASSERT_TRUE(upgraded) << round << ": " << upgraded.error().message();
-    ASSERT_TRUE(reads->release());
+    ASSERT_TRUE(released(*reads));
   }
 }
 
@@ -240,13 +245,13 @@ TEST(zookeeper_followers, what_a_follower_confirmed_the_leader_knows) {
   for (int round = 0; round < rounds; ++round) {
     auto held = lock.acquire({.wait = patience});
     ASSERT_TRUE(held) << held.error().message();
-    ASSERT_TRUE(held->release());
+    ASSERT_TRUE(released(*held));
     const auto seen = looks.inspect("stock");
     ASSERT_TRUE(seen) << seen.error().message();
     ASSERT_TRUE(seen->holders.empty()) << "round " << round;
     held = lock.acquire({.wait = patience});
     ASSERT_TRUE(held) << held.error().message();
-    ASSERT_TRUE(held->release());
+    ASSERT_TRUE(released(*held));
     auto granted = tried.acquire({.wait = 0s});
     ASSERT_TRUE(granted) << "round " << round << ": " << granted.error().message();
     ASSERT_TRUE(granted->release());
