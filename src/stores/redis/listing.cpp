@@ -5,6 +5,7 @@
 #include "stores/redis/wire.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace holdfast::redis {
@@ -125,17 +126,18 @@ result<void> listing::take(const std::vector<std::string>& keys, const result<re
     return tl::unexpected(
         to_error(*answer, "list", topology_->where(), {"~holdfast:*", "&holdfast:*"}));
   }
-  const auto& fields = answer->elements;
-  for (std::size_t i = 1; i + 4 < fields.size(); i += 5) {
-    const auto which = static_cast<std::size_t>(fields[i].integer - 1);
+  for (const reply& one : std::span(answer->elements).subspan(answer->elements.empty() ? 0 : 1)) {
+    const auto& fields = one.elements;
+    if (fields.size() < 5) return failure(errc::unavailable, "unexpected reply");
+    const auto which = static_cast<std::size_t>(fields[0].integer - 1);
     if (which >= keys.size()) return failure(errc::unavailable, "unexpected reply");
     // Listed with nobody: what is stored there cannot be read.
-    const bool damaged = fields[i + 1].integer < 0;
-    const auto holders = damaged ? 0 : static_cast<std::size_t>(fields[i + 1].integer);
-    const auto waiters = static_cast<std::size_t>(fields[i + 2].integer);
-    const auto blocked = blocked_of(fields[i + 4].integer);
+    const bool damaged = fields[1].integer < 0;
+    const auto holders = damaged ? 0 : static_cast<std::size_t>(fields[1].integer);
+    const auto waiters = static_cast<std::size_t>(fields[2].integer);
+    const auto blocked = blocked_of(fields[4].integer);
     if (holders + waiters == 0 && !blocked && !damaged) continue;
-    const auto resource = resource_of(parse_state(keys[which])->tail, fields[i + 3].words());
+    const auto resource = resource_of(parse_state(keys[which])->tail, fields[3].words());
     if (!resource || resource->space != what_.space) continue;
     if (!resource->name.starts_with(what_.name)) continue;
     list_.push_back({resource->name, holders, waiters, blocked});

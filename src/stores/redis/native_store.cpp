@@ -196,12 +196,12 @@ void native_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
                      all_words.subspan(count + 1), context.deadline,
                      [self = shared_from_this(), all, part = std::move(part), ids = std::move(ids),
                       here = static_cast<partition>(which), sent](const result<reply>& answer) {
-                       if (answer && !answer->elements.empty()) {
+                       if (answer && answer->elements.size() > part.size()) {
                          const auto at = to_server_time(answer->elements[0].integer);
                          self->times_.learn(sent, self->runtime_->now(), at);
                          for (std::size_t i = 0; i < part.size(); ++i) {
                            auto& told = all->answers[part[i]];
-                           told = renewal_of(answer->elements, 1 + 5 * i, at);
+                           told = renewal_of(answer->elements[1 + i], at);
                            if (told.state == spi::hold_state::lost) {
                              self->board_->claim_over(here, ids[i]);
                            }
@@ -389,7 +389,7 @@ void native_store::change_latch(const spi::resource_id& resource, const spi::lat
 
 void native_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
                               spi::completion<spi::latch_state> done) {
-  send_latch(resource, scripts_->latch_count, {}, "latch count", context, std::move(done));
+  send_latch(resource, scripts_->latch_count, {"r"}, "latch count", context, std::move(done));
 }
 
 result<std::unique_ptr<spi::subscription>> native_store::watch_latch(

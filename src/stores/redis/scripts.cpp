@@ -39,7 +39,7 @@ std::string rules() {
   return text;
 }
 
-constexpr std::string_view library_name = "holdfast_4";
+constexpr std::string_view library_name = "holdfast_5";
 
 // The calls of the library, as functions and as scripts.
 class native_calls {
@@ -107,7 +107,6 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
               calls.make("latch", holds),
               calls.make("latch_count"),
               calls.make("vote", holds),
-              calls.make("raise", holds),
               calls.make("version"),
               foreign("simple", "attempt", holds),
               foreign("simple", "leave"),

@@ -26,7 +26,6 @@ struct scripts {
   script latch;
   script latch_count;
   script vote;
-  script raise;
   script version;  // does nothing
   script simple_attempt;
   script simple_leave;

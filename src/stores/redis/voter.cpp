@@ -99,16 +99,16 @@ void voter::raise_all(raised those, time_point deadline,
   kept.push_back(observed_key(where));
   kept.push_back(born_key());
   const std::size_t keys = kept.size();
-  kept.push_back(longest_);
-  kept.push_back(keeps_);
   for (const auto& [claim, fence] : those) {
     kept.push_back(claim_bytes(*claim, sender_, queueing::forbidden, std::nullopt));
-    kept.push_back(std::to_string(fence.value()));
   }
+  kept.push_back(longest_);
+  kept.push_back(keeps_);
+  for (const auto& [claim, fence] : those) kept.push_back(std::to_string(fence.value()));
   const std::vector<std::string_view> words(kept.begin(), kept.end());
   const std::span all(words);
   const time_point sent = runtime_->now();
-  topology_->run(where, scripts_->raise, all.first(keys), all.subspan(keys), deadline,
+  topology_->run(where, scripts_->renew, all.first(keys), all.subspan(keys), deadline,
                  [self = shared_from_this(), count = those.size(), sent,
                   done = std::move(done)](result<reply> answer) mutable {
                    if (!answer) return done(tl::unexpected(std::move(answer.error())));
@@ -117,16 +117,16 @@ void voter::raise_all(raised those, time_point deadline,
                                                          {"~holdfast:*", "+info"})));
                    }
                    const auto& fields = answer->elements;
-                   if (fields.size() < 3 + 5 * count) {
+                   if (fields.size() < 3 + count) {
                      return done(failure(errc::unavailable, "unexpected reply"));
                    }
                    const auto at = to_server_time(fields[0].integer);
                    self->times_.learn(sent, self->runtime_->now(), at);
                    std::vector<spi::renewal> all_answers;
                    for (std::size_t i = 0; i < count; ++i) {
-                     spi::renewal one = renewal_of(fields, 3 + 5 * i, at);
-                     one.grant.counts_after = microseconds(fields[1].integer);
-                     one.grant.server = server_number(fields[2].words());
+                     spi::renewal one = renewal_of(fields[1 + i], at);
+                     one.grant.counts_after = microseconds(fields[1 + count].integer);
+                     one.grant.server = server_number(fields[2 + count].words());
                      all_answers.push_back(one);
                    }
                    done(std::move(all_answers));
@@ -168,7 +168,7 @@ void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
   const std::string born = born_key();
   const std::array<std::string_view, 2> keys{mark, born};
   const std::array<std::string_view, 2> words{longest_, keeps_};
-  topology_->run(any, scripts_->raise, keys, words, deadline,
+  topology_->run(any, scripts_->renew, keys, words, deadline,
                  [self = shared_from_this(), done = std::move(done)](result<reply> answer) mutable {
                    if (!answer) return done(tl::unexpected(std::move(answer.error())));
                    if (answer->is_error()) {

@@ -204,15 +204,21 @@ result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& cla
   return blocked;
 }
 
-spi::renewal renewal_of(const std::vector<reply>& fields, std::size_t first, spi::server_time at) {
+spi::renewal renewal_of(const reply& from, spi::server_time at) {
   spi::renewal renewal;
   renewal.at = at;
-  if (first + 5 > fields.size()) return renewal;
-  renewal.state = static_cast<spi::hold_state>(fields[first].integer);
+  if (from.is_error()) renewal.why = from.text;
+  if (from.elements.empty()) return renewal;
+  const script_answer fields{from.elements[0].integer, at, &from.elements, {}};
+  // What is there is not ours: whatever was there of ours is not any more.
+  renewal.state =
+      fields.kind < 0 ? spi::hold_state::lost : static_cast<spi::hold_state>(fields.kind);
   if (renewal.state == spi::hold_state::renewed || renewal.state == spi::hold_state::held) {
-    renewal.grant = granted_of(script_answer{0, at, &fields, {}}, first + 1);
+    renewal.grant = granted_of(fields, 1);
   }
-  renewal.recheck_after = microseconds(fields[first + 4].integer);
+  if (renewal.state == spi::hold_state::waiting) {
+    renewal.recheck_after = microseconds(fields.number(4));
+  }
   return renewal;
 }
 

@@ -139,8 +139,8 @@ error refusal_of(const script_answer& from, const spi::claim* claim);
 
 spi::granted granted_of(const script_answer& from, std::size_t first);
 result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& claim);
-// One claim's five fields of a renewal.
-spi::renewal renewal_of(const std::vector<reply>& fields, std::size_t first, spi::server_time at);
+// Of one claim: its five fields, a refusal or an error.
+spi::renewal renewal_of(const reply& from, spi::server_time at);
 
 // Of one claim that was raised or renewed: it holds, or lost, or unavailable.
 result<spi::granted> grant_of(const spi::renewal& answer);

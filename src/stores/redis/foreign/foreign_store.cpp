@@ -246,7 +246,9 @@ void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token
                    spi::renewal one;
                    if (answer && !answer->elements.empty()) {
                      const auto at = to_server_time(answer->elements[0].integer);
-                     one = renewal_of(answer->elements, 1, at);
+                     reply rest;
+                     rest.elements.assign(answer->elements.begin() + 1, answer->elements.end());
+                     one = renewal_of(rest, at);
                    } else {
                      one.why = answer ? answer->text : answer.error().detail;
                    }

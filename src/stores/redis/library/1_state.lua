@@ -10,12 +10,13 @@
 --  3. Numbers become text by struct.pack or as arguments of redis.call, never by Lua's own conversion, which rounds
 --     microseconds to 14 digits.
 --  4. Loops are bounded by named limits.
+--  5. A verb that cannot be raises a refusal, and an error reply as it is: answer_of catches them.
 -- Times are microseconds of the server's clock; `x_till` is when x ends.
 
 local WAITER_LEASE = 30000000 -- a waiter that is not heard for so long is dead
 local TOMBSTONE_EXTRA = 60000000 -- how much longer than its ttl an id that was left is refused
 local STATE_LIFE = 86400000 -- milliseconds, beyond the end of whatever is in the state
-local LIFE_SLACK = 60000000 -- a key lives so much longer than it must, so that its life is rarely set
+local LIFE_SLACK = 60000000 -- keys live so much longer than they must, so that their life is rarely set
 local WANTED_AFTER = 5000 -- a younger hold is not notified that somebody waits
 local STAGGER, STAGGER_LIMIT = 20000, 1000000 -- waiters look again one after the other
 local PROPOSAL_SLACK = 1000000 -- how far a proposed fence may be from this clock
@@ -39,30 +40,34 @@ local REFUSED = {
 
 -- Bound by the first call: they do not exist while a library is loaded.
 local call, try, pack, unpack_bytes, sub, byte, max, min
-local now -- when this call began
+local now -- when this call began; nil: the server was not asked yet
 local sharded -- the kind of channels by which processes are notified
-local observed -- somebody watches the events of the partition in hand
-local states -- by key: what is stored, read at once by a call about many names
+local rewritten -- by key: states that a call about many names has written; nil: it is about one
 local wrapped = not redis.register_function -- this is a script, which has no flags
 
-local function bind()
-  call, try, pack, unpack_bytes, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.sub
-  byte, max, min = string.byte, math.max, math.min
-end
-
--- Every call begins here. cluster: '1' in a cluster.
+-- Every call begins here: what its keys contain, read at once. cluster: '1' in a cluster.
 local function begin(keys, cluster)
-  if not call then bind() end
-  local t = call('TIME')
-  now = t[1] * 1000000 + t[2]
-  sharded, states = false, nil
+  if not call then
+    call, try, pack, unpack_bytes, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.sub
+    byte, max, min = string.byte, math.max, math.min
+  end
+  now, sharded, rewritten = nil, false, nil
   if cluster == '1' then
     sharded = redis.REDIS_VERSION_NUM ~= nil -- Redis before 7 has no such channels
     -- While a slot is being moved, a command with two keys, one of which never exists, is refused by both nodes: some
     -- of the keys that follow may be here and some there.
     call('EXISTS', keys[1], keys[1] .. '/')
   end
+  return call('MGET', unpack(keys))
 end
+
+local function read_clock()
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+
+-- Ends a verb that cannot be; its answer.
+local function refuse(why, number) error({ -1, now, why, number or 0 }, 0) end
 
 -- --- claims and holds ----------------------------------------------------------------------------
 
@@ -106,102 +111,110 @@ local function bytes_of(h) return pack('>dddBc0', h.fence, h.fin, h.since, flags
 
 -- The name in hand: as stored,
 local state_key, existed, name
-local last, kept_till -- last fence; everything in the state is over by then
+local last, kept_till -- last fence; all that is kept of the name is over by then
 local delay_till, tombs_till, latch_till -- nobody is granted; some ids are refused; it is a latch
 local holder -- the exclusive one, or nil
-local waiting, first, seq, dead, mark, queue_till, cursor -- 2_queue
-local held, permits, untold, next_end, holders_till, most -- 3_holders
+local waiting, first, seq, dead, mark, cursor -- 2_queue
+local held, permits, untold, next_end, most -- 3_holders
 -- and what this call does with it.
+local observed -- somebody watches the events of its partition
 local caller -- the claim that asks: it is answered, not notified
 local ended_out, dirty -- what has ended is out; the state is to be written
-local base, tail, queue_key -- of the keys beside the state
+local last_end -- of what this call adds
+local base, tail -- of the keys beside the state
 local tombstone, tombstone_id -- to be kept, until when
 local messages, events, reach -- by process: to be sent; to be told; has it a subscription?
 local queue, next_number, queue_end, queue_read, alive, left_gap -- of the queue as far as it was read
 local joined, beat -- a waiter more; one that was heard
 local cut, withdrawn, gone -- fields to be taken out, of those granted and of those that left; ids that are out
 local to_hash -- some of those granted are in the hash of holders
-local known, written, moved, held_before -- holders looked at, and to be written
+local known, written, moved -- holders looked at, and to be written
+local held_before, emptied -- as many are in the hash; none is left of them
 
 -- What is in a state beside its head: see save().
 local HAS_QUEUE, HAS_REST, HAS_NAME, HAS_HOLDER = 1, 2, 4, 8
 
--- Takes a name in hand. bytes: of its state, or false. Answers why it cannot, or nil.
-local function load(key, bytes, long_name)
-  state_key, existed, name, kept_till, last, holder = key, bytes, long_name or '', 0, 0, nil
-  waiting, held, most, delay_till, tombs_till, latch_till, holders_till = 0, 0, 0, 0, 0, 0, 0
+-- Takes a name in hand. bytes: of its state, or false. watched: somebody observes its partition.
+local function load(key, bytes, watched, long_name)
+  if not now then read_clock() end
+  if rewritten then bytes = rewritten[key] or bytes end
+  state_key, existed, observed, name, last_end = key, bytes, watched, long_name or '', now
+  last, kept_till, waiting, held, most, delay_till, tombs_till, latch_till = 0, 0, 0, 0, 0, 0, 0, 0
+  first, seq, dead, mark, cursor, permits, untold, next_end, held_before = 1, 0, 0, 0, 0, 0, 0, 0, 0
+  ended_out, dirty, queue_read = false, false, false
   -- luacheck: push ignore 532 (the others become nil)
-  caller, ended_out, dirty, base, queue_key, tombstone, messages, events, reach = nil, false, false
-  queue, queue_read, left_gap, joined, beat, cut, withdrawn, gone, to_hash, known, written, moved = nil, false
+  holder, caller, base, tombstone, messages, events, reach, queue, left_gap = nil
+  joined, beat, cut, withdrawn, gone, to_hash, known, written, moved = nil
   -- luacheck: pop
-  first, seq, dead, mark, queue_till, cursor, permits, untold, next_end, held_before = 1, 0, 0, 0, 0, 0, 0, 0, 0, 0
   if not bytes then return end
-  if sub(bytes, 1, 4) ~= 'hf3s' then return sub(bytes, 1, 2) == 'hf' and REFUSED.other_version or REFUSED.foreign end
+  if sub(bytes, 1, 4) ~= 'hf4s' then
+    refuse(sub(bytes, 1, 2) == 'hf' and REFUSED.other_version or REFUSED.foreign)
+  end
   local parts, at
   parts, last, kept_till, at = unpack_bytes('>Bdd', bytes, 5)
   if parts % 2 >= HAS_QUEUE then
-    waiting, first, seq, dead, mark, queue_till, cursor, at = unpack_bytes('>I4dddddd', bytes, at)
+    waiting, first, seq, dead, mark, cursor, at = unpack_bytes('>I4ddddd', bytes, at)
   end
   if parts % 4 >= HAS_REST then
-    delay_till, tombs_till, latch_till, held, permits, untold, next_end, holders_till, most, at =
-      unpack_bytes('>dddI4dI4ddI4', bytes, at)
+    delay_till, tombs_till, latch_till, held, permits, untold, next_end, most, at =
+      unpack_bytes('>dddI4dI4dI4', bytes, at)
   end
   if parts % 8 >= HAS_NAME then name, at = unpack_bytes('>I2c0', bytes, at) end
   if parts >= HAS_HOLDER then holder = hold_of(bytes, at) end
 end
 
--- Writes the state. Answers an error reply or the number of a refusal, or nil.
-local function save()
-  local h, parts, more, last_end = holder, 0, '', now
-  if h and h.fin > now then last_end = h.fin end
+-- Something of the name ends then, so that its keys must live as long.
+local function lasts(till)
+  if till > last_end then last_end = till end
+end
+
+-- Writes the state, with a new life or, which costs less, the old one.
+local function save(new_life)
+  local parts, more = 0, ''
   if waiting > 0 or to_hash then
     parts = HAS_QUEUE
-    more = pack('>I4dddddd', waiting, first, seq, dead, mark, queue_till, cursor)
-    last_end = max(last_end, queue_till)
+    more = pack('>I4ddddd', waiting, first, seq, dead, mark, cursor)
   end
   if held > 0 or delay_till > now or tombs_till > now or latch_till > now or most > 0 and waiting > 0 then
     parts = parts + HAS_REST
-    more = more .. pack('>dddI4dI4ddI4', delay_till, tombs_till, latch_till, held, permits, max(untold, 0), next_end,
-      holders_till, most)
-    last_end = max(last_end, delay_till, tombs_till, latch_till, holders_till)
+    more = more .. pack('>dddI4dI4dI4', delay_till, tombs_till, latch_till, held, permits, max(untold, 0), next_end,
+      most)
   end
   if name ~= '' then
     parts = parts + HAS_NAME
     more = more .. pack('>I2c0', #name, name)
   end
-  local life -- only now and then: a new life costs more than the old one kept
-  if last_end > kept_till then
-    kept_till = last_end + LIFE_SLACK
-    life = STATE_LIFE + math.ceil((kept_till - now) / 1000)
+  if holder then
+    parts = parts + HAS_HOLDER
+    more = more .. bytes_of(holder)
   end
-  local bytes
-  if h then
-    bytes = pack('>c4Bddc0dddBc0', 'hf3s', parts + HAS_HOLDER, last, kept_till, more, h.fence, h.fin, h.since,
-      flags_of(h), h.raw or claim_of(h))
-  else
-    bytes = pack('>c4Bddc0', 'hf3s', parts, last, kept_till, more)
-  end
+  local bytes = pack('>c4Bddc0', 'hf4s', parts, last, kept_till, more)
   local done
-  if not existed then
-    done = try('SET', state_key, bytes, 'PX', life or STATE_LIFE, 'NX')
-    if not done then return REFUSED.foreign end -- a value of another type, which MGET does not show
-  elseif life then
-    done = try('SET', state_key, bytes, 'PX', life)
+  if not existed or new_life then
+    local life = STATE_LIFE + math.ceil(max(kept_till - now, 0) / 1000)
+    done = try('SET', state_key, bytes, 'PX', life, existed and 'XX' or 'NX')
+    if not done then refuse(REFUSED.foreign) end -- a value of another type, which MGET does not show
   else
     done = try('SET', state_key, bytes, 'KEEPTTL')
   end
-  if done.err then return done end
-  if states then states[state_key] = bytes end
+  if done.err then error(done, 0) end
+  if rewritten then rewritten[state_key] = bytes end
 end
 
--- The key beside the state that has `what` of the name.
-local function side(what)
+-- A channel of the partition.
+local function channel(which)
   if not base then
     local brace = string.find(state_key, '}:s:', 1, true)
     base, tail = sub(state_key, 1, brace + 1), sub(state_key, brace + 3)
   end
-  return base .. what .. tail
+  return base .. which
 end
+
+-- The key beside the state that has `what` of the name.
+local function side(what) return channel(what) .. tail end
+
+-- The key beside the state lives until then.
+local function keep(what, till) call('PEXPIREAT', side(what), string.format('%.0f', math.ceil(till / 1000))) end
 
 -- Lua hands over only so many arguments at once. Answers the last error reply, or nil.
 local function paged(how, verb, key, list)
@@ -238,21 +251,18 @@ local function reachable(process)
   reach = reach or {}
   local found = reach[process]
   if found == nil then
-    if not base then side('') end
-    found = call('PUBSUB', sharded and 'SHARDNUMSUB' or 'NUMSUB', base .. 'c:' .. process)[2] > 0
+    found = call('PUBSUB', sharded and 'SHARDNUMSUB' or 'NUMSUB', channel('c:') .. process)[2] > 0
     reach[process] = found
   end
   return found
 end
 
+local function publish(which, message) try(sharded and 'SPUBLISH' or 'PUBLISH', channel(which), message) end
+
 local function deliver()
-  local verb = sharded and 'SPUBLISH' or 'PUBLISH'
-  if not base then side('') end
-  if messages then
-    for process, all in pairs(messages) do try(verb, base .. 'c:' .. process, all) end
-  end
+  for process, all in pairs(messages or {}) do publish('c:' .. process, all) end
   if events then
-    local encoded = sub(tail, 2)
-    try(verb, base .. 'e', pack('>I2c0I2c0', #encoded, encoded, #name, name) .. table.concat(events))
+    local encoded = sub(side(''), #base + 2)
+    publish('e', pack('>I2c0I2c0', #encoded, encoded, #name, name) .. table.concat(events))
   end
 end

@@ -4,9 +4,11 @@
 
 local function number_field(number) return pack('>d', number) end
 
-local function queue_hash()
-  queue_key = queue_key or side('q')
-  return queue_key
+-- Of each number the record, or false.
+local function read_records(from, to)
+  local fields = {}
+  for number = from, to do fields[#fields + 1] = number_field(number) end
+  return call('HMGET', side('q'), unpack(fields))
 end
 
 -- record: when it came, when it was last heard, the claim.
@@ -18,10 +20,10 @@ end
 local function find_waiter(id)
   if joined and joined.id == id then return joined end
   if waiting == 0 or gone and gone[id] then return nil end
-  local field = call('HGET', queue_hash(), id)
+  local field = call('HGET', side('q'), id)
   local number = field and unpack_bytes('>d', field) or 0
   if number < first or number > seq then return nil end -- what a failure left there
-  local bytes = call('HGET', queue_hash(), field)
+  local bytes = call('HGET', side('q'), field)
   local w = bytes and waiter_of(number, bytes)
   return w and w.id == id and w or nil
 end
@@ -52,11 +54,13 @@ local function join(raw)
   if gone then gone[caller] = nil end -- it had died, and is back
   joined = { number = seq, since = now, heard = now, id = caller, raw = raw }
   waiting, dirty = waiting + 1, true
+  lasts(now + WAITER_LEASE)
 end
 
 -- It was heard, so it lives for another lease.
 local function keep_place(w)
   w.heard = now
+  lasts(now + WAITER_LEASE)
   if w ~= joined then beat = w end
 end
 
@@ -80,9 +84,7 @@ local function read_queue()
     return joined ~= nil
   end
   local count = min(queue_end - next_number, read == 0 and 0 or read < 16 and 7 or read < 256 and 63 or PAGE - 1) + 1
-  local fields = {}
-  for i = 1, count do fields[i] = number_field(next_number + i - 1) end
-  local found = call('HMGET', queue_hash(), unpack(fields))
+  local found = read_records(next_number, next_number + count - 1)
   for i = 1, count do
     local bytes = found[i]
     if not bytes then
@@ -101,19 +103,11 @@ local function read_queue()
   return true
 end
 
--- The i-th of those in the queue that may be granted, or nil; false: it is out.
-local function queued_at(i)
-  while not queue or i > #queue do
-    if not read_queue() then return nil end
-  end
-  return not (gone and gone[queue[i].id]) and queue[i]
-end
-
 -- Takes out the dead: some tens of thousands in a step, all of them within a few.
 local function sweep()
   local looked, next_death, whole = 0, now + WAITER_LEASE, cursor == 0
   repeat
-    local page = call('HSCAN', queue_hash(), string.format('%.0f', cursor), 'COUNT', PAGE)
+    local page = call('HSCAN', side('q'), string.format('%.0f', cursor), 'COUNT', PAGE)
     cursor = tonumber(page[1])
     local found = page[2]
     for i = 1, #found, 2 do
@@ -133,33 +127,19 @@ local function sweep()
   if cursor == 0 then dead = whole and next_death or now + WAITER_LEASE / 2 end
 end
 
--- The hash lives as long as somebody in it may, and a little longer. When, if the server is to be told now.
-local function queue_life()
-  local need = WAITER_LEASE + LIFE_SLACK
-  if queue_till >= now + need and not (joined and joined.number == first) then return nil end
-  queue_till, dirty = max(queue_till, now + 2 * need), true
-  return string.format('%.0f', math.floor(queue_till / 1000))
-end
-
--- Before the state, which only counts them: whoever left must not be granted, whatever fails.
-local function write_queue_before() paged(call, 'HDEL', queue_hash(), withdrawn) end
-
 -- Answers an error reply where the new holder is still in the queue, behind others.
-local function write_queue_after(till)
+local function write_queue_after()
   if waiting == 0 then
-    try('DEL', queue_hash()) -- what stays is behind the last number
+    try('DEL', side('q')) -- what stays is behind the last number
   elseif cut then
-    local problem = paged(try, 'HDEL', queue_hash(), cut)
+    local problem = paged(try, 'HDEL', side('q'), cut)
     -- In front of the first number it does no harm; a holder in the hash takes it along when it leaves.
     if problem and not to_hash and unpack_bytes('>d', cut[1]) >= first then return problem end
   end
   local w = joined or beat
   if not w or gone and gone[w.id] then return end
   local field, record = number_field(w.number), pack('>ddc0', w.since, w.heard, w.raw)
-  if w == joined then
-    call('HSET', queue_hash(), field, record, w.id, field)
-  else
-    call('HSET', queue_hash(), field, record)
-  end
-  if till then call('PEXPIREAT', queue_hash(), till) end
+  if w ~= joined then return call('HSET', side('q'), field, record) and nil end
+  call('HSET', side('q'), field, record, w.id, field)
+  if w.number == first then keep('q', kept_till) end
 end

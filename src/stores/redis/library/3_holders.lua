@@ -12,7 +12,7 @@ end
 local function check_held()
   if call('HLEN', side('h')) == held then return end
   held, permits, untold, next_end, dirty = 0, 0, 0, 0, true
-  waiting = max(waiting, math.floor(call('HLEN', queue_hash()) / 2))
+  waiting = max(waiting, math.floor(call('HLEN', side('q')) / 2))
   for _, bytes in ipairs(call('HVALS', side('h'))) do count_in(hold_of(bytes, 1), 1) end
 end
 
@@ -36,19 +36,19 @@ end
 
 local function holder_changed(h)
   dirty = true
+  lasts(h.fin)
   if holder == h then return end
   write_later(h.id, h)
   if h.fin < next_end then next_end = h.fin end
 end
 
 local function add_holder(h)
-  dirty = true
   if h.mode == EXCLUSIVE then
     holder = h
-    return
+  else
+    count_in(h, 1)
+    if held == 1 then next_end = h.fin end
   end
-  count_in(h, 1)
-  if held == 1 then next_end = h.fin end
   holder_changed(h)
 end
 
@@ -101,18 +101,6 @@ local function drop_ended_holders(ended)
   if held > HOLDERS_AT_ONCE then next_end = max(next_end, now + LOOK_PAUSE * held) end
 end
 
--- As with the queue; a key that is emptied and filled again is a new one.
-local function holders_life()
-  local longest, left = 0, 0
-  for _, h in pairs(written) do
-    if h then longest = max(longest, ttl_of(claim_of(h))) else left = left + 1 end
-  end
-  local need = longest + LIFE_SLACK
-  if longest == 0 or holders_till >= now + need and held_before > left then return nil end
-  holders_till, dirty = max(holders_till, now + 2 * need), true
-  return string.format('%.0f', math.floor(holders_till / 1000))
-end
-
 -- Before the state: it takes no memory, and if the state then fails, the holders are counted again. A hold that moves
 -- between the state and the hash (`moved`) is in both meanwhile, never in neither.
 local function write_holders_before()
@@ -120,17 +108,18 @@ local function write_holders_before()
   for id, h in pairs(written) do
     if not h and id ~= moved then over[#over + 1] = id end
   end
+  emptied = held_before <= #over
   paged(call, 'HDEL', side('h'), over)
   local h = moved and written[moved]
   if h then call('HSET', side('h'), moved, bytes_of(h)) end
 end
 
-local function write_holders_after(till)
+local function write_holders_after()
   local puts = {}
   for id, h in pairs(written) do
     if h then puts[#puts + 1], puts[#puts + 2] = id, bytes_of(h) end
   end
   if moved and not written[moved] then try('HDEL', side('h'), moved) end -- what stays is recognised by check_held
   paged(call, 'HSET', side('h'), puts)
-  if till then call('PEXPIREAT', side('h'), till) end
+  if emptied and #puts > 0 then keep('h', kept_till) end -- a key that is emptied and filled again is a new one
 end

@@ -15,13 +15,15 @@ local function eligible(w) return w.id ~= caller or free_for(w.raw) or reachable
 
 -- The first in the queue that may be granted and is not `skipped`, or nil.
 local function next_in_queue(skipped)
-  local i = 1
-  local w = queued_at(i)
-  while w ~= nil do
-    if w and eligible(w) and not (skipped and skipped(w)) then return w end
+  local i, w = 0
+  repeat
     i = i + 1
-    w = queued_at(i)
-  end
+    while not queue or i > #queue do
+      if not read_queue() then return nil end
+    end
+    w = queue[i]
+  until not (gone and gone[w.id]) and eligible(w) and not (skipped and skipped(w))
+  return w
 end
 
 -- May a newcomer take it before those that wait? Not if one of them or the newcomer is fair; and readers that come one
@@ -70,6 +72,7 @@ local function hold_ended(h)
   remove_holder(h)
   local delay = unpack_bytes('>d', claim_of(h), 49)
   if delay > 0 then delay_till = max(delay_till, h.fin + delay) end
+  lasts(delay_till)
   if h.offer and not h.revoked then mark = max(mark, h.since) end
   note(EXPIRED, claim_of(h), h)
 end
@@ -154,43 +157,48 @@ local function blocker_of()
     local found = call('HSCAN', side('h'), 0, 'COUNT', 1)[2][2]
     return found and payload_of(claim_of(hold_of(found, 1))) or ''
   end
-  local w = queued_at(1)
+  local w = next_in_queue()
   return w and w.id ~= caller and payload_of(w.raw) or ''
 end
 
--- Writes what was changed, the state before what it counts, then notifies. grows: the verb takes memory. Answers an
--- error reply or the number of a refusal, or nil.
+-- Writes what was changed, the state before what it counts, then notifies. grows: the verb takes memory.
 local function commit(grows)
-  local holders_life_end = written and holders_life()
-  local queue_life_end = (joined or beat) and queue_life()
-  -- A script has no flag that lets it run when memory is out, but once it has written, the server lets it write on.
-  if wrapped and not grows and existed and (dirty or beat) then
-    call('PEXPIRE', state_key, STATE_LIFE + max(0, math.ceil((kept_till - now) / 1000)))
+  local longer
+  if dirty or beat then
+    longer = last_end > kept_till
+    if longer then kept_till, dirty = last_end + LIFE_SLACK, true end
+    -- A script has no flag that lets it run when memory is out, but once it has written, the server lets it write on.
+    if wrapped and not grows and existed then keep('s', kept_till + STATE_LIFE * 1000) end
+    if longer and held_before > 0 then keep('h', kept_till) end
+    if longer and waiting > 0 then keep('q', kept_till) end
   end
   if written then write_holders_before() end
-  if withdrawn then write_queue_before() end
-  if dirty then
-    local problem = save()
-    if problem then return problem end
-  end
-  if written then write_holders_after(holders_life_end) end
-  local problem = (cut or withdrawn or joined or beat) and write_queue_after(queue_life_end)
+  if withdrawn then paged(call, 'HDEL', side('q'), withdrawn) end -- whoever left must not be granted, whatever fails
+  if dirty then save(longer) end
+  if written then write_holders_after() end
+  local problem = (cut or withdrawn or joined or beat) and write_queue_after()
   if problem then
     try('SET', state_key, existed, 'KEEPTTL')
-    if states then states[state_key] = existed end
-    return problem
+    if rewritten then rewritten[state_key] = existed end
+    error(problem, 0)
   end
   if tombstone then
-    local key = side('t')
-    call('ZREMRANGEBYSCORE', key, '-inf', now)
-    call('ZADD', key, tombstone, tombstone_id)
-    call('PEXPIREAT', key, string.format('%.0f', math.ceil(tombs_till / 1000)))
+    call('ZREMRANGEBYSCORE', side('t'), '-inf', now)
+    call('ZADD', side('t'), tombstone, tombstone_id)
+    keep('t', tombs_till)
   end
   if messages or events then deliver() end
 end
 
--- The answer to a verb that cannot be: an error reply as it is, or {-1, now, why, number}.
-local function refusal(why, number)
-  if type(why) == 'table' then return why end
-  return { -1, now, why, number or 0 }
+-- Refuses a verb, and writes what else has changed.
+local function commit_and_refuse(why, number)
+  commit()
+  refuse(why, number)
+end
+
+-- The answer to a verb that leaves a hold: {1, now, fence, ttl, flags}.
+local function commit_and_show(h, grows)
+  local ttl, flags = grant_of(h)
+  commit(grows)
+  return { 1, now, h.fence, ttl, flags }
 end
