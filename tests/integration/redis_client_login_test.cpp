@@ -3,7 +3,7 @@
 #ifdef HOLDFAST_WITH_REDIS
 
 #include "redis_client_harness.hpp"
-#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/client/reply.hpp"
 #include "support/redis_server.hpp"
 
 #include <string_view>

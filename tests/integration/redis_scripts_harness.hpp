@@ -4,8 +4,8 @@
 
 #include "redis_client_harness.hpp"
 #include "stores/redis/layout.hpp"
-#include "stores/redis/node.hpp"
 #include "stores/redis/scripts.hpp"
+#include "stores/redis/topology.hpp"
 #include "stores/redis/wire.hpp"
 #include "support/redis_server.hpp"
 

@@ -1,6 +1,6 @@
 // Where names are in Redis, and what is known of the server's clock.
 #include "stores/redis/layout.hpp"
-#include "stores/redis/server_times.hpp"
+#include "stores/redis/wire.hpp"
 
 #include <gtest/gtest.h>
 

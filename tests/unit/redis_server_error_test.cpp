@@ -1,7 +1,7 @@
 // What error replies mean, and that no secret is repeated from them.
 #ifdef HOLDFAST_WITH_REDIS
 
-#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

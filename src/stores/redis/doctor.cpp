@@ -1,6 +1,6 @@
 #include "stores/redis/doctor.hpp"
 
-#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <algorithm>
 #include <array>

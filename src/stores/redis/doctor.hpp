@@ -3,7 +3,6 @@
 #pragma once
 
 #include "stores/redis/client/greeting.hpp"
-#include "stores/redis/client/options.hpp"
 #include "stores/redis/topology.hpp"
 
 #include <holdfast/clock.hpp>

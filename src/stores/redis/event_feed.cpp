@@ -1,7 +1,7 @@
 
 #include "stores/redis/event_feed.hpp"
 
-#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/client/reply.hpp"
 #include "stores/redis/wire.hpp"
 
 #include <algorithm>

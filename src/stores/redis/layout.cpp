@@ -1,7 +1,7 @@
 
 #include "stores/redis/layout.hpp"
 
-#include "stores/redis/client/digest.hpp"
+#include "stores/redis/client/command.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,9 @@
 // The verbs of claims, what people see and do, and latches.
 #include "stores/redis/native_store.hpp"
 
-#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/client/reply.hpp"
 #include "stores/redis/doctor.hpp"
-#include "stores/redis/listing.hpp"
-#include "stores/redis/server_times.hpp"
+#include "stores/redis/wire.hpp"
 
 #include <algorithm>
 #include <array>
@@ -303,7 +302,7 @@ void native_store::inspect(const spi::resource_id& resource, const spi::op_conte
 void native_store::list(const std::string& space, const std::string& prefix,
                         const spi::op_context& context,
                         spi::completion<std::vector<spi::resource_summary>> done) {
-  listing::start(topology_, scripts_, runtime_, {space, prefix}, context, std::move(done));
+  list_names(topology_, scripts_, runtime_, {space, prefix}, context, std::move(done));
 }
 
 // The server knows claims by their ids, people by a hash of them: one of them is looked up first.

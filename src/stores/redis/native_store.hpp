@@ -4,7 +4,6 @@
 
 #include "stores/redis/event_feed.hpp"
 #include "stores/redis/scripts.hpp"
-#include "stores/redis/server_times.hpp"
 #include "stores/redis/switchboard.hpp"
 #include "stores/redis/topology.hpp"
 #include "stores/redis/wire.hpp"
@@ -107,5 +106,11 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
   server_times times_;
   std::atomic<bool> closed_{false};
 };
+
+// Those of a namespace that begin with what.name and are held or waited for. overloaded: more than 100,000.
+void list_names(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
+                std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
+                const net::patience& until,
+                spi::completion<std::vector<spi::resource_summary>> done);
 
 }  // namespace holdfast::redis

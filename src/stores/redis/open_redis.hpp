@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/backoff.hpp"
-#include "stores/redis/client/options.hpp"
+#include "stores/redis/client/greeting.hpp"
 #include "stores/redis/topology.hpp"
 
 #include <holdfast/result.hpp>

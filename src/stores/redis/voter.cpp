@@ -1,8 +1,8 @@
 
 #include "stores/redis/voter.hpp"
 
-#include "stores/redis/client/server_error.hpp"
-#include "stores/redis/server_times.hpp"
+#include "stores/redis/client/reply.hpp"
+#include "stores/redis/wire.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,6 @@
 #include "stores/redis/layout.hpp"
 #include "stores/redis/native_store.hpp"
 #include "stores/redis/scripts.hpp"
-#include "stores/redis/server_times.hpp"
 #include "stores/redis/switchboard.hpp"
 #include "stores/redis/topology.hpp"
 #include "stores/redis/wire.hpp"

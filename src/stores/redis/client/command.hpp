@@ -141,4 +141,9 @@ class script {
 // The server does not know it, and has done nothing.
 [[nodiscard]] bool is_unknown_script(const reply& answer) noexcept;
 
+// Digests in hexadecimal digits, by OpenSSL.
+
+[[nodiscard]] std::string sha1_of(std::string_view text);
+[[nodiscard]] std::string sha256_of(std::string_view text);
+
 }  // namespace holdfast::redis

@@ -7,8 +7,8 @@
 #include "net/reconnecting_connection.hpp"
 #include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/command.hpp"
+#include "stores/redis/client/greeting.hpp"
 #include "stores/redis/client/link.hpp"
-#include "stores/redis/client/options.hpp"
 #include "stores/redis/client/reply.hpp"
 
 #include <holdfast/clock.hpp>

@@ -1,7 +1,7 @@
 #include "stores/redis/client/greeting.hpp"
 
 #include "stores/redis/client/command.hpp"
-#include "stores/redis/client/server_error.hpp"
+#include "stores/redis/client/reply.hpp"
 
 #include <charconv>
 #include <cstddef>

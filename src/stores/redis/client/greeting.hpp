@@ -2,19 +2,48 @@
 // says what to send and takes the replies.
 #pragma once
 
-#include "stores/redis/client/options.hpp"
+#include "net/backoff.hpp"
+#include "net/target.hpp"
+#include "net/tls_context.hpp"
+#include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/reply.hpp"
 
+#include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/spi/url.hpp>
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace holdfast::redis {
+
+// Which server, and as whom.
+
+struct server_options {
+  enum class role : std::uint8_t {
+    master,  // anything else is refused at connect, and left when it is demoted
+    any,
+  };
+
+  net::target where;
+  std::shared_ptr<const net::tls_context> tls;  // null: none
+  std::string user;                             // empty: the default user
+  spi::secret password;                         // neither: no AUTH at all
+  std::uint32_t database = 0;
+  std::string name;  // for CLIENT LIST; no spaces; empty: none
+  role wanted = role::master;
+  std::uint32_t wait_replicas = 0;                   // a grant counts once so many have it
+  bool functions = true;                             // false: scripts, as before Redis 7
+  duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS and greeting together
+  net::backoff_limits backoff;
+  reader_limits limits;
+  pacing::settings pace;
+};
 
 // Who answers: version, role, mode and identity of a server, from its own words.
 struct server_version {

@@ -4,8 +4,8 @@
 
 #include "net/connector.hpp"
 #include "net/reconnecting_connection.hpp"
+#include "stores/redis/client/greeting.hpp"
 #include "stores/redis/client/link.hpp"
-#include "stores/redis/client/options.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>

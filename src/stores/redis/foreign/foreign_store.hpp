@@ -4,7 +4,6 @@
 
 #include "stores/redis/foreign/formats.hpp"
 #include "stores/redis/scripts.hpp"
-#include "stores/redis/server_times.hpp"
 #include "stores/redis/topology.hpp"
 #include "stores/redis/wire.hpp"
 

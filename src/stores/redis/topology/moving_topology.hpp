@@ -9,7 +9,6 @@
 #include "stores/redis/client/reply.hpp"
 #include "stores/redis/client/subscriber.hpp"
 #include "stores/redis/layout.hpp"
-#include "stores/redis/node.hpp"
 #include "stores/redis/topology.hpp"
 
 #include <holdfast/clock.hpp>

@@ -1,7 +1,6 @@
 #include "stores/redis/topology/sentinel_topology.hpp"
 
 #include "stores/redis/client/reply.hpp"
-#include "stores/redis/client/server_error.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "stores/redis/node.hpp"
+#include "stores/redis/topology.hpp"
 
 #include <algorithm>
 #include <mutex>
