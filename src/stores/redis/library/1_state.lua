@@ -184,12 +184,13 @@ local function save(new_life)
     parts = parts + HAS_NAME
     more = more .. pack('>I2c0', #name, name)
   end
-  if holder then
-    parts = parts + HAS_HOLDER
-    more = more .. bytes_of(holder)
+  local h, bytes, done = holder
+  if h then -- in one go: most states have a holder and nothing else
+    bytes = pack('>c4Bddc0dddBc0', 'hf4s', parts + HAS_HOLDER, last, kept_till, more, h.fence, h.fin, h.since,
+      flags_of(h), claim_of(h))
+  else
+    bytes = pack('>c4Bddc0', 'hf4s', parts, last, kept_till, more)
   end
-  local bytes = pack('>c4Bddc0', 'hf4s', parts, last, kept_till, more)
-  local done
   if not existed or new_life then
     local life = STATE_LIFE + math.ceil(max(kept_till - now, 0) / 1000)
     done = try('SET', state_key, bytes, 'PX', life, existed and 'XX' or 'NX')
