@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_ETCD
 #include "net/connector.hpp"
 #include "stores/etcd/lease_keeper.hpp"
-#include "stores/etcd/protobuf.hpp"
+#include "stores/etcd/messages.hpp"
 #include "stores/etcd/watch_hub.hpp"
 #include "support/eventually.hpp"
 #include "support/fake_etcd.hpp"

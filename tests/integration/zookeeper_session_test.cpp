@@ -72,6 +72,32 @@ TEST_F(zookeeper_session, a_disconnection_is_not_a_loss) {
   EXPECT_FALSE(held->lost().stop_requested());
 }
 
+TEST_F(zookeeper_session, a_try_counts_the_permits_when_it_has_its_place_in_line) {
+  // Broken: a permit that is taken between the look of a try and its place in line is given twice.
+  const client slow = through_proxy();
+  const client quick = open();
+  const semaphore_options one{.max = 1, .lock = {.ttl = 30s}};
+  ASSERT_TRUE(semaphore(slow, "pool", one).acquire({.wait = patience})->release());
+  ASSERT_TRUE(becomes_free(quick, "pool"));
+  ASSERT_TRUE(semaphore(quick, "pool", one).acquire({.wait = patience})->release());
+  ASSERT_TRUE(becomes_free(quick, "pool"));
+  proxy_.delay(fault_proxy::way::to_server, 200ms);
+  const auto asked = [&, before = proxy_.pieces(fault_proxy::way::to_server)] {
+    return proxy_.pieces(fault_proxy::way::to_server) > before;
+  };
+  auto trying = std::async(std::launch::async,
+                           [&] { return semaphore(slow, "pool", one).acquire({.wait = 0s}); });
+  ASSERT_TRUE(eventually(asked));
+  const auto answered = [&, before = proxy_.pieces(fault_proxy::way::to_client)] {
+    return proxy_.pieces(fault_proxy::way::to_client) > before;
+  };
+  ASSERT_TRUE(eventually(answered));
+  const auto other = semaphore(quick, "pool", one).acquire({.wait = 0s});
+  const auto tried = trying.get();
+  EXPECT_FALSE(tried && other);
+  EXPECT_TRUE(tried || other);
+}
+
 TEST_F(zookeeper_session, beyond_the_limit_of_a_line_the_others_keep_their_leases) {
   // Broken: the lists grow until the pings of the session wait behind them, and every lease is lost.
   // Every claim reads the others: the real limit keeps a core busy for half a minute.

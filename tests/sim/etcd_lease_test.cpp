@@ -4,7 +4,7 @@
 // wrong proves nothing.
 #ifdef HOLDFAST_WITH_ETCD
 #include "sim/random.hpp"
-#include "stores/etcd/lease_proof.hpp"
+#include "stores/etcd/lease_keeper.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #ifdef HOLDFAST_WITH_ETCD
 
 #include "stores/etcd/doctor.hpp"
-#include "stores/etcd/lease_proof.hpp"
+#include "stores/etcd/lease_keeper.hpp"
 #include "stores/etcd/line.hpp"
 #include "stores/etcd/names.hpp"
 
@@ -66,7 +66,7 @@ TEST(etcd_names, a_reader_reads_all_that_may_be_in_its_way_and_no_other_reader) 
        {prefix + other_id, claim_key(prefix, claim_kind::writer, other_id),
         claim_key(prefix, claim_kind::permit, other_id), own,
         mode_key(prefix, claim_kind::reader, other_id),
-        revoked_key(prefix, claim_kind::reader, one_id), prefix + std::string(latch_count)}) {
+        revoked_key(prefix, claim_kind::reader, one_id), prefix + std::string(latch_count_key)}) {
     EXPECT_EQ(seen_by(spi::mode::shared, key), 1) << key;
     EXPECT_EQ(seen_by(spi::mode::exclusive, key), 1) << key;
   }

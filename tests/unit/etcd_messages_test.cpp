@@ -3,7 +3,6 @@
 #ifdef HOLDFAST_WITH_ETCD
 
 #include "stores/etcd/messages.hpp"
-#include "stores/etcd/protobuf.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

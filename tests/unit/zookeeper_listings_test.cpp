@@ -1,7 +1,7 @@
 // Many flows that need the same list at the same time share it.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
 #include "stores/flow.hpp"
-#include "stores/zookeeper/listings.hpp"
+#include "stores/zookeeper/line.hpp"
 
 #include <gtest/gtest.h>
 

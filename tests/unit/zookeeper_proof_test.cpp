@@ -1,8 +1,7 @@
 // What proves a ZooKeeper session, and the bytes of its wire.
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-#include "stores/zookeeper/proof.hpp"
 #include "stores/zookeeper/protocol.hpp"
-#include "stores/zookeeper/watches.hpp"
+#include "stores/zookeeper/session.hpp"
 
 #include <gtest/gtest.h>
 

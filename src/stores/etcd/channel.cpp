@@ -42,7 +42,7 @@ channel::~channel() {
 }
 
 void channel::tell(news& told) {
-  for (answered_one& one : told.answers) one.who->answered(one.index, std::move(one.answer));
+  for (answered_one& one : told.answers) one.tell();
   for (news::heard& each : told.streams) {
     const auto who = each.who.lock();
     if (who == nullptr) continue;
@@ -353,10 +353,6 @@ void channel::close(const std::vector<call>& farewell) noexcept {
   tell(told);
 }
 
-bool lease_is_gone(const grpc_status& what) {
-  return what.code == status_code::not_found && what.text.find("lease") != std::string::npos;
-}
-
 error refusal(const char* doing, std::string_view key, const grpc_status& what) {
   const std::string text =
       std::string("etcd: ") + doing + " " + std::string(key) + ": " + what.text;
@@ -387,6 +383,23 @@ task<result<reply>> ask_one(std::shared_ptr<channel> whom, call& what, const cha
   result<reply>& answer = answers.front();
   if (answer && !answer->ok()) co_return tl::unexpected(refusal(doing, key, answer->status));
   co_return std::move(answer);
+}
+
+result<txn_answer> txn_in(const result<reply>& answer, const char* doing, std::string_view key) {
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->ok()) return read_txn(answer->body);
+  if (answer->status.code == status_code::not_found && says(answer->status, "lease")) {
+    return failure(errc::lost, "the etcd lease has ended");
+  }
+  return tl::unexpected(refusal(doing, key, answer->status));
+}
+
+task<result<txn_answer>> ask_txn(std::shared_ptr<channel> whom, txn_writer& step, const char* doing,
+                                 std::string_view key, net::patience until) {
+  std::vector<call> batch;
+  batch.push_back(std::move(step).made());
+  const replies answers = co_await asking(std::move(whom), std::move(batch), until);
+  co_return txn_in(answers.front(), doing, key);
 }
 
 }  // namespace holdfast::etcd

@@ -9,12 +9,12 @@
 #include "stores/etcd/messages.hpp"
 #include "stores/etcd/options.hpp"
 #include "stores/flow.hpp"
+#include "stores/queued/asking.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 
 #include <atomic>
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -44,12 +44,9 @@ struct reply {
   [[nodiscard]] bool ok() const noexcept { return status.code == status_code::ok; }
 };
 
-// Who asked. Called exactly once for each call of a batch, by its deadline, under no lock.
-class asker {
- public:
-  virtual ~asker() = default;
-  virtual void answered(std::size_t index, result<reply> answer) = 0;
-};
+using asker = stores::asker<reply>;
+using answered_one = stores::answered_one<reply>;
+using replies = std::vector<result<reply>>;
 
 // Who listens to a stream. Called under no lock, never twice at once.
 class stream_listener {
@@ -114,11 +111,6 @@ class channel final : public http2_user,
     std::weak_ptr<stream_listener> who;
     std::int32_t stream = 0;  // 0: not begun
   };
-  struct answered_one {
-    asker* who;
-    std::size_t index;
-    result<reply> answer;
-  };
   struct news {  // to be told when the mutex is free
     std::vector<answered_one> answers;
     struct heard {
@@ -167,52 +159,23 @@ class channel final : public http2_user,
   std::uint64_t next_stream_ = 1;
 };
 
-// Asking a channel from within a flow: one batch of calls in one go, all answers at once.
-
+using asking = stores::asking<channel, call, reply>;
 using stores::flow;
 using stores::task;
-
-using replies = std::vector<result<reply>>;
-
-// To be awaited at once. The answers come in the order of the calls.
-class asking final : public asker {
- public:
-  asking(std::shared_ptr<channel> whom, std::vector<call> batch, const net::patience& until)
-      : whom_(std::move(whom)),
-        batch_(std::move(batch)),
-        until_(until),
-        answers_(batch_.size(), result<reply>(failure(errc::unavailable))),
-        left_(batch_.size() + 1) {}
-
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> then) {
-    then_ = then;
-    whom_->ask(std::move(batch_), until_, *this);
-    return left_.fetch_sub(1) != 1;  // else all is answered already: go on here
-  }
-  replies await_resume() { return std::move(answers_); }
-
-  void answered(std::size_t index, result<reply> answer) override {
-    answers_[index] = std::move(answer);
-    if (left_.fetch_sub(1) == 1) then_.resume();
-  }
-
- private:
-  const std::shared_ptr<channel> whom_;
-  std::vector<call> batch_;
-  const net::patience until_;
-  replies answers_;
-  std::atomic<std::size_t> left_;
-  std::coroutine_handle<> then_;
-};
+using stores::value_of;
 
 // What a status that was not expected means to the user.
 error refusal(const char* doing, std::string_view key, const grpc_status& what);
-bool lease_is_gone(const grpc_status& what);
 
 // One call; a status other than ok is an error. What it is given outlives it: to be awaited at once. References,
 // because GCC 12 destroys a temporary twice that is an argument of what is awaited.
 task<result<reply>> ask_one(std::shared_ptr<channel> whom, call& what, const char* doing,
                             std::string_view key, net::patience until);
+
+// What a transaction answers. lost: there is no lease any more on which it would put a key; nothing was done.
+result<txn_answer> txn_in(const result<reply>& answer, const char* doing, std::string_view key);
+// As ask_one().
+task<result<txn_answer>> ask_txn(std::shared_ptr<channel> whom, txn_writer& step, const char* doing,
+                                 std::string_view key, net::patience until);
 
 }  // namespace holdfast::etcd

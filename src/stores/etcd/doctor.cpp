@@ -158,8 +158,7 @@ spi::check check_lease(const result<reply>& granted) {
 
 }  // namespace
 
-flow etcd_store::do_probe(self_ptr self, net::patience until,
-                          spi::completion<std::vector<spi::check>> done) {
+task<result<std::vector<spi::check>>> etcd_store::do_probe(self_ptr self, net::patience until) {
   cluster_health health;
   for (const net::target& each : self->options_->servers) {
     auto alone = std::make_shared<server_options>(*self->options_);
@@ -189,13 +188,7 @@ flow etcd_store::do_probe(self_ptr self, net::patience until,
   call grants = lease_grant_call(1);
   const result<reply> granted = co_await ask_one(self->way_, grants, "grant", "a lease", until);
   checks.push_back(check_lease(granted));
-  done(std::move(checks));
-}
-
-void etcd_store::probe(const spi::op_context& context,
-                       spi::completion<std::vector<spi::check>> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_probe(shared_from_this(), context, std::move(done));
+  co_return checks;
 }
 
 }  // namespace holdfast::etcd

@@ -136,37 +136,27 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
                 const spi::op_context& context, spi::completion<spi::granted> done) override;
 
-  void inspect(const spi::resource_id& resource, const spi::op_context& context,
-               spi::completion<spi::resource_state> done) override;
-  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
-            spi::completion<std::vector<spi::resource_summary>> done) override;
-  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
-              const spi::op_context& context,
-              spi::completion<std::vector<spi::holder>> done) override;
   result<std::unique_ptr<spi::subscription>> observe(
       const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) override;
 
-  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
-                    const spi::op_context& context,
-                    spi::completion<spi::latch_state> done) override;
-  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
-                  spi::completion<spi::latch_state> done) override;
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change) override;
 
-  void probe(const spi::op_context& context,
-             spi::completion<std::vector<spi::check>> done) override;
   void close() noexcept override;
 
   void lease_ended(std::int64_t id) override;
 
  private:
+  friend claim_flow;
   friend queued_store;
 
   // etcd_store.cpp
   std::shared_ptr<lease_keeper> lease_for(duration wanted);
   [[nodiscard]] entry_ptr new_entry(spi::claim_ptr claim);
   [[nodiscard]] entry_ptr make_entry(spi::claim_ptr claim);
+  [[nodiscard]] std::string path_to(const spi::resource_id& resource) const {
+    return prefix_of(*options_, resource);
+  }
   void choose_key(entry& which);
   void spare(const entry& which);
   void forgotten(const entry& which);
@@ -182,7 +172,7 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   [[nodiscard]] follow_up settled(const entry_ptr& which);
   void carry_out(const follow_up& rest);
 
-  // attempts.cpp: a place in line.
+  // A place in line.
   struct look {
     enum class of : std::uint8_t {
       all,         // the whole line
@@ -194,6 +184,8 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
     std::int64_t count = 0;
     std::vector<key_value> kvs;
   };
+  static bool is_definite(const result<reply>& answer, const result<txn_answer>& done);
+  void lease_is_gone(entry& which, std::int64_t lease);
   static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, net::patience until);
   static task<result<look>> put_in_line(self_ptr self, entry_ptr which, net::patience until);
   static task<result<look>> read_line(self_ptr self, entry_ptr which, look::of scope,
@@ -208,16 +200,13 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   void stand_behind(const entry_ptr& which, const standing& blocker, std::int64_t seen);
   bool first_for_permits(const entry_ptr& which);
   [[nodiscard]] entry_ptr leave_permits(const entry_ptr& which);
-  void look_again(const entry_ptr& which);
   [[nodiscard]] bool leaves_here(entry& who, const standing& blocker, std::int64_t seen_at);
 
-  // renewals.cpp
   struct renewal_round;
   static flow renew_on(self_ptr self, std::shared_ptr<lease_keeper> life,
                        std::shared_ptr<renewal_round> round, std::vector<std::size_t> which);
   void take_renewals(renewal_round& round, const std::vector<std::size_t>& which,
                      const std::vector<range_answer>& keys, bool answered);
-  spi::renewal renewal_of(entry& which, time_point at, bool proven);
 
   // watching.cpp: what happens to keys while we wait or hold.
   void guard(const entry_ptr& which);
@@ -240,10 +229,10 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   spi::granted taken(const entry_ptr& which, const standing& what, std::int64_t owner);
   static task<result<std::optional<standing>>> find_detached(self_ptr self, spi::claim_ptr claim,
                                                              net::patience until);
-  static flow do_renew_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
-                                spi::completion<spi::granted> done);
-  static flow do_release_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
-                                  spi::completion<spi::departure> done);
+  static task<result<spi::granted>> renew_detached(self_ptr self, spi::claim_ptr claim,
+                                                   net::patience until);
+  static task<result<spi::departure>> release_detached(self_ptr self, spi::claim_ptr claim,
+                                                       net::patience until);
   static task<result<std::int64_t>> new_lease(self_ptr self, duration time, net::patience until);
   static flow end_lease(self_ptr self, std::int64_t lease);
 
@@ -251,35 +240,27 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   // `own`: the key of a claim that looks without the other readers.
   static task<result<line>> look_at(self_ptr self, std::string prefix, look::of scope,
                                     std::string own, net::patience until);
-  static flow do_inspect(self_ptr self, std::string prefix, net::patience until,
-                         spi::completion<spi::resource_state> done);
-  static flow do_list(self_ptr self, std::string space, std::string prefix, net::patience until,
-                      spi::completion<std::vector<spi::resource_summary>> done);
-  static flow do_revoke(self_ptr self, std::string prefix, spi::revocation how, std::string claim,
-                        net::patience until, spi::completion<std::vector<spi::holder>> done);
+  static task<result<spi::resource_state>> do_inspect(self_ptr self, std::string prefix,
+                                                      net::patience until);
+  static task<result<std::vector<spi::resource_summary>>> do_list(self_ptr self, std::string space,
+                                                                  std::string prefix,
+                                                                  net::patience until);
+  static task<result<std::vector<spi::holder>>> do_revoke(self_ptr self, std::string prefix,
+                                                          spi::revocation how, std::string claim,
+                                                          net::patience until);
 
   // latches.cpp
-  struct count {
-    std::optional<std::uint32_t> value;  // none: unset
-    std::string set_by;
+  struct latch_count : stores::queued_latch {
     std::int64_t modified = 0;
     std::int64_t lease = 0;
-    bool marked = false;  // this id has counted down
   };
-  static task<result<count>> read_count(self_ptr self, std::string prefix, std::string_view mark,
-                                        net::patience until);
-  static task<result<spi::latch_state>> set_count(self_ptr self, std::string prefix,
-                                                  spi::latch_change change, net::patience until);
-  static task<result<spi::latch_state>> count_down(self_ptr self, std::string prefix,
-                                                   spi::latch_change change, net::patience until);
-  static flow do_change_latch(self_ptr self, std::string prefix, spi::latch_change change,
-                              net::patience until, spi::completion<spi::latch_state> done);
-  static flow do_read_latch(self_ptr self, std::string prefix, net::patience until,
-                            spi::completion<spi::latch_state> done);
+  static task<result<latch_count>> read_count(self_ptr self, std::string prefix, std::string mark,
+                                              net::patience until);
+  static task<result<bool>> write_count(self_ptr self, std::string prefix, latch_count known,
+                                        stores::queued_latch to, net::patience until);
 
   // doctor.cpp
-  static flow do_probe(self_ptr self, net::patience until,
-                       spi::completion<std::vector<spi::check>> done);
+  static task<result<std::vector<spi::check>>> do_probe(self_ptr self, net::patience until);
 
   const std::shared_ptr<const server_options> options_;
   const std::shared_ptr<channel> way_;

@@ -62,7 +62,7 @@ void etcd_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
     return done(failure(errc::unsupported, "a lease of a shared lock cannot be handed on in etcd"));
   }
   if (from == to->id) {
-    do_renew_detached(shared_from_this(), std::move(to), context, std::move(done));
+    stores::answer(renew_detached(shared_from_this(), std::move(to), context), std::move(done));
     return;
   }
   entry_ptr which = find(to->detached ? from : to->id);
@@ -108,8 +108,7 @@ task<result<spi::granted>> etcd_store::hand_over(self_ptr self, entry_ptr which,
     which->handing_over = true;
     which->late = true;
   }
-  const result<std::int64_t> lease = co_await new_lease(self, lease_time(*to), until);
-  if (!lease) co_return tl::unexpected(lease.error());
+  const std::int64_t lease = co_await value_of(new_lease(self, lease_time(*to), until));
   const spi::claim& own = *which->claim;
   const auto terms =
       which->permit() ? std::optional(stores::permits_data{own.permits, own.max}) : std::nullopt;
@@ -121,23 +120,17 @@ task<result<spi::granted>> etcd_store::hand_over(self_ptr self, entry_ptr which,
   } else {
     step.created({owner_key(which->key)}, txn_writer::relation::equal, 0);
   }
-  put_for(step, which->key, *to, terms, *lease);
+  put_for(step, which->key, *to, terms, lease);
   if (uncertain) step.then_put(put_body(tombstone_of(*self->options_, own.id), {}, owner));
   step.else_range(range_body(which->keys()));
-  std::vector<call> calls;
-  calls.push_back(std::move(step).made());
-  const replies answers = co_await asking(self->way_, std::move(calls), until);
-  const result<reply>& answer = answers.front();
-  if (!answer) co_return tl::unexpected(answer.error());
-  if (lease_is_gone(answer->status)) {
+  const result<txn_answer> done = co_await ask_txn(self->way_, step, "put", which->key, until);
+  if (!done && done.error() == errc::lost) {
     which->life->ended(owner);
     co_return tl::unexpected(not_there);
   }
-  if (!answer->ok()) co_return tl::unexpected(refusal("put", which->key, answer->status));
-  const auto done = read_txn(answer->body);
   if (!done) co_return tl::unexpected(done.error());
   if (!done->succeeded) {
-    end_lease(self, *lease);
+    end_lease(self, lease);
     if (done->parts.size() != 1) {
       co_return failure(errc::unavailable, "etcd: an unexpected answer to a transaction");
     }
@@ -160,15 +153,13 @@ task<result<spi::granted>> etcd_store::take_over(self_ptr self, entry_ptr which,
   const std::string giver = owner_text(given);
   const std::string taker = owner_text(*which->claim);
   for (int round = 0; round < look_limit; ++round) {
-    const result<std::int64_t> lease = co_await lease_keeper::ready(which->life, until);
-    if (!lease) co_return tl::unexpected(lease.error());
+    const std::int64_t lease = co_await value_of(lease_keeper::ready(which->life, until));
     {
       const lock_guard lock(self->mutex_);
-      if (which->created == 0) which->owner = *lease;
+      if (which->created == 0) which->owner = lease;
     }
-    const result<look> seen = co_await read_line(self, which, look::of::all, until);
-    if (!seen) co_return tl::unexpected(seen.error());
-    const line order(which->prefix, seen->kvs);
+    const look seen = co_await value_of(read_line(self, which, look::of::all, until));
+    const line order(which->prefix, seen.kvs);
     if (const std::size_t mine = order.find_owned(taker); mine != line::none) {
       const standing& what = order.claims()[mine];
       co_return self->taken(which, what, what.lease);
@@ -180,11 +171,10 @@ task<result<spi::granted>> etcd_store::take_over(self_ptr self, entry_ptr which,
       co_return tl::unexpected(not_there);
     }
     const standing& what = order.claims()[place];
-    const result<bool> done = co_await take_key(self, which, what, *lease, until);
-    if (!done) co_return tl::unexpected(done.error());
-    if (!*done) continue;
+    const bool done = co_await value_of(take_key(self, which, what, lease, until));
+    if (!done) continue;
     end_lease(self, what.lease);
-    co_return self->taken(which, what, *lease);
+    co_return self->taken(which, what, lease);
   }
   co_return failure(errc::unavailable, "etcd: the line keeps changing");
 }
@@ -210,28 +200,14 @@ task<result<bool>> etcd_store::take_key(self_ptr self, entry_ptr which, standing
   lease_note proof;
   const replies answers = co_await lease_keeper::ask(which->life, lease, std::move(calls),
                                                      lease_keeper::renews::if_stale, until, proof);
-  const result<reply>& answer = answers.front();
-  if (answer && lease_is_gone(answer->status)) {
-    {
-      const lock_guard lock(self->mutex_);
-      which->uncertain = false;  // what an earlier one put has gone with the lease
-      which->owner = 0;
-    }
-    which->life->ended(lease);
+  const result<txn_answer> done = txn_in(answers.front(), "put", what.key);
+  if (!done && done.error() == errc::lost) {
+    self->lease_is_gone(*which, lease);
     co_return false;
   }
   const lock_guard lock(self->mutex_);
-  if (!answer) {
-    which->uncertain = before || !answer.error().unsent;
-    co_return tl::unexpected(answer.error());
-  }
-  const auto done =
-      answer->ok() ? read_txn(answer->body)
-                   : result<txn_answer>(tl::unexpected(refusal("put", what.key, answer->status)));
-  if (!done) {
-    which->uncertain = before || answer->ok() || done.error() == errc::unavailable;
-    co_return tl::unexpected(done.error());
-  }
+  which->uncertain = before || !is_definite(answers.front(), done);
+  if (!done) co_return tl::unexpected(done.error());
   which->uncertain = before && !done->succeeded;
   if (done->succeeded) {
     which->life->accept(proof);
@@ -265,7 +241,7 @@ spi::granted etcd_store::taken(const entry_ptr& which, const standing& what, std
 void etcd_store::leave_unknown(spi::claim_ptr claim, const spi::op_context& context,
                                spi::completion<spi::departure> done) {
   if (!claim->detached) return done(spi::departure::gone);
-  do_release_detached(shared_from_this(), std::move(claim), context, std::move(done));
+  stores::answer(release_detached(shared_from_this(), std::move(claim), context), std::move(done));
 }
 
 // Nothing: it is over.
@@ -273,73 +249,60 @@ task<result<std::optional<standing>>> etcd_store::find_detached(self_ptr self, s
                                                                 net::patience until) {
   const std::string prefix = prefix_of(*self->options_, claim->resource);
   const std::string none;
-  const result<line> order = co_await look_at(self, prefix, look::of::all, none, until);
-  if (!order) co_return tl::unexpected(order.error());
-  const std::size_t place = order->find_owned(owner_text(*claim));
+  const line order = co_await value_of(look_at(self, prefix, look::of::all, none, until));
+  const std::size_t place = order.find_owned(owner_text(*claim));
   std::optional<standing> found;
-  if (place != line::none) found = order->claims()[place];
+  if (place != line::none) found = order.claims()[place];
   co_return found;
 }
 
-flow etcd_store::do_renew_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
-                                   spi::completion<spi::granted> done) {
+task<result<spi::granted>> etcd_store::renew_detached(self_ptr self, spi::claim_ptr claim,
+                                                      net::patience until) {
   for (int round = 0; round < look_limit; ++round) {
-    const result<std::optional<standing>> found = co_await find_detached(self, claim, until);
-    if (!found) co_return done(tl::unexpected(found.error()));
-    if (!*found || (*found)->revoked) co_return done(tl::unexpected(not_there));
-    const standing& what = **found;
-    const result<std::int64_t> lease = co_await new_lease(self, lease_time(*claim), until);
-    if (!lease) co_return done(tl::unexpected(lease.error()));
-    txn_writer step = unchanged(what);
-    put_for(step, what.key, *claim, terms_of(what), *lease);
-    call asks = std::move(step).made();
-    const result<reply> answer = co_await ask_one(self->way_, asks, "put", what.key, until);
-    const auto changed =
-        answer ? read_txn(answer->body) : result<txn_answer>(tl::unexpected(answer.error()));
-    if (!changed) co_return done(tl::unexpected(changed.error()));
-    end_lease(self, changed->succeeded ? what.lease : *lease);
-    if (changed->succeeded) co_return done(granted_to(*claim, what.fenced, self->now()));
+    const auto found = co_await value_of(find_detached(self, claim, until));
+    if (!found || found->revoked) co_return tl::unexpected(not_there);
+    const std::int64_t lease = co_await value_of(new_lease(self, lease_time(*claim), until));
+    txn_writer step = unchanged(*found);
+    put_for(step, found->key, *claim, terms_of(*found), lease);
+    const result<txn_answer> done = co_await ask_txn(self->way_, step, "put", found->key, until);
+    if (!done && done.error() == errc::lost) continue;  // the new lease has ended before
+    if (!done) co_return tl::unexpected(done.error());
+    end_lease(self, done->succeeded ? found->lease : lease);
+    if (done->succeeded) co_return granted_to(*claim, found->fenced, self->now());
   }
-  done(failure(errc::unavailable, "etcd: the line keeps changing"));
+  co_return failure(errc::unavailable, "etcd: the line keeps changing");
 }
 
-flow etcd_store::do_release_detached(self_ptr self, spi::claim_ptr claim, net::patience until,
-                                     spi::completion<spi::departure> done) {
+task<result<spi::departure>> etcd_store::release_detached(self_ptr self, spi::claim_ptr claim,
+                                                          net::patience until) {
   for (int round = 0; round < look_limit; ++round) {
-    const result<std::optional<standing>> found = co_await find_detached(self, claim, until);
-    if (!found) co_return done(tl::unexpected(found.error()));
-    if (!*found) co_return done(spi::departure::gone);
-    const standing& what = **found;
+    const auto found = co_await value_of(find_detached(self, claim, until));
+    if (!found) co_return spi::departure::gone;
     txn_writer step;
-    step.created({what.key}, txn_writer::relation::equal, what.created)
-        .value(owner_key(what.key), owner_text(*claim))
-        .then_delete(delete_body(keys_with(what.key)));
-    call asks = std::move(step).made();
-    const result<reply> answer = co_await ask_one(self->way_, asks, "delete", what.key, until);
-    const auto removed =
-        answer ? read_txn(answer->body) : result<txn_answer>(tl::unexpected(answer.error()));
-    if (!removed) co_return done(tl::unexpected(removed.error()));
-    if (!removed->succeeded) continue;
+    step.created({found->key}, txn_writer::relation::equal, found->created)
+        .value(owner_key(found->key), owner_text(*claim))
+        .then_delete(delete_body(keys_with(found->key)));
+    const txn_answer done =
+        co_await value_of(ask_txn(self->way_, step, "delete", found->key, until));
+    if (!done.succeeded) continue;
     {
       const lock_guard lock(self->mutex_);
-      self->last_removal_ = std::max(self->last_removal_, removed->header.revision);
+      self->last_removal_ = std::max(self->last_removal_, done.header.revision);
     }
-    end_lease(self, what.lease);
-    co_return done(spi::departure::was_holder);
+    end_lease(self, found->lease);
+    co_return spi::departure::was_holder;
   }
-  done(failure(errc::unavailable, "etcd: the line keeps changing"));
+  co_return failure(errc::unavailable, "etcd: the line keeps changing");
 }
 
 // One that nothing keeps alive.
 task<result<std::int64_t>> etcd_store::new_lease(self_ptr self, duration time,
                                                  net::patience until) {
   call asks = lease_grant_call(time / std::chrono::seconds(1));
-  const result<reply> answer = co_await ask_one(self->way_, asks, "grant", "a lease", until);
-  if (!answer) co_return tl::unexpected(answer.error());
-  const auto lease = read_lease(answer->body);
-  if (!lease) co_return tl::unexpected(lease.error());
-  if (lease->id == 0) co_return failure(errc::unavailable, "etcd: no lease: " + lease->error);
-  co_return lease->id;
+  const reply answer = co_await value_of(ask_one(self->way_, asks, "grant", "a lease", until));
+  const lease_answer lease = co_await value_of(read_lease(answer.body));
+  if (lease.id == 0) co_return failure(errc::unavailable, "etcd: no lease: " + lease.error);
+  co_return lease.id;
 }
 
 // Nothing hangs on it any more. It would end by itself.

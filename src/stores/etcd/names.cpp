@@ -109,7 +109,7 @@ std::string_view folder_of(claim_kind kind) noexcept {
 }
 
 std::optional<parsed_key> parse_key(std::string_view rest) {
-  if (rest == latch_count || rest.starts_with(latch_marks)) {
+  if (rest == latch_count_key || rest.starts_with(latch_marks)) {
     return parsed_key{key_part::latch, {}, {}};
   }
   for (const claim_kind each : {claim_kind::writer, claim_kind::reader, claim_kind::permit}) {

@@ -41,7 +41,7 @@ enum class key_part : std::uint8_t {
 };
 
 inline constexpr std::string_view latch_folder = "latch/";
-inline constexpr std::string_view latch_count = "latch/count";
+inline constexpr std::string_view latch_count_key = "latch/count";
 inline constexpr std::string_view latch_marks = "latch/done/";
 
 struct parsed_key {

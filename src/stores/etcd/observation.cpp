@@ -1,9 +1,24 @@
-#include "stores/etcd/observation.hpp"
-
+// Watches one name, or all of a namespace, and tells what happened there. It looks once when its watch is
+// there, and then follows the events, in order: what came and went is seen too, unless the connection
+// was lost meanwhile.
+#include "stores/etcd/channel.hpp"
 #include "stores/etcd/etcd_store.hpp"
+#include "stores/etcd/options.hpp"
+#include "stores/etcd/watch_hub.hpp"
+#include "stores/queued/observed.hpp"
 
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::etcd {
 
@@ -17,7 +32,56 @@ key_range range_to_watch(const server_options& options, const spi::resource_id& 
                                          : prefix_of(options, resource));
 }
 
-}  // namespace
+// Thread-safe. The sink is called under no lock, one event after the other.
+class observation final : public std::enable_shared_from_this<observation> {
+ public:
+  observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way,
+              std::shared_ptr<watch_hub> watches, std::shared_ptr<const server_options> options,
+              spi::resource_id resource, spi::function<void(const spi::store_event&)> sink);
+
+  void start();
+  // No event afterwards.
+  void end();
+
+ private:
+  using people = stores::observed_claims;
+  using keys = std::map<std::string, key_value>;
+
+  // What is to be done, in order.
+  struct step {
+    std::optional<range_answer> look;
+    std::uint64_t number = 0;  // of the look
+    std::vector<watch_answer::event> events;
+  };
+
+  void take(const watch_news& news);
+  static flow look(std::shared_ptr<observation> self, std::uint64_t number);
+  void add(step what);
+  void work(step& what);
+  [[nodiscard]] std::optional<std::string> name_of(const std::string& key) const;
+  void tell_changes(const std::string& name);
+
+  const std::shared_ptr<spi::reactor> reactor_;
+  const std::shared_ptr<channel> way_;
+  const std::shared_ptr<watch_hub> watches_;
+  const std::shared_ptr<const server_options> options_;
+  const spi::resource_id resource_;
+  const key_range range_;
+  stores::observer observer_;
+  watch_hub::watch_id watch_ = 0;  // set by start()
+
+  // Only by the thread that works.
+  std::map<std::string, keys> keys_;      // by name
+  std::map<std::string, people> people_;  // as last told
+  std::int64_t revision_ = 0;             // of the last look; 0: none yet
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::deque<step> steps_;
+  bool working_ = false;
+  bool looking_ = false;
+  std::uint64_t looks_ = 0;  // the last one counts: it is of the stream of now
+};
 
 observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way,
                          std::shared_ptr<watch_hub> watches,
@@ -29,7 +93,7 @@ observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<
       options_(std::move(options)),
       resource_(std::move(resource)),
       range_(range_to_watch(*options_, resource_)),
-      sink_(std::move(sink)) {}
+      observer_(std::move(sink)) {}
 
 void observation::start() {
   watch_ =
@@ -41,7 +105,7 @@ void observation::start() {
 void observation::end() {
   if (reactor_->forked()) return;
   watches_->remove(watch_);
-  callbacks_.end();
+  observer_.callbacks.end();
 }
 
 void observation::take(const watch_news& news) {
@@ -64,11 +128,11 @@ flow observation::look(std::shared_ptr<observation> self, std::uint64_t number) 
       answer ? read_range(answer->body) : result<range_answer>(tl::unexpected(answer.error()));
   if (seen) {
     self->add({*seen, number, {}});
-  } else if (!self->callbacks_.ended()) {
+  } else if (!self->observer_.callbacks.ended()) {
     self->reactor_->at(self->reactor_->now() + pause_after_failure,
                        [weak = std::weak_ptr(self), number] {
                          const auto alive = weak.lock();
-                         if (alive && !alive->callbacks_.ended()) look(alive, number);
+                         if (alive && !alive->observer_.callbacks.ended()) look(alive, number);
                        });
   }
 }
@@ -138,7 +202,6 @@ void observation::work(step& what) {
 }
 
 void observation::tell_changes(const std::string& name) {
-  using spi::event_kind;
   std::vector<key_value> kvs;
   for (const auto& [key, kv] : keys_[name]) kvs.push_back(kv);
   if (kvs.empty()) keys_.erase(name);
@@ -154,36 +217,11 @@ void observation::tell_changes(const std::string& name) {
                                        stores::payload_in(each.value)};
   }
   const people before = std::exchange(people_[name], now);
-  for (const auto& [id, who] : before) {
-    if (now.contains(id)) continue;
-    tell(!who.holds    ? event_kind::withdrawn
-         : who.revoked ? event_kind::forced
-                       : event_kind::released,
-         name, who);
-  }
-  for (const auto& [id, who] : now) {
-    const auto old = before.find(id);
-    if (who.holds && (old == before.end() || !old->second.holds)) {
-      tell(event_kind::granted, name, who);
-    } else if (!who.holds && old == before.end()) {
-      tell(event_kind::queued, name, who);
-    }
-  }
+  observer_.tell_changes(name, before, now);
   if (now.empty()) people_.erase(name);
 }
 
-void observation::tell(spi::event_kind kind, const std::string& name, const person& who) {
-  spi::store_event event;
-  event.kind = kind;
-  event.name = name;
-  event.claim = who.claim;
-  event.mode = who.mode;
-  event.payload = who.payload;
-  if (kind != spi::event_kind::queued && kind != spi::event_kind::withdrawn) {
-    event.fence = who.fence;
-  }
-  callbacks_.run([&] { sink_(event); });
-}
+}  // namespace
 
 result<std::unique_ptr<spi::subscription>> etcd_store::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {

@@ -1,21 +1,13 @@
 // What happens to keys while a claim holds: its own is taken away or asked back, somebody comes behind
-// it.
+// it. And renewals.
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <utility>
 
 namespace holdfast::etcd {
-
-namespace {
-
-duration guard_patience(const spi::claim& claim) {
-  return std::min<duration>(std::max<duration>(claim.ttl / 3, std::chrono::milliseconds(500)),
-                            std::chrono::seconds(5));
-}
-
-}  // namespace
 
 // Called with the mutex held: what is to be removed when it is free.
 void etcd_store::drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into) {
@@ -102,7 +94,7 @@ void etcd_store::others_news(const entry_ptr& which, const watch_news& news) {
 }
 
 flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
-  const time_point deadline = self->now() + guard_patience(*which->claim);
+  const time_point deadline = self->now() + which->time_to_look();
   const result<line> order =
       co_await look_at(self, which->prefix, scope_of(which->claim->mode), which->key, deadline);
   if (!order) co_return;  // the next renewal looks again
@@ -129,6 +121,144 @@ flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
   if (removed) co_return self->gone(which, {errc::lost, "the claim's key was removed"});
   if (wanted && !self->closed_) wanted->wanted();
   if (revoked && !self->closed_) revoked->gone({errc::lost, "revoked: not renewed any more"});
+}
+
+// Renewals: of all claims that live by one lease, one keepalive and one look at their keys, sent
+// together. Of one who waits, also at who is in its way: so a lost event costs a re-check at most.
+
+struct etcd_store::renewal_round {
+  std::vector<entry_ptr> entries;  // null: not known here
+  std::vector<spi::renewal> answers;
+  std::vector<std::string> behind;  // the key that is in the way, as it was when it was asked for
+  time_point began{};
+  net::patience until;
+  std::atomic<std::size_t> left{0};
+  spi::completion<std::vector<spi::renewal>> done;
+
+  void finish_one() {
+    if (left.fetch_sub(1) == 1) done(std::move(answers));
+  }
+};
+
+void etcd_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                       spi::completion<std::vector<spi::renewal>> done) {
+  if (closed_) return done(failure(errc::cancelled, "closed"));
+  auto round = std::make_shared<renewal_round>();
+  round->answers.resize(claims.size());
+  round->entries.resize(claims.size());
+  round->behind.resize(claims.size());
+  round->began = now();
+  round->until = context;
+  round->done = std::move(done);
+  std::map<std::shared_ptr<lease_keeper>, std::vector<std::size_t>> groups;
+  {
+    const lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      round->answers[i].at = stores::server_time_of(round->began);
+      round->answers[i].recheck_after = stores::recheck_after;
+      const auto found = entries_.find(claims[i]->id);
+      if (found == entries_.end()) {
+        round->answers[i].state = spi::hold_state::lost;
+        continue;
+      }
+      entry& which = *found->second;
+      if (which.created == 0) continue;  // not there yet: unknown
+      round->entries[i] = found->second;
+      if (which.where == entry::phase::waiting && !which.permit()) round->behind[i] = which.watched;
+      groups[which.life].push_back(i);
+    }
+  }
+  round->left = groups.size() + 1;
+  for (auto& [life, which] : groups) renew_on(shared_from_this(), life, round, std::move(which));
+  round->finish_one();
+}
+
+flow etcd_store::renew_on(self_ptr self, std::shared_ptr<lease_keeper> life,
+                          std::shared_ptr<renewal_round> round, std::vector<std::size_t> which) {
+  std::vector<std::string> keys;
+  for (const std::size_t each : which) {
+    keys.push_back(round->entries[each]->key);
+    if (!round->behind[each].empty()) keys.push_back(round->behind[each]);
+  }
+  range_options how;
+  how.keys_only = true;
+  how.limit = 1;
+  std::vector<call> calls;
+  for (std::size_t from = 0; from < keys.size(); from += txn_limit) {
+    txn_writer step;
+    for (std::size_t i = from; i < std::min(from + txn_limit, keys.size()); ++i) {
+      step.then_range(range_body({keys[i]}, how));
+    }
+    calls.push_back(std::move(step).made());
+  }
+  const std::int64_t lease = life->id();
+  lease_note proof;
+  const replies answers = co_await lease_keeper::ask(
+      life, lease, std::move(calls), lease_keeper::renews::always, round->until, proof);
+  std::vector<range_answer> seen;
+  for (const result<reply>& each : answers) {
+    const auto parts =
+        each && each->ok() ? read_txn(each->body) : result<txn_answer>(failure(errc::unavailable));
+    if (!parts) break;
+    for (const auto& part : parts->parts) {
+      const auto& kvs = part.range.kvs;
+      if (!kvs.empty() && kvs.front().lease == lease) life->accept(proof);
+      seen.push_back(part.range);
+    }
+  }
+  const bool answered = seen.size() == keys.size();
+  for (const result<reply>& each : answers) {
+    if (each) continue;
+    for (const std::size_t one : which) round->answers[one].why = each.error().detail;
+    break;
+  }
+  self->take_renewals(*round, which, seen, answered);
+  round->finish_one();
+}
+
+void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size_t>& which,
+                               const std::vector<range_answer>& keys, bool answered) {
+  std::vector<entry_ptr> removed;
+  std::vector<entry_ptr> freed;
+  const time_point at = now();
+  {
+    const lock_guard lock(mutex_);
+    std::size_t next = 0;
+    for (const std::size_t each : which) {
+      const entry_ptr& one = round.entries[each];
+      spi::renewal& answer = round.answers[each];
+      answer.at = stores::server_time_of(at);
+      const bool behind = !round.behind[each].empty();
+      const std::size_t first = std::exchange(next, next + (behind ? 2 : 1));
+      if (one->where == entry::phase::over) {
+        answer.state = spi::hold_state::lost;
+        continue;
+      }
+      if (!answered) continue;
+      const range_answer& own = keys[first];
+      // Also where another claim has the key by now: it came after us.
+      const bool blocker_gone = behind && (keys[first + 1].kvs.empty() ||
+                                           keys[first + 1].kvs.front().created > one->created);
+      if (own.kvs.empty() || own.kvs.front().created != one->created) {
+        if (one->running) continue;  // it is being put or removed just now
+        answer.state = spi::hold_state::lost;
+        removed.push_back(one);
+        continue;
+      }
+      const bool waits = one->where == entry::phase::waiting;
+      answer = renewal_of(*one, at, waits || one->life->proven_at(one->owner) >= round.began);
+      // What lets permits and readers in is more than the end of one claim.
+      const bool any_end = one->permit() ? waits && first_for_permits(one)
+                                         : one->claim->mode != spi::mode::exclusive;
+      if (waits && (blocker_gone || any_end)) {
+        if (one->until.deadline < at + stores::recheck_after)
+          one->until = at + stores::recheck_after;
+        freed.push_back(one);
+      }
+    }
+  }
+  for (const entry_ptr& each : removed) gone(each, {errc::lost, "the claim's key was removed"});
+  for (const entry_ptr& each : freed) kick(each);
 }
 
 }  // namespace holdfast::etcd

@@ -79,6 +79,11 @@ struct queued_claim {
   };
 
   [[nodiscard]] bool permit() const noexcept { return claim->mode == spi::mode::permit; }
+  // For a look that nobody asked for.
+  [[nodiscard]] duration time_to_look() const {
+    return std::clamp<duration>(claim->ttl / 3, std::chrono::milliseconds(500),
+                                std::chrono::seconds(5));
+  }
   // When a hold ends that has lasted `since` and was worth `ttl` when it was seen.
   [[nodiscard]] time_point end_of_hold(time_point seen, time_point since, duration ttl) const {
     return (claim->renewed ? seen + std::max(claim->ttl, ttl) : since + claim->ttl) +
@@ -104,6 +109,16 @@ struct queued_claim {
     dirty = !handovers.empty() || !changes.empty() || !attempts.empty();
     return next;
   }
+};
+
+// The count of a latch: as it is in the store, or is to be.
+struct queued_latch {
+  std::optional<std::uint32_t> value;  // none: unset, or forgotten by now
+  duration life{};
+  std::string set_by;
+  std::string mark{};       // the count-down that makes it so
+  bool marked = false;      // the one that was asked for has been counted
+  bool has_claims = false;  // the name is in use as something else
 };
 
 // The fence of a claim: the zxid (ZooKeeper) or revision (etcd) that made it, which grows over the whole cluster and

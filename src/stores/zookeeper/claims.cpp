@@ -30,42 +30,36 @@ task<result<spi::outcome>> zookeeper_store::place(self_ptr self, entry_ptr which
 task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net::patience until) {
   const std::string leases = which->path + "/" + std::string(leases_folder);
   std::vector<question> batch;
-  batch.push_back({make_barrier(), nullptr, {}});
-  batch.push_back({make_get_children(which->parent, false), nullptr, {}});
-  if (which->permit()) batch.push_back({make_get_children(leases, false), nullptr, {}});
+  batch.push_back({make_barrier()});
+  batch.push_back({make_get_children(which->parent, false)});
+  if (which->permit()) batch.push_back({make_get_children(leases, false)});
   const replies answers = co_await asking(which->life, std::move(batch), until);
   std::vector<std::string> found;
   for (std::size_t i = 1; i < answers.size(); ++i) {
-    if (!answers[i]) co_return tl::unexpected(answers[i].error());
-    if (answers[i]->code == code::no_node) continue;
-    const auto names = read_children(answers[i]->body);
-    if (answers[i]->code != code::ok || !names) {
-      co_return tl::unexpected(refusal("list", which->parent, answers[i]->code));
-    }
+    const std::string& folder = i == 1 ? which->parent : leases;
+    const children names = co_await value_of(children_in(answers[i], folder));
     const std::string mine = protection_of(which->naming, which->claim->id);
-    for (const std::string& each : *names) {
-      if (each.starts_with(mine)) found.push_back((i == 1 ? which->parent : leases) + "/" + each);
+    for (const std::string& each : names) {
+      if (each.starts_with(mine)) found.push_back(folder + "/" + each);
     }
   }
   std::vector<std::string> ours;
   std::int64_t owner = 0;
   std::int64_t created = 0;
   for (const std::string& each : found) {
-    question look{make_exists(each, false), nullptr, {}};
-    const result<reply> seen = co_await ask_one(which->life, std::move(look), until);
-    if (!seen) co_return tl::unexpected(seen.error());
-    const auto known = read_stat(seen->body);
-    if (seen->code != code::ok || !known) continue;
-    if (known->owner == seen->session) {
+    question look{make_exists(each, false)};
+    const reply seen = co_await value_of(ask_one(which->life, std::move(look), until));
+    const auto known = read_stat(seen.body);
+    if (seen.code != code::ok || !known) continue;
+    if (known->owner == seen.session) {
       ours.push_back(each);
-      owner = seen->session;
+      owner = seen.session;
       created = known->created;
       continue;
     }
     // Of a session that is over: it will go by itself, but must not stand before us until then.
-    question remove{make_remove(each), nullptr, {}};
-    const result<reply> removed = co_await ask_one(which->life, std::move(remove), until);
-    if (!removed) co_return tl::unexpected(removed.error());
+    question remove{make_remove(each)};
+    co_await value_of(ask_one(which->life, std::move(remove), until));
   }
   const lock_guard lock(self->mutex_);
   which->uncertain = false;
@@ -90,10 +84,7 @@ task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr wh
     const lock_guard lock(self->mutex_);
     uncertain = which->uncertain;
   }
-  if (uncertain) {
-    const result<void> known = co_await recover(self, which, until);
-    if (!known) co_return tl::unexpected(known.error());
-  }
+  if (uncertain) co_await value_of(recover(self, which, until));
   std::vector<question> batch;
   std::int64_t owner = 0;
   bool held = false;
@@ -102,8 +93,8 @@ task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr wh
     which->expects_end = true;
     owner = which->owner;
     held = which->where == entry::phase::held;
-    if (!which->node.empty()) batch.push_back({make_remove(which->node_path()), nullptr, {}});
-    for (const std::string& each : which->leases) batch.push_back({make_remove(each), nullptr, {}});
+    if (!which->node.empty()) batch.push_back({make_remove(which->node_path())});
+    for (const std::string& each : which->leases) batch.push_back({make_remove(each)});
   }
   if (batch.empty()) co_return spi::departure::gone;
   const replies answers = co_await asking(which->life, std::move(batch), until, owner);
@@ -148,12 +139,9 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
     which->expects_end = true;
     owner = which->owner;
   }
-  question step{make_multi(parts), nullptr, {}};
-  const result<reply> answer = co_await ask_one(which->life, std::move(step), until, owner);
-  if (!answer) co_return tl::unexpected(answer.error());
-  const auto outcome = read_multi(answer->body);
-  const bool done = answer->code == code::ok && outcome && outcome->failed == code::ok &&
-                    outcome->made.size() == 1;
+  const multi_outcome outcome =
+      co_await value_of(ask_multi(which->life, std::move(parts), until, owner));
+  const bool done = outcome.failed == code::ok && outcome.made.size() == 1;
   {
     const lock_guard lock(self->mutex_);
     which->uncertain = false;
@@ -163,22 +151,20 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
     if (done) {
       which->node = name;
       which->kind = to;
-      which->created = outcome->zxid;
+      which->created = outcome.zxid;
     }
   }
   if (done) co_return result<void>{};
-  const code failed = answer->code != code::ok ? answer->code
-                      : outcome                ? outcome->failed
-                                               : code::connection_loss;
-  if (failed == code::no_node) co_return failure(errc::lost, "the claim's node was removed");
-  co_return tl::unexpected(refusal("create", which->path + "/" + name, failed));
+  if (outcome.failed == code::no_node) {
+    co_return failure(errc::lost, "the claim's node was removed");
+  }
+  co_return tl::unexpected(refusal("create", which->path + "/" + name, outcome.failed));
 }
 
 task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr which,
                                                         spi::mode to, net::patience until) {
   if (which->uncertain) {  // an earlier change was not answered
-    const result<void> known = co_await recover(self, which, until);
-    if (!known) co_return tl::unexpected(known.error());
+    co_await value_of(recover(self, which, until));
     const lock_guard lock(self->mutex_);
     which->expects_end = false;
     which->own_watched = false;
@@ -193,16 +179,14 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
   const bool reads = which->kind == claim_kind::reader;
   const bool wants_reader = to == spi::mode::shared;
   if (reads != wants_reader && wants_reader) {
-    const result<void> done = co_await rename(self, which, claim_kind::reader, until);
-    if (!done) co_return tl::unexpected(done.error());
+    co_await value_of(rename(self, which, claim_kind::reader, until));
   } else if (reads != wants_reader) {
     // Readers that hold are readers with no writer before them; ours would be such a writer to all
     // that come from now on. Those who came just before are seen afterwards.
     for (const bool changed : {false, true}) {
-      const result<children> around =
-          co_await list_children(which->life, which->path, freshness::of_now, until);
-      if (!around) co_return tl::unexpected(around.error());
-      const line order(*around);
+      const children around =
+          co_await value_of(list_children(which->life, which->path, freshness::of_now, until));
+      const line order(around);
       std::size_t others = 0;
       for (const claim_node& each : order.nodes()) {
         if (each.name == which->node) continue;
@@ -210,13 +194,11 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
         ++others;
       }
       if (others > 0 && changed) {
-        const result<void> back = co_await rename(self, which, claim_kind::reader, until);
-        if (!back) co_return tl::unexpected(back.error());
+        co_await value_of(rename(self, which, claim_kind::reader, until));
       }
       if (others > 0) co_return failure(errc::would_deadlock, "other readers hold it");
       if (changed) break;
-      const result<void> done = co_await rename(self, which, claim_kind::writer, until);
-      if (!done) co_return tl::unexpected(done.error());
+      co_await value_of(rename(self, which, claim_kind::writer, until));
     }
   }
   const lock_guard lock(self->mutex_);

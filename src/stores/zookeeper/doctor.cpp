@@ -222,20 +222,20 @@ spi::check check_access(const std::vector<acl_entry>& acl, const std::string& pa
 
 }  // namespace
 
-flow zookeeper_store::do_probe(self_ptr self, time_point deadline,
-                               spi::completion<std::vector<spi::check>> done) {
+task<result<std::vector<spi::check>>> zookeeper_store::do_probe(self_ptr self,
+                                                                net::patience until) {
   const server_options& options = *self->options_;
   ensemble_health health;
   for (const net::target& each : options.servers) {
     const result<std::string> answer =
-        co_await ask_word(self->net_, each, options.tls, "srvr", deadline);
+        co_await ask_word(self->net_, each, options.tls, "srvr", until.deadline);
     health.add(each.text(), answer);
   }
   std::vector<spi::check> checks = health.checks();
   const auto life = self->session_for(asked_session);
   const std::string root = options.root.empty() ? "/" : options.root;
-  question ask{make_get_acl(root), nullptr, {}};
-  const result<reply> acl = co_await ask_one(life, std::move(ask), deadline);
+  question ask{make_get_acl(root)};
+  const result<reply> acl = co_await ask_one(life, std::move(ask), until.deadline);
   if (!acl) {
     spi::check check{"sessions", spi::check::status::fail, acl.error().detail, {}};
     check.remedy = "see whether the servers have a quorum and take clients on this port";
@@ -245,13 +245,7 @@ flow zookeeper_store::do_probe(self_ptr self, time_point deadline,
     const auto entries = read_acl(acl->body);
     if (acl->code == code::ok && entries) checks.push_back(check_access(*entries, root));
   }
-  done(std::move(checks));
-}
-
-void zookeeper_store::probe(const spi::op_context& context,
-                            spi::completion<std::vector<spi::check>> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_probe(shared_from_this(), context.deadline, std::move(done));
+  co_return checks;
 }
 
 }  // namespace holdfast::zookeeper

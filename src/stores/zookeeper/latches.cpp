@@ -11,7 +11,6 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr int change_limit = 200;         // others were faster each time
 constexpr std::size_t clear_batch = 500;  // marks removed in one go
 constexpr duration stamp_life = std::chrono::seconds(10);
 constexpr std::string_view version = "holdfast/1";
@@ -72,47 +71,49 @@ class latch_watching final : public std::enable_shared_from_this<latch_watching>
   stores::callback_guard callbacks_;
 };
 
-class latch_subscription final : public spi::subscription {
- public:
-  explicit latch_subscription(std::shared_ptr<latch_watching> what) : what_(std::move(what)) {}
-  latch_subscription(const latch_subscription&) = delete;
-  latch_subscription& operator=(const latch_subscription&) = delete;
-  ~latch_subscription() override { what_->end(); }
-
- private:
-  const std::shared_ptr<latch_watching> what_;
-};
-
 }  // namespace
 
-task<result<zookeeper_store::count>> zookeeper_store::read_count(self_ptr self, std::string path,
-                                                                 net::patience until) {
-  const auto life = self->any_session();
+// Behind a barrier, and what is around the name with it: a latch and locks of one name do not meet.
+task<result<zookeeper_store::latch_count>> zookeeper_store::read_count(self_ptr self,
+                                                                       std::string path,
+                                                                       std::string mark,
+                                                                       net::patience until) {
+  const std::string node = node_of(path);
   std::vector<question> batch;
-  batch.push_back({make_barrier(), nullptr, {}});
-  batch.push_back({make_get_data(node_of(path), false), nullptr, {}});
+  batch.push_back({make_barrier()});
+  batch.push_back({make_get_data(node, false)});
+  for (const std::string& each : folders_of(path)) {
+    batch.push_back({make_get_children(each, false)});
+  }
+  if (!mark.empty()) batch.push_back({make_exists(node + "/" + mark, false)});
+  const auto life = self->any_session();
   const replies answers = co_await asking(life, std::move(batch), until);
-  const result<reply>& answer = answers[1];
-  if (!answer) co_return tl::unexpected(answer.error());
-  if (answer->code == code::no_node) co_return count{};
-  if (answer->code != code::ok) co_return tl::unexpected(refusal("read", path, answer->code));
-  const auto read = read_data(answer->body);
-  if (!read) co_return tl::unexpected(read.error());
-  const auto words = words_of(read->data);
-  count known;
+  for (const result<reply>& each : answers) {
+    if (!each) co_return tl::unexpected(each.error());
+  }
+  latch_count known;
+  for (std::size_t i = 2; i < 5; ++i) {
+    const children around = co_await value_of(children_in(answers[i], path));
+    known.has_claims = known.has_claims || !line(around).nodes().empty();
+  }
+  known.marked = !mark.empty() && answers.back()->code == code::ok;
+  if (answers[1]->code == code::no_node) co_return known;
+  if (answers[1]->code != code::ok) {
+    co_return tl::unexpected(refusal("read", node, answers[1]->code));
+  }
+  const node_data read = co_await value_of(read_data(answers[1]->body));
+  const auto words = words_of(read.data);
   std::uint32_t value = 0;
   std::int64_t milliseconds = 0;
   if (words.size() != 4 || words[0] != version || !parse(words[1], value) ||
       !parse(words[2], milliseconds)) {
-    co_return failure(errc::name_conflict,
-                      "zookeeper: " + node_of(path) + " is not a holdfast latch");
+    co_return failure(errc::name_conflict, "zookeeper: " + node + " is not a holdfast latch");
   }
-  const result<std::int64_t> time = co_await server_clock(self, path, until);
-  if (!time) co_return tl::unexpected(time.error());
-  known.version = read->stat.version;
+  const std::int64_t time = co_await value_of(server_clock(self, path, until));
+  known.version = read.stat.version;
   known.life = std::chrono::milliseconds(milliseconds);
   known.set_by = words[3];
-  if (*time - read->stat.changed_at <= milliseconds) known.value = value;
+  if (time - read.stat.changed_at <= milliseconds) known.value = value;
   co_return known;
 }
 
@@ -130,32 +131,27 @@ task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::str
       co_return self->stamp_ + since / std::chrono::milliseconds(1);
     }
   }
-  question make{
-      make_create(node, {}, node_kind::ephemeral_sequential, self->options_->acl), nullptr, {}};
-  const result<reply> made = co_await ask_one(life, std::move(make), until);
-  if (!made) co_return tl::unexpected(made.error());
-  if (made->code != code::ok) co_return tl::unexpected(refusal("create", node, made->code));
-  const auto stamp = read_created(made->body);
-  if (!stamp) co_return tl::unexpected(stamp.error());
-  question remove{make_remove(stamp->path), nullptr, {}};
-  const result<reply> removed = co_await ask_one(life, std::move(remove), until);
-  if (!removed) co_return tl::unexpected(removed.error());
+  question make{make_create(node, {}, node_kind::ephemeral_sequential, self->options_->acl)};
+  const reply made = co_await value_of(ask_one(life, std::move(make), until));
+  if (made.code != code::ok) co_return tl::unexpected(refusal("create", node, made.code));
+  const created_node stamp = co_await value_of(read_created(made.body));
+  question remove{make_remove(stamp.path)};
+  co_await value_of(ask_one(life, std::move(remove), until));
   const lock_guard lock(self->mutex_);
-  self->stamp_ = stamp->stat.changed_at;
+  self->stamp_ = stamp.stat.changed_at;
   self->stamp_at_ = before;
-  co_return stamp->stat.changed_at;
+  co_return stamp.stat.changed_at;
 }
 
 task<result<void>> zookeeper_store::clear_latch(self_ptr self, std::string path,
                                                 net::patience until) {
   const auto life = self->any_session();
   const std::string node = node_of(path);
-  const result<children> marks = co_await list_children(life, node, freshness::any, until);
-  if (!marks) co_return tl::unexpected(marks.error());
-  for (std::size_t from = 0; from < marks->size(); from += clear_batch) {
+  const children marks = co_await value_of(list_children(life, node, freshness::any, until));
+  for (std::size_t from = 0; from < marks.size(); from += clear_batch) {
     std::vector<question> batch;
-    for (std::size_t i = from; i < std::min(from + clear_batch, marks->size()); ++i) {
-      batch.push_back({make_remove(node + "/" + (*marks)[i]), nullptr, {}});
+    for (std::size_t i = from; i < std::min(from + clear_batch, marks.size()); ++i) {
+      batch.push_back({make_remove(node + "/" + marks[i])});
     }
     const replies answers = co_await asking(life, std::move(batch), until);
     for (const result<reply>& each : answers) {
@@ -165,138 +161,32 @@ task<result<void>> zookeeper_store::clear_latch(self_ptr self, std::string path,
   co_return result<void>{};
 }
 
-task<result<spi::latch_state>> zookeeper_store::set_count(self_ptr self, std::string path,
-                                                          spi::latch_change change,
-                                                          net::patience until) {
+// False: others were faster.
+task<result<bool>> zookeeper_store::write_count(self_ptr self, std::string path, latch_count known,
+                                                stores::queued_latch to, net::patience until) {
   const auto life = self->any_session();
+  const openness acl = self->options_->acl;
   const std::string node = node_of(path);
-  const std::string by = spi::to_hex(change.id);
-  const std::string data = text_of_count(change.count, change.life, by);
-  for (int round = 0; round < change_limit; ++round) {
-    const result<count> known = co_await read_count(self, path, until);
-    if (!known) co_return tl::unexpected(known.error());
-    if (known->value && known->set_by == by) co_return spi::latch_state{known->value};
-    if (known->value && *known->value > 0) {
-      co_return failure(errc::conflict,
-                        "the latch is set, its count is " + std::to_string(*known->value));
-    }
-    request write = make_create(node, data, node_kind::persistent, self->options_->acl);
-    if (known->version) {
-      const result<void> clear = co_await clear_latch(self, path, until);
-      if (!clear) co_return tl::unexpected(clear.error());
-      write = make_set_data(node, data, *known->version);
-    }
-    question step{std::move(write), nullptr, {}};
-    const result<reply> answer = co_await ask_one(life, std::move(step), until);
-    if (!answer) co_return tl::unexpected(answer.error());
-    if (answer->code == code::ok) co_return spi::latch_state{change.count};
-    if (answer->code == code::no_node && !known->version) {
-      const result<void> above = co_await make_containers(life, path, self->options_->acl, until);
-      if (!above) co_return tl::unexpected(above.error());
-    } else if (answer->code != code::node_exists && answer->code != code::bad_version &&
-               answer->code != code::no_node) {
-      co_return tl::unexpected(refusal("write", node, answer->code));
-    }
-  }
-  co_return failure(errc::unavailable, "zookeeper: too many concurrent latch updates");
-}
-
-task<result<spi::latch_state>> zookeeper_store::count_down(self_ptr self, std::string path,
-                                                           spi::latch_change change,
-                                                           net::patience until) {
-  const auto life = self->any_session();
-  const std::string node = node_of(path);
-  const std::string mark = node + "/" + spi::to_hex(change.id);
-  for (int round = 0; round < change_limit; ++round) {
-    const result<count> known = co_await read_count(self, path, until);
-    if (!known) co_return tl::unexpected(known.error());
-    if (!known->value) co_return failure(errc::not_held, "the latch is unset");
-    const std::uint32_t left = *known->value - std::min(*known->value, change.count);
-    const std::string data = text_of_count(left, known->life, known->set_by);
-    std::vector<request> parts;
-    parts.push_back(make_set_data(node, data, *known->version));
-    parts.push_back(make_create(mark, {}, node_kind::persistent, self->options_->acl));
-    question step{make_multi(parts), nullptr, {}};
-    const result<reply> answer = co_await ask_one(life, std::move(step), until);
-    if (!answer) co_return tl::unexpected(answer.error());
-    const auto outcome = read_multi(answer->body);
-    const code failed = answer->code != code::ok ? answer->code
-                        : outcome                ? outcome->failed
-                                                 : code::connection_loss;
-    if (failed == code::ok) co_return spi::latch_state{left};
-    if (failed == code::node_exists) co_return spi::latch_state{known->value};  // counted before
-    if (failed != code::bad_version && failed != code::no_node) {
-      co_return tl::unexpected(refusal("write", node, failed));
-    }
-  }
-  co_return failure(errc::unavailable, "zookeeper: too many concurrent latch updates");
-}
-
-// A latch and locks of one name do not meet.
-task<result<void>> zookeeper_store::check_latch(self_ptr self, std::string path,
-                                                net::patience until) {
-  const auto life = self->any_session();
-  std::vector<question> batch;
-  for (const std::string_view folder : {std::string_view{}, locks_folder, leases_folder}) {
-    std::string at = folder.empty() ? path : path + "/" + std::string(folder);
-    batch.push_back({make_get_children(at, false), nullptr, {}});
-  }
-  const replies answers = co_await asking(life, std::move(batch), until);
-  for (const result<reply>& each : answers) {
-    if (!each) co_return tl::unexpected(each.error());
-    if (each->code == code::no_node) continue;
-    const auto names = read_children(each->body);
-    if (each->code != code::ok || !names) {
-      co_return tl::unexpected(refusal("list", path, each->code));
-    }
-    if (!line(*names).nodes().empty()) {
-      co_return failure(errc::name_conflict, "the name is in use as a lock or semaphore");
-    }
-  }
-  co_return result<void>{};
-}
-
-flow zookeeper_store::do_change_latch(self_ptr self, std::string path, spi::latch_change change,
-                                      net::patience until, spi::completion<spi::latch_state> done) {
-  const result<void> fits = co_await check_latch(self, path, until);
-  if (!fits) {
-    done(tl::unexpected(fits.error()));
-    co_return;
-  }
-  if (change.what == spi::latch_change::kind::set) {
-    done(co_await set_count(self, path, change, until));
+  const std::string data = text_of_count(*to.value, to.life, to.set_by);
+  if (to.mark.empty() && known.version) co_await value_of(clear_latch(self, path, until));
+  std::vector<request> parts;
+  if (known.version) {
+    parts.push_back(make_set_data(node, data, *known.version));
   } else {
-    done(co_await count_down(self, path, change, until));
+    parts.push_back(make_create(node, data, node_kind::persistent, acl));
   }
-}
-
-flow zookeeper_store::do_read_latch(self_ptr self, std::string path, net::patience until,
-                                    spi::completion<spi::latch_state> done) {
-  const result<void> fits = co_await check_latch(self, path, until);
-  if (!fits) {
-    done(tl::unexpected(fits.error()));
-    co_return;
+  if (!to.mark.empty()) {
+    parts.push_back(make_create(node + "/" + to.mark, {}, node_kind::persistent, acl));
   }
-  const result<count> known = co_await read_count(self, path, until);
-  if (known) {
-    done(spi::latch_state{known->value});
-  } else {
-    done(tl::unexpected(known.error()));
+  const multi_outcome done = co_await value_of(ask_multi(life, std::move(parts), until));
+  if (done.failed == code::ok) co_return true;
+  if (done.failed == code::no_node && !known.version) {
+    co_await value_of(make_containers(life, path, acl, until));
+  } else if (done.failed != code::node_exists && done.failed != code::bad_version &&
+             done.failed != code::no_node) {
+    co_return tl::unexpected(refusal("write", node, done.failed));
   }
-}
-
-void zookeeper_store::change_latch(const spi::resource_id& resource,
-                                   const spi::latch_change& change, const spi::op_context& context,
-                                   spi::completion<spi::latch_state> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_change_latch(shared_from_this(), path_of(*options_, resource), change, context,
-                  std::move(done));
-}
-
-void zookeeper_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
-                                 spi::completion<spi::latch_state> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_read_latch(shared_from_this(), path_of(*options_, resource), context, std::move(done));
+  co_return false;
 }
 
 // Sent before the caller's next request on the same session, and executed before it: registered.
@@ -306,7 +196,7 @@ result<std::unique_ptr<spi::subscription>> zookeeper_store::watch_latch(
   auto watching = std::make_shared<latch_watching>(
       any_session(), node_of(path_of(*options_, resource)), std::move(on_change));
   watching->arm();
-  return std::make_unique<latch_subscription>(std::move(watching));
+  return std::make_unique<stores::observing<latch_watching>>(std::move(watching));
 }
 
 }  // namespace holdfast::zookeeper

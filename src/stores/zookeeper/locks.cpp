@@ -18,21 +18,17 @@ result<line_ptr> line_in(const result<std::vector<std::string>>& names) {
 task<result<zookeeper_store::children>> zookeeper_store::list_children(
     std::shared_ptr<session> whom, std::string path, freshness how, net::patience until) {
   std::vector<question> batch;
-  if (how == freshness::of_now) batch.push_back({make_barrier(), nullptr, {}});
-  batch.push_back({make_get_children(path, false), nullptr, {}});
+  if (how == freshness::of_now) batch.push_back({make_barrier()});
+  batch.push_back({make_get_children(path, false)});
   const replies answers = co_await asking(std::move(whom), std::move(batch), until);
-  const result<reply>& answer = answers.back();
   if (!answers.front()) co_return tl::unexpected(answers.front().error());
-  if (!answer) co_return tl::unexpected(answer.error());
-  if (answer->code == code::no_node) co_return children{};
-  if (answer->code != code::ok) co_return tl::unexpected(refusal("list", path, answer->code));
-  co_return read_children(answer->body);
+  co_return children_in(answers.back(), path);
 }
 
 // For people: who is in the way. Empty if it cannot be told.
 task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std::string path,
                                               net::patience until) {
-  question look{make_get_data(path, false), nullptr, {}};
+  question look{make_get_data(path, false)};
   const result<reply> answer = co_await ask_one(std::move(whom), std::move(look), until);
   if (!answer || answer->code != code::ok) co_return std::string();
   const auto read = read_data(answer->body);
@@ -52,72 +48,66 @@ task<result<line_ptr>> zookeeper_store::list_line(self_ptr self, entry_ptr which
   co_return seen;
 }
 
-// Makes the node and lists its folder in one go, unless such a list is on its way already: then with
-// others, afterwards. In the list it is always there, as the server executes a session's requests in
-// order.
-task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, std::string data,
-                                             net::patience until) {
+// Makes the node and lists these folders in one go. In such a list it is always there, as the server executes
+// a session's requests in order. False: what is above it is missing.
+task<result<bool>> zookeeper_store::make_node(self_ptr self, entry_ptr which, std::string data,
+                                              std::vector<std::string> folders, replies& lists,
+                                              net::patience until) {
+  bool doubted = false;
   {
     const lock_guard lock(self->mutex_);
     const auto found = self->in_line_.find(which->parent);
     const result<void> fits = self->check_length(found == self->in_line_.end() ? 0 : found->second);
     if (!fits) co_return tl::unexpected(fits.error());
+    doubted = std::exchange(which->uncertain, true);
   }
-  const openness acl = self->options_->acl;
   const std::string node =
       which->parent + "/" + prefix_of(which->naming, which->claim->id, which->kind);
-  for (int round = 0; round < look_limit; ++round) {
-    bool doubted = false;
-    {
-      const lock_guard lock(self->mutex_);
-      doubted = std::exchange(which->uncertain, true);
-    }
-    const listings::folder folder{which->life, which->parent};
-    const bool lists = self->listings_.start(folder);
-    std::vector<question> batch;
-    batch.push_back({make_create(node, data, node_kind::ephemeral_sequential, acl), nullptr, {}});
-    if (lists) batch.push_back({make_get_children(which->parent, false), nullptr, {}});
-    const replies answers = co_await asking(which->life, std::move(batch), until);
-    const result<reply>& made = answers[0];
-    listings::answer listed = failure(errc::unavailable);
-    if (lists) {
-      if (answers[1] && answers[1]->code == code::ok) {
-        listed = line_in(read_children(answers[1]->body));
-      }
-      self->listings_.finished(folder, listed);
-    }
-    if (!made && made.error() == errc::unavailable) {
-      const lock_guard lock(self->mutex_);
-      which->uncertain = doubted || !made.error().unsent;
-      co_return tl::unexpected(made.error());
-    }
-    const auto node_made = made && made->code == code::ok
-                               ? read_created(made->body)
-                               : result<created_node>(failure(errc::unavailable));
-    if (node_made && node_made->stat.owner == made->session) {
-      {
-        const lock_guard lock(self->mutex_);
-        which->uncertain = false;
-        which->node = node_made->path.substr(which->parent.size() + 1);
-        which->owner = made->session;
-        which->created = node_made->stat.created;
-      }
-      if (listed) co_return listed;
-      co_return co_await list_line(self, which, until);
-    }
-    if (made && made->code == code::ok) {
+  std::vector<question> batch;
+  batch.push_back({make_create(node, data, node_kind::ephemeral_sequential, self->options_->acl)});
+  for (const std::string& each : folders) batch.push_back({make_get_children(each, false)});
+  lists = co_await asking(which->life, std::move(batch), until);
+  const result<reply> made = std::move(lists.front());
+  lists.erase(lists.begin());
+  const lock_guard lock(self->mutex_);
+  if (!made && made.error() == errc::unavailable) {
+    which->uncertain = doubted || !made.error().unsent;
+    co_return tl::unexpected(made.error());
+  }
+  if (made && made->code == code::ok) {
+    const auto node_made = read_created(made->body);
+    if (!node_made || node_made->stat.owner != made->session) {
       co_return failure(errc::unavailable, "zookeeper: a node of another session's");
     }
-    {
-      const lock_guard lock(self->mutex_);
-      which->uncertain = false;  // refused: nothing was made
-    }
+    which->uncertain = false;
+    which->node = node_made->path.substr(which->parent.size() + 1);
+    which->owner = made->session;
+    which->created = node_made->stat.created;
+    co_return true;
+  }
+  which->uncertain = false;  // refused: nothing was made
+  if (!made) co_return tl::unexpected(made.error());
+  if (made->code == code::no_node) co_return false;
+  co_return tl::unexpected(refusal("create", node, made->code));
+}
+
+// Makes the node and lists its folder, unless such a list is on its way already: then with others, afterwards.
+task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, net::patience until) {
+  const listings::folder folder{which->life, which->parent};
+  for (int round = 0; round < look_limit; ++round) {
+    std::vector<std::string> folders;
+    const bool lists = self->listings_.start(folder);
+    if (lists) folders.push_back(which->parent);
+    replies listed;
+    const result<bool> made =
+        co_await make_node(self, which, which->claim->payload, std::move(folders), listed, until);
+    listings::answer seen = failure(errc::unavailable);
+    if (lists && !listed.empty()) seen = line_in(children_in(listed.front(), which->parent));
+    if (lists) self->listings_.finished(folder, seen);
     if (!made) co_return tl::unexpected(made.error());
-    if (made->code != code::no_node) {
-      co_return tl::unexpected(refusal("create", node, made->code));
-    }
-    const result<void> above = co_await make_containers(which->life, which->parent, acl, until);
-    if (!above) co_return tl::unexpected(above.error());
+    if (*made && seen) co_return seen;
+    if (*made) co_return co_await list_line(self, which, until);
+    co_await value_of(make_containers(which->life, which->parent, self->options_->acl, until));
   }
   co_return failure(errc::unavailable, "zookeeper: " + which->parent + " is removed all the time");
 }
@@ -138,20 +128,16 @@ task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, l
       co_return failure(errc::name_conflict, "the name is in use as a lock");
     }
   } else if (order.has_semaphore()) {
-    for (const std::string_view folder : {locks_folder, leases_folder}) {
-      std::string path = which->path + "/" + std::string(folder);
-      const result<children> inside =
-          co_await list_children(which->life, path, freshness::any, until);
-      if (!inside) co_return tl::unexpected(inside.error());
-      if (!inside->empty()) {
-        co_return failure(errc::name_conflict, "the name is in use as a semaphore");
-      }
+    const auto lists =
+        co_await value_of(look_around(which->life, which->path, freshness::any, until));
+    if (!lists[1].empty() || !lists[2].empty()) {
+      co_return failure(errc::name_conflict, "the name is in use as a semaphore");
     }
   }
   if (order.has_latch()) {
-    const result<count> known = co_await read_count(self, which->path, until);
-    if (!known) co_return tl::unexpected(known.error());
-    if (known->value) co_return failure(errc::name_conflict, "the name is in use as a latch");
+    const std::string none;
+    const latch_count known = co_await value_of(read_count(self, which->path, none, until));
+    if (known.value) co_return failure(errc::name_conflict, "the name is in use as a latch");
   }
   co_return result<void>{};
 }
@@ -201,10 +187,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
   auto how = freshness::any;
   for (int round = 0; round < look_limit; ++round) {
     result<line_ptr> around = failure(errc::unavailable);
-    if (which->uncertain) {
-      const result<void> known = co_await recover(self, which, until);
-      if (!known) co_return tl::unexpected(known.error());
-    }
+    if (which->uncertain) co_await value_of(recover(self, which, until));
     if (which->node.empty()) {
       if (!which->claim->queued) {  // a try makes a node only where it may succeed
         around = line_in(co_await list_children(which->life, which->path, how, until));
@@ -222,7 +205,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
           co_return stores::blocked_by(co_await payload_at(which->life, path, until), false);
         }
       }
-      around = co_await join(self, which, which->claim->payload, until);
+      around = co_await join(self, which, until);
     } else {
       around = co_await list_line(self, which, until);
     }
@@ -253,8 +236,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
     }
     const claim_node& blocker = order.nodes()[before];
     if (!which->claim->queued) {
-      const result<spi::departure> left = co_await depart(self, which, until);
-      if (!left) co_return tl::unexpected(left.error());
+      co_await value_of(depart(self, which, until));
       co_return stores::blocked_by({}, false);
     }
     const bool shortcut = before == 0 && blocker.kind == claim_kind::lock &&

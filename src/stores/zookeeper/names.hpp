@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::zookeeper {
 
@@ -30,6 +31,10 @@ std::string path_of(const server_options& options, const spi::resource_id& resou
 inline constexpr std::string_view locks_folder = "locks";    // of a semaphore: who is next
 inline constexpr std::string_view leases_folder = "leases";  // of a semaphore: who has a permit
 inline constexpr std::string_view count_node = "_holdfast_latch";
+// Where claims may be: around the name itself, and in these folders of locks and of leases.
+inline std::vector<std::string> folders_of(const std::string& path) {
+  return {path, path + "/" + std::string(locks_folder), path + "/" + std::string(leases_folder)};
+}
 
 enum class claim_kind : std::uint8_t {
   lock,    // InterProcessMutex

@@ -1,10 +1,22 @@
-#include "stores/zookeeper/observation.hpp"
-
+// Watches one name, or all of a namespace, and tells what happened there: what changed between two
+// looks. Watches bring about each look; what came and went between two of them is not seen.
 #include "stores/payload.hpp"
+#include "stores/queued/observed.hpp"
 #include "stores/zookeeper/line.hpp"
+#include "stores/zookeeper/options.hpp"
+#include "stores/zookeeper/session.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
+#include <holdfast/spi/reactor.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::zookeeper {
 
@@ -13,7 +25,45 @@ namespace {
 constexpr duration look_limit = std::chrono::seconds(10);
 constexpr duration pause_after_failure = std::chrono::seconds(1);
 
-}  // namespace
+// Thread-safe. One look at a time; the sink is called under no lock.
+class observation final : public std::enable_shared_from_this<observation> {
+ public:
+  observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<session> life,
+              std::shared_ptr<const server_options> options, spi::resource_id resource,
+              spi::function<void(const spi::store_event&)> sink);
+
+  void start();
+  // No event afterwards.
+  void end();
+
+ private:
+  using people = stores::observed_claims;
+
+  void wake();
+  static flow run(std::shared_ptr<observation> self);
+  static task<bool> look(std::shared_ptr<observation> self);
+  static task<bool> look_at(std::shared_ptr<observation> self, std::string name);
+  static task<result<std::vector<std::string>>> watched_list(std::shared_ptr<observation> self,
+                                                             std::string path);
+  static task<bool> read_new(std::shared_ptr<observation> self, std::string name, people& now);
+  void tell_changes(const std::string& name, const people& now);
+  [[nodiscard]] question watching(request what, const std::string& path);
+
+  const std::shared_ptr<spi::reactor> reactor_;
+  const std::shared_ptr<session> life_;
+  const std::shared_ptr<const server_options> options_;
+  const spi::resource_id resource_;
+  stores::observer observer_;
+
+  std::map<std::string, people> known_;  // by name; only within run()
+
+  std::mutex mutex_;
+  // All below: guarded by mutex_.
+  bool running_ = false;
+  bool dirty_ = false;
+  std::set<std::pair<opcode, std::string>> armed_;
+  std::set<std::string> changed_;  // paths whose data changed: what then ends was taken by force
+};
 
 observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<session> life,
                          std::shared_ptr<const server_options> options, spi::resource_id resource,
@@ -22,7 +72,7 @@ observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<
       life_(std::move(life)),
       options_(std::move(options)),
       resource_(std::move(resource)),
-      sink_(std::move(sink)) {}
+      observer_(std::move(sink)) {}
 
 void observation::start() {
   life_->hold();
@@ -31,12 +81,12 @@ void observation::start() {
 
 void observation::end() {
   if (reactor_->forked()) return;
-  callbacks_.end();
+  observer_.callbacks.end();
   life_->unhold();
 }
 
 void observation::wake() {
-  if (callbacks_.ended()) return;
+  if (observer_.callbacks.ended()) return;
   {
     const std::scoped_lock lock(mutex_);
     dirty_ = true;
@@ -49,7 +99,7 @@ flow observation::run(std::shared_ptr<observation> self) {
   for (;;) {
     {
       const std::scoped_lock lock(self->mutex_);
-      if (!std::exchange(self->dirty_, false) || self->callbacks_.ended()) {
+      if (!std::exchange(self->dirty_, false) || self->observer_.callbacks.ended()) {
         self->running_ = false;
         co_return;
       }
@@ -136,11 +186,12 @@ task<bool> observation::look_at(std::shared_ptr<observation> self, std::string n
   const line order(*around);
   for (std::size_t i = 0; i < order.nodes().size(); ++i) {
     const claim_node& node = order.nodes()[i];
-    person who;
+    stores::observed_claim who;
+    who.claim = id_text(node);
     who.mode = node.kind == claim_kind::reader ? spi::mode::shared : spi::mode::exclusive;
     who.holds = order.holds(i);
     who.token = path + "/" + node.name;
-    now[id_text(node)] = std::move(who);
+    now[{0, who.claim}] = std::move(who);
   }
   if (order.has_semaphore()) {
     for (const std::string_view folder : {locks_folder, leases_folder}) {
@@ -149,8 +200,9 @@ task<bool> observation::look_at(std::shared_ptr<observation> self, std::string n
       if (!inside) co_return false;
       const line those(*inside);
       for (const claim_node& node : those.nodes()) {
-        person& who = now[id_text(node)];
+        stores::observed_claim& who = now[{0, id_text(node)}];
         if (who.holds) continue;
+        who.claim = id_text(node);
         who.mode = spi::mode::permit;
         who.holds = folder == leases_folder;
         who.token = at + "/" + node.name;
@@ -167,7 +219,7 @@ task<bool> observation::look_at(std::shared_ptr<observation> self, std::string n
 task<bool> observation::read_new(std::shared_ptr<observation> self, std::string name, people& now) {
   const people& before = self->known_[name];
   std::vector<question> batch;
-  std::vector<std::string> ids;
+  std::vector<stores::observed_claim*> fresh;
   for (auto& [id, who] : now) {
     const auto old = before.find(id);
     if (old != before.end() && old->second.token == who.token) {
@@ -176,13 +228,13 @@ task<bool> observation::read_new(std::shared_ptr<observation> self, std::string 
       continue;
     }
     batch.push_back(self->watching(make_get_data(who.token, false), who.token));
-    ids.push_back(id);
+    fresh.push_back(&who);
   }
   if (batch.empty()) co_return true;
   const time_point deadline = self->reactor_->now() + look_limit;
   const replies answers = co_await asking(self->life_, std::move(batch), deadline);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    person& who = now[ids[i]];
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    stores::observed_claim& who = *fresh[i];
     if (!answers[i] || answers[i]->code != code::ok) {
       const std::scoped_lock lock(self->mutex_);
       self->armed_.erase({opcode::get_data, who.token});
@@ -197,45 +249,19 @@ task<bool> observation::read_new(std::shared_ptr<observation> self, std::string 
 }
 
 void observation::tell_changes(const std::string& name, const people& now) {
-  using spi::event_kind;
   people& before = known_[name];
-  for (const auto& [id, who] : before) {
-    if (now.contains(id)) continue;
-    bool forced = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      forced = changed_.erase(who.token) > 0;
-    }
-    tell(!who.holds ? event_kind::withdrawn
-         : forced   ? event_kind::forced
-                    : event_kind::released,
-         name, id, who);
-  }
-  for (const auto& [id, who] : now) {
-    const auto old = before.find(id);
-    if (who.holds && (old == before.end() || !old->second.holds)) {
-      tell(event_kind::granted, name, id, who);
-    } else if (!who.holds && old == before.end()) {
-      tell(event_kind::queued, name, id, who);
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto& [id, who] : before) {
+      if (!now.contains(id)) who.forced = changed_.erase(who.token) > 0;
     }
   }
+  observer_.tell_changes(name, before, now);
   before = now;
   if (before.empty()) known_.erase(name);
 }
 
-void observation::tell(spi::event_kind kind, const std::string& name, const std::string& claim,
-                       const person& who) {
-  spi::store_event event;
-  event.kind = kind;
-  event.name = name;
-  event.claim = claim;
-  event.mode = who.mode;
-  event.payload = who.payload;
-  if (kind != spi::event_kind::queued && kind != spi::event_kind::withdrawn) {
-    event.fence = who.fence;
-  }
-  callbacks_.run([&] { sink_(event); });
-}
+}  // namespace
 
 result<std::unique_ptr<spi::subscription>> zookeeper_store::observe(
     const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {

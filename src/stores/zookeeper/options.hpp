@@ -1,9 +1,7 @@
 // Which ensemble, where in its tree, and as whom.
 #pragma once
 
-#include "net/backoff.hpp"
-#include "net/target.hpp"
-#include "net/tls_context.hpp"
+#include "stores/queued/options.hpp"
 #include "stores/zookeeper/protocol.hpp"
 
 #include <holdfast/clock.hpp>
@@ -34,19 +32,13 @@ enum class election_layout : std::uint8_t {
   selector,  // LeaderSelector: a mutex, and kazoo's Election
 };
 
-struct server_options {
-  std::vector<net::target> servers;
-  std::shared_ptr<const net::tls_context> tls;  // null: none
-  std::string root;                             // "" or "/shop": everything is below it
-  std::string user;
-  spi::secret password;
+// The root is "" or "/shop".
+struct server_options : stores::cluster_options {
   openness acl = openness::everybody;
   name_layout layout = name_layout::flat;
   node_naming naming = node_naming::curator;
   election_layout election = election_layout::latch;
   duration tick{0};  // of the servers; 0: unknown, taken for half a session's time-out
-  duration connect_limit = std::chrono::seconds(5);  // one server, from resolving to the greeting
-  net::backoff_limits backoff;
   std::size_t line_limit = 12'000;  // hold one name or wait for it; then overloaded
 };
 

@@ -18,13 +18,6 @@ spi::mode mode_of(claim_kind kind) {
   return kind == claim_kind::reader ? spi::mode::shared : spi::mode::exclusive;
 }
 
-result<std::vector<std::string>> names_in(const result<reply>& answer, const std::string& path) {
-  if (!answer) return tl::unexpected(answer.error());
-  if (answer->code == code::no_node) return std::vector<std::string>{};
-  if (answer->code != code::ok) return tl::unexpected(refusal("list", path, answer->code));
-  return read_children(answer->body);
-}
-
 // One who holds or waits, before its data is known.
 struct person {
   claim_node node;
@@ -33,17 +26,17 @@ struct person {
   bool permit = false;
 };
 
-std::vector<person> people_of(const std::string& path, const std::vector<std::string>& around,
-                              const std::vector<std::string>& locks,
-                              const std::vector<std::string>& leases) {
+// `lists`: of folders_of(path).
+std::vector<person> people_of(const std::string& path,
+                              const std::vector<std::vector<std::string>>& lists) {
   std::vector<person> people;
-  const line order(around);
+  const line order(lists[0]);
   for (std::size_t i = 0; i < order.nodes().size(); ++i) {
     const claim_node& node = order.nodes()[i];
     people.push_back({node, {path + "/" + node.name}, order.holds(i), false});
   }
   const std::size_t first_lease = people.size();
-  const line having(leases);
+  const line having(lists[2]);
   for (const claim_node& node : having.nodes()) {
     std::string whole = path + "/" + std::string(leases_folder) + "/" + node.name;
     const auto same =
@@ -55,7 +48,7 @@ std::vector<person> people_of(const std::string& path, const std::vector<std::st
       people.push_back({node, {std::move(whole)}, true, true});
     }
   }
-  const line waiting(locks);
+  const line waiting(lists[1]);
   for (const claim_node& node : waiting.nodes()) {
     std::string whole = path + "/" + std::string(locks_folder) + "/" + node.name;
     people.push_back({node, {std::move(whole)}, false, true});
@@ -65,29 +58,15 @@ std::vector<person> people_of(const std::string& path, const std::vector<std::st
 
 }  // namespace
 
-task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
-                                                              spi::resource_id resource,
+task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self, std::string path,
                                                               net::patience until) {
   const auto life = self->any_session();
-  const std::string path = path_of(*self->options_, resource);
-  std::vector<question> batch;
-  batch.push_back({make_barrier(), nullptr, {}});
-  for (const std::string_view folder : {std::string_view{}, locks_folder, leases_folder}) {
-    std::string at = folder.empty() ? path : path + "/" + std::string(folder);
-    batch.push_back({make_get_children(at, false), nullptr, {}});
-  }
-  const replies lists = co_await asking(life, std::move(batch), until);
-  const auto around = names_in(lists[1], path);
-  const auto locks = names_in(lists[2], path);
-  const auto leases = names_in(lists[3], path);
-  if (!around) co_return tl::unexpected(around.error());
-  if (!locks) co_return tl::unexpected(locks.error());
-  if (!leases) co_return tl::unexpected(leases.error());
-  const std::vector<person> people = people_of(path, *around, *locks, *leases);
+  const auto lists = co_await value_of(look_around(life, path, freshness::of_now, until));
+  const std::vector<person> people = people_of(path, lists);
   std::vector<question> reads;
   for (const person& each : people) {
     if (reads.size() == data_limit) break;
-    reads.push_back({make_get_data(each.paths.front(), false), nullptr, {}});
+    reads.push_back({make_get_data(each.paths.front(), false)});
   }
   const replies answers = co_await asking(life, std::move(reads), until);
   overview seen;
@@ -124,26 +103,17 @@ task<result<zookeeper_store::overview>> zookeeper_store::look(self_ptr self,
   co_return seen;
 }
 
-flow zookeeper_store::do_inspect(self_ptr self, spi::resource_id resource, net::patience until,
-                                 spi::completion<spi::resource_state> done) {
-  result<overview> seen = co_await look(self, std::move(resource), until);
-  if (seen) {
-    done(std::move(seen->state));
-  } else {
-    done(tl::unexpected(seen.error()));
-  }
-}
-
-void zookeeper_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
-                              spi::completion<spi::resource_state> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_inspect(shared_from_this(), resource, context, std::move(done));
+task<result<spi::resource_state>> zookeeper_store::do_inspect(self_ptr self, std::string path,
+                                                              net::patience until) {
+  overview seen = co_await value_of(look(self, std::move(path), until));
+  co_return std::move(seen.state);
 }
 
 // A folder of names; where '/' nests, of folders too.
-flow zookeeper_store::do_list(self_ptr self, std::string space, std::string prefix,
-                              net::patience until,
-                              spi::completion<std::vector<spi::resource_summary>> done) {
+task<result<std::vector<spi::resource_summary>>> zookeeper_store::do_list(self_ptr self,
+                                                                          std::string space,
+                                                                          std::string prefix,
+                                                                          net::patience until) {
   const auto life = self->any_session();
   const bool nests = self->options_->layout == name_layout::path;
   struct place {
@@ -156,33 +126,26 @@ flow zookeeper_store::do_list(self_ptr self, std::string space, std::string pref
     const std::size_t to = std::min(from + list_batch, todo.size());
     std::vector<question> batch;
     for (std::size_t i = from; i < to; ++i) {
-      const std::string root = todo[i].path.empty() ? "/" : todo[i].path;
-      batch.push_back({make_get_children(root, false), nullptr, {}});
-      for (const std::string_view folder : {locks_folder, leases_folder}) {
-        batch.push_back(
-            {make_get_children(todo[i].path + "/" + std::string(folder), false), nullptr, {}});
+      for (const std::string& each : folders_of(todo[i].path)) {
+        batch.push_back({make_get_children(each.empty() ? "/" : each, false)});
       }
     }
     const replies lists = co_await asking(life, std::move(batch), until);
     for (std::size_t i = from; i < to; ++i) {
       const place at = todo[i];
       const std::size_t first = (i - from) * 3;
-      const auto around = names_in(lists[first], at.path);
-      if (!around) {
-        done(tl::unexpected(around.error()));
-        co_return;
-      }
+      const children around = co_await value_of(children_in(lists[first], at.path));
       if (!at.name.empty() && at.name.starts_with(prefix)) {
-        const auto locks = names_in(lists[first + 1], at.path);
-        const auto leases = names_in(lists[first + 2], at.path);
+        const auto locks = children_in(lists[first + 1], at.path);
+        const auto leases = children_in(lists[first + 2], at.path);
         const auto people =
-            people_of(at.path, *around, locks.value_or(children{}), leases.value_or(children{}));
+            people_of(at.path, {around, locks.value_or(children{}), leases.value_or(children{})});
         const auto holders = static_cast<std::size_t>(std::count_if(
             people.begin(), people.end(), [](const person& each) { return each.holds; }));
         if (!people.empty()) found.push_back({at.name, holders, people.size() - holders});
       }
       if (!at.name.empty() && !nests) continue;
-      for (const std::string& each : *around) {
+      for (const std::string& each : around) {
         const auto name = each == "%" ? std::optional<std::string>("") : decoded(each);
         if (!name || parse_node(each) || (name->empty() && !nests)) continue;
         if (each == locks_folder || each == leases_folder || each == "zookeeper") continue;
@@ -194,61 +157,34 @@ flow zookeeper_store::do_list(self_ptr self, std::string space, std::string pref
   }
   std::sort(found.begin(), found.end(),
             [](const auto& left, const auto& right) { return left.name < right.name; });
-  done(std::move(found));
-}
-
-void zookeeper_store::list(const std::string& space, const std::string& prefix,
-                           const spi::op_context& context,
-                           spi::completion<std::vector<spi::resource_summary>> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_list(shared_from_this(), space, prefix, context, std::move(done));
+  co_return found;
 }
 
 // By force: the node's data is changed and the node removed in one step, so that whoever watches it
 // can tell this end from a release. Safe: its holder is asked, as Curator's Revoker does.
-flow zookeeper_store::do_revoke(self_ptr self, spi::resource_id resource, spi::revocation how,
-                                std::string claim, net::patience until,
-                                spi::completion<std::vector<spi::holder>> done) {
+task<result<std::vector<spi::holder>>> zookeeper_store::do_revoke(self_ptr self, std::string path,
+                                                                  spi::revocation how,
+                                                                  std::string claim,
+                                                                  net::patience until) {
   const auto life = self->any_session();
-  const result<overview> seen = co_await look(self, std::move(resource), until);
-  if (!seen) {
-    done(tl::unexpected(seen.error()));
-    co_return;
-  }
+  const overview seen = co_await value_of(look(self, std::move(path), until));
   std::vector<spi::holder> taken;
-  for (std::size_t i = 0; i < seen->state.holders.size(); ++i) {
-    const spi::holder& holder = seen->state.holders[i];
+  for (std::size_t i = 0; i < seen.state.holders.size(); ++i) {
+    const spi::holder& holder = seen.state.holders[i];
     if (!claim.empty() && claim != holder.claim) continue;
     std::vector<request> parts;
-    for (const std::string& each : seen->paths[i]) {
+    for (const std::string& each : seen.paths[i]) {
       parts.push_back(make_set_data(each, revoke_message));
       if (how == spi::revocation::force) parts.push_back(make_remove(each));
     }
-    question step{make_multi(parts), nullptr, {}};
-    const result<reply> answer = co_await ask_one(life, std::move(step), until);
-    if (!answer) {
-      done(tl::unexpected(answer.error()));
-      co_return;
-    }
-    const auto outcome = read_multi(answer->body);
-    const code failed = answer->code != code::ok ? answer->code
-                        : outcome                ? outcome->failed
-                                                 : code::connection_loss;
-    if (failed == code::no_node) continue;  // it has just ended by itself
-    if (failed != code::ok) {
-      done(tl::unexpected(refusal("revoke", seen->paths[i].front(), failed)));
-      co_return;
+    const multi_outcome done = co_await value_of(ask_multi(life, std::move(parts), until));
+    if (done.failed == code::no_node) continue;  // it has just ended by itself
+    if (done.failed != code::ok) {
+      co_return tl::unexpected(refusal("revoke", seen.paths[i].front(), done.failed));
     }
     taken.push_back(holder);
   }
-  done(std::move(taken));
-}
-
-void zookeeper_store::revoke(const spi::resource_id& resource, spi::revocation how,
-                             const std::string& claim, const spi::op_context& context,
-                             spi::completion<std::vector<spi::holder>> done) {
-  if (closed_) return done(failure(errc::cancelled, "closed"));
-  do_revoke(shared_from_this(), resource, how, claim, context, std::move(done));
+  co_return taken;
 }
 
 }  // namespace holdfast::zookeeper

@@ -38,11 +38,10 @@ task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, childre
     path = which->parent + "/" + waiters.nodes().front().name;
   }
   if (path.empty()) co_return result<void>{};
-  question look{make_get_data(path, false), nullptr, {}};
-  const result<reply> answer = co_await ask_one(which->life, std::move(look), until);
-  if (!answer) co_return tl::unexpected(answer.error());
-  if (answer->code != code::ok) co_return result<void>{};  // gone by now
-  const auto read = read_data(answer->body);
+  question look{make_get_data(path, false)};
+  const reply answer = co_await value_of(ask_one(which->life, std::move(look), until));
+  if (answer.code != code::ok) co_return result<void>{};  // gone by now
+  const auto read = read_data(answer.body);
   const auto terms = read ? stores::permits_in(read->data) : std::nullopt;
   const std::uint32_t mine = which->claim->max;
   if (!terms || terms->max == mine) co_return result<void>{};
@@ -72,50 +71,42 @@ task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
     which->expects_end = true;
     owner = which->owner;
   }
-  question step{make_multi(parts), nullptr, {}};
-  const result<reply> answer = co_await ask_one(which->life, std::move(step), until, owner);
-  if (!answer) co_return tl::unexpected(answer.error());
-  const auto outcome = read_multi(answer->body);
-  const bool done = answer->code == code::ok && outcome && outcome->failed == code::ok &&
-                    outcome->made.size() == claim.permits;
+  const multi_outcome outcome =
+      co_await value_of(ask_multi(which->life, std::move(parts), until, owner));
+  const bool done = outcome.failed == code::ok && outcome.made.size() == claim.permits;
   {
     const lock_guard lock(self->mutex_);
     which->expects_end = false;
-    which->uncertain = !done && answer->code == code::ok && !outcome;
+    which->uncertain = outcome.failed == code::connection_loss;
     if (done) {
       which->node.clear();
       which->own_watched = false;
-      which->leases = outcome->made;
-      which->created = outcome->zxid;
+      which->leases = outcome.made;
+      which->created = outcome.zxid;
     }
   }
   if (done) co_return true;
-  const code failed = answer->code != code::ok ? answer->code
-                      : outcome                ? outcome->failed
-                                               : code::connection_loss;
-  if (failed != code::no_node) co_return tl::unexpected(refusal("create", lease, failed));
-  const result<void> above = co_await make_containers(which->life, folder, acl, until);
-  if (!above) co_return tl::unexpected(above.error());
+  if (outcome.failed != code::no_node) {
+    co_return tl::unexpected(refusal("create", lease, outcome.failed));
+  }
+  co_await value_of(make_containers(which->life, folder, acl, until));
   co_return false;
 }
 
-// The children around the name, of the folder of locks and of that of leases.
+// The children of folders_of(path).
 task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_around(
-    entry_ptr which, freshness how, net::patience until) {
+    std::shared_ptr<session> whom, std::string path, freshness how, net::patience until) {
   std::vector<question> batch;
-  if (how == freshness::of_now) batch.push_back({make_barrier(), nullptr, {}});
-  for (const std::string& each :
-       {which->path, which->parent, which->path + "/" + std::string(leases_folder)}) {
-    batch.push_back({make_get_children(each, false), nullptr, {}});
+  if (how == freshness::of_now) batch.push_back({make_barrier()});
+  const std::size_t first = batch.size();
+  for (const std::string& each : folders_of(path)) {
+    batch.push_back({make_get_children(each, false)});
   }
-  const replies answers = co_await asking(which->life, std::move(batch), until);
+  const replies answers = co_await asking(std::move(whom), std::move(batch), until);
+  if (!answers.front()) co_return tl::unexpected(answers.front().error());
   std::vector<children> lists;
-  for (const result<reply>& each : answers) {
-    if (!each) co_return tl::unexpected(each.error());
-    if (how == freshness::of_now && &each == &answers.front()) continue;
-    auto names = each->code == code::ok ? read_children(each->body) : result<children>(children{});
-    if (!names) co_return tl::unexpected(names.error());
-    lists.push_back(std::move(*names));
+  for (std::size_t i = first; i < answers.size(); ++i) {
+    lists.push_back(co_await value_of(children_in(answers[i], path)));
   }
   co_return lists;
 }
@@ -136,37 +127,45 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
   const std::string data = stores::data_of(claim.payload, {claim.permits, claim.max});
   if (const auto fits = check_size(*which); !fits) co_return tl::unexpected(fits.error());
   auto how = freshness::any;
+  bool may_succeed = false;
   for (int round = 0; round < look_limit; ++round) {
-    if (which->uncertain) {
-      const result<void> known = co_await recover(self, which, until);
-      if (!known) co_return tl::unexpected(known.error());
-    }
+    if (which->uncertain) co_await value_of(recover(self, which, until));
     if (!which->leases.empty()) {
-      question look{make_exists(which->leases.front(), false), nullptr, {}};
-      const result<reply> seen = co_await ask_one(which->life, std::move(look), until);
-      if (!seen) co_return tl::unexpected(seen.error());
-      if (seen->code == code::no_node) co_return failure(errc::lost, "the lease was removed");
+      question look{make_exists(which->leases.front(), false)};
+      const reply seen = co_await value_of(ask_one(which->life, std::move(look), until));
+      if (seen.code == code::no_node) co_return failure(errc::lost, "the lease was removed");
       co_return spi::granted{};
     }
+    // Makes a node only where it may succeed; what was seen before it was made does not count afterwards.
+    const bool tries = which->node.empty() && !claim.queued && !may_succeed;
     const bool joins = which->node.empty();
-    if (joins && claim.queued) {
-      const result<line_ptr> joined = co_await join(self, which, data, until);
-      if (!joined) co_return tl::unexpected(joined.error());
+    std::vector<children> lists;
+    if (joins && !tries) {
+      std::vector<std::string> folders = folders_of(which->path);
+      replies listed;
+      const bool made =
+          co_await value_of(make_node(self, which, data, std::move(folders), listed, until));
+      if (!made) {
+        co_await value_of(make_containers(which->life, which->parent, self->options_->acl, until));
+        continue;
+      }
+      for (const result<reply>& each : listed) {
+        lists.push_back(co_await value_of(children_in(each, which->path)));
+      }
+    } else {
+      lists = co_await value_of(look_around(which->life, which->path, how, until));
     }
-    result<std::vector<children>> looked = co_await look_around(which, how, until);
-    if (!looked) co_return tl::unexpected(looked.error());
-    std::vector<children>& lists = *looked;
     result<void> fits =
         co_await check_kind(self, which, std::make_shared<const line>(lists[0]), until);
     if (fits && joins) fits = co_await check_max(self, which, lists[1], lists[2], until);
-    line_ptr waiting = std::make_shared<const line>(lists[1]);
+    const line now_in_line(lists[1]);
+    const std::size_t place = now_in_line.find(which->node);
     if (fits && joins) {
-      const std::size_t joined = waiting->find(which->node);
-      fits = self->check_length((joined == line::none ? 0 : joined) + lists[2].size());
+      fits = self->check_length((place == line::none ? 0 : place) + lists[2].size());
     }
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
-    const bool tries = which->node.empty();  // makes a node only where it may succeed
-    if (tries && (!fits || !waiting->nodes().empty() || !room) && how == freshness::any) {
+    const bool blocked = !now_in_line.nodes().empty() || !room;
+    if (tries && (!fits || blocked) && how == freshness::any) {
       how = freshness::of_now;  // to refuse somebody it must be so
       continue;
     }
@@ -174,29 +173,24 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       const result<spi::departure> left = co_await depart(self, which, until);
       co_return tl::unexpected(left ? fits.error() : left.error());
     }
-    if (tries) {
-      const std::string other = in_the_way(*which, lists);
-      if (!waiting->nodes().empty() || !room) {
-        co_return stores::blocked_by(co_await payload_at(which->life, other, until), false);
-      }
-      result<line_ptr> joined = co_await join(self, which, data, until);
-      if (!joined) co_return tl::unexpected(joined.error());
-      waiting = *std::move(joined);
+    const std::string other = in_the_way(*which, lists);
+    if (tries && blocked) {
+      co_return stores::blocked_by(co_await payload_at(which->life, other, until), false);
     }
-    const line& now_in_line = *waiting;
-    const std::size_t place = now_in_line.find(which->node);
+    if (tries) {
+      may_succeed = true;
+      continue;
+    }
     if (place == line::none) co_return failure(errc::lost, "the claim's node was removed");
     if (place == 0 && room) {
-      const result<bool> taken = co_await take_leases(self, which, until);
-      if (!taken) co_return tl::unexpected(taken.error());
-      if (!*taken) continue;
+      const bool taken = co_await value_of(take_leases(self, which, until));
+      if (!taken) continue;
       const lock_guard lock(self->mutex_);
       which->wanted = now_in_line.nodes().size() > 1;
       co_return spi::granted{};
     }
     if (!claim.queued) {
-      const result<spi::departure> left = co_await depart(self, which, until);
-      if (!left) co_return tl::unexpected(left.error());
+      co_await value_of(depart(self, which, until));
       co_return stores::blocked_by({}, false);
     }
     if (place > 0) {
@@ -206,10 +200,8 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       if (who.error() != errc::busy) co_return tl::unexpected(who.error());
       continue;
     }
-    const result<bool> full = co_await await_leases(self, which, until);
-    if (!full) co_return tl::unexpected(full.error());
-    const std::string other = in_the_way(*which, lists);
-    if (*full) co_return stores::blocked_by(co_await payload_at(which->life, other, until), true);
+    const bool full = co_await value_of(await_leases(self, which, until));
+    if (full) co_return stores::blocked_by(co_await payload_at(which->life, other, until), true);
   }
   co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
 }
@@ -245,9 +237,8 @@ task<result<bool>> zookeeper_store::await_leases(self_ptr self, entry_ptr which,
   }
   if (!answers[0]) co_return tl::unexpected(answers[0].error());
   if (answers[0]->code != code::ok) co_return false;
-  const auto names = read_children(answers[0]->body);
-  if (!names) co_return tl::unexpected(names.error());
-  co_return permits_in_use(*names) + which->claim->permits > which->claim->max;
+  const children names = co_await value_of(read_children(answers[0]->body));
+  co_return permits_in_use(names) + which->claim->permits > which->claim->max;
 }
 
 }  // namespace holdfast::zookeeper

@@ -1,9 +1,9 @@
-// Connections, requests and answers of a session. session_beat.cpp has its proof.
 #include "stores/zookeeper/session.hpp"
 
 #include "stores/zookeeper/protocol.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -41,12 +41,12 @@ session::~session() {
 }
 
 void session::tell(std::vector<answered_one>& those) {
-  for (answered_one& one : those) one.who->answered(one.index, std::move(one.answer));
+  for (answered_one& one : those) one.tell();
   those.clear();
 }
 
-void session::ask(std::vector<question> batch, std::int64_t only_in, const net::patience& until,
-                  asker& who) {
+void session::ask(std::vector<question> batch, const net::patience& until, asker& who,
+                  std::int64_t only_in) {
   const auto refuse_all = [&](const error& why) {
     for (std::size_t i = 0; i < batch.size(); ++i) who.answered(i, tl::unexpected(why));
   };
@@ -382,53 +382,49 @@ duration session::stall_limit() const noexcept {
   return std::clamp<duration>(life / 3, std::chrono::milliseconds(100), std::chrono::seconds(5));
 }
 
-namespace {
+// What keeps a session alive and shows that it is: writes to a node of its own while somebody lives
+// by it, pings else.
 
-constexpr int container_rounds = 16;  // against somebody who removes as fast as we make
-
-}  // namespace
-
-error refusal(const char* doing, const std::string& path, code what) {
-  const std::string text = std::string("zookeeper: ") + doing + " " + path + ": " + text_of(what);
-  switch (what) {
-    case code::no_auth:
-      return {errc::denied, text + "; create, delete, read and write are needed there"};
-    case code::auth_failed:
-    case code::invalid_acl:
-      return {errc::denied, text};
-    case code::unimplemented:
-      return {errc::unsupported, text};
-    default:
-      return {errc::unavailable, text};
-  }
+duration session::beat_interval() const noexcept {
+  return std::max<duration>(timeout_ / 6, options_->tick * 6 / 10);
 }
 
-task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, net::patience until,
-                            std::int64_t only_in) {
-  std::vector<question> batch;
-  batch.push_back(std::move(what));
-  replies answers = co_await asking(std::move(whom), std::move(batch), until, only_in);
-  co_return std::move(answers.front());
+// Called with the mutex held.
+void session::schedule_beat(time_point when) {
+  net_.reactor->cancel(beat_timer_);
+  beat_timer_ = net_.reactor->at(when, [weak = weak_from_this(), turn = ++beat_turn_] {
+    const auto self = weak.lock();
+    if (self != nullptr) self->beat(turn);
+  });
 }
 
-task<result<void>> make_containers(std::shared_ptr<session> whom, std::string path, openness acl,
-                                   net::patience until) {
-  std::string next = path;
-  for (int round = 0; round < container_rounds; ++round) {
-    question create{make_create(next, {}, node_kind::container, acl), nullptr, {}};
-    const result<reply> made = co_await ask_one(whom, std::move(create), until);
-    if (!made) co_return tl::unexpected(made.error());
-    const code answer = made->code;
-    if (answer == code::ok || answer == code::node_exists) {
-      if (next == path) co_return result<void>{};
-      next = path.substr(0, path.find('/', next.size() + 1));
-    } else if (answer == code::no_node && next.rfind('/') > 0) {
-      next.erase(next.rfind('/'));
-    } else {
-      co_return tl::unexpected(refusal("create", next, answer));
-    }
+void session::beat(std::uint64_t turn) {
+  mutex_lock lock(mutex_);
+  if (state_ != state::open || turn != beat_turn_) return;
+  const time_point now = net_.reactor->now();
+  schedule_beat(now + beat_interval());
+  if (held()) {
+    if (std::exchange(beating_, true)) return;
+    const std::int64_t id = id_;
+    const bool made = beating_node_ == id;
+    const time_point deadline = now + stall_limit();
+    lock.unlock();
+    prove(shared_from_this(), id, made, deadline);
+    return;
   }
-  co_return failure(errc::unavailable, "zookeeper: " + path + " is removed as soon as it is made");
+  if (ping_sent_ || now - last_sent_ < timeout_ / 3) return;
+  ping(now);
+  watch_deadline(now + stall_limit());
+  const std::shared_ptr<link> out = link_;
+  lock.unlock();
+  out->flush();
+}
+
+// Called with the mutex held, while open. Goes out with the next flush.
+void session::ping(time_point now) {
+  ping_sent_ = now;
+  last_sent_ = now;
+  link_->queue(framed(ping_xid, request{opcode::ping, {}}));
 }
 
 }  // namespace holdfast::zookeeper

@@ -7,32 +7,156 @@
 #include "net/patience.hpp"
 #include "net/reconnecting_connection.hpp"
 #include "stores/flow.hpp"
+#include "stores/queued/asking.hpp"
 #include "stores/zookeeper/link.hpp"
 #include "stores/zookeeper/options.hpp"
-#include "stores/zookeeper/proof.hpp"
 #include "stores/zookeeper/protocol.hpp"
-#include "stores/zookeeper/watches.hpp"
 
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 
+#include <algorithm>
 #include <atomic>
-#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace holdfast::zookeeper {
 
+// The watches of a connection: who is told when a node changes. A watch fires once.
+
+// Called under no lock, on a reactor's thread.
+using watcher = std::function<void(const watch_event&)>;
+
+struct fired {
+  std::shared_ptr<watcher> who;
+  watch_event event;
+};
+
+// Not thread-safe.
+class watch_table {
+ public:
+  // With the request that sets it, before it is sent: the event may overtake the answer.
+  void add(opcode by, const std::string& path, std::shared_ptr<watcher> who) {
+    auto& those = (by == opcode::get_children ? children_ : nodes_)[path];
+    if (std::find(those.begin(), those.end(), who) == those.end()) those.push_back(std::move(who));
+  }
+  // The server did not set it after all.
+  void drop(opcode by, const std::string& path, const std::shared_ptr<watcher>& who) {
+    auto& from = by == opcode::get_children ? children_ : nodes_;
+    const auto found = from.find(path);
+    if (found == from.end()) return;
+    std::erase(found->second, who);
+    if (found->second.empty()) from.erase(found);
+  }
+
+  void take(const watch_event& event, std::vector<fired>& into) {
+    using type = watch_event::type;
+    if (event.what != type::children_changed) take(nodes_, event, into);
+    if (event.what == type::children_changed || event.what == type::deleted) {
+      take(children_, event, into);
+    }
+  }
+  // The connection is another one: all are to look again.
+  void take_all(std::vector<fired>& into) {
+    for (auto* each : {&nodes_, &children_}) {
+      for (auto& [path, those] : *each) {
+        for (auto& who : those) {
+          into.push_back({std::move(who), {watch_event::type::reset, path}});
+        }
+      }
+      each->clear();
+    }
+  }
+
+ private:
+  using table = std::unordered_map<std::string, std::vector<std::shared_ptr<watcher>>>;
+
+  static void take(table& from, const watch_event& event, std::vector<fired>& into) {
+    const auto found = from.find(event.path);
+    if (found == from.end()) return;
+    for (auto& who : found->second) into.push_back({std::move(who), event});
+    from.erase(found);
+  }
+
+  table nodes_;     // of data and existence
+  table children_;  // of lists
+};
+
+// When was the session certainly alive at the leader? What holders believe is counted from there.
+//
+// A ping or a read is answered by a follower that has lost its leader. What proves the session is an
+// answered quorum write, but only for what happened before it: the leader learns from a follower's
+// ping, every half tick, whose clients the follower has heard. An answered write that was sent a
+// good half tick after the answer to another request shows that the leader has learned of that one:
+// the session lives on from when that request was sent. A session that was just made proves itself, as
+// it is made by a write. One that was only found again does not: a leader whose followers have left it
+// for another one knows it still, and says so.
+
+// Not thread-safe.
+class session_proof {
+ public:
+  // Requests that wait for a write behind them. With one kept per eighth of the spacing there are
+  // never more.
+  static constexpr std::size_t candidate_limit = 64;
+
+  // A new session. `spacing`: longer than the half tick by which a leader hears of a follower's
+  // clients.
+  void begin(time_point greeting_sent, time_point now, duration spacing) {
+    go_on(greeting_sent, now, spacing);
+    date_ = greeting_sent;
+  }
+  // The same session on another connection.
+  void go_on(time_point greeting_sent, time_point now, duration spacing) {
+    spacing_ = spacing;
+    candidates_.clear();
+    candidates_.push_back({greeting_sent, now});
+  }
+  void forget() {
+    candidates_.clear();
+    date_ = time_point::min();
+  }
+
+  // In the order in which they were sent, all on one connection.
+  void answered(time_point sent, time_point now, bool write) {
+    if (write) {
+      while (!candidates_.empty() && candidates_.front().answered + spacing_ <= sent) {
+        date_ = std::max(date_, candidates_.front().sent);
+        candidates_.pop_front();
+      }
+    }
+    if (candidates_.size() >= candidate_limit) return;
+    if (candidates_.empty() || candidates_.back().sent + spacing_ / 8 <= sent) {
+      candidates_.push_back({sent, now});
+    }
+  }
+
+  // The session lives at least until this plus its time-out. min: no proof.
+  [[nodiscard]] time_point date() const noexcept { return date_; }
+
+ private:
+  struct candidate {
+    time_point sent;
+    time_point answered;
+  };
+
+  duration spacing_{};
+  std::deque<candidate> candidates_;
+  time_point date_ = time_point::min();
+};
+
 using stores::flow;
 using stores::task;
+using stores::value_of;
 
 struct reply {
   zookeeper::code code = code::ok;
@@ -41,17 +165,14 @@ struct reply {
   time_point sent{};
 };
 
-// Who asked. Called exactly once for each request of a batch, by its deadline, under no lock.
-class asker {
- public:
-  virtual ~asker() = default;
-  virtual void answered(std::size_t index, result<reply> answer) = 0;
-};
+using asker = stores::asker<reply>;
+using answered_one = stores::answered_one<reply>;
+using replies = std::vector<result<reply>>;
 
 struct question {
   request what;
-  std::shared_ptr<watcher> watch;  // with a request that sets one
-  std::string watched;             // its path
+  std::shared_ptr<watcher> watch{};  // with a request that sets one
+  std::string watched{};             // its path
 };
 
 // Told on the reactor's threads, under no lock.
@@ -81,8 +202,8 @@ class session final : public link_user, public net::reconnecting_connection<sess
   // the connection broke; it may have been executed, unless it was never sent (error::unsent): no
   // connection, see patience. lost: the session `only_in` is over (0: any
   // will do). denied, cancelled, overloaded.
-  void ask(std::vector<question> batch, std::int64_t only_in, const net::patience& until,
-           asker& who);
+  void ask(std::vector<question> batch, const net::patience& until, asker& who,
+           std::int64_t only_in);
 
   // Nobody wants to hear of it any more. The server still does its part once.
   void unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who);
@@ -119,11 +240,6 @@ class session final : public link_user, public net::reconnecting_connection<sess
     time_point sent{};
     std::int32_t xid = 0;
     bool writes = false;
-  };
-  struct answered_one {
-    asker* who;
-    std::size_t index;
-    result<reply> answer;
   };
 
   session(const net::network& net, std::shared_ptr<const server_options> options, duration wanted,
@@ -175,48 +291,15 @@ class session final : public link_user, public net::reconnecting_connection<sess
   bool beating_ = false;           // a write for the proof is on its way
 };
 
-// Asking a session from within a flow: one batch of requests in one go, all answers at once.
-
-using replies = std::vector<result<reply>>;
-
-// To be awaited at once. The answers come in the order of the questions.
-class asking final : public asker {
- public:
-  asking(std::shared_ptr<session> whom, std::vector<question> batch, net::patience until,
-         std::int64_t only_in = 0)
-      : whom_(std::move(whom)),
-        batch_(std::move(batch)),
-        until_(until),
-        only_in_(only_in),
-        answers_(batch_.size(), result<reply>(failure(errc::unavailable))),
-        left_(batch_.size() + 1) {}
-
-  [[nodiscard]] bool await_ready() const noexcept { return false; }
-  bool await_suspend(std::coroutine_handle<> then) {
-    then_ = then;
-    whom_->ask(std::move(batch_), only_in_, until_, *this);
-    return left_.fetch_sub(1) != 1;  // else all is answered already: go on here
-  }
-  replies await_resume() { return std::move(answers_); }
-
-  void answered(std::size_t index, result<reply> answer) override {
-    answers_[index] = std::move(answer);
-    if (left_.fetch_sub(1) == 1) then_.resume();
-  }
-
- private:
-  const std::shared_ptr<session> whom_;
-  std::vector<question> batch_;
-  const net::patience until_;
-  const std::int64_t only_in_;
-  replies answers_;
-  std::atomic<std::size_t> left_;
-  std::coroutine_handle<> then_;
-};
+using asking = stores::asking<session, question, reply>;
 
 // One question.
 task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, net::patience until,
                             std::int64_t only_in = 0);
+
+// All or nothing. What failed is told in the outcome; connection_loss: the answer makes no sense.
+task<result<multi_outcome>> ask_multi(std::shared_ptr<session> whom, std::vector<request> parts,
+                                      net::patience until, std::int64_t only_in = 0);
 
 // Makes a node and what is above it, as containers: the server removes them some time after they
 // became empty. Succeeds where it is there already.
@@ -225,5 +308,8 @@ task<result<void>> make_containers(std::shared_ptr<session> whom, std::string pa
 
 // What a code that was not expected means to the user.
 error refusal(const char* doing, const std::string& path, code what);
+
+// What a list of children answers; a node that is not there has none.
+result<std::vector<std::string>> children_in(const result<reply>& answer, const std::string& path);
 
 }  // namespace holdfast::zookeeper

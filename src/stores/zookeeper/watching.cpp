@@ -18,11 +18,6 @@ bool has_ended(const std::weak_ptr<entry>& member) {
   return !one || one->where != entry::phase::held || one->wanted;
 }
 
-// Looks that nobody asked for have this long.
-duration patience(const spi::claim& claim) {
-  return std::min<duration>(claim.ttl / 3, std::chrono::seconds(5));
-}
-
 }  // namespace
 
 // Called with the mutex held. The one before is not heard any more.
@@ -57,7 +52,6 @@ void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
     if (which->where == entry::phase::over || which->look != look) return;
     const time_point at = now();
     which->armed = false;
-    which->until = std::max(which->until.deadline, at + patience(*which->claim));
     // It was first and we were behind it; nothing happened to us: we are first. Any other event, and
     // any other line, is looked at.
     const bool ours = event.what == watch_event::type::deleted && which->shortcut &&
@@ -72,7 +66,7 @@ void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
     }
   }
   if (tell) return tell->notify(grant);
-  kick(which);
+  look_again(which);
 }
 
 void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event) {
@@ -86,11 +80,10 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
     if (which->where == entry::phase::over || which->expects_end) return;
     if (event.path != which->token_path()) return;  // of a node that was replaced
     held = which->where == entry::phase::held;
-    which->until = std::max(which->until.deadline, now() + patience(*which->claim));
     if (held && event.what != type::deleted) which->own_watched = true;
   }
   if (event.what == type::deleted) return gone(which, {errc::lost, "the claim's node was removed"});
-  if (!held) return kick(which);
+  if (!held) return look_again(which);
   look_at_own(shared_from_this(), which);
 }
 
@@ -121,7 +114,7 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
     owner = which->owner;
     batch.push_back({make_get_data(path, true), self->own_watcher(which), path});
   }
-  const net::patience until = self->now() + patience(*which->claim);
+  const net::patience until = self->now() + which->time_to_look();
   const replies answers = co_await asking(which->life, std::move(batch), until, owner);
   const result<reply>& answer = answers.front();
   std::shared_ptr<spi::wakeup> tell;

@@ -1,8 +1,6 @@
 // Sessions, entries and renewals.
 #include "stores/zookeeper/zookeeper_store.hpp"
 
-#include "net/time_option.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -117,28 +115,6 @@ entry_ptr zookeeper_store::make_entry(spi::claim_ptr claim) {
   return made;
 }
 
-// Called with the mutex held.
-spi::renewal zookeeper_store::renewal_of(entry& which, time_point at, bool& look_again) {
-  const spi::claim& claim = *which.claim;
-  spi::renewal answer;
-  answer.at = stores::server_time_of(at);
-  answer.recheck_after = stores::recheck_after;
-  if (which.where == entry::phase::held) {
-    answer.grant = grant_of(which, at);
-    // Without a fresh proof there is nothing to say: the session may be over.
-    if (answer.grant.ttl <= which.life->timeout() / 4 && claim.renewed) return answer;
-    if (answer.grant.ttl == duration{0}) return answer;
-    const bool renewed = claim.renewed && !which.revoked;
-    answer.state = renewed ? spi::hold_state::renewed : spi::hold_state::held;
-    if (renewed) which.end_at = which.end_of_hold(at, at, answer.grant.ttl);
-  } else if (which.where == entry::phase::waiting && which.armed && which.life->open(which.owner)) {
-    answer.state = spi::hold_state::waiting;
-    which.end_at = at + stores::waiter_lease;
-    look_again = at - which.looked_at > look_again_after;
-  }
-  return answer;
-}
-
 void zookeeper_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                             spi::completion<std::vector<spi::renewal>> done) {
   if (closed_) return done(failure(errc::cancelled, "closed"));
@@ -156,11 +132,15 @@ void zookeeper_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_co
         answers.push_back(lost);
         continue;
       }
-      bool look_again = false;
-      answers.push_back(renewal_of(*found->second, at, look_again));
-      if (!look_again) continue;
-      found->second->until = context;
-      found->second->looked_at = at;
+      entry& which = *found->second;
+      const session& life = *which.life;
+      const bool waits = which.where == entry::phase::waiting;
+      const bool proven = waits ? which.armed && life.open(which.owner)
+                                : grant_of(which, at).ttl > life.timeout() / 4;
+      answers.push_back(renewal_of(which, at, proven));
+      if (!waits || !proven || at - which.looked_at <= look_again_after) continue;
+      which.until = context;
+      which.looked_at = at;
       stale.push_back(found->second);
     }
   }
@@ -187,22 +167,6 @@ namespace {
 
 constexpr std::uint16_t default_port = 2181;
 
-std::string option(const spi::url& url, const char* name) {
-  const auto found = url.options.find(name);
-  return found == url.options.end() ? std::string() : found->second;
-}
-
-// One of two words; `otherwise` where the option is not there.
-template <class Value>
-result<Value> choice(const spi::url& url, const char* name, Value otherwise, const char* word,
-                     Value meaning, const char* default_word) {
-  const std::string text = option(url, name);
-  if (text.empty() || text == default_word) return otherwise;
-  if (text == word) return meaning;
-  return failure(errc::invalid,
-                 std::string("URL: ") + name + " is " + default_word + " or " + word);
-}
-
 result<std::string> root_of(const spi::url& url) {
   std::string root = url.path;
   while (!root.empty() && root.back() == '/') root.pop_back();
@@ -221,23 +185,16 @@ result<std::string> root_of(const spi::url& url) {
 }
 
 result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url) {
-  const auto wanted = choice(url, "tls", false, "yes", true, "no");
+  const auto wanted = stores::choice(url, "tls", false, "no", true, "yes");
   if (!wanted) return tl::unexpected(wanted.error());
-  using verification = net::tls_options::verification;
-  const auto verify = choice(url, "verify", verification::full, "none", verification::none, "full");
-  if (!verify) return tl::unexpected(verify.error());
-  net::tls_options options;
-  options.verify = *verify;
-  options.ca = option(url, "ca");
-  options.cert = option(url, "cert");
-  options.key = option(url, "key");
-  options.sni = option(url, "sni");
+  const auto options = stores::read_tls(url);
+  if (!options) return tl::unexpected(options.error());
   if (!*wanted) return std::shared_ptr<const net::tls_context>();
-  return net::tls_context::make(options);
+  return net::tls_context::make(*options);
 }
 
 result<duration> tick_of(const spi::url& url) {
-  const std::string text = option(url, "tick");
+  const std::string text = stores::url_option(url, "tick");
   if (text.empty()) return duration{0};
   std::int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -259,38 +216,33 @@ result<std::shared_ptr<spi::store>> open_zookeeper(const spi::url& url,
     return tl::unexpected(std::move(known.error()));
   }
   server_options options;
-  options.backoff = pauses;
-  for (const spi::endpoint& each : url.hosts) {
-    options.servers.push_back({each.host, each.port == 0 ? default_port : each.port, {}});
-  }
+  const auto known = stores::read_cluster(url, default_port, pauses, options);
+  if (!known) return tl::unexpected(known.error());
   auto root = root_of(url);
   if (!root) return tl::unexpected(root.error());
   options.root = std::move(*root);
-  options.user = url.user;
-  options.password = url.password;
-  const auto acl = choice(url, "acl", openness::everybody, "creator", openness::creator, "open");
+  const auto acl =
+      stores::choice(url, "acl", openness::everybody, "open", openness::creator, "creator");
   if (!acl) return tl::unexpected(acl.error());
   if (*acl == openness::creator && url.user.empty()) {
     return failure(errc::invalid, "URL: acl=creator needs a user and a password");
   }
   options.acl = *acl;
-  const auto layout = choice(url, "layout", name_layout::flat, "path", name_layout::path, "flat");
+  const auto layout =
+      stores::choice(url, "layout", name_layout::flat, "flat", name_layout::path, "path");
   if (!layout) return tl::unexpected(layout.error());
   options.layout = *layout;
   const auto naming =
-      choice(url, "peer", node_naming::curator, "kazoo", node_naming::kazoo, "curator");
+      stores::choice(url, "peer", node_naming::curator, "curator", node_naming::kazoo, "kazoo");
   if (!naming) return tl::unexpected(naming.error());
   options.naming = *naming;
-  const auto election = choice(url, "election", election_layout::latch, "selector",
-                               election_layout::selector, "latch");
+  const auto election = stores::choice(url, "election", election_layout::latch, "latch",
+                                       election_layout::selector, "selector");
   if (!election) return tl::unexpected(election.error());
   options.election = *election;
   auto tick = tick_of(url);
   if (!tick) return tl::unexpected(tick.error());
   options.tick = *tick;
-  const auto limit = net::connect_timeout(url);
-  if (!limit) return tl::unexpected(limit.error());
-  options.connect_limit = limit->value_or(options.connect_limit);
   auto tls = tls_of(url);
   if (!tls) return tl::unexpected(tls.error());
   options.tls = std::move(*tls);

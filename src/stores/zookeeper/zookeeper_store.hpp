@@ -7,7 +7,6 @@
 #include "stores/queued/queued_claim.hpp"
 #include "stores/queued/queued_store.hpp"
 #include "stores/zookeeper/line.hpp"
-#include "stores/zookeeper/listings.hpp"
 #include "stores/zookeeper/names.hpp"
 #include "stores/zookeeper/options.hpp"
 #include "stores/zookeeper/session.hpp"
@@ -89,31 +88,18 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
              spi::completion<std::vector<spi::renewal>> done) override;
 
-  void inspect(const spi::resource_id& resource, const spi::op_context& context,
-               spi::completion<spi::resource_state> done) override;
-  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
-            spi::completion<std::vector<spi::resource_summary>> done) override;
-  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
-              const spi::op_context& context,
-              spi::completion<std::vector<spi::holder>> done) override;
   result<std::unique_ptr<spi::subscription>> observe(
       const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) override;
 
-  void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
-                    const spi::op_context& context,
-                    spi::completion<spi::latch_state> done) override;
-  void read_latch(const spi::resource_id& resource, const spi::op_context& context,
-                  spi::completion<spi::latch_state> done) override;
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change) override;
 
-  void probe(const spi::op_context& context,
-             spi::completion<std::vector<spi::check>> done) override;
   void close() noexcept override;
 
   void session_ended(std::int64_t id) override;
 
  private:
+  friend claim_flow;
   friend queued_store;
   using children = std::vector<std::string>;
 
@@ -123,7 +109,9 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   [[nodiscard]] entry_ptr make_entry(spi::claim_ptr claim);
   entry::phase pass_to(entry& which, entry::phase next);
   void forgotten(entry& which);
-  spi::renewal renewal_of(entry& which, time_point at, bool& look_again);
+  [[nodiscard]] std::string path_to(const spi::resource_id& resource) const {
+    return path_of(*options_, resource);
+  }
 
   // claims.cpp
   static task<result<spi::outcome>> place(self_ptr self, entry_ptr which, net::patience until);
@@ -134,8 +122,10 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::outcome>> place_permit(self_ptr self, entry_ptr which,
                                                  net::patience until);
-  static task<result<line_ptr>> join(self_ptr self, entry_ptr which, std::string data,
-                                     net::patience until);
+  static task<result<bool>> make_node(self_ptr self, entry_ptr which, std::string data,
+                                      std::vector<std::string> folders, replies& lists,
+                                      net::patience until);
+  static task<result<line_ptr>> join(self_ptr self, entry_ptr which, net::patience until);
   static task<result<line_ptr>> list_line(self_ptr self, entry_ptr which, net::patience until);
   static task<result<std::string>> stand_behind(self_ptr self, entry_ptr which, std::string blocker,
                                                 bool shortcut, net::patience until);
@@ -143,7 +133,8 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   [[nodiscard]] result<void> check_length(std::size_t before) const;
   // A server may be behind the others. What is of now: with all that was answered to anybody before.
   enum class freshness : std::uint8_t { any, of_now };
-  static task<result<std::vector<children>>> look_around(entry_ptr which, freshness how,
+  static task<result<std::vector<children>>> look_around(std::shared_ptr<session> whom,
+                                                         std::string path, freshness how,
                                                          net::patience until);
   static task<result<bool>> await_leases(self_ptr self, entry_ptr which, net::patience until);
   static task<result<bool>> take_leases(self_ptr self, entry_ptr which, net::patience until);
@@ -185,39 +176,30 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
     spi::resource_state state;
     std::vector<std::vector<std::string>> paths;  // of each holder's nodes
   };
-  static task<result<overview>> look(self_ptr self, spi::resource_id resource, net::patience until);
-  static flow do_inspect(self_ptr self, spi::resource_id resource, net::patience until,
-                         spi::completion<spi::resource_state> done);
-  static flow do_list(self_ptr self, std::string space, std::string prefix, net::patience until,
-                      spi::completion<std::vector<spi::resource_summary>> done);
-  static flow do_revoke(self_ptr self, spi::resource_id resource, spi::revocation how,
-                        std::string claim, net::patience until,
-                        spi::completion<std::vector<spi::holder>> done);
+  static task<result<overview>> look(self_ptr self, std::string path, net::patience until);
+  static task<result<spi::resource_state>> do_inspect(self_ptr self, std::string path,
+                                                      net::patience until);
+  static task<result<std::vector<spi::resource_summary>>> do_list(self_ptr self, std::string space,
+                                                                  std::string prefix,
+                                                                  net::patience until);
+  static task<result<std::vector<spi::holder>>> do_revoke(self_ptr self, std::string path,
+                                                          spi::revocation how, std::string claim,
+                                                          net::patience until);
 
   // latches.cpp
-  struct count {
-    std::optional<std::uint32_t> value;  // none: unset, or forgotten by now
-    duration life{};
-    std::string set_by;
+  struct latch_count : stores::queued_latch {
     std::optional<std::int32_t> version;  // of the node, if there is one
   };
-  static task<result<void>> check_latch(self_ptr self, std::string path, net::patience until);
   static task<result<std::int64_t>> server_clock(self_ptr self, std::string path,
                                                  net::patience until);
-  static task<result<count>> read_count(self_ptr self, std::string path, net::patience until);
-  static task<result<spi::latch_state>> set_count(self_ptr self, std::string path,
-                                                  spi::latch_change change, net::patience until);
-  static task<result<spi::latch_state>> count_down(self_ptr self, std::string path,
-                                                   spi::latch_change change, net::patience until);
+  static task<result<latch_count>> read_count(self_ptr self, std::string path, std::string mark,
+                                              net::patience until);
+  static task<result<bool>> write_count(self_ptr self, std::string path, latch_count known,
+                                        stores::queued_latch to, net::patience until);
   static task<result<void>> clear_latch(self_ptr self, std::string path, net::patience until);
-  static flow do_change_latch(self_ptr self, std::string path, spi::latch_change change,
-                              net::patience until, spi::completion<spi::latch_state> done);
-  static flow do_read_latch(self_ptr self, std::string path, net::patience until,
-                            spi::completion<spi::latch_state> done);
 
   // doctor.cpp
-  static flow do_probe(self_ptr self, time_point deadline,
-                       spi::completion<std::vector<spi::check>> done);
+  static task<result<std::vector<spi::check>>> do_probe(self_ptr self, net::patience until);
 
   const std::shared_ptr<const server_options> options_;
   listings listings_;
