@@ -1,14 +1,19 @@
 #include "stores/mariadb/conversation.hpp"
 
+#include "runtime/service_thread.hpp"
+
+#include <fcntl.h>
 #include <mariadb/errmsg.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::mariadb {
@@ -69,10 +74,17 @@ void set_up(MYSQL* handle, const server_options& options) {
 }  // namespace
 
 conversation::~conversation() {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+    if (cut_.get() >= 0) ::shutdown(cut_.get(), SHUT_RDWR);
+  }
+  runtime::end_service(std::move(connecting_));
   if (handle_ != nullptr) mysql_close(handle_);
 }
 
 void conversation::abandon() noexcept {
+  cut_.close();
   // The handle is leaked: whatever frees it would also write to the parent's socket.
   MYSQL* parents = std::exchange(handle_, nullptr);
   if (parents == nullptr) return;
@@ -92,7 +104,7 @@ void conversation::fail() {
   waits_for_ = 0;
 }
 
-void conversation::connect(const server_options& options, place where) {
+bool conversation::connect(const server_options& options, place where, spi::task done) {
   prepare_library();
   where_ = std::move(where);
   code_ = 0;
@@ -100,9 +112,28 @@ void conversation::connect(const server_options& options, place where) {
   if (handle_ == nullptr) {
     code_ = CR_OUT_OF_MEMORY;
     message_ = "out of memory";
-    return;
+    return true;
   }
   set_up(handle_, options);
+  if (options.tls == tls_mode::disabled) {
+    begin_connecting(options);
+    return true;
+  }
+  try {
+    connecting_ =
+        runtime::start_service("holdfast-tls", [this, &options, done = std::move(done)]() mutable {
+          connect_and_wait(options);
+          done();
+        });
+  } catch (const std::system_error& problem) {
+    code_ = CR_UNKNOWN_ERROR;
+    message_ = problem.what();
+    return true;
+  }
+  return false;
+}
+
+void conversation::begin_connecting(const server_options& options) {
   const auto text = [](const std::string& value) {
     return value.empty() ? nullptr : value.c_str();
   };
@@ -110,15 +141,40 @@ void conversation::connect(const server_options& options, place where) {
   // By the name "localhost" libmariadb means its own socket.
   const unsigned protocol = local ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
   mysql_options(handle_, MYSQL_OPT_PROTOCOL, &protocol);
-  MYSQL* connected = nullptr;
+  MYSQL* made = nullptr;
   step_ = step::connecting;
   waits_for_ = mysql_real_connect_start(
-      &connected, handle_, local ? nullptr : where_.host.c_str(), text(options.user),
+      &made, handle_, local ? nullptr : where_.host.c_str(), text(options.user),
       text(options.password.reveal()), options.database.c_str(), where_.port,
       local ? where_.host.c_str() : nullptr, CLIENT_MULTI_RESULTS | CLIENT_REMEMBER_OPTIONS);
-  if (waits_for_ != 0) return;
+  if (waits_for_ == 0) connected(made != nullptr);
+}
+
+void conversation::connect_and_wait(const server_options& options) {
+  begin_connecting(options);
+  while (waits_for_ != 0 && may_wait()) {
+    const bool writes = (waits_for_ & MYSQL_WAIT_WRITE) != 0;
+    pollfd watched{socket(), static_cast<short>(writes ? POLLOUT : POLLIN), 0};
+    if (::poll(&watched, 1, -1) > 0) go_on(waits_for_);
+  }
+  const std::lock_guard lock(mutex_);
+  cut_.close();
+  if (waits_for_ != 0 || code_ != 0) return;
+  // libmariadb leaves the socket blocking. In plain text it says MSG_DONTWAIT with each call; OpenSSL does not.
+  ::fcntl(socket(), F_SETFL, ::fcntl(socket(), F_GETFL) | O_NONBLOCK);
+}
+
+// False: nobody is interested any more. Else whoever loses interest can end the wait for the socket, or a
+// handshake that waits for it.
+bool conversation::may_wait() {
+  const std::lock_guard lock(mutex_);
+  cut_ = runtime::descriptor(::fcntl(socket(), F_DUPFD_CLOEXEC, 0));
+  return !given_up_;
+}
+
+void conversation::connected(bool well) {
   step_ = step::idle;
-  if (connected == nullptr) fail();
+  well ? keep_alive(socket()) : fail();
 }
 
 void conversation::ask(std::string text) {
@@ -138,12 +194,10 @@ void conversation::go_on(int ready) {
     case step::idle:
       return;
     case step::connecting: {
-      MYSQL* connected = nullptr;
-      waits_for_ = mysql_real_connect_cont(&connected, handle_, ready);
-      if (waits_for_ != 0) return;
-      step_ = step::idle;
-      if (connected == nullptr) return fail();
-      return keep_alive(socket());
+      MYSQL* made = nullptr;
+      waits_for_ = mysql_real_connect_cont(&made, handle_, ready);
+      if (waits_for_ == 0) connected(made != nullptr);
+      return;
     }
     case step::asking:
       waits_for_ = mysql_real_query_cont(&failed, handle_, ready);

@@ -2,12 +2,18 @@
 // and take all that is answered.
 #pragma once
 
+#include "runtime/descriptor.hpp"
 #include "stores/mariadb/libmariadb.hpp"
 #include "stores/mariadb/options.hpp"
 #include "stores/sql/answers.hpp"
 
+#include <holdfast/spi/runtime.hpp>
+
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace holdfast::mariadb {
 
@@ -31,7 +37,10 @@ class conversation {
     std::uint16_t port = 0;
   };
   // The options must outlive this object: libmariadb reads them when it comes to it.
-  void connect(const server_options& options, place where);
+  //
+  // False: a thread does it, which calls `done`, and nothing else may be called before. So with TLS, since libmariadb's
+  // handshake waits for the server whatever it was told. Destroying this object ends the wait.
+  bool connect(const server_options& options, place where, spi::task done);
   void ask(std::string text);
   // The socket is as it was waited for (MYSQL_WAIT_ flags).
   void go_on(int ready);
@@ -49,12 +58,17 @@ class conversation {
   [[nodiscard]] std::uint64_t number() const noexcept { return mysql_insert_id(handle_); }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
 
-  // Only our copy of the socket ends: a child of a fork must not say goodbye in the parent's name.
+  // Only our copies of the socket end: a child of a fork must not say goodbye in the parent's name, and has not the
+  // thread. Afterwards this object must not be destroyed.
   void abandon() noexcept;
 
  private:
   enum class step : std::uint8_t { idle, connecting, asking, storing, advancing };
 
+  void begin_connecting(const server_options& options);
+  void connect_and_wait(const server_options& options);
+  void connected(bool well);
+  bool may_wait();
   void advance();
   void take(MYSQL_RES* result);
   void asked(int failed);
@@ -68,6 +82,12 @@ class conversation {
   sql::rows rows_;
   unsigned code_ = 0;
   std::string message_;
+
+  std::unique_ptr<std::jthread> connecting_;  // with TLS
+  std::mutex mutex_;
+  bool given_up_ = false;  // guarded by mutex_
+  runtime::descriptor
+      cut_;  // guarded by mutex_; of the same socket, since libmariadb may close its own
 };
 
 }  // namespace holdfast::mariadb

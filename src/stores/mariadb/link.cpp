@@ -17,7 +17,7 @@ link::~link() {
     close();
     return;
   }
-  if (talk_ != nullptr) talk_->abandon();
+  if (talk_ != nullptr) talk_.release()->abandon();
 }
 
 bool link::send(const call& what) {

@@ -99,6 +99,7 @@ class link final : public sql::link_base<link> {
 
   // link_connect.cpp; those with harvest: under the mutex.
   void located(const result<net::addresses>& found);
+  void connected();
   void finish_connecting(harvest& into);
   void finish_phase(harvest& into);
   void greeted(harvest& into);

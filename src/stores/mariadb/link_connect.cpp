@@ -70,7 +70,23 @@ void link::located(const result<net::addresses>& found) {
       where.host = std::move(text);
     }
     phase_ = phase::connecting;
-    talk_->connect(*options_, std::move(where));
+    auto done = [weak = weak_from_this(), reactor = net_.reactor] {
+      reactor->post([weak] {
+        if (const auto self = weak.lock()) self->connected();
+      });
+    };
+    if (!talk_->connect(*options_, std::move(where), std::move(done))) return;
+    proceed(got);
+  }
+  deliver(got);
+}
+
+// On a thread of its own. The time limit may have come first.
+void link::connected() {
+  harvest got;
+  {
+    const std::lock_guard lock(mutex_);
+    if (phase_ != phase::connecting) return;
     proceed(got);
   }
   deliver(got);
