@@ -30,11 +30,10 @@ class mariadb_rules : public sql_rules {
         server_(shared_mariadb().port()),
         listener_(shared_mariadb().port()) {
     server_.ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");
-    for (const std::string& each : mariadb::installation(prefix_, sql::strategy::lease))
-      server_.ask(each);
+    for (const std::string& each : mariadb::installation(prefix_)) server_.ask(each);
     // A clock that the test sets.
-    server_.ask("CREATE OR REPLACE PROCEDURE " + prefix_ + "clock_1(OUT t BIGINT) SET t = @hf_now");
-    server_.ask("CALL " + prefix_ + "prepare_1()");
+    server_.ask("CREATE OR REPLACE PROCEDURE " + prefix_ + "clock_2(OUT t BIGINT) SET t = @hf_now");
+    server_.ask("CALL " + prefix_ + "prepare_2()");
     // Who holds these locks is told something; it never sleeps, so it is never killed.
     for (std::uint64_t process = 1; process <= 3; ++process) {
       listener_.ask("SELECT GET_LOCK('hf_" + sql_process_name(process) + "', 0)");

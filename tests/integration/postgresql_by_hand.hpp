@@ -43,7 +43,7 @@ class postgresql_by_hand : public testing::Test {
       keys += (keys.empty() ? "" : ", ") + literal(sql::key_of(each.resource));
       ids += (ids.empty() ? "" : ", ") + literal(sql::bytes_of(each.id));
     }
-    return server.ask("SELECT " + schema + ".renew_1(ARRAY[" + keys + "], ARRAY[" + ids +
+    return server.ask("SELECT " + schema + ".renew_2(ARRAY[" + keys + "], ARRAY[" + ids +
                       "], 'p1')");
   }
   // The inline holder and waiter, how many more wait, and how many are in the other table.
@@ -75,7 +75,7 @@ class postgresql_by_hand : public testing::Test {
     postgresql_session{url()}.run("UPDATE " + schema + ".now SET t = t + " +
                                   std::to_string(microseconds));
   }
-  // A leave_1 of this schema.
+  // A leave_2 of this schema.
   bool waits_for_the_row() {
     postgresql_session witness{url()};
     return eventually([&] {
@@ -83,7 +83,7 @@ class postgresql_by_hand : public testing::Test {
                  .ask(
                      "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
                      "query LIKE '%" +
-                     schema + ".leave_1%'")
+                     schema + ".leave_2%'")
                  .front() == "1";
     });
   }

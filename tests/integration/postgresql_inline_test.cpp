@@ -55,13 +55,13 @@ TEST_F(postgresql_inline, the_waiter_keeps_its_place_in_the_other_table) {
   leave("x", 1, 30'000'000);
   for (std::uint8_t number = 1; number <= 3; ++number) attempt("x", number);
   EXPECT_EQ(look(), "01 02 1 1");
-  const auto seen = server.ask("SELECT " + schema + ".inspect_1(" + literal("/x") + ")");
+  const auto seen = server.ask("SELECT " + schema + ".inspect_2(" + literal("/x") + ")");
   EXPECT_EQ(look(), "- - 2 3");
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_EQ(seen[0].substr(0, 18), "h " + spi::public_id(claim_on("x", 1).id));
   EXPECT_EQ(seen[1].substr(0, 18), "w " + spi::public_id(claim_on("x", 2).id));
   EXPECT_EQ(seen[2].substr(0, 18), "w " + spi::public_id(claim_on("x", 3).id));
-  EXPECT_EQ(server.ask("SELECT " + schema + ".list_1('', '\\xff')").front(),
+  EXPECT_EQ(server.ask("SELECT " + schema + ".list_2('', '\\xff')").front(),
             sql::to_hex("/x") + " 1 2 0");
 }
 
@@ -85,7 +85,7 @@ TEST_F(postgresql_inline, nothing_is_lost_on_the_way_into_the_other_table) {
   EXPECT_EQ(call(attempt_call(next, "p2")), "b 1 29999500 1000001500 " + sql::to_hex("host 1"));
   attempt("x", 3);
   const auto rows = [&] {
-    server.ask("SELECT " + schema + ".inspect_1(" + literal("/x") + ")");
+    server.ask("SELECT " + schema + ".inspect_2(" + literal("/x") + ")");
     return server.ask(
         "SELECT concat_ws(' ', left(encode(id, 'hex'), 2), standing, place, process, public, mode, "
         "permits, fair, renewed, revoked, offer, told, fence, block, since, ends, ttl, delay, "
@@ -136,7 +136,7 @@ TEST_F(postgresql_inline, the_waiter_is_listed) {
   attempt("x", 1);
   attempt("x", 2);
   EXPECT_EQ(look(), "01 02 0 0");
-  EXPECT_EQ(server.ask("SELECT " + schema + ".list_1('', '\\xff')").front(),
+  EXPECT_EQ(server.ask("SELECT " + schema + ".list_2('', '\\xff')").front(),
             sql::to_hex("/x") + " 1 1 0");
 }
 
@@ -278,7 +278,7 @@ TEST_F(postgresql_inline, an_observer_hears_of_a_hand_over) {
   attempt("x", 2);
   EXPECT_EQ(look(), "01 02 0 0");
   server.run("LISTEN hf_p9");
-  server.ask("SELECT " + schema + ".listen_1(ARRAY[" + literal("/x") +
+  server.ask("SELECT " + schema + ".interest_2(ARRAY[" + literal("/x") +
              "], ARRAY[]::bytea[], 'p9', 30000000)");
   EXPECT_EQ(leave("x", 1, 0), "h");
   std::vector<std::string> heard;
@@ -317,7 +317,7 @@ TEST_F(postgresql_inline, an_end_of_before_means_nothing_to_the_next_holder) {
   attempt("x", 1);
   EXPECT_EQ(leave("x", 1, 30'000'000), "h");
   pass(1'000);
-  server.ask("SELECT " + schema + ".listen_1(ARRAY[" + literal("/z") +
+  server.ask("SELECT " + schema + ".interest_2(ARRAY[" + literal("/z") +
              "], ARRAY[]::bytea[], 'p9', 30000000)");  // no fast paths
   spi::claim longer = claim_on("x", 2);
   longer.ttl = std::chrono::seconds(60);
@@ -341,7 +341,7 @@ TEST_F(postgresql_inline, another_process_that_renews_is_the_one_to_push_to) {
   set_clock();
   attempt("x", 1);
   EXPECT_EQ(server
-                .ask("SELECT " + schema + ".renew_1(ARRAY[" + literal("/x") + "], ARRAY[" +
+                .ask("SELECT " + schema + ".renew_2(ARRAY[" + literal("/x") + "], ARRAY[" +
                      literal(sql::bytes_of(claim_on("x", 1).id)) + "], 'p2')")
                 .front()
                 .substr(0, 4),

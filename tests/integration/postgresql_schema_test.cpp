@@ -56,16 +56,21 @@ TEST(postgresql_schema, who_may_not_create_is_told_what_to_grant_and_then_may) {
   EXPECT_THAT(a.observe("stock", [](const spi::store_event&) {}), succeeds());
 }
 
-TEST(postgresql_schema, a_newer_format_is_refused) {
-  // Broken: an old client writes into tables that it does not understand.
+TEST(postgresql_schema, a_former_or_newer_format_is_refused) {
+  // Broken: a client writes into tables that it does not understand.
   const std::string schema = fresh_schema();
   auto admin = admin_of(shared_postgresql());
   admin.run(postgresql::installation(schema));
-  admin.run("UPDATE " + schema + ".meta SET format = 2");
-  const client a = open_client(shared_postgresql().url(schema));
-  const auto refused = mutex(a, "stock").acquire({.wait = patience});
-  EXPECT_THAT(refused, fails_with(errc::unsupported));
-  EXPECT_THAT(refused.error().detail, testing::HasSubstr("format 2"));
+  for (const char* other : {"1", "3"}) {
+    admin.run("UPDATE " + schema + ".meta SET format = " + other);
+    for (const char* strategy : {"lease", "session", "row"}) {
+      const client a =
+          open_client(shared_postgresql().url(schema, "&strategy=" + std::string(strategy)));
+      const auto refused = mutex(a, "stock").acquire({.wait = patience});
+      EXPECT_THAT(refused, fails_with(errc::unsupported));
+      EXPECT_THAT(refused.error().detail, testing::HasSubstr("format " + std::string(other)));
+    }
+  }
 }
 
 TEST(postgresql_schema, what_the_role_has_set_does_not_matter) {
@@ -153,7 +158,7 @@ TEST(postgresql_schema, who_observes_is_told_of_all_and_the_dead_slow_nobody_dow
               seconds + "::bigint $$");
   };
   const auto listen = [&](const std::string& process, const std::string& seconds) {
-    admin.ask("SELECT " + schema + ".listen_1('{\"\\\\x2f78\"}', '{}', '" + process +
+    admin.ask("SELECT " + schema + ".interest_2('{\"\\\\x2f78\"}', '{}', '" + process +
               "', 1000000 * " + seconds + "::bigint)");
   };
   // Takes a lock that nobody observes by name, and gives it back. Inline: the fast path.

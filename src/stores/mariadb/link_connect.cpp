@@ -12,7 +12,7 @@ namespace holdfast::mariadb {
 namespace {
 
 constexpr unsigned long oldest_version = 100500;  // MariaDB 10.5
-// Forty statements, each of which the server writes to its disk.
+// Eighty statements, each of which the server writes to its disk.
 constexpr duration installation_limit = std::chrono::seconds(30);
 
 // CONNECTION_ID, read-only, Galera, binary log by statement.
@@ -123,7 +123,7 @@ std::string link::question(phase next) const {
       return settings;
     case phase::checking:
     case phase::rechecking:
-      return "SELECT format FROM " + options_->prefix + complete_mark(options_->strategy);
+      return "SELECT format FROM " + options_->prefix + "meta";
     case phase::locking:
       return "SELECT GET_LOCK('" + lock + "', 8)";
     case phase::installing:
@@ -134,9 +134,9 @@ std::string link::question(phase next) const {
       return "SELECT CONCAT(GET_LOCK('" + how_.lock + "', 1), ' ', IS_USED_LOCK('" + how_.lock +
              "'))";
     case phase::beginning:
-      return "CALL " + options_->prefix + "begin_1('" + how_.carries + "')";
+      return "CALL " + options_->prefix + "begin_2('" + how_.carries + "')";
     case phase::preparing:
-      return "CALL " + options_->prefix + "prepare_1()";
+      return "CALL " + options_->prefix + "prepare_2()";
     case phase::evicting:
       return "KILL " + former_;
     default:
@@ -249,7 +249,7 @@ void link::finish_phase(harvest& into) {
         return enter(phase::locking);
       }
       // Not always the first time: what was made may have been dropped again meanwhile.
-      script_ = installation(options_->prefix, options_->strategy);
+      script_ = installation(options_->prefix);
       installed_ = 0;
       return enter(phase::installing);
     case phase::locking:

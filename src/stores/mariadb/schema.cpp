@@ -27,7 +27,6 @@ constexpr std::string_view renewal =
 constexpr std::string_view overview =
 #include "stores/mariadb/overview.sql.inc"
     ;
-
 constexpr std::string_view bound =
 #include "stores/mariadb/bound.sql.inc"
     ;
@@ -51,15 +50,10 @@ std::string quoted(std::string_view text, char quote) {
 
 }  // namespace
 
-const char* complete_mark(sql::strategy which) noexcept {
-  return which == sql::strategy::lease ? "meta" : "tied_meta";
-}
-
-std::vector<std::string> installation(std::string_view prefix, sql::strategy which) {
-  std::vector<std::string_view> parts{tables, promote, claims, fast_paths, renewal, overview};
-  if (which != sql::strategy::lease) parts.insert(parts.end(), {bound, line, session, row});
+std::vector<std::string> installation(std::string_view prefix) {
   std::vector<std::string> all;
-  for (std::string_view part : parts) {
+  for (std::string_view part :
+       {tables, promote, claims, fast_paths, renewal, overview, bound, line, session, row}) {
     while (!part.empty()) {
       const std::size_t end = std::min(part.find(separator), part.size());
       all.push_back(sql::with_prefix(part.substr(0, end), prefix));
@@ -82,7 +76,7 @@ std::string installation_lock(std::string_view database, std::string_view prefix
 std::string installation_for(std::string_view database, std::string_view prefix,
                              std::string_view user) {
   std::string script = "USE " + quoted(database, '`') + ";\nDELIMITER //\n";
-  for (const std::string& each : installation(prefix, sql::strategy::session)) {
+  for (const std::string& each : installation(prefix)) {
     const std::size_t begin = std::min(each.find_first_not_of('\n'), each.size());
     script += each.substr(begin, each.find_last_not_of('\n') + 1 - begin) + "\n//\n";
   }

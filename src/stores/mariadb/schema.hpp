@@ -1,8 +1,6 @@
 // The tables and procedures in the server, and how they get there.
 #pragma once
 
-#include "stores/sql/options.hpp"
-
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,17 +8,13 @@
 namespace holdfast::mariadb {
 
 // The layout of the tables that this version reads and writes. Procedures carry it in their names
-// (attempt_1), so that clients of two versions can share a server.
-inline constexpr int format = 1;
+// (attempt_2), so that clients of two versions can share a server.
+inline constexpr int format = 2;
 
 // One statement each, to be run in this order under the lock below. DDL knows no transaction here: each
 // makes only what is missing, so that a first client that died half way is continued by the next; the
 // row that says "complete" comes last.
-// strategy=session and strategy=row have more of them than strategy=lease.
-std::vector<std::string> installation(std::string_view prefix, sql::strategy which);
-
-// The table that is made last for this strategy, without the prefix: it has the format.
-const char* complete_mark(sql::strategy which) noexcept;
+std::vector<std::string> installation(std::string_view prefix);
 
 // The named lock that one of fifty first clients gets, and the others wait for.
 std::string installation_lock(std::string_view database, std::string_view prefix);

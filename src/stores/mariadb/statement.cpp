@@ -16,24 +16,6 @@ constexpr const char* examine =
 #include "stores/mariadb/examine.sql.inc"
     ;
 
-// Databases have some of them under other names.
-const char* procedure_of(statement which) noexcept {
-  switch (which) {
-    case statement::interest:
-      return "wish";
-    case statement::bound_inspect:
-      return "tied_inspect";
-    case statement::bound_list:
-      return "tied_list";
-    case statement::bound_revoke:
-      return "tied_revoke";
-    case statement::bound_forced:
-      return "tied_forced";
-    default:
-      return sql::name_of(which);
-  }
-}
-
 }  // namespace
 
 void arguments::separate() {
@@ -88,7 +70,7 @@ std::string text_of(statement which, const arguments& with, std::string_view pre
   if (which == statement::discard) {
     return "DELETE FROM " + own + "messages WHERE seq IN (" + with.text() + ")";
   }
-  return "CALL " + own + procedure_of(which) + "_1(" + with.text() + ")";
+  return "CALL " + own + sql::name_of(which) + "_2(" + with.text() + ")";
 }
 
 std::string fast_attempt(const std::string& key, const spi::claim& claim,

@@ -43,7 +43,7 @@ void pack(std::string& into, std::string_view value);
 // What stands for home() in a statement's text, in which nothing else can look like it.
 inline constexpr char home_mark = '?';
 
-// The whole statement: "CALL holdfast_leave_1(x'..', ...)".
+// The whole statement: "CALL holdfast_leave_2(x'..', ...)".
 std::string text_of(statement which, const arguments& with, std::string_view prefix);
 
 // What a link sends. `fast_path` is tried first, where it is not empty: if it changes a row, the answer is a

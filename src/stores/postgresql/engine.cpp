@@ -73,7 +73,7 @@ std::shared_ptr<connection> engine::make_carrier(const net::network& net,
                                                  const std::string& whose,
                                                  connection::events tell) {
   manner how{.duty = options->strategy == sql::strategy::session ? duty::session : duty::row};
-  how.opening = "SELECT @.begin_1('" + whose + "')";
+  how.opening = "SELECT @.begin_2('" + whose + "')";
   return connection::make(net, options, std::move(how), std::move(tell));
 }
 

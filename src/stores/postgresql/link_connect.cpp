@@ -189,12 +189,10 @@ void link::poll(harvest& into) {
 }
 
 std::string link::greeting_query() const {
-  // Leases do not need the tables of the other strategies, which came later.
-  const bool leases = how_.duty == duty::lease || how_.duty == duty::notification_listener;
   // First of all the role's own time-out, under which the rest might not get done.
   std::string query = "SET statement_timeout = 0; SELECT pg_backend_pid(), to_regclass('" +
-                      options_->schema + (leases ? ".meta" : ".tied") +
-                      "') IS NOT NULL, pg_is_in_recovery(), " + is_read_only;
+                      options_->schema + ".meta') IS NOT NULL, pg_is_in_recovery(), " +
+                      is_read_only;
   for (const setting& each : settings) {
     if (PQserverVersion(connection_) < each.since) continue;
     if ((each.duties & bit(how_.duty)) == 0) continue;
@@ -292,7 +290,7 @@ void link::finish_phase(harvest& into) {
 
 void link::prepare(harvest& into) {
   if (!how_.channel.empty()) {
-    // By the lock the others know that somebody listens (listens_1). Shared: an earlier session of ours may
+    // By the lock the others know that somebody listens (listens_2). Shared: an earlier session of ours may
     // not have ended yet.
     return ask(phase::preparing,
                "LISTEN " + how_.channel + "; SELECT pg_advisory_lock_shared(hashtextextended('" +

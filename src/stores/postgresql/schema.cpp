@@ -37,19 +37,13 @@ constexpr std::string_view row =
 // Functions mention each other before they are there.
 constexpr std::string_view unchecked = "SET LOCAL check_function_bodies = off;\n";
 
-std::string joined(std::string_view schema, std::initializer_list<std::string_view> parts) {
+std::string statements(std::string_view schema) {
   std::string script;
-  for (const std::string_view part : parts) script += in_schema(part, schema);
+  for (const std::string_view part :
+       {tables, promote, claims, renewal, overview, transaction, bound, session_functions, row}) {
+    script += in_schema(part, schema);
+  }
   return script;
-}
-
-std::string of_leases(std::string_view schema) {
-  return joined(schema, {tables, promote, claims, renewal, overview, transaction});
-}
-
-// Came later, and is added to tables that have only the former.
-std::string of_bound(std::string_view schema) {
-  return joined(schema, {bound, session_functions, row});
 }
 
 // `text` as a literal that ends nowhere inside.
@@ -65,9 +59,7 @@ std::string installation(std::string_view schema) {
          "', 0));\nDO $do$ BEGIN\n  IF to_regclass('" + name +
          ".meta') IS NULL THEN\n    IF to_regnamespace('" + name +
          "') IS NULL THEN CREATE SCHEMA " + name + "; END IF;\n    EXECUTE " +
-         quoted(of_leases(schema)) + ";\n  END IF;\n  IF to_regclass('" + name +
-         ".tied') IS NULL THEN\n    EXECUTE " + quoted(of_bound(schema)) +
-         ";\n  END IF;\nEND $do$;\nCOMMIT;";
+         quoted(statements(schema)) + ";\n  END IF;\nEND $do$;\nCOMMIT;";
 }
 
 std::string installation_for(std::string_view schema, std::string_view user) {
@@ -76,7 +68,7 @@ std::string installation_for(std::string_view schema, std::string_view user) {
   for (const char c : user) owner += c == '"' ? std::string("\"\"") : std::string(1, c);
   owner += '"';
   return "BEGIN;\n" + std::string(unchecked) + "CREATE SCHEMA IF NOT EXISTS " + name + ";\n" +
-         of_leases(schema) + of_bound(schema) + "GRANT USAGE ON SCHEMA " + name + " TO " + owner +
+         statements(schema) + "GRANT USAGE ON SCHEMA " + name + " TO " + owner +
          ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + name + " TO " +
          owner + ";\nGRANT ALL ON ALL SEQUENCES IN SCHEMA " + name + " TO " + owner +
          ";\nGRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA " + name + " TO " + owner + ";\nCOMMIT;\n";
