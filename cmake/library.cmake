@@ -114,7 +114,7 @@ function(holdfast_engine name folder)
   holdfast_needs(HOLDFAST_DEBIAN ${engine_DEBIAN})
 endfunction()
 
-holdfast_engine(SQLITE sqlite ALSO sql
+holdfast_engine(SQLITE sqlite ALSO sql/common
   PACKAGE SQLite3 TARGET SQLite::SQLite3 LINK -lsqlite3 DEBIAN libsqlite3-dev)
 holdfast_scripts("${PROJECT_BINARY_DIR}/generated/redis_scripts.inc"
   "${PROJECT_SOURCE_DIR}/src/stores/redis/library" "${PROJECT_SOURCE_DIR}/src/stores/redis/foreign")

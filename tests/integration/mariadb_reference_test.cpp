@@ -5,7 +5,7 @@
 #include "stores/mariadb/engine.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/mariadb/statement.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/mariadb_session.hpp"
@@ -45,7 +45,7 @@ class mariadb_rules : public sql_rules {
     if (by_fast_path(now, mariadb::fast_attempt(key, claim, process))) {
       return {mariadb::fast_grant(mysql_insert_id(server_.get()), claim)};
     }
-    return call(now, statement::attempt, sql::attempt_arguments<arguments>(key, claim, process));
+    return call(now, statement::attempt, sql::attempt_arguments(key, claim, process));
   }
   sql::rows leave(time now, const spi::claim& claim, remember how) override {
     const std::string fast_path = mariadb::fast_leave(sql::key_of(claim.resource), claim);
@@ -58,7 +58,7 @@ class mariadb_rules : public sql_rules {
                   const std::string& process) override {
     std::map<std::string, std::string> lines;  // by whose it is
     for (const std::string& line :
-         call(now, statement::renew, mariadb::engine::renewal_arguments(claims, process))) {
+         call(now, statement::renew, engine_.renewal_arguments(claims, process))) {
       const std::size_t space = line.find(' ');
       lines[line.substr(0, space)] = line.substr(space + 1);
     }
@@ -142,6 +142,7 @@ class mariadb_rules : public sql_rules {
     return lines;
   }
 
+  const mariadb::engine engine_{std::make_shared<const mariadb::server_options>()};
   const std::string prefix_;
   mariadb_session server_;
   mariadb_session listener_;

@@ -23,6 +23,11 @@ spi::check named(const std::vector<spi::check>& checks, const std::string& name)
   return *found;
 }
 
+std::vector<spi::check> examined(const std::vector<std::string>& facts) {
+  const auto options = std::make_shared<const postgresql::server_options>();
+  return postgresql::engine(options).examined(facts, true);
+}
+
 std::vector<spi::check> probe(const std::string& url) { return probed(open_client(url)); }
 
 TEST(postgresql_doctor, has_nothing_to_say_of_a_server_that_is_set_up_well) {
@@ -33,17 +38,15 @@ TEST(postgresql_doctor, has_nothing_to_say_of_a_server_that_is_set_up_well) {
                                        "snapshot_age 0", "max_connections 100",
                                        "slots_held 0",   "tls t",
                                        "tables 0",       "resources 3"};
-  for (const auto& each : postgresql::examined(facts, {}, true)) {
+  for (const auto& each : examined(facts)) {
     EXPECT_EQ(each.state, status::ok) << each.name << ": " << each.detail;
   }
 }
 
 TEST(postgresql_doctor, sees_what_makes_hot_rows_slow) {
   // Broken: locks that get slower by the hour, and nobody says why.
-  EXPECT_EQ(named(postgresql::examined({"snapshot_age 3600"}, {}, true), "snapshots").state,
-            status::warn);
-  EXPECT_EQ(named(postgresql::examined({"slots_held 1"}, {}, true), "snapshots").state,
-            status::warn);
+  EXPECT_EQ(named(examined({"snapshot_age 3600"}), "snapshots").state, status::warn);
+  EXPECT_EQ(named(examined({"slots_held 1"}), "snapshots").state, status::warn);
 }
 
 TEST(postgresql_doctor, sees_how_the_server_is_set_up) {

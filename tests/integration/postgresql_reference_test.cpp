@@ -4,7 +4,7 @@
 #include "integration/sql_reference.hpp"
 #include "stores/postgresql/schema.hpp"
 #include "stores/postgresql/statement.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "support/postgresql_calls.hpp"
 #include "support/postgresql_server.hpp"
 #include "support/postgresql_session.hpp"

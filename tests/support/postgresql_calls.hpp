@@ -3,7 +3,7 @@
 
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <holdfast/spi/claim.hpp>
 

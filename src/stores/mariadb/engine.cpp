@@ -1,9 +1,10 @@
 #include "stores/mariadb/engine.hpp"
 
+#include "stores/mariadb/notification_listener.hpp"
 #include "stores/mariadb/schema.hpp"
 #include "stores/sql/checks.hpp"
-#include "stores/sql/names.hpp"
-#include "stores/sql/open_store.hpp"
+#include "stores/sql/common/names.hpp"
+#include "stores/sql/server_store.hpp"
 
 #include <algorithm>
 #include <map>
@@ -20,53 +21,73 @@ bool is_fast_answer(const sql::rows& said) {
 
 }  // namespace
 
-std::shared_ptr<connection> engine::make_control_connection(const net::network& net,
-                                                            const options_ptr& options,
-                                                            const std::string& process) {
-  auto made = connection::make(net, options,
-                               {.lock = notification_listener::parking_lock(process),
-                                .carries = {},
-                                .fast_paths = options->strategy == sql::strategy::lease});
+std::shared_ptr<sql::connection> engine::make(const net::network& net, manner how,
+                                              sql::connection::events tell) const {
+  auto make_link = [net, options = options_, how = std::move(how)](
+                       std::weak_ptr<sql::link_user> whose, std::size_t turn) {
+    return std::make_shared<link>(net, options, std::move(whose), how, turn);
+  };
+  const std::size_t servers = options_->hosts.size();
+  return sql::connection::make(
+      net, {std::move(make_link), options_->text(), 1, servers, options_->backoff},
+      std::move(tell));
+}
+
+std::shared_ptr<sql::notification_listener> engine::make_listener(
+    const net::network& net, const std::string& process,
+    const std::shared_ptr<sql::switchboard>& board) const {
+  const auto connected = [&](sql::connection::events tell) {
+    return make(net, {.lock = "hf_" + process}, std::move(tell));
+  };
+  return notification_listener::make(net, connected, process, board);
+}
+
+std::shared_ptr<sql::connection> engine::make_control_connection(const net::network& net,
+                                                                 const std::string& process) const {
+  auto made = make(net, {.lock = notification_listener::parking_lock(process),
+                         .fast_paths = options_->strategy == sql::strategy::lease});
   made->start();  // whether it is asked or not: without it the notification listener sleeps badly
   return made;
 }
 
-std::shared_ptr<connection> engine::make_command_connection(const net::network& net,
-                                                            const options_ptr& options) {
-  return connection::make(net, options, {.fast_paths = true});
+std::shared_ptr<sql::connection> engine::make_command_connection(const net::network& net) const {
+  return make(net, {.fast_paths = true});
 }
 
-std::shared_ptr<connection> engine::make_carrier(const net::network& net,
-                                                 const options_ptr& options,
-                                                 const std::string& whose,
-                                                 connection::events tell) {
-  manner how{.lock = "hfn_" + whose, .carries = whose.substr(0, whose.find('/'))};
-  return connection::make(net, options, std::move(how), std::move(tell));
+std::shared_ptr<sql::connection> engine::make_carrier(const net::network& net,
+                                                      const std::string& whose,
+                                                      sql::connection::events tell) const {
+  return make(net, {.lock = "hfn_" + whose, .carries = whose.substr(0, whose.find('/'))},
+              std::move(tell));
 }
 
 result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
                                                  std::shared_ptr<spi::reactor> reactor,
                                                  const net::backoff_limits& pauses) {
-  return sql::open_store<engine>(options_from(url), std::move(reactor), pauses);
+  auto options = options_from(url);
+  if (!options) return tl::unexpected(std::move(options.error()));
+  options->backoff = pauses;
+  auto shared = std::make_shared<const server_options>(*std::move(options));
+  return sql::make_store(std::move(reactor), std::make_shared<engine>(std::move(shared)));
 }
 
 // A claim that has heard of others is beyond the fast path.
 call engine::attempt(const std::string& key, const spi::claim& claim, const std::string& process,
-                     const sql::wakeup_registry& wakeups) {
-  call made{statement::attempt, sql::attempt_arguments<arguments>(key, claim, process)};
+                     const sql::wakeup_registry& wakeups) const {
+  call made{statement::attempt, sql::attempt_arguments(key, claim, process)};
   if (wakeups.around(claim.id) == sql::contention::none) {
     made.fast_path = fast_attempt(key, claim, process);
   }
   return made;
 }
 
-result<spi::outcome> engine::to_outcome(const sql::rows& said, const spi::claim& claim) {
+result<spi::outcome> engine::to_outcome(const sql::rows& said, const spi::claim& claim) const {
   if (!is_fast_answer(said)) return sql::to_outcome(said);
   return sql::to_outcome({fast_grant(std::stoull(said.front()), claim)}, claim.ttl);
 }
 
 call engine::leave(const std::string& key, const spi::claim& claim, bool unanswered,
-                   const sql::wakeup_registry& wakeups) {
+                   const sql::wakeup_registry& wakeups) const {
   call made{statement::leave};
   made.with.bytes(key).bytes(sql::bytes_of(claim.id));
   made.with.flag(unanswered).number(sql::microseconds(claim.ttl));
@@ -76,12 +97,12 @@ call engine::leave(const std::string& key, const spi::claim& claim, bool unanswe
   return made;
 }
 
-result<spi::departure> engine::to_departure(const sql::rows& said) {
+result<spi::departure> engine::to_departure(const sql::rows& said) const {
   return is_fast_answer(said) ? spi::departure::was_holder : sql::to_departure(said);
 }
 
 arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
-                                    const std::string& process) {
+                                    const std::string& process) const {
   std::string packed;
   std::vector<std::string> keys;
   std::vector<std::string> ids;
@@ -94,12 +115,12 @@ arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
   }
   arguments with;
   with.bytes(packed).number(static_cast<std::int64_t>(claims.size()));
-  with.numbers(keys).numbers(ids).bytes(process);
+  with.numbers(std::move(keys)).numbers(std::move(ids)).bytes(process);
   return with;
 }
 
-result<std::vector<spi::renewal>> engine::to_renewals(const sql::rows& said,
-                                                      const std::vector<spi::claim_ptr>& claims) {
+result<std::vector<spi::renewal>> engine::to_renewals(
+    const sql::rows& said, const std::vector<spi::claim_ptr>& claims) const {
   std::map<std::string, std::string> lines;
   for (const std::string& row : said) {
     const std::size_t space = std::min(row.find(' '), row.size());
@@ -138,8 +159,8 @@ spi::check durability(const facts& known) {
 
 }  // namespace
 
-std::vector<spi::check> examined(const sql::rows& answer, const server_options& options,
-                                 bool hears) {
+std::vector<spi::check> engine::examined(const sql::rows& answer, bool hears) const {
+  const server_options& options = *options_;
   const facts known(answer);
   std::vector<spi::check> checks;
   checks.push_back({"server", status::ok, "MariaDB " + known.text("version"), ""});
@@ -164,7 +185,8 @@ std::vector<spi::check> examined(const sql::rows& answer, const server_options& 
   return checks;
 }
 
-std::vector<spi::check> refused(const error& why, const server_options& options) {
+std::vector<spi::check> engine::refused(const error& why) const {
+  const server_options& options = *options_;
   spi::check check{"server", status::fail, why.message(), ""};
   if (why == errc::denied && why.detail.find("what to grant") != std::string::npos) {
     check.name = "tables";

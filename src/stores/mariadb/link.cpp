@@ -6,8 +6,8 @@
 namespace holdfast::mariadb {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
-           std::weak_ptr<user> whose, manner how, std::size_t turn)
-    : link_base(std::move(net), options->text(), std::move(whose)),
+           std::weak_ptr<sql::link_user> whose, manner how, std::size_t turn)
+    : sql::link(std::move(net), options->text(), std::move(whose)),
       options_(std::move(options)),
       how_(std::move(how)),
       host_(options_->hosts[turn % options_->hosts.size()]) {}
@@ -33,7 +33,7 @@ bool link::send(const call& what) {
     return true;
   }
   // It ended within the call, which must not be told from here.
-  net_.reactor->post([weak = weak_from_this()] {
+  net_.reactor->post([weak = std::weak_ptr(own())] {
     const auto self = weak.lock();
     if (self == nullptr) return;
     harvest got;
@@ -47,12 +47,8 @@ bool link::send(const call& what) {
 }
 
 void link::ask() {
-  std::string text =
-      on_fast_path_ ? asked_.fast_path : text_of(asked_.which, asked_.with, options_->prefix);
-  if (const std::size_t mark = text.find(home_mark); mark != std::string::npos) {
-    text.replace(mark, 1, std::to_string(home_));
-  }
-  talk_->ask(std::move(text));
+  talk_->ask(on_fast_path_ ? asked_.fast_path
+                           : text_of(asked_.which, asked_.with, options_->prefix, home_));
 }
 
 // As libmariadb wants it; where it wants nothing, to see the server hang up.
@@ -126,28 +122,6 @@ std::int64_t link::home() {
   return home_;
 }
 
-std::string link::place() const { return host_.host + ":" + std::to_string(host_.port); }
-
-const char* link::progress() {
-  const std::lock_guard lock(mutex_);
-  switch (phase_) {
-    case phase::resolving:
-      return "resolving the name";
-    case phase::connecting:
-      return "connecting";
-    case phase::locking:
-    case phase::rechecking:
-    case phase::installing:
-    case phase::unlocking:
-      return "making the tables";
-    case phase::open:
-    case phase::over:
-      return "connected";
-    default:
-      return "setting up the session";
-  }
-}
+std::string link::place() { return host_.host + ":" + std::to_string(host_.port); }
 
 }  // namespace holdfast::mariadb
-
-template class holdfast::sql::connection<holdfast::mariadb::link>;

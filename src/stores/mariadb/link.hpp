@@ -7,7 +7,6 @@
 #include "stores/mariadb/server_error.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
-#include "stores/sql/connection.hpp"
 #include "stores/sql/link.hpp"
 
 #include <holdfast/result.hpp>
@@ -16,9 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace holdfast::mariadb {
@@ -48,54 +45,22 @@ struct manner {
 //   beginning   where it is to carry holds         preparing
 //   preparing   where it has fast paths            open
 //   open        -                                  over, by any failure
-class link final : public sql::link_base<link> {
+class link final : public sql::link {
  public:
-  using call = mariadb::call;
-  using manner = mariadb::manner;
-  using server_options = mariadb::server_options;
-  static constexpr std::size_t depth = 1;       // the server's protocol knows no other way
-  static constexpr std::size_t try_limit = 10;  // of a call that the server rolled back
-  static std::size_t servers(const server_options& all) noexcept { return all.hosts.size(); }
-
   // `turn`: which of the hosts.
-  link(net::network net, std::shared_ptr<const server_options> options, std::weak_ptr<user> whose,
-       manner how, std::size_t turn);
-  ~link();
+  link(net::network net, std::shared_ptr<const server_options> options,
+       std::weak_ptr<sql::link_user> whose, manner how, std::size_t turn);
+  ~link() override;
 
-  void start();
+  void start() override;
 
-  // Only once opened, and not before the one before has been answered. False: the link has ended or is
-  // not free; its end is told, or has been.
-  bool send(const call& what);
-
-  // By which the server knows it, once opened.
-  [[nodiscard]] std::int64_t home();
-  // The host and port that it connects to.
-  [[nodiscard]] std::string place() const;
-
-  // For messages, before it is opened: what takes so long.
-  [[nodiscard]] const char* progress();
+  // Not before the one before has been answered: the server's protocol knows no other way.
+  bool send(const call& what) override;
+  [[nodiscard]] std::int64_t home() override;
+  [[nodiscard]] std::string place() override;
 
  private:
-  friend link_base;
-
-  enum class phase : std::uint8_t {
-    resolving,
-    connecting,
-    greeting,
-    settling,
-    checking,
-    locking,
-    rechecking,
-    installing,
-    unlocking,
-    naming,
-    evicting,
-    beginning,
-    preparing,
-    open,
-    over
-  };
+  static constexpr std::size_t try_limit = 10;  // of a call that the server rolled back
 
   // link_connect.cpp; those with harvest: under the mutex.
   void located(const result<net::addresses>& found);
@@ -108,7 +73,6 @@ class link final : public sql::link_base<link> {
   void enter_checked(harvest& into);
   void enter_named(harvest& into);
   void enter_begun(harvest& into);
-  void open_up(harvest& into);
   [[nodiscard]] std::string question(phase next) const;
 
   // link.cpp; under the mutex.
@@ -119,9 +83,9 @@ class link final : public sql::link_base<link> {
   void await();
   [[nodiscard]] bool format_fits() const;
 
-  void ready(spi::readiness how);
-  using driver = std::unique_ptr<conversation>;
-  driver take_driver() noexcept { return std::move(talk_); }
+  void ready(spi::readiness how) override;
+  void end_driver() noexcept override { talk_.reset(); }
+  std::shared_ptr<link> own() { return std::static_pointer_cast<link>(shared_from_this()); }
 
   const std::shared_ptr<const server_options> options_;
   const manner how_;
@@ -129,7 +93,6 @@ class link final : public sql::link_base<link> {
 
   // All below: guarded by mutex_.
   std::unique_ptr<conversation> talk_ = std::make_unique<conversation>();
-  phase phase_ = phase::resolving;
   bool asking_ = false;  // open, and without an answer
   call asked_;
   std::size_t tries_ = 0;
@@ -142,8 +105,4 @@ class link final : public sql::link_base<link> {
   std::int64_t home_ = 0;
 };
 
-using connection = sql::connection<link>;
-
 }  // namespace holdfast::mariadb
-
-extern template class holdfast::sql::connection<holdfast::mariadb::link>;

@@ -51,7 +51,7 @@ void link::start() {
   if (host_.host.starts_with('/')) return located(net::addresses{});
   net_.resolver->resolve(
       host_.host, host_.port, net_.reactor->now() + options_->connect_limit,
-      [self = shared_from_this()](const result<net::addresses>& found) { self->located(found); });
+      [self = own()](const result<net::addresses>& found) { self->located(found); });
 }
 
 // libmariadb would look names up itself, and wait for it. It gets an address, except where it must
@@ -70,7 +70,7 @@ void link::located(const result<net::addresses>& found) {
       where.host = std::move(text);
     }
     phase_ = phase::connecting;
-    auto done = [weak = weak_from_this(), reactor = net_.reactor] {
+    auto done = [weak = std::weak_ptr(own()), reactor = net_.reactor] {
       reactor->post([weak] {
         if (const auto self = weak.lock()) self->connected();
       });
@@ -207,12 +207,6 @@ void link::enter_named(harvest& into) {
 void link::enter_begun(harvest& into) {
   if (how_.fast_paths) return enter(phase::preparing);
   open_up(into);
-}
-
-void link::open_up(harvest& into) {
-  phase_ = phase::open;
-  into.opened = true;
-  set_up_is_over();
 }
 
 // Nobody else knows the name: who has it is a former connection of ours that the server takes for alive.

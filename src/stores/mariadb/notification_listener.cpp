@@ -19,16 +19,15 @@ notification_listener::notification_listener(net::network net, std::string proce
     : net_(std::move(net)), process_(std::move(process)), board_(std::move(board)) {}
 
 std::shared_ptr<notification_listener> notification_listener::make(
-    net::network net, std::shared_ptr<const server_options> options, const std::string& process,
+    const net::network& net, const make_connection& connected, const std::string& process,
     std::shared_ptr<sql::switchboard> board) {
   std::shared_ptr<notification_listener> made(
       new notification_listener(net, process, std::move(board)));
-  connection::events tell;
+  sql::connection::events tell;
   tell.opened = [weak = std::weak_ptr(made)] {
     if (const auto self = weak.lock()) self->opened();
   };
-  made->connection_ = connection::make(std::move(net), std::move(options),
-                                       {.lock = "hf_" + process}, std::move(tell));
+  made->connection_ = connected(std::move(tell));
   return made;
 }
 

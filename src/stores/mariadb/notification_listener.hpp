@@ -3,13 +3,13 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "stores/mariadb/link.hpp"
-#include "stores/mariadb/options.hpp"
+#include "stores/mariadb/statement.hpp"
 #include "stores/sql/switchboard.hpp"
 
 #include <holdfast/result.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -20,16 +20,18 @@ namespace holdfast::mariadb {
 // Thread-safe. While it is not connected nothing is written for it; when it is connected again everybody
 // who waits is told to ask. Messages that were read are deleted later, many at once: to delete each
 // would be a commit on the way of every hand-over.
-class notification_listener : public sql::listener_base<connection>,
-                              public std::enable_shared_from_this<notification_listener> {
+class notification_listener final : public sql::notification_listener,
+                                    public std::enable_shared_from_this<notification_listener> {
  public:
   // Where the sender may not end our wait, messages lie so long.
   static constexpr std::chrono::seconds pause{2};
   static constexpr std::size_t discard_at = 64;
 
   // `process`: by which the others know us.
-  static std::shared_ptr<notification_listener> make(net::network net,
-                                                     std::shared_ptr<const server_options> options,
+  using make_connection =
+      std::function<std::shared_ptr<sql::connection>(sql::connection::events tell)>;
+  static std::shared_ptr<notification_listener> make(const net::network& net,
+                                                     const make_connection& connected,
                                                      const std::string& process,
                                                      std::shared_ptr<sql::switchboard> board);
 
@@ -37,7 +39,7 @@ class notification_listener : public sql::listener_base<connection>,
   static std::string parking_lock(const std::string& process) { return "hfw_" + process; }
 
   // Afterwards nothing is heard any more.
-  void close() noexcept;
+  void close() noexcept override;
 
  private:
   notification_listener(net::network net, std::string process,

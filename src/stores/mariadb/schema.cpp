@@ -1,6 +1,6 @@
 #include "stores/mariadb/schema.hpp"
 
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "stores/mariadb/statement.hpp"
 
 #include "stores/sql/answers.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
 
 #include <algorithm>
@@ -18,59 +18,52 @@ constexpr const char* examine =
 
 }  // namespace
 
-void arguments::separate() {
-  if (!text_.empty()) text_ += ',';
-}
-
-arguments& arguments::bytes(std::string_view value) {
-  separate();
-  text_ += "x'" + sql::to_hex(value) + "'";
-  return *this;
-}
-
-arguments& arguments::home() {
-  separate();
-  text_ += home_mark;
-  return *this;
-}
-
-arguments& arguments::number(std::int64_t value) {
-  separate();
-  text_ += std::to_string(value);
-  return *this;
-}
-
-arguments& arguments::numbers(const std::vector<std::string>& values) {
-  separate();
-  text_ += '\'';
-  for (const std::string& each : values) {
-    if (text_.back() != '\'') text_ += ',';
-    text_ += "0x" + sql::to_hex(each);
-  }
-  text_ += '\'';
-  return *this;
-}
-
 void pack(std::string& into, std::string_view value) {
   into += static_cast<char>(value.size() >> 8U & 0xffU);
   into += static_cast<char>(value.size() & 0xffU);
   into += value;
 }
 
-arguments& arguments::list(const std::vector<std::string>& values) {
-  std::string packed;
-  for (const std::string& each : values) pack(packed, each);
-  return bytes(packed);
+std::string to_text(const arguments& with, std::int64_t home) {
+  using kind = arguments::kind;
+  std::string text;
+  for (const arguments::one& each : with.all()) {
+    if (!text.empty()) text += ',';
+    std::string packed = each.value;
+    std::string digits;
+    switch (each.what) {
+      case kind::number:
+        text += each.value;
+        break;
+      case kind::home:
+        text += std::to_string(home);
+        break;
+      case kind::numbers:
+        for (const std::string& one : each.values) {
+          digits += (digits.empty() ? "0x" : ",0x") + sql::to_hex(one);
+        }
+        text += "'" + digits + "'";
+        break;
+      case kind::list:
+        for (const std::string& one : each.values) pack(packed, one);
+        [[fallthrough]];
+      case kind::bytes:
+      case kind::text:
+        text += "x'" + sql::to_hex(packed) + "'";
+    }
+  }
+  return text;
 }
 
-std::string text_of(statement which, const arguments& with, std::string_view prefix) {
+std::string text_of(statement which, const arguments& with, std::string_view prefix,
+                    std::int64_t home) {
   const std::string own(prefix);
   if (which == statement::examine) return sql::with_prefix(examine, prefix);
   if (which == statement::rollback) return "ROLLBACK";
   if (which == statement::discard) {
-    return "DELETE FROM " + own + "messages WHERE seq IN (" + with.text() + ")";
+    return "DELETE FROM " + own + "messages WHERE seq IN (" + to_text(with) + ")";
   }
-  return "CALL " + own + sql::name_of(which) + "_2(" + with.text() + ")";
+  return "CALL " + own + sql::name_of(which) + "_2(" + to_text(with, home) + ")";
 }
 
 std::string fast_attempt(const std::string& key, const spi::claim& claim,
@@ -88,13 +81,13 @@ std::string fast_attempt(const std::string& key, const spi::claim& claim,
   with.flag(claim.fair).flag(claim.renewed).number(block - 1).number(block);
   with.number(sql::microseconds(claim.ttl)).number(sql::microseconds(claim.lock_delay));
   with.bytes(claim.payload).bytes(key);
-  return "EXECUTE hf_attempt USING " + with.text();
+  return "EXECUTE hf_attempt USING " + to_text(with);
 }
 
 std::string fast_leave(const std::string& key, const spi::claim& claim) {
   arguments with;
   with.bytes(key).bytes(sql::bytes_of(claim.id));
-  return "EXECUTE hf_leave USING " + with.text();
+  return "EXECUTE hf_leave USING " + to_text(with);
 }
 
 // The first fence is the time of the grant, or a little more.

@@ -3,7 +3,7 @@
 #include "stores/mariadb/server_error.hpp"
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/words.hpp"
 
 #include <holdfast/mariadb.hpp>
@@ -73,8 +73,8 @@ result<fence_token> lock_in_transaction(st_mysql* session, const std::string& na
   arguments with;
   with.bytes(sql::key_of({options.name_space, name}));
   with.number(std::chrono::ceil<std::chrono::seconds>(std::max(options.wait, duration{0})).count());
-  const auto called =
-      ask(session, "CALL " + options.prefix + "lock_row_2(" + with.text() + ", @holdfast_answer)");
+  const auto called = ask(
+      session, "CALL " + options.prefix + "lock_row_2(" + to_text(with) + ", @holdfast_answer)");
   if (!called) return tl::unexpected(called.error());
   const auto answer = ask(session, "SELECT @holdfast_answer");
   if (!answer) return tl::unexpected(answer.error());

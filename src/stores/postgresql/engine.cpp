@@ -3,8 +3,8 @@
 #include "stores/postgresql/schema.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/checks.hpp"
-#include "stores/sql/names.hpp"
-#include "stores/sql/open_store.hpp"
+#include "stores/sql/common/names.hpp"
+#include "stores/sql/server_store.hpp"
 
 #include <charconv>
 #include <cstdint>
@@ -43,41 +43,47 @@ std::int64_t fast_path(const spi::claim& claim, sql::contention around) {
 
 }  // namespace
 
-std::shared_ptr<notification_listener> notification_listener::make(
-    net::network net, std::shared_ptr<const server_options> options, const std::string& process,
-    std::shared_ptr<sql::switchboard> board) {
-  auto made = std::make_shared<notification_listener>();
-  connection::events tell;
+std::shared_ptr<sql::connection> engine::make(const net::network& net, manner how,
+                                              sql::connection::events tell) const {
+  auto make_link = [net, options = options_, how = std::move(how)](
+                       std::weak_ptr<sql::link_user> whose, std::size_t turn) {
+    return std::make_shared<link>(net, options, std::move(whose), how, turn);
+  };
+  // Calls go in a pipeline, and libpq tries the hosts itself.
+  constexpr std::size_t depth = std::numeric_limits<std::size_t>::max();
+  return sql::connection::make(
+      net, {std::move(make_link), options_->text(), depth, 1, options_->backoff}, std::move(tell));
+}
+
+std::shared_ptr<sql::notification_listener> engine::make_listener(
+    const net::network& net, const std::string& process,
+    const std::shared_ptr<sql::switchboard>& board) const {
+  sql::connection::events tell;
   tell.opened = [board] { board->opened(); };
   tell.notified = [board](std::string_view message) { board->hear(message); };
-  made->connection_ = connection::make(
-      std::move(net), std::move(options),
-      {.duty = duty::notification_listener, .channel = "hf_" + process}, std::move(tell));
-  return made;
+  return std::make_shared<sql::notification_listener>(make(
+      net, {.duty = duty::notification_listener, .channel = "hf_" + process}, std::move(tell)));
 }
 
-std::shared_ptr<connection> engine::make_control_connection(const net::network& net,
-                                                            const options_ptr& options,
-                                                            const std::string&) {
-  const bool lease = options->strategy == sql::strategy::lease;
-  return connection::make(net, options, {.duty = lease ? duty::lease : duty::control_connection});
+std::shared_ptr<sql::connection> engine::make_control_connection(const net::network& net,
+                                                                 const std::string&) const {
+  const bool lease = options_->strategy == sql::strategy::lease;
+  return make(net, {.duty = lease ? duty::lease : duty::control_connection});
 }
 
-std::shared_ptr<connection> engine::make_command_connection(const net::network& net,
-                                                            const options_ptr& options) {
-  return connection::make(net, options);
+std::shared_ptr<sql::connection> engine::make_command_connection(const net::network& net) const {
+  return make(net, {});
 }
 
-std::shared_ptr<connection> engine::make_carrier(const net::network& net,
-                                                 const options_ptr& options,
-                                                 const std::string& whose,
-                                                 connection::events tell) {
-  manner how{.duty = options->strategy == sql::strategy::session ? duty::session : duty::row};
+std::shared_ptr<sql::connection> engine::make_carrier(const net::network& net,
+                                                      const std::string& whose,
+                                                      sql::connection::events tell) const {
+  manner how{.duty = options_->strategy == sql::strategy::session ? duty::session : duty::row};
   how.opening = "SELECT @.begin_2('" + whose + "')";
-  return connection::make(net, options, std::move(how), std::move(tell));
+  return make(net, std::move(how), std::move(tell));
 }
 
-result<void> engine::check_name(const spi::resource_id& resource) {
+result<void> engine::check_name(const spi::resource_id& resource) const {
   constexpr std::string_view prefix = "advisory:";
   if (!resource.space.empty() || !resource.name.starts_with(prefix)) return {};
   const std::string text = resource.name.substr(prefix.size());
@@ -98,24 +104,24 @@ result<void> engine::check_name(const spi::resource_id& resource) {
 result<std::shared_ptr<spi::store>> open_postgresql(const spi::url& url,
                                                     std::shared_ptr<spi::reactor> reactor,
                                                     const net::backoff_limits& pauses) {
-  return sql::open_store<engine>(options_from(url), std::move(reactor), pauses);
+  auto options = options_from(url);
+  if (!options) return tl::unexpected(std::move(options.error()));
+  options->backoff = pauses;
+  auto shared = std::make_shared<const server_options>(*std::move(options));
+  return sql::make_store(std::move(reactor), std::make_shared<engine>(std::move(shared)));
 }
 
 call engine::attempt(const std::string& key, const spi::claim& claim, const std::string& process,
-                     const sql::wakeup_registry&) {
-  call made{statement::attempt, sql::attempt_arguments<arguments>(key, claim, process)};
+                     const sql::wakeup_registry&) const {
+  call made{statement::attempt, sql::attempt_arguments(key, claim, process)};
   made.with.text(encoded_claim(claim, process));
   return made;
-}
-
-result<spi::outcome> engine::to_outcome(const sql::rows& said, const spi::claim& claim) {
-  return sql::to_outcome(said, claim.ttl);
 }
 
 // A connection sends nothing twice: where its only attempt is unanswered, but the claim is there, it has arrived, and
 // cannot come late.
 call engine::leave(const std::string& key, const spi::claim& claim, bool unanswered,
-                   const sql::wakeup_registry& wakeups) {
+                   const sql::wakeup_registry& wakeups) const {
   call made{statement::leave};
   made.with.bytes(key).text(sql::to_hex(sql::bytes_of(claim.id)));
   const int remember = !unanswered ? 0 : wakeups.only_attempt(claim.id) ? 2 : 1;
@@ -124,12 +130,8 @@ call engine::leave(const std::string& key, const spi::claim& claim, bool unanswe
   return made;
 }
 
-result<spi::departure> engine::to_departure(const sql::rows& said) {
-  return sql::to_departure(said);
-}
-
 arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
-                                    const std::string& process) {
+                                    const std::string& process) const {
   std::vector<std::string> keys;
   std::vector<std::string> ids;
   for (const spi::claim_ptr& each : claims) {
@@ -137,13 +139,8 @@ arguments engine::renewal_arguments(const std::vector<spi::claim_ptr>& claims,
     ids.emplace_back(sql::bytes_of(each->id));
   }
   arguments with;
-  with.list(keys).list(ids).text(process);
+  with.list(std::move(keys)).list(std::move(ids)).text(process);
   return with;
-}
-
-result<std::vector<spi::renewal>> engine::to_renewals(const sql::rows& said,
-                                                      const std::vector<spi::claim_ptr>& claims) {
-  return sql::to_renewals(said, claims.size());
 }
 
 namespace {
@@ -202,8 +199,8 @@ void add_bound(const facts& known, const server_options& options, std::vector<sp
 
 }  // namespace
 
-std::vector<spi::check> examined(const sql::rows& answer, const server_options& options,
-                                 bool hears) {
+std::vector<spi::check> engine::examined(const sql::rows& answer, bool hears) const {
+  const server_options& options = *options_;
   const facts known(answer);
   std::vector<spi::check> checks;
   checks.push_back({"server", status::ok, "PostgreSQL " + known.text("version"), ""});
@@ -229,7 +226,8 @@ std::vector<spi::check> examined(const sql::rows& answer, const server_options& 
   return checks;
 }
 
-std::vector<spi::check> refused(const error& why, const server_options& options) {
+std::vector<spi::check> engine::refused(const error& why) const {
+  const server_options& options = *options_;
   spi::check check{"server", status::fail, why.message(), ""};
   if (why == errc::denied && why.detail.find("42501") != std::string::npos) {
     check.name = "schema";

@@ -11,8 +11,8 @@
 namespace holdfast::postgresql {
 
 link::link(net::network net, std::shared_ptr<const server_options> options,
-           std::weak_ptr<user> whose, manner how, std::size_t turn)
-    : link_base(std::move(net), options->text(), std::move(whose)),
+           std::weak_ptr<sql::link_user> whose, manner how, std::size_t turn)
+    : sql::link(std::move(net), options->text(), std::move(whose)),
       options_(std::move(options)),
       how_(std::move(how)),
       turn_(turn) {}
@@ -26,14 +26,12 @@ link::~link() {
   if (connection_ != nullptr && PQsocket(connection_) >= 0) ::close(PQsocket(connection_));
 }
 
+void link::end_driver() noexcept { PQfinish(std::exchange(connection_, nullptr)); }
+
 bool link::send(const call& what) {
-  arguments::view all = what.with.all();
   const std::lock_guard lock(mutex_);
   if (phase_ != phase::open) return false;
-  if (all.home) {
-    all.values[*all.home] = home_.c_str();
-    all.lengths[*all.home] = static_cast<int>(home_.size());
-  }
+  const parameters all(what.with, home_.c_str());
   if (PQsendQueryPrepared(connection_, name_of(what.which), static_cast<int>(all.values.size()),
                           all.values.data(), all.lengths.data(), all.formats.data(), 0) != 1 ||
       PQpipelineSync(connection_) != 1) {
@@ -138,27 +136,8 @@ std::int64_t link::home() {
 
 std::string link::place() {
   const std::lock_guard lock(mutex_);
-  if (connection_ == nullptr) return {};
+  if (phase_ != phase::open) return {};
   return std::string(PQhost(connection_)) + ":" + PQport(connection_);
 }
 
-const char* link::progress() {
-  const std::lock_guard lock(mutex_);
-  switch (phase_) {
-    case phase::resolving:
-      return "resolving the name";
-    case phase::connecting:
-      return "connecting";
-    case phase::installing:
-      return "making the schema";
-    case phase::open:
-    case phase::over:
-      return "connected";
-    default:
-      return "setting up the session";
-  }
-}
-
 }  // namespace holdfast::postgresql
-
-template class holdfast::sql::connection<holdfast::postgresql::link>;

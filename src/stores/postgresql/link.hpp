@@ -7,7 +7,6 @@
 #include "stores/postgresql/options.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
-#include "stores/sql/connection.hpp"
 #include "stores/sql/link.hpp"
 
 #include <holdfast/result.hpp>
@@ -15,11 +14,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace holdfast::postgresql {
@@ -44,46 +41,21 @@ struct manner {
 //
 // libpq is asked nothing that could block: names are resolved before, the socket never waits. What
 // it queues and writes under the mutex returns at once.
-class link final : public sql::link_base<link> {
+class link final : public sql::link {
  public:
-  using call = postgresql::call;
-  using manner = postgresql::manner;
-  using server_options = postgresql::server_options;
-  static constexpr std::size_t depth = std::numeric_limits<std::size_t>::max();  // pipeline mode
-  static std::size_t servers(const server_options&) noexcept { return 1; }  // libpq tries them all
-
   // `turn`: with which of the hosts to begin.
-  link(net::network net, std::shared_ptr<const server_options> options, std::weak_ptr<user> whose,
-       manner how, std::size_t turn);
-  ~link();
+  link(net::network net, std::shared_ptr<const server_options> options,
+       std::weak_ptr<sql::link_user> whose, manner how, std::size_t turn);
+  ~link() override;
 
-  void start();
-
-  // Only once opened, in a transaction of its own. False: the link has ended or cannot take it; its
-  // end is told, or has been.
-  bool send(const call& what);
-
-  // The server's process for this link, as the server itself says; only once opened.
-  [[nodiscard]] std::int64_t home();
-  // The host and port that it is connected to; only once opened.
-  [[nodiscard]] std::string place();
-
-  // For messages, before it is opened: what takes so long.
-  [[nodiscard]] const char* progress();
+  void start() override;
+  // Each in a transaction of its own.
+  bool send(const call& what) override;
+  // The server's process for this link, as the server itself says.
+  [[nodiscard]] std::int64_t home() override;
+  [[nodiscard]] std::string place() override;
 
  private:
-  friend link_base;
-
-  enum class phase : std::uint8_t {
-    resolving,
-    connecting,
-    greeting,
-    installing,
-    checking,
-    preparing,
-    open,
-    over
-  };
   struct located {
     std::string host;
     std::string address;  // empty: a unix socket's folder
@@ -108,20 +80,15 @@ class link final : public sql::link_base<link> {
   void flush();
   void watch(bool readable, bool writable);
 
-  void ready(spi::readiness how);
-  struct finish {
-    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
-  };
-  using driver = std::unique_ptr<PGconn, finish>;
-  driver take_driver() noexcept { return driver(std::exchange(connection_, nullptr)); }
-
+  void ready(spi::readiness how) override;
+  void end_driver() noexcept override;
+  std::shared_ptr<link> own() { return std::static_pointer_cast<link>(shared_from_this()); }
   const std::shared_ptr<const server_options> options_;
   const manner how_;
   const std::size_t turn_;
 
   // All below: guarded by mutex_.
   PGconn* connection_ = nullptr;
-  phase phase_ = phase::resolving;
   std::vector<located> places_;
   bool writing_ = false;          // the watch is also for writing
   std::optional<error> trouble_;  // of the phase, or of the answer being read
@@ -133,8 +100,4 @@ class link final : public sql::link_base<link> {
   bool broken_ = false;              // an answer said so: the link ends after it
 };
 
-using connection = sql::connection<link>;
-
 }  // namespace holdfast::postgresql
-
-extern template class holdfast::sql::connection<holdfast::postgresql::link>;

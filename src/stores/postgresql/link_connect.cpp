@@ -87,21 +87,20 @@ void link::resolve(std::size_t index) {
     }
     return go_on(*this);
   }
-  net_.resolver->resolve(
-      host.host, host.port, net_.reactor->now() + options_->connect_limit,
-      [self = shared_from_this(), &host, go_on](const result<net::addresses>& found) {
-        {
-          const std::lock_guard lock(self->mutex_);
-          if (!found) self->trouble_ = found.error();
-          for (const net::address& each : found ? *found : net::addresses{}) {
-            std::string text = each.text();
-            text.resize(std::min(text.rfind(':'), text.size()));
-            if (text.starts_with('[')) text = text.substr(1, text.size() - 2);
-            self->places_.push_back({host.host, std::move(text), host.port});
-          }
-        }
-        go_on(*self);
-      });
+  net_.resolver->resolve(host.host, host.port, net_.reactor->now() + options_->connect_limit,
+                         [self = own(), &host, go_on](const result<net::addresses>& found) {
+                           {
+                             const std::lock_guard lock(self->mutex_);
+                             if (!found) self->trouble_ = found.error();
+                             for (const net::address& each : found ? *found : net::addresses{}) {
+                               std::string text = each.text();
+                               text.resize(std::min(text.rfind(':'), text.size()));
+                               if (text.starts_with('[')) text = text.substr(1, text.size() - 2);
+                               self->places_.push_back({host.host, std::move(text), host.port});
+                             }
+                           }
+                           go_on(*self);
+                         });
 }
 
 void link::located_all() {
@@ -282,9 +281,7 @@ void link::finish_phase(harvest& into) {
       }
       return prepare(into);
     default:
-      phase_ = phase::open;
-      into.opened = true;
-      set_up_is_over();
+      open_up(into);
   }
 }
 

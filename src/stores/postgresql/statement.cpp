@@ -1,7 +1,7 @@
 #include "stores/postgresql/statement.hpp"
 
 #include "stores/sql/answers.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
 
 #include <algorithm>
@@ -84,46 +84,33 @@ bool serves(statement which, duty what) noexcept {
   return (entries[static_cast<std::size_t>(which)].duties & bit(what)) != 0;
 }
 
-arguments& arguments::bytes(std::string_view value) {
-  values_.push_back({std::string(value), true});
-  return *this;
-}
+namespace {
 
-arguments& arguments::text(std::string_view value) {
-  values_.push_back({std::string(value), false});
-  return *this;
-}
-
-arguments& arguments::number(std::int64_t value) { return text(std::to_string(value)); }
-
-arguments& arguments::flag(bool value) { return text(value ? "t" : "f"); }
-
-arguments& arguments::list(const std::vector<std::string>& values) {
+// Of bytes.
+std::string array_of(const std::vector<std::string>& values) {
   std::string array = "{";
   for (const std::string& each : values) {
     if (array.size() > 1) array += ',';
     array += "\"\\\\x" + sql::to_hex(each) + "\"";
   }
-  return text(array + "}");
+  return array + "}";
 }
 
-arguments& arguments::home() {
-  home_ = values_.size();
-  return text("0");
-}
+}  // namespace
 
-arguments::view arguments::all() const {
-  view made;
-  made.home = home_;
-  made.values.reserve(values_.size());
-  made.lengths.reserve(values_.size());
-  made.formats.reserve(values_.size());
-  for (const one& each : values_) {
-    made.values.push_back(each.value.c_str());
-    made.lengths.push_back(static_cast<int>(each.value.size()));
-    made.formats.push_back(each.binary ? 1 : 0);
+parameters::parameters(const arguments& of, const char* home) {
+  using kind = arguments::kind;
+  values.reserve(of.all().size());
+  lengths.reserve(of.all().size());
+  formats.reserve(of.all().size());
+  for (const arguments::one& each : of.all()) {
+    std::string_view value = each.value;
+    if (each.what == kind::list) value = lists_.emplace_back(array_of(each.values));
+    if (each.what == kind::home) value = home;
+    values.push_back(value.data());
+    lengths.push_back(static_cast<int>(value.size()));
+    formats.push_back(each.what == kind::bytes ? 1 : 0);
   }
-  return made;
 }
 
 std::string encoded_claim(const spi::claim& claim, const std::string& process) {

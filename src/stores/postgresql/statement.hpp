@@ -1,20 +1,21 @@
 // The calls of the stored functions: which one, with which arguments.
 #pragma once
 
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/statement.hpp"
 
 #include <holdfast/spi/claim.hpp>
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace holdfast::postgresql {
 
+using sql::arguments;
+using sql::call;
 using sql::statement;
 
 // What a connection is for, and so which statements it has.
@@ -37,42 +38,17 @@ inline std::string in_schema(std::string_view text, std::string_view schema) {
   return sql::with_prefix(text, std::string(schema) + '.');
 }
 
-// The arguments of one call: any bytes, nothing is ever put into the text of a statement.
-class arguments {
- public:
-  arguments() { values_.reserve(usual); }
+// Arguments as libpq takes them: nothing is ever put into the text of a statement. Valid as long as those are.
+struct parameters {
+  // `home`: the backend of the link that sends them.
+  explicit parameters(const arguments& of, const char* home = "");
 
-  arguments& bytes(std::string_view value);
-  arguments& text(std::string_view value);
-  arguments& number(std::int64_t value);
-  arguments& flag(bool value);
-  arguments& list(const std::vector<std::string>& values);  // of bytes
-  arguments& home();  // the backend of the link that sends it: filled in there
-
-  struct view {
-    std::vector<const char*> values;
-    std::vector<int> lengths;
-    std::vector<int> formats;
-    std::optional<std::size_t> home;  // which of them
-  };
-  // Valid as long as this object is neither changed nor moved.
-  [[nodiscard]] view all() const;
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  std::vector<int> formats;
 
  private:
-  struct one {
-    std::string value;
-    bool binary;
-  };
-  static constexpr std::size_t usual = 16;  // an attempt has 15
-
-  std::vector<one> values_;
-  std::optional<std::size_t> home_;
-};
-
-// What a link sends.
-struct call {
-  statement which{};
-  arguments with{};
+  std::deque<std::string> lists_;
 };
 
 // A claim as text: what it is asked with, in the form that stands in the name's row while it is the only

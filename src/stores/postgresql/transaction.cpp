@@ -3,7 +3,7 @@
 #include "stores/postgresql/server_error.hpp"
 #include "stores/postgresql/statement.hpp"
 #include "stores/sql/answers.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <holdfast/postgresql.hpp>
 
@@ -27,7 +27,7 @@ result<void> usable(PGconn* connection, const std::string& name,
 }
 
 result<std::string> ask(PGconn* connection, const std::string& query, const arguments& with) {
-  const arguments::view all = with.all();
+  const parameters all(with);
   const auto clear = [](PGresult* done) { PQclear(done); };
   const std::unique_ptr<PGresult, decltype(clear)> answer(
       PQexecParams(connection, query.c_str(), static_cast<int>(all.values.size()), nullptr,

@@ -1,6 +1,6 @@
 #include "stores/sql/answers.hpp"
 
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/words.hpp"
 
 #include <array>
@@ -58,7 +58,7 @@ spi::mode mode_of(words& line) {
   }
 }
 
-std::string bytes_of(words& line) {
+std::string payload_of(words& line) {
   if (line.rest().empty()) return {};  // an empty payload is no word
   auto bytes = from_hex(line.word());
   if (!bytes) line.spoil();
@@ -96,7 +96,7 @@ spi::holder holder_of(words& line) {
   if (!nothing(line)) holder.fence = fence_token(line.number<std::uint64_t>());
   if (!nothing(line)) holder.remaining = time_of(line);
   if (!nothing(line)) holder.held_for = time_of(line);
-  holder.payload = bytes_of(line);
+  holder.payload = payload_of(line);
   return holder;
 }
 
@@ -106,7 +106,7 @@ spi::waiting waiting_of(words& line) {
   waiting.mode = mode_of(line);
   waiting.permits = line.number<std::uint32_t>();
   waiting.waiting_for = time_of(line);
-  waiting.payload = bytes_of(line);
+  waiting.payload = payload_of(line);
   return waiting;
 }
 
@@ -152,7 +152,7 @@ result<spi::outcome> to_outcome(const rows& answer, std::optional<duration> aske
     blocked.queued = line.number() != 0;
     blocked.recheck_after = time_of(line);
     blocked.at = instant_of(line);
-    blocked.blocker = bytes_of(line);
+    blocked.blocker = payload_of(line);
     outcome = std::move(blocked);
   } else {
     return puzzled();
@@ -246,7 +246,7 @@ result<std::vector<spi::resource_summary>> to_summaries(const rows& answer) {
   for (const std::string& text : answer) {
     words line(text);
     spi::resource_summary one;
-    const std::string key = bytes_of(line);
+    const std::string key = payload_of(line);
     one.name = resource_of(key).name;
     one.holders = line.number<std::size_t>();
     one.waiters = line.number<std::size_t>();
@@ -298,9 +298,9 @@ void read_event(words& line, notification& into) {
     event.fence = fence_token(line.number<std::uint64_t>());
   }
   event.claim = line.word();
-  into.key = bytes_of(line);
+  into.key = payload_of(line);
   event.name = resource_of(into.key).name;
-  event.payload = bytes_of(line);
+  event.payload = payload_of(line);
 }
 
 spi::granted read_grant(words& line) {
@@ -323,7 +323,7 @@ std::optional<notification> to_notification(std::string_view message) {
   if (kind == "e") {
     read_event(line, one);
   } else if (kind == "l") {
-    one.key = bytes_of(line);
+    one.key = payload_of(line);
   } else if (kind == "g" || kind == "f" || kind == "w" || kind == "x") {
     const auto id = claim_from_hex(line.word());
     if (!id) return std::nullopt;

@@ -3,50 +3,82 @@
 #pragma once
 
 #include "net/connector.hpp"
-#include "net/socket_stream.hpp"
 #include "runtime/fork_guard.hpp"
 #include "stores/sql/answers.hpp"
-#include "stores/sql/connection.hpp"
+#include "stores/sql/statement.hpp"
 
 #include <holdfast/result.hpp>
 #include <holdfast/spi/reactor.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::sql {
 
-// Thread-safe. Self derives from this, and has
-//   phase, phase_              with at least resolving, connecting, over
-//   driver                     a smart pointer that ends what the driver has of the connection
-//   driver take_driver()       with the mutex held
-//   ready(spi::readiness)      something happened on the socket
-//   progress()                 what takes so long
-template <class Self>
-class link_base : public std::enable_shared_from_this<Self> {
- public:
-  using user = link_user<Self>;
+class link;
 
-  link_base(const link_base&) = delete;
-  link_base& operator=(const link_base&) = delete;
+// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
+// one link.
+class link_user {
+ public:
+  virtual ~link_user() = default;
+  virtual void opened(link& which) = 0;
+  // All answers that came with one read, in the order of the calls. `last`: the link ends after them.
+  virtual void received(link& which, std::vector<result<rows>>& answers, bool last) = 0;
+  virtual void notified(link& which, std::string_view payload) = 0;
+  // Once, and last; not after close(). denied and unsupported: trying again at once changes nothing.
+  virtual void ended(link& which, const error& why) = 0;
+};
+
+// Thread-safe. What derives from this is a driver of one server; its destructor calls close().
+class link : public std::enable_shared_from_this<link> {
+ public:
+  virtual ~link() = default;
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+
+  virtual void start() = 0;
+  // Only once opened, and not more than it takes before it has answered. False: the link has ended or cannot take
+  // it; its end is told, or has been.
+  virtual bool send(const call& what) = 0;
+  // By which the server knows it, once opened.
+  [[nodiscard]] virtual std::int64_t home() = 0;
+  // The host and port that it is connected to, once opened.
+  [[nodiscard]] virtual std::string place() = 0;
 
   // The server has answered: what it does now takes its time.
-  [[nodiscard]] bool spoken() {
-    const std::lock_guard lock(mutex_);
-    using phase = typename Self::phase;
-    return self().phase_ != phase::resolving && self().phase_ != phase::connecting;
-  }
+  [[nodiscard]] bool spoken();
+  // For messages, before it is opened: what takes so long.
+  [[nodiscard]] const char* progress();
 
   // No call to the user afterwards, unless this is called from within one. Not under a lock that the
   // calls take.
   void close() noexcept { end(); }
 
  protected:
+  // Of all engines; each says which it has, and what comes after it.
+  enum class phase : std::uint8_t {
+    resolving,
+    connecting,
+    settling,
+    greeting,
+    checking,
+    locking,
+    rechecking,
+    installing,
+    unlocking,
+    naming,
+    evicting,
+    beginning,
+    preparing,
+    open,
+    over
+  };
   // What one event on the socket amounts to.
   struct harvest {
     std::vector<result<rows>> answers;
@@ -55,88 +87,34 @@ class link_base : public std::enable_shared_from_this<Self> {
     std::optional<error> end;
   };
 
-  link_base(net::network net, std::string where, std::weak_ptr<user> whose)
+  link(net::network net, std::string where, std::weak_ptr<link_user> whose)
       : net_(std::move(net)), user_(std::move(whose)), where_(std::move(where)) {}
-  ~link_base() = default;
 
-  // Called with the mutex held.
-  void limit_set_up(duration time) {
-    if (timer_ != 0) net_.reactor->cancel(timer_);
-    timer_ = net_.reactor->at(net_.reactor->now() + time, [weak = this->weak_from_this()] {
-      const auto self = weak.lock();
-      if (self == nullptr) return;
-      self->fail(
-          {errc::unavailable, self->where_ + ": not connected in time (" + self->progress() + ")"});
-    });
-  }
+  // Something happened on the socket.
+  virtual void ready(spi::readiness how) = 0;
+  // Ends what the driver has of the connection. The phase is over, and nothing watches it any more.
+  virtual void end_driver() noexcept = 0;
 
-  // Called with the mutex held.
-  void watch_socket(int socket, bool readable, bool writable) {
-    try {
-      if (watched_) return net_.reactor->rewatch(watch_, readable, writable);
-      watch_ = net_.reactor->watch(socket, readable, writable,
-                                   [weak = this->weak_from_this()](spi::readiness how) {
-                                     if (const auto self = weak.lock()) self->ready(how);
-                                   });
-      watched_ = true;
-    } catch (const std::system_error& problem) {
-      // Not from here, where the mutex is held.
-      net_.reactor->post([weak = this->weak_from_this(),
-                          why = net::socket_error("watch", where_, problem.code().value())] {
-        if (const auto self = weak.lock()) self->fail(why);
-      });
-    }
-  }
-  void unwatch_within() noexcept {
-    if (std::exchange(watched_, false)) net_.reactor->unwatch(watch_);
-  }
+  // Those three with the mutex held.
+  void limit_set_up(duration time);
+  void watch_socket(int socket, bool readable, bool writable);
+  void unwatch_within() noexcept;
   [[nodiscard]] bool watched() const noexcept { return watched_; }
+  // Nothing limits its set-up any more. With the mutex held.
+  void open_up(harvest& into);
 
-  void deliver(harvest& what) {
-    const auto alive = this->shared_from_this();
-    if (const auto told = user_.lock()) {
-      if (what.opened) told->opened(self());
-      if (!what.answers.empty()) told->received(self(), what.answers, what.end.has_value());
-      for (const std::string& note : what.notes) told->notified(self(), note);
-    }
-    if (what.end) fail(*what.end);
-  }
-
-  void fail(const error& why) noexcept {
-    const auto alive = this->shared_from_this();
-    if (!end()) return;
-    if (const auto told = user_.lock()) told->ended(self(), why);
-  }
-
-  // The link is open: nothing limits its set-up any more. Called with the mutex held.
-  void set_up_is_over() noexcept { net_.reactor->cancel(timer_); }
+  void deliver(harvest& what);
+  void fail(const error& why) noexcept;
 
   const net::network net_;
-  const std::weak_ptr<user> user_;
+  const std::weak_ptr<link_user> user_;
   const std::string where_;
   const runtime::fork_guard guard_;
   std::mutex mutex_;
+  phase phase_ = phase::resolving;  // guarded by mutex_
 
  private:
-  Self& self() noexcept { return static_cast<Self&>(*this); }
-
-  // False: it was over already.
-  bool end() noexcept {
-    typename Self::driver ended;  // ends when nothing watches it any more
-    spi::runtime::timer_id timer = 0;
-    bool watched = false;
-    {
-      const std::lock_guard lock(mutex_);
-      using phase = typename Self::phase;
-      if (std::exchange(self().phase_, phase::over) == phase::over) return false;
-      ended = self().take_driver();
-      watched = std::exchange(watched_, false);
-      timer = timer_;
-    }
-    net_.reactor->cancel(timer);
-    if (watched) net_.reactor->unwatch(watch_);
-    return true;
-  }
+  bool end() noexcept;
 
   // All below: guarded by mutex_.
   spi::reactor::watch_id watch_ = 0;

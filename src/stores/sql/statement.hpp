@@ -1,8 +1,8 @@
-// What is asked of a SQL server: the verbs of all strategies, under one name for every engine.
+// What is asked of a SQL server: the verbs of all strategies, under one name for every engine, and their arguments.
 #pragma once
 
 #include "stores/sql/answers.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <holdfast/spi/claim.hpp>
 
@@ -12,6 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace holdfast::sql {
 
@@ -71,18 +74,56 @@ inline std::int64_t limited(std::uint32_t number) {
   return std::min<std::uint32_t>(number, INT_MAX);
 }
 
+// The arguments of one call, which each engine writes as its driver takes them: none can become a part of the statement.
+class arguments {
+ public:
+  enum class kind : std::uint8_t { bytes, text, number, list, numbers, home };
+  struct one {
+    kind what{};
+    std::string value{};
+    std::vector<std::string> values{};
+  };
+
+  arguments() { all_.reserve(usual); }
+
+  arguments& bytes(std::string_view value) { return add({kind::bytes, std::string(value)}); }
+  arguments& text(std::string_view value) { return add({kind::text, std::string(value)}); }
+  arguments& number(std::int64_t value) { return add({kind::number, std::to_string(value)}); }
+  arguments& flag(bool value) { return number(value ? 1 : 0); }
+  arguments& list(std::vector<std::string> values) {
+    return add({kind::list, {}, std::move(values)});
+  }
+  // MariaDB: as text that can stand in a statement: '0xff00,0xaa'.
+  arguments& numbers(std::vector<std::string> values) {
+    return add({kind::numbers, {}, std::move(values)});
+  }
+  arguments& home() {
+    return add({kind::home});
+  }  // the connection that sends it: filled in by its link
+
+  [[nodiscard]] const std::vector<one>& all() const noexcept { return all_; }
+
+ private:
+  static constexpr std::size_t usual = 16;  // an attempt has 15
+
+  arguments& add(one next) {
+    all_.push_back(std::move(next));
+    return *this;
+  }
+
+  std::vector<one> all_;
+};
+
+// What a link sends. `fast_path` (MariaDB): a statement that is tried first, where it is not empty. If it changes a
+// row, the answer is a row with its number alone; if it changes none, the whole call is made.
+struct call {
+  statement which{};
+  arguments with{};
+  std::string fast_path{};
+};
+
 // `process`: by which the others know the client.
-template <class Arguments>
-Arguments attempt_arguments(const std::string& key, const spi::claim& claim,
-                            const std::string& process) {
-  Arguments with;
-  with.bytes(key).bytes(bytes_of(claim.id)).text(spi::public_id(claim.id)).text(process);
-  with.number(static_cast<std::int64_t>(claim.mode));
-  with.number(limited(claim.permits)).number(limited(claim.max));
-  with.flag(claim.fair).flag(claim.queued).flag(claim.renewed);
-  with.number(microseconds(claim.ttl)).number(microseconds(claim.lock_delay));
-  with.number(limited(std::max(claim.fence_block, 1U))).bytes(claim.payload);
-  return with;
-}
+arguments attempt_arguments(const std::string& key, const spi::claim& claim,
+                            const std::string& process);
 
 }  // namespace holdfast::sql

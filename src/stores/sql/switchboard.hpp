@@ -1,7 +1,8 @@
 // To whom each message of a server goes, and who waits until messages are heard at all.
 #pragma once
 
-#include "stores/sql/subscribers.hpp"
+#include "stores/sql/common/subscribers.hpp"
+#include "stores/sql/connection.hpp"
 #include "stores/sql/wakeup_registry.hpp"
 
 #include <holdfast/result.hpp>
@@ -46,10 +47,14 @@ class switchboard {
 };
 
 // How a client hears from the others: one connection that listens. Thread-safe. When it is connected again everybody who
-// waits is told to ask. Each engine adds how it is made.
-template <class Connection>
-class listener_base {
+// waits is told to ask. Each engine says how it is made.
+class notification_listener {
  public:
+  explicit notification_listener(std::shared_ptr<connection> over) : connection_(std::move(over)) {}
+  virtual ~notification_listener() = default;
+  notification_listener(const notification_listener&) = delete;
+  notification_listener& operator=(const notification_listener&) = delete;
+
   // Connects; the first call does, the others do nothing.
   void start() { connection_->start(); }
   [[nodiscard]] bool is_open() const { return connection_->is_open(); }
@@ -57,16 +62,18 @@ class listener_base {
   [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
 
   // It goes to the server that this one is connected to, whenever it is; `lead`: the other way round.
-  void follow(Connection& command_connection) const { command_connection.lead(connection_); }
-  void lead(const std::shared_ptr<Connection>& control_connection) const {
+  void follow(connection& command_connection) const { command_connection.lead(connection_); }
+  void lead(const std::shared_ptr<connection>& control_connection) const {
     connection_->lead(control_connection);
   }
 
   // Afterwards nothing is heard any more.
-  void close() noexcept { connection_->close(); }
+  virtual void close() noexcept { connection_->close(); }
 
  protected:
-  std::shared_ptr<Connection> connection_;  // set when it is made
+  notification_listener() = default;
+
+  std::shared_ptr<connection> connection_;  // set when it is made
 };
 
 }  // namespace holdfast::sql

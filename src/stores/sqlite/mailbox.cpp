@@ -1,6 +1,6 @@
 #include "stores/sqlite/mailbox.hpp"
 
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>

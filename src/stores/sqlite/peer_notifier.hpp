@@ -2,7 +2,7 @@
 // wakes this client's own claims, and finds out who has died.
 #pragma once
 
-#include "stores/sql/subscribers.hpp"
+#include "stores/sql/common/subscribers.hpp"
 #include "stores/sqlite/ledger.hpp"
 #include "stores/sqlite/local_claims.hpp"
 #include "stores/sqlite/location.hpp"

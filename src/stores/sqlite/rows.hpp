@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stores/ledger/records.hpp"
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <holdfast/spi/store.hpp>
 

@@ -3,7 +3,7 @@
 // other through sockets beside the file; the operating system says who lives.
 #pragma once
 
-#include "stores/sql/subscribers.hpp"
+#include "stores/sql/common/subscribers.hpp"
 #include "stores/sqlite/local_claims.hpp"
 #include "stores/sqlite/location.hpp"
 #include "stores/sqlite/membership.hpp"

@@ -1,8 +1,6 @@
 // The store behind strategy=session: a hold is a lock of the server that belongs to the one connection
 // that carries all holds of this client. It ends with that connection; who waits asks when it is told
 // to, so that no waiter occupies a connection.
-#pragma once
-
 #include "stores/sql/bound_claims.hpp"
 #include "stores/sql/bound_store.hpp"
 
@@ -19,35 +17,21 @@
 
 namespace holdfast::sql {
 
+namespace {
+
 // Thread-safe.
 //
 // A hold is believed while the connection lives and its answers come: a connection that ends is the loss
 // of all that it carried, told at once, and no answer of a former connection is a grant. What proves
 // life is an answered call of renew; the server keeps a connection that it hears nothing of for longer
 // than anybody believes in it.
-template <class Engine>
-class session_store final : public bound_store<Engine> {
-  using base = bound_store<Engine>;
-  using base::fits;
-  using base::guard_;
-  using base::net_;
-  using base::notifications_;
-  using base::options_;
-  using base::reactor_;
-  using base::refusal;
-  using base::run_out_;
-  using base::usable;
-  using typename base::arguments;
-  using typename base::connection;
-  using typename base::server_options;
-  using typename base::statement;
-
+class session_store final : public bound_store {
  public:
   // Held at once by one client; the server's table of locks is shared by all its users.
   static constexpr std::size_t hold_limit = 4'096;
 
   static std::shared_ptr<session_store> make(std::shared_ptr<spi::reactor> reactor,
-                                             server_options options);
+                                             std::shared_ptr<const engine> of);
   ~session_store() override;
   session_store(const session_store&) = delete;
   session_store& operator=(const session_store&) = delete;
@@ -62,10 +46,10 @@ class session_store final : public bound_store<Engine> {
  private:
   static constexpr duration give_back_limit = std::chrono::seconds(5);  // for one call
 
-  session_store(std::shared_ptr<spi::reactor> reactor, server_options options);
+  using bound_store::bound_store;
 
   std::shared_ptr<session_store> own() {
-    return std::static_pointer_cast<session_store>(this->shared_from_this());
+    return std::static_pointer_cast<session_store>(shared_from_this());
   }
   static arguments attempt_of(const std::string& key, const spi::claim& claim,
                               const std::string& process);
@@ -84,9 +68,8 @@ class session_store final : public bound_store<Engine> {
   std::shared_ptr<connection> carrier_;
 };
 
-template <class Engine>
-typename session_store<Engine>::arguments session_store<Engine>::attempt_of(
-    const std::string& key, const spi::claim& claim, const std::string& process) {
+arguments session_store::attempt_of(const std::string& key, const spi::claim& claim,
+                                    const std::string& process) {
   arguments with;
   with.bytes(key).bytes(sql::bytes_of(claim.id)).text(spi::public_id(claim.id)).text(process);
   with.number(static_cast<std::int64_t>(claim.mode)).flag(claim.queued);
@@ -96,8 +79,7 @@ typename session_store<Engine>::arguments session_store<Engine>::attempt_of(
 }
 
 // The last word of a grant: the backend that has the lock.
-template <class Engine>
-bound_claims::life session_store<Engine>::life_of(const std::string& grant) {
+bound_claims::life session_store::life_of(const std::string& grant) {
   const std::size_t space = grant.rfind(' ');
   bound_claims::life life = 0;
   if (space != std::string::npos) {
@@ -106,17 +88,12 @@ bound_claims::life session_store<Engine>::life_of(const std::string& grant) {
   return life;
 }
 
-template <class Engine>
-session_store<Engine>::session_store(std::shared_ptr<spi::reactor> reactor, server_options options)
-    : base(std::move(reactor), std::move(options)) {}
-
-template <class Engine>
-std::shared_ptr<session_store<Engine>> session_store<Engine>::make(
-    std::shared_ptr<spi::reactor> reactor, server_options options) {
-  std::shared_ptr<session_store> made(new session_store(std::move(reactor), std::move(options)));
+std::shared_ptr<session_store> session_store::make(std::shared_ptr<spi::reactor> reactor,
+                                                   std::shared_ptr<const engine> of) {
+  std::shared_ptr<session_store> made(new session_store(std::move(reactor), of));
   made->set_up();
   const std::weak_ptr<session_store> weak = made->own();
-  typename connection::events tell;
+  connection::events tell;
   tell.opened = [weak] {
     const auto self = weak.lock();
     if (self == nullptr) return;
@@ -128,32 +105,25 @@ std::shared_ptr<session_store<Engine>> session_store<Engine>::make(
   tell.silence = [bound_claims = made->bound_claims_] {
     return bound_claims->count() == 0 ? connection::silence_limit : sql::longest_belief;
   };
-  made->carrier_ = Engine::make_carrier(made->net_, made->options_, made->notifications_->process(),
-                                        std::move(tell));
+  made->carrier_ = of->make_carrier(made->net_, made->notifications_->process(), std::move(tell));
   made->notifications_->follow(*made->carrier_);
   made->carrier_->start();
   return made;
 }
 
-template <class Engine>
-session_store<Engine>::~session_store() {
-  if (!guard_.forked()) this->close();
+session_store::~session_store() {
+  if (!guard_.forked()) close();
 }
 
-template <class Engine>
-void session_store<Engine>::close_carriers() noexcept {
-  carrier_->close();
-}
+void session_store::close_carriers() noexcept { carrier_->close(); }
 
-template <class Engine>
-void session_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
-                                    const spi::op_context& context,
-                                    spi::completion<spi::outcome> done) {
+void session_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                            const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   if (auto fine = fits(*claim); !fine) return done(tl::unexpected(std::move(fine.error())));
   if (bound_claims_->count() >= hold_limit) {
-    return done(failure(errc::overloaded, std::string(Engine::name) + ": this client holds " +
-                                              std::to_string(hold_limit) + " locks already"));
+    return done(failed(errc::overloaded,
+                       "this client holds " + std::to_string(hold_limit) + " locks already"));
   }
   notifications_->wakeup_registry().add(claim->id, wakeup);
   arguments with = attempt_of(sql::key_of(claim->resource), *claim, notifications_->process());
@@ -168,17 +138,15 @@ void session_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::w
                  });
 }
 
-template <class Engine>
-void session_store<Engine>::granted(const spi::claim_ptr& claim,
-                                    const std::shared_ptr<spi::wakeup>& holder, time_point sent,
-                                    const sql::rows& said, spi::completion<spi::outcome> done) {
+void session_store::granted(const spi::claim_ptr& claim, const std::shared_ptr<spi::wakeup>& holder,
+                            time_point sent, const sql::rows& said,
+                            spi::completion<spi::outcome> done) {
   auto answer = sql::to_outcome(said);
   if (answer && std::holds_alternative<spi::granted>(*answer)) {
     run_out_->prove(claim, sent);
     if (!bound_claims_->tie(life_of(said.front()), claim, holder,
                             [&] { done(std::move(answer)); })) {
-      done(failure(errc::unavailable,
-                   std::string(Engine::name) + ": the connection has ended meanwhile"));
+      done(failed(errc::unavailable, "the connection has ended meanwhile"));
     }
     return;
   }
@@ -186,9 +154,8 @@ void session_store<Engine>::granted(const spi::claim_ptr& claim,
   done(std::move(answer));
 }
 
-template <class Engine>
-void session_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& context,
-                                  spi::completion<spi::departure> done) {
+void session_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                          spi::completion<spi::departure> done) {
   if (!usable()) return done(refusal());
   run_out_->forget(claim->id);
   arguments with;
@@ -203,10 +170,8 @@ void session_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& c
       });
 }
 
-template <class Engine>
-void session_store<Engine>::renew(std::vector<spi::claim_ptr> claims,
-                                  const spi::op_context& context,
-                                  spi::completion<std::vector<spi::renewal>> done) {
+void session_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                          spi::completion<std::vector<spi::renewal>> done) {
   if (!usable()) return done(refusal());
   if (claims.empty()) return done(std::vector<spi::renewal>{});
   std::vector<std::string> keys;
@@ -226,10 +191,9 @@ void session_store<Engine>::renew(std::vector<spi::claim_ptr> claims,
                  });
 }
 
-template <class Engine>
-void session_store<Engine>::renewed(const std::vector<spi::claim_ptr>& claims, time_point sent,
-                                    const sql::rows& said,
-                                    spi::completion<std::vector<spi::renewal>> done) {
+void session_store::renewed(const std::vector<spi::claim_ptr>& claims, time_point sent,
+                            const sql::rows& said,
+                            spi::completion<std::vector<spi::renewal>> done) {
   auto answers = sql::to_renewals(said, claims.size());
   if (!answers) return done(tl::unexpected(std::move(answers.error())));
   std::vector<spi::claim_id> may_be_free;
@@ -254,22 +218,27 @@ void session_store<Engine>::renewed(const std::vector<spi::claim_ptr>& claims, t
   }
 }
 
-template <class Engine>
-void session_store<Engine>::let_go(const spi::claim_id& claim) {
+void session_store::let_go(const spi::claim_id& claim) {
   const spi::claim_ptr held = bound_claims_->find(claim);
   if (held == nullptr) return;
   give_back(*held, duration{0});
 }
 
 // Nobody waits for the answer: where it fails the connection ends, and the lock with it.
-template <class Engine>
-void session_store<Engine>::give_back(const spi::claim& claim, duration delay) {
+void session_store::give_back(const spi::claim& claim, duration delay) {
   bound_claims_->untie(claim.id);
   arguments with;
   with.bytes(sql::key_of(claim.resource)).bytes(sql::bytes_of(claim.id));
   with.number(sql::microseconds(delay)).home();
   carrier_->send(statement::session_leave, std::move(with), reactor_->now() + give_back_limit,
                  [](const result<sql::rows>&) {});
+}
+
+}  // namespace
+
+std::shared_ptr<spi::store> make_session_store(std::shared_ptr<spi::reactor> reactor,
+                                               std::shared_ptr<const engine> of) {
+  return session_store::make(std::move(reactor), std::move(of));
 }
 
 }  // namespace holdfast::sql

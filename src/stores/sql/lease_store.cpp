@@ -1,8 +1,6 @@
 // The store behind strategy=lease: claims are rows, each verb is one call of what the schema has stored,
 // one round trip and one transaction, decided by the server's clock.
-#pragma once
-
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 #include "stores/sql/renewal_batch.hpp"
 #include "stores/sql/server_store.hpp"
 
@@ -24,30 +22,16 @@
 
 namespace holdfast::sql {
 
+namespace {
+
 // Thread-safe. Connects in the background, from the beginning. All calls that concern one name go over
 // the same connection, so that they are executed in the order in which they were made.
 //
 // Shutdown: verbs are refused; calls under way are answered; nothing is heard any more.
-template <class Engine>
-class lease_store final : public server_store<Engine> {
-  using base = server_store<Engine>;
-  using base::ask;
-  using base::guard_;
-  using base::net_;
-  using base::notifications_;
-  using base::options_;
-  using base::reactor_;
-  using base::refusal;
-  using base::usable;
-
+class lease_store final : public server_store {
  public:
-  using typename base::arguments;
-  using typename base::connection;
-  using typename base::server_options;
-  using typename base::statement;
-
   static std::shared_ptr<lease_store> make(std::shared_ptr<spi::reactor> reactor,
-                                           server_options options);
+                                           std::shared_ptr<const engine> of);
   ~lease_store() override;
   lease_store(const lease_store&) = delete;
   lease_store& operator=(const lease_store&) = delete;
@@ -82,10 +66,10 @@ class lease_store final : public server_store<Engine> {
  private:
   static constexpr duration default_latch_life = std::chrono::hours(24);
 
-  lease_store(std::shared_ptr<spi::reactor> reactor, server_options options)
-      : base(std::move(reactor), std::move(options), capabilities()) {}
+  lease_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of)
+      : server_store(std::move(reactor), of, capabilities(of->name)) {}
 
-  static spi::caps capabilities();
+  static spi::caps capabilities(const std::string& engine);
   [[nodiscard]] connection& command_connection(const std::string& key) const;
   void renew_part(const std::shared_ptr<renewal_batch>& whole,
                   const std::vector<spi::claim_ptr>& claims, std::vector<std::size_t> part,
@@ -99,26 +83,23 @@ class lease_store final : public server_store<Engine> {
   const std::shared_ptr<renewal_pace> pace_ = std::make_shared<renewal_pace>();
 };
 
-template <class Engine>
-spi::caps lease_store<Engine>::capabilities() {
+spi::caps lease_store::capabilities(const std::string& engine) {
   spi::caps caps;
-  caps.engine = Engine::name;
+  caps.engine = engine;
   caps.supports_detach = true;
   return caps;
 }
 
-template <class Engine>
-std::shared_ptr<lease_store<Engine>> lease_store<Engine>::make(
-    std::shared_ptr<spi::reactor> reactor, server_options options) {
-  std::shared_ptr<lease_store> made(new lease_store(std::move(reactor), std::move(options)));
+std::shared_ptr<lease_store> lease_store::make(std::shared_ptr<spi::reactor> reactor,
+                                               std::shared_ptr<const engine> of) {
+  std::shared_ptr<lease_store> made(new lease_store(std::move(reactor), of));
   const std::string process = fresh_process(*made->reactor_);
   auto& all = made->command_connections_;
-  made->control_ = Engine::make_control_connection(made->net_, made->options_, process);
-  made->notifications_ =
-      notifications<Engine>::make(made->net_, made->options_, process, made->control_);
+  made->control_ = of->make_control_connection(made->net_, process);
+  made->notifications_ = notifications::make(made->net_, *of, process, made->control_);
   all.push_back(made->control_);
-  while (all.size() < made->options_->connections) {
-    all.push_back(Engine::make_command_connection(made->net_, made->options_));
+  while (all.size() < of->options().connections) {
+    all.push_back(of->make_command_connection(made->net_));
     made->notifications_->follow(*all.back());
   }
   // The first lock must not wait for a handshake that could have been made before.
@@ -127,38 +108,30 @@ std::shared_ptr<lease_store<Engine>> lease_store<Engine>::make(
   return made;
 }
 
-template <class Engine>
-lease_store<Engine>::~lease_store() {
-  lease_store::close();
-}
+lease_store::~lease_store() { lease_store::close(); }
 
-template <class Engine>
-void lease_store<Engine>::close() noexcept {
-  if (!this->begin_close()) return;
+void lease_store::close() noexcept {
+  if (!begin_close()) return;
   for (const auto& each : command_connections_) each->close();
   notifications_->close();
 }
 
-template <class Engine>
-typename lease_store<Engine>::connection& lease_store<Engine>::command_connection(
-    const std::string& key) const {
+connection& lease_store::command_connection(const std::string& key) const {
   const std::size_t number = std::hash<std::string>{}(key);
   std::call_once(named_, [this, number] { first_name_ = number; });
   return *command_connections_[(number - first_name_) % command_connections_.size()];
 }
 
-template <class Engine>
-void lease_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
-                                  const spi::op_context& context,
-                                  spi::completion<spi::outcome> done) {
+void lease_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
+                          const spi::op_context& context, spi::completion<spi::outcome> done) {
   if (!usable()) return done(refusal());
   const std::string key = key_of(claim->resource);
   const auto& wakeups = notifications_->shared_wakeups();
   wakeups->add(claim->id, std::move(wakeup));
   command_connection(key).send(
-      Engine::attempt(key, *claim, notifications_->process(), *wakeups), context,
-      [wakeups, claim, done = std::move(done)](result<rows> said) mutable {
-        auto answer = said ? Engine::to_outcome(*said, *claim)
+      engine_->attempt(key, *claim, notifications_->process(), *wakeups), context,
+      [wakeups, claim, engine = engine_, done = std::move(done)](result<rows> said) mutable {
+        auto answer = said ? engine->to_outcome(*said, *claim)
                            : result<spi::outcome>(tl::unexpected(std::move(said.error())));
         if (is_turned_away(answer)) wakeups->remove(claim->id);
         const auto* grant = answer ? std::get_if<spi::granted>(&*answer) : nullptr;
@@ -167,26 +140,24 @@ void lease_store<Engine>::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wak
       });
 }
 
-template <class Engine>
-void lease_store<Engine>::leave(spi::claim_ptr claim, const spi::op_context& context,
-                                spi::completion<spi::departure> done) {
+void lease_store::leave(spi::claim_ptr claim, const spi::op_context& context,
+                        spi::completion<spi::departure> done) {
   if (!usable()) return done(refusal());
   const std::string key = key_of(claim->resource);
   const auto& wakeups = notifications_->shared_wakeups();
   // Not before an attempt of its own that waits.
   const terms until = context.unanswered ? context : terms::ahead_of_others(context);
-  command_connection(key).send(
-      Engine::leave(key, *claim, context.unanswered, *wakeups), until,
-      [wakeups, id = claim->id, done = std::move(done)](result<rows> said) mutable {
-        wakeups->remove(id);
-        if (!said) return done(tl::unexpected(std::move(said.error())));
-        done(Engine::to_departure(*said));
-      });
+  command_connection(key).send(engine_->leave(key, *claim, context.unanswered, *wakeups), until,
+                               [wakeups, id = claim->id, engine = engine_,
+                                done = std::move(done)](result<rows> said) mutable {
+                                 wakeups->remove(id);
+                                 if (!said) return done(tl::unexpected(std::move(said.error())));
+                                 done(engine->to_departure(*said));
+                               });
 }
 
-template <class Engine>
-void lease_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
-                                spi::completion<std::vector<spi::renewal>> done) {
+void lease_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
+                        spi::completion<std::vector<spi::renewal>> done) {
   if (!usable()) return done(refusal());
   if (claims.empty()) return done(std::vector<spi::renewal>{});
   // By connection, and there by key: two batches that wait for each other's rows would be a deadlock.
@@ -196,7 +167,7 @@ void lease_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::o
     connection* over = &command_connection(key);
     sorted[over].emplace(std::pair(std::move(key), i), i);
   }
-  const std::size_t most = std::min(pace_->per_call(), Engine::renewals_per_call);
+  const std::size_t most = std::min(pace_->per_call(), engine_->renewals_per_call);
   std::vector<std::pair<connection*, std::vector<std::size_t>>> parts;
   for (const auto& [over, indices] : sorted) {
     parts.push_back({over, {}});
@@ -209,29 +180,28 @@ void lease_store<Engine>::renew(std::vector<spi::claim_ptr> claims, const spi::o
   for (auto& [over, part] : parts) renew_part(whole, claims, std::move(part), *over, context);
 }
 
-template <class Engine>
-void lease_store<Engine>::renew_part(const std::shared_ptr<renewal_batch>& whole,
-                                     const std::vector<spi::claim_ptr>& claims,
-                                     std::vector<std::size_t> part, connection& over,
-                                     const spi::op_context& context) {
+void lease_store::renew_part(const std::shared_ptr<renewal_batch>& whole,
+                             const std::vector<spi::claim_ptr>& claims,
+                             std::vector<std::size_t> part, connection& over,
+                             const spi::op_context& context) {
   std::vector<spi::claim_ptr> those;
   those.reserve(part.size());
   for (const std::size_t index : part) those.push_back(claims[index]);
-  arguments with = Engine::renewal_arguments(those, notifications_->process());
+  arguments with = engine_->renewal_arguments(those, notifications_->process());
   terms on = terms::ahead_of_others(context);
   on.pace = pace_;
   on.claims = those.size();
   on.allowed = context.deadline - reactor_->now();
   over.send(statement::renew, std::move(with), on,
-            [whole, part = std::move(part), those = std::move(those)](result<rows> said) {
+            [whole, engine = engine_, part = std::move(part),
+             those = std::move(those)](result<rows> said) {
               if (!said) return whole->take(part, tl::unexpected(std::move(said.error())));
-              whole->take(part, Engine::to_renewals(*said, those));
+              whole->take(part, engine->to_renewals(*said, those));
             });
 }
 
-template <class Engine>
-void lease_store<Engine>::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
-                                 spi::completion<spi::granted> done) {
+void lease_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
+                         spi::completion<spi::granted> done) {
   const std::string key = key_of(claim->resource);
   arguments with;
   with.bytes(key).bytes(bytes_of(claim->id)).text(notifications_->process());
@@ -241,11 +211,9 @@ void lease_store<Engine>::change(spi::claim_ptr claim, spi::mode to, const spi::
 }
 
 // An answer that is lost is asked for again, and so `to` stays registered until it is left.
-template <class Engine>
-void lease_store<Engine>::transfer(const spi::claim_id& from, spi::claim_ptr to,
-                                   std::shared_ptr<spi::wakeup> wakeup,
-                                   const spi::op_context& context,
-                                   spi::completion<spi::granted> done) {
+void lease_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
+                           std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
+                           spi::completion<spi::granted> done) {
   if (!usable()) return done(refusal());
   const std::string key = key_of(to->resource);
   auto& registry = notifications_->wakeup_registry();
@@ -269,9 +237,8 @@ void lease_store<Engine>::transfer(const spi::claim_id& from, spi::claim_ptr to,
       terms::ahead_of_others(context), std::move(answered), to_granted);
 }
 
-template <class Engine>
-void lease_store<Engine>::inspect(const spi::resource_id& resource, const spi::op_context& context,
-                                  spi::completion<spi::resource_state> done) {
+void lease_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
+                          spi::completion<spi::resource_state> done) {
   const std::string key = key_of(resource);
   arguments with;
   with.bytes(key);
@@ -279,10 +246,9 @@ void lease_store<Engine>::inspect(const spi::resource_id& resource, const spi::o
       to_state);
 }
 
-template <class Engine>
-void lease_store<Engine>::list(const std::string& space, const std::string& prefix,
-                               const spi::op_context& context,
-                               spi::completion<std::vector<spi::resource_summary>> done) {
+void lease_store::list(const std::string& space, const std::string& prefix,
+                       const spi::op_context& context,
+                       spi::completion<std::vector<spi::resource_summary>> done) {
   const std::string first = key_of({space, prefix});
   arguments with;
   // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
@@ -291,10 +257,9 @@ void lease_store<Engine>::list(const std::string& space, const std::string& pref
       to_summaries);
 }
 
-template <class Engine>
-void lease_store<Engine>::revoke(const spi::resource_id& resource, spi::revocation how,
-                                 const std::string& claim, const spi::op_context& context,
-                                 spi::completion<std::vector<spi::holder>> done) {
+void lease_store::revoke(const spi::resource_id& resource, spi::revocation how,
+                         const std::string& claim, const spi::op_context& context,
+                         spi::completion<std::vector<spi::holder>> done) {
   const std::string key = key_of(resource);
   arguments with;
   with.bytes(key).flag(how == spi::revocation::force).text(claim);
@@ -302,11 +267,9 @@ void lease_store<Engine>::revoke(const spi::resource_id& resource, spi::revocati
       to_holders);
 }
 
-template <class Engine>
-void lease_store<Engine>::change_latch(const spi::resource_id& resource,
-                                       const spi::latch_change& change,
-                                       const spi::op_context& context,
-                                       spi::completion<spi::latch_state> done) {
+void lease_store::change_latch(const spi::resource_id& resource, const spi::latch_change& change,
+                               const spi::op_context& context,
+                               spi::completion<spi::latch_state> done) {
   const std::string key = key_of(resource);
   const duration life = change.life > duration{0} ? change.life : default_latch_life;
   arguments with;
@@ -317,10 +280,8 @@ void lease_store<Engine>::change_latch(const spi::resource_id& resource,
       to_latch);
 }
 
-template <class Engine>
-void lease_store<Engine>::read_latch(const spi::resource_id& resource,
-                                     const spi::op_context& context,
-                                     spi::completion<spi::latch_state> done) {
+void lease_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
+                             spi::completion<spi::latch_state> done) {
   const std::string key = key_of(resource);
   arguments with;
   with.bytes(key);
@@ -328,11 +289,17 @@ void lease_store<Engine>::read_latch(const spi::resource_id& resource,
       to_latch);
 }
 
-template <class Engine>
-result<std::unique_ptr<spi::subscription>> lease_store<Engine>::watch_latch(
+result<std::unique_ptr<spi::subscription>> lease_store::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   if (!usable()) return refusal();
   return notifications_->watch_latch(resource, std::move(on_change));
+}
+
+}  // namespace
+
+std::shared_ptr<spi::store> make_lease_store(std::shared_ptr<spi::reactor> reactor,
+                                             std::shared_ptr<const engine> of) {
+  return lease_store::make(std::move(reactor), std::move(of));
 }
 
 }  // namespace holdfast::sql

@@ -1,4 +1,4 @@
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <algorithm>
 #include <cstdint>

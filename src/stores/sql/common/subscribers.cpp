@@ -1,6 +1,6 @@
-#include "stores/sql/subscribers.hpp"
+#include "stores/sql/common/subscribers.hpp"
 
-#include "stores/sql/names.hpp"
+#include "stores/sql/common/names.hpp"
 
 #include <utility>
 
