@@ -2,7 +2,6 @@
 #ifdef HOLDFAST_WITH_POSTGRESQL
 
 #include "stores/sql/bound_claims.hpp"
-#include "stores/sql/run_out.hpp"
 #include "support/manual_runtime.hpp"
 
 #include <gmock/gmock.h>

@@ -62,7 +62,7 @@ class link final : public sql::link {
  private:
   static constexpr std::size_t try_limit = 10;  // of a call that the server rolled back
 
-  // link_connect.cpp; those with harvest: under the mutex.
+  // How it begins. Those with harvest: under the mutex.
   void located(const result<net::addresses>& found);
   void connected();
   void finish_connecting(harvest& into);
@@ -75,7 +75,7 @@ class link final : public sql::link {
   void enter_begun(harvest& into);
   [[nodiscard]] std::string question(phase next) const;
 
-  // link.cpp; under the mutex.
+  // Questions and answers. Under the mutex.
   void proceed(harvest& into);
   void finish(harvest& into);
   void ask();

@@ -1,6 +1,6 @@
 #include "stores/mariadb/notification_listener.hpp"
 
-#include "stores/sql/words.hpp"
+#include "stores/sql/answers.hpp"
 
 #include <string_view>
 #include <utility>

@@ -18,9 +18,6 @@ constexpr std::string_view promote =
 constexpr std::string_view claims =
 #include "stores/mariadb/claims.sql.inc"
     ;
-constexpr std::string_view fast_paths =
-#include "stores/mariadb/fast_path.sql.inc"
-    ;
 constexpr std::string_view renewal =
 #include "stores/mariadb/renewal.sql.inc"
     ;
@@ -53,7 +50,7 @@ std::string quoted(std::string_view text, char quote) {
 std::vector<std::string> installation(std::string_view prefix) {
   std::vector<std::string> all;
   for (std::string_view part :
-       {tables, promote, claims, fast_paths, renewal, overview, bound, line, session, row}) {
+       {tables, promote, claims, renewal, overview, bound, line, session, row}) {
     while (!part.empty()) {
       const std::size_t end = std::min(part.find(separator), part.size());
       all.push_back(sql::with_prefix(part.substr(0, end), prefix));

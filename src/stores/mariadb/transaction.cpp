@@ -4,7 +4,6 @@
 #include "stores/mariadb/statement.hpp"
 #include "stores/sql/answers.hpp"
 #include "stores/sql/common/names.hpp"
-#include "stores/sql/words.hpp"
 
 #include <holdfast/mariadb.hpp>
 

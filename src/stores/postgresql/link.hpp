@@ -62,7 +62,7 @@ class link final : public sql::link {
     std::uint16_t port;
   };
 
-  // link_connect.cpp; those with harvest: under the mutex.
+  // How it begins. Those with harvest: under the mutex.
   void resolve(std::size_t index);
   void located_all();
   std::optional<error> begin();
@@ -74,7 +74,7 @@ class link final : public sql::link {
   void prepare(harvest& into);
   [[nodiscard]] std::string greeting_query() const;
 
-  // link.cpp; under the mutex.
+  // Questions and answers. Under the mutex.
   void read(harvest& into);
   void take(PGresult* answer, harvest& into);
   void flush();

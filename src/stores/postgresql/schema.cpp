@@ -21,9 +21,6 @@ constexpr std::string_view renewal =
 constexpr std::string_view overview =
 #include "stores/postgresql/overview.sql.inc"
     ;
-constexpr std::string_view transaction =
-#include "stores/postgresql/transaction.sql.inc"
-    ;
 constexpr std::string_view bound =
 #include "stores/postgresql/bound.sql.inc"
     ;
@@ -40,7 +37,7 @@ constexpr std::string_view unchecked = "SET LOCAL check_function_bodies = off;\n
 std::string statements(std::string_view schema) {
   std::string script;
   for (const std::string_view part :
-       {tables, promote, claims, renewal, overview, transaction, bound, session_functions, row}) {
+       {tables, promote, claims, renewal, overview, bound, session_functions, row}) {
     script += in_schema(part, schema);
   }
   return script;

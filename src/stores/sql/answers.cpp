@@ -1,7 +1,6 @@
 #include "stores/sql/answers.hpp"
 
 #include "stores/sql/common/names.hpp"
-#include "stores/sql/words.hpp"
 
 #include <array>
 #include <chrono>

@@ -3,9 +3,9 @@
 // cannot have is refused.
 #pragma once
 
+#include "stores/sql/bound_claims.hpp"
 #include "stores/sql/common/names.hpp"
 #include "stores/sql/options.hpp"
-#include "stores/sql/run_out.hpp"
 #include "stores/sql/server_store.hpp"
 
 #include <holdfast/spi/reactor.hpp>
@@ -27,6 +27,7 @@ namespace holdfast::sql {
 // them; nothing is heard any more.
 class bound_store : public server_store {
  public:
+  bound_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of);
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) final;
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
@@ -44,7 +45,6 @@ class bound_store : public server_store {
   void close() noexcept final;
 
  protected:
-  bound_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of);
   // Once, when the store is shared.
   void set_up();
 

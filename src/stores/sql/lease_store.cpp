@@ -30,8 +30,10 @@ namespace {
 // Shutdown: verbs are refused; calls under way are answered; nothing is heard any more.
 class lease_store final : public server_store {
  public:
-  static std::shared_ptr<lease_store> make(std::shared_ptr<spi::reactor> reactor,
-                                           std::shared_ptr<const engine> of);
+  lease_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of)
+      : server_store(std::move(reactor), of, capabilities(of->name)) {}
+  // Once, when the store is shared.
+  void open();
   ~lease_store() override;
   lease_store(const lease_store&) = delete;
   lease_store& operator=(const lease_store&) = delete;
@@ -66,9 +68,6 @@ class lease_store final : public server_store {
  private:
   static constexpr duration default_latch_life = std::chrono::hours(24);
 
-  lease_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of)
-      : server_store(std::move(reactor), of, capabilities(of->name)) {}
-
   static spi::caps capabilities(const std::string& engine);
   [[nodiscard]] connection& command_connection(const std::string& key) const;
   void renew_part(const std::shared_ptr<renewal_batch>& whole,
@@ -90,22 +89,19 @@ spi::caps lease_store::capabilities(const std::string& engine) {
   return caps;
 }
 
-std::shared_ptr<lease_store> lease_store::make(std::shared_ptr<spi::reactor> reactor,
-                                               std::shared_ptr<const engine> of) {
-  std::shared_ptr<lease_store> made(new lease_store(std::move(reactor), of));
-  const std::string process = fresh_process(*made->reactor_);
-  auto& all = made->command_connections_;
-  made->control_ = of->make_control_connection(made->net_, process);
-  made->notifications_ = notifications::make(made->net_, *of, process, made->control_);
-  all.push_back(made->control_);
-  while (all.size() < of->options().connections) {
-    all.push_back(of->make_command_connection(made->net_));
-    made->notifications_->follow(*all.back());
+void lease_store::open() {
+  const std::string process = fresh_process(*reactor_);
+  auto& all = command_connections_;
+  control_ = engine_->make_control_connection(net_, process);
+  notifications_ = notifications::make(net_, *engine_, process, control_);
+  all.push_back(control_);
+  while (all.size() < engine_->options().connections) {
+    all.push_back(engine_->make_command_connection(net_));
+    notifications_->follow(*all.back());
   }
   // The first lock must not wait for a handshake that could have been made before.
-  made->control_->start();
-  made->notifications_->start();
-  return made;
+  control_->start();
+  notifications_->start();
 }
 
 lease_store::~lease_store() { lease_store::close(); }
@@ -299,7 +295,9 @@ result<std::unique_ptr<spi::subscription>> lease_store::watch_latch(
 
 std::shared_ptr<spi::store> make_lease_store(std::shared_ptr<spi::reactor> reactor,
                                              std::shared_ptr<const engine> of) {
-  return lease_store::make(std::move(reactor), std::move(of));
+  const auto made = std::make_shared<lease_store>(std::move(reactor), std::move(of));
+  made->open();
+  return made;
 }
 
 }  // namespace holdfast::sql

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sql {
@@ -49,10 +50,29 @@ class renewal_batch {
  public:
   using answer = spi::completion<std::vector<spi::renewal>>;
 
-  renewal_batch(std::size_t claims, std::size_t parts, answer done);
+  renewal_batch(std::size_t claims, std::size_t parts, answer done)
+      : parts_(parts), answers_(claims), open_(parts), done_(std::move(done)) {}
 
   // Once for each part. `part`: which claims they are.
-  void take(const std::vector<std::size_t>& part, result<std::vector<spi::renewal>> given);
+  void take(const std::vector<std::size_t>& part, result<std::vector<spi::renewal>> given) {
+    answer finish;
+    bool none = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (given) {
+        for (std::size_t i = 0; i < part.size(); ++i) answers_[part[i]] = (*given)[i];
+      } else {
+        ++failed_;
+        why_ = given.error();
+        for (const std::size_t i : part) answers_[i].why = why_.detail;
+      }
+      if (--open_ > 0) return;
+      none = failed_ == parts_;
+      finish = std::move(done_);
+    }
+    if (none) return finish(tl::unexpected(why_));
+    finish(std::move(answers_));
+  }
 
  private:
   const std::size_t parts_;

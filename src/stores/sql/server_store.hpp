@@ -6,7 +6,6 @@
 #include "runtime/fork_guard.hpp"
 #include "stores/sql/engine.hpp"
 #include "stores/sql/notifications.hpp"
-#include "stores/sql/terms.hpp"
 
 #include <holdfast/spi/reactor.hpp>
 #include <holdfast/spi/store.hpp>

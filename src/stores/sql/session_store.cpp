@@ -27,12 +27,15 @@ namespace {
 // than anybody believes in it.
 class session_store final : public bound_store {
  public:
+  using bound_store::bound_store;
   // Held at once by one client; the server's table of locks is shared by all its users.
   static constexpr std::size_t hold_limit = 4'096;
 
-  static std::shared_ptr<session_store> make(std::shared_ptr<spi::reactor> reactor,
-                                             std::shared_ptr<const engine> of);
-  ~session_store() override;
+  // Once, when the store is shared.
+  void open();
+  ~session_store() override {
+    if (!guard_.forked()) close();
+  }
   session_store(const session_store&) = delete;
   session_store& operator=(const session_store&) = delete;
 
@@ -45,8 +48,6 @@ class session_store final : public bound_store {
 
  private:
   static constexpr duration give_back_limit = std::chrono::seconds(5);  // for one call
-
-  using bound_store::bound_store;
 
   std::shared_ptr<session_store> own() {
     return std::static_pointer_cast<session_store>(shared_from_this());
@@ -88,11 +89,9 @@ bound_claims::life session_store::life_of(const std::string& grant) {
   return life;
 }
 
-std::shared_ptr<session_store> session_store::make(std::shared_ptr<spi::reactor> reactor,
-                                                   std::shared_ptr<const engine> of) {
-  std::shared_ptr<session_store> made(new session_store(std::move(reactor), of));
-  made->set_up();
-  const std::weak_ptr<session_store> weak = made->own();
+void session_store::open() {
+  set_up();
+  const std::weak_ptr<session_store> weak = own();
   connection::events tell;
   tell.opened = [weak] {
     const auto self = weak.lock();
@@ -100,19 +99,14 @@ std::shared_ptr<session_store> session_store::make(std::shared_ptr<spi::reactor>
     self->bound_claims_->begin(self->carrier_->home());
     self->notifications_->wakeup_registry().notify_all();  // who waited in the former session
   };
-  tell.ended = [bound_claims = made->bound_claims_](const error& why) { bound_claims->end(why); };
+  tell.ended = [bound_claims = bound_claims_](const error& why) { bound_claims->end(why); };
   // Nothing is lost with a connection that carries nothing.
-  tell.silence = [bound_claims = made->bound_claims_] {
+  tell.silence = [bound_claims = bound_claims_] {
     return bound_claims->count() == 0 ? connection::silence_limit : sql::longest_belief;
   };
-  made->carrier_ = of->make_carrier(made->net_, made->notifications_->process(), std::move(tell));
-  made->notifications_->follow(*made->carrier_);
-  made->carrier_->start();
-  return made;
-}
-
-session_store::~session_store() {
-  if (!guard_.forked()) close();
+  carrier_ = engine_->make_carrier(net_, notifications_->process(), std::move(tell));
+  notifications_->follow(*carrier_);
+  carrier_->start();
 }
 
 void session_store::close_carriers() noexcept { carrier_->close(); }
@@ -238,7 +232,9 @@ void session_store::give_back(const spi::claim& claim, duration delay) {
 
 std::shared_ptr<spi::store> make_session_store(std::shared_ptr<spi::reactor> reactor,
                                                std::shared_ptr<const engine> of) {
-  return session_store::make(std::move(reactor), std::move(of));
+  const auto made = std::make_shared<session_store>(std::move(reactor), std::move(of));
+  made->open();
+  return made;
 }
 
 }  // namespace holdfast::sql

@@ -1,6 +1,7 @@
 // To whom each message of a server goes, and who waits until messages are heard at all.
 #pragma once
 
+#include "stores/sql/answers.hpp"
 #include "stores/sql/common/subscribers.hpp"
 #include "stores/sql/connection.hpp"
 #include "stores/sql/wakeup_registry.hpp"
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sql {
@@ -29,14 +31,35 @@ class switchboard {
         taken_(std::move(taken)) {}
 
   // Words that are none of ours are for nobody.
-  void hear(std::string_view message);
+  void hear(std::string_view message) {
+    const auto what = to_notification(message);
+    if (!what) return;
+    if (what->event) return subscribers_->tell(what->key, *what->event);
+    if (!what->push) return subscribers_->tell_latch(what->key);
+    wakeups_->notify(*what->push);
+    if (what->push->what == stores::push::kind::gone && taken_) taken_(what->push->claim);
+  }
   // From now on messages are heard. Those before may have been missed: waiters ask again.
-  void opened();
+  void opened() {
+    answer({});
+    wakeups_->notify_all();
+    subscribers_->tell_all_latches();
+  }
 
   // Answered by opened(), or by answer().
-  void await(spi::completion<void> done);
+  void await(spi::completion<void> done) {
+    const std::lock_guard lock(mutex_);
+    awaited_.push_back(std::move(done));
+  }
   // Everybody at once: a deadline that passes too early for one of them costs it a repetition.
-  void answer(const result<void>& outcome);
+  void answer(const result<void>& outcome) {
+    std::vector<spi::completion<void>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      all.swap(awaited_);
+    }
+    for (auto& each : all) each(outcome);
+  }
 
  private:
   const std::shared_ptr<wakeup_registry> wakeups_;

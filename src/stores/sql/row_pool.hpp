@@ -1,0 +1,76 @@
+// The connections of strategy=row: each is free, in use for a moment, or holds one lock in a transaction
+// that stays open. There are only so many, and who waits for a lock has none.
+#pragma once
+
+#include "net/connector.hpp"
+#include "stores/sql/bound_claims.hpp"
+#include "stores/sql/engine.hpp"
+
+#include <holdfast/result.hpp>
+#include <holdfast/spi/store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace holdfast::sql {
+
+// One connection. Its hold, if it has one, is bound to its life.
+struct pooled_connection {
+  std::shared_ptr<connection> over;
+  std::shared_ptr<sql::bound_claims> bound_claims = std::make_shared<sql::bound_claims>();
+};
+
+// Thread-safe. Completions are called exactly once, under no lock.
+//
+//   a pooled connection is  means                          changes to
+//   free       no transaction, or ended       busy: lend()
+//   busy       somebody tries, or gives back  free: give(); holding: keep()
+//   holding    its transaction has a lock     busy: claim(); free: its connection ended
+class row_pool : public std::enable_shared_from_this<row_pool> {
+ public:
+  // How many may wait for a pooled connection that is busy; then overloaded.
+  static constexpr std::size_t wait_limit = 100'000;
+
+  // `process`: by which the server knows this client.
+  row_pool(net::network net, std::shared_ptr<const engine> of, std::string process)
+      : net_(std::move(net)), engine_(std::move(of)), process_(std::move(process)) {}
+
+  // A free pooled connection, as soon as there is one; overloaded: all hold locks, and waiting might be forever.
+  void lend(spi::completion<std::shared_ptr<pooled_connection>> done);
+  // The transaction has ended, or its connection.
+  void give(const std::shared_ptr<pooled_connection>& back);
+  // It holds this claim from now on.
+  void keep(const std::shared_ptr<pooled_connection>& held, const spi::claim_id& claim);
+  // Takes the pooled connection that holds this claim, to end it; null: none does.
+  std::shared_ptr<pooled_connection> claim(const spi::claim_id& claim);
+  // The same, and it stays.
+  [[nodiscard]] std::shared_ptr<pooled_connection> find(const spi::claim_id& claim) const;
+
+  void close() noexcept;
+
+ private:
+  enum class state : std::uint8_t { free, busy, holding };
+
+  std::shared_ptr<pooled_connection> make(std::size_t number);
+  void ended(const std::weak_ptr<pooled_connection>& whose);
+  void serve();
+
+  const net::network net_;
+  const std::shared_ptr<const engine> engine_;
+  const std::string process_;
+
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  bool closed_ = false;
+  std::map<std::shared_ptr<pooled_connection>, state> pooled_;
+  std::map<spi::claim_id, std::shared_ptr<pooled_connection>> held_;
+  std::deque<spi::completion<std::shared_ptr<pooled_connection>>> waiting_;
+};
+
+}  // namespace holdfast::sql
