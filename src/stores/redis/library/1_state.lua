@@ -10,7 +10,7 @@
 --  3. Numbers become text by struct.pack or as arguments of redis.call, never by Lua's own conversion, which rounds
 --     microseconds to 14 digits.
 --  4. Loops are bounded by named limits.
---  5. A verb that cannot be raises a refusal, and an error reply as it is: answer_of catches them.
+--  5. A verb that cannot be raises a refusal or an error reply: answer_of catches them.
 -- Times are microseconds of the server's clock; `x_till` is when x ends.
 
 local WAITER_LEASE = 30000000 -- a waiter that is not heard for so long is dead
@@ -68,6 +68,9 @@ end
 
 -- Ends a verb that cannot be; its answer.
 local function refuse(why, number) error({ -1, now, why, number or 0 }, 0) end
+
+-- Ends a verb with an error reply; in a table, since of the reply itself Redis 7 makes a text in scripts.
+local function fail(reply) error({ reply = reply }, 0) end
 
 -- --- claims and holds ----------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ local function save(new_life)
   else
     done = try('SET', state_key, bytes, 'KEEPTTL')
   end
-  if done.err then error(done, 0) end
+  if done.err then fail(done) end
   if rewritten then rewritten[state_key] = bytes end
 end
 

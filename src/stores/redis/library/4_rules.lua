@@ -180,7 +180,7 @@ local function commit(grows)
   if problem then
     try('SET', state_key, existed, 'KEEPTTL')
     if rewritten then rewritten[state_key] = existed end
-    error(problem, 0)
+    fail(problem)
   end
   if tombstone then
     call('ZREMRANGEBYSCORE', side('t'), '-inf', now)

@@ -311,7 +311,7 @@ local function write_latch(id, count, generation, before, life)
   local done = try('HSET', side('l'), 'count', count, 'generation', generation)
   if type(done) == 'table' and done.err then
     call('SREM', latch_ids(generation), id)
-    error(done, 0)
+    fail(done)
   end
   if life then
     latch_till, dirty = now + life, true

@@ -4,7 +4,8 @@
 -- What a verb answers; or why it did not: a refusal, or an error reply.
 local function answer_of(verb, ...)
   local fine, answer = pcall(verb, ...)
-  if fine or type(answer) == 'table' then return answer end
+  if fine then return answer end
+  if type(answer) == 'table' then return answer.reply or answer end
   return { err = 'ERR Error running script: ' .. answer } -- as Redis 6.2 says it, of which a call raises a text
 end
 
