@@ -108,7 +108,7 @@ local function leave_idle(key, bytes, watched, raw)
 end
 
 -- Refuses the id from now on.
-local function bury(id, ttl)
+local function keep_tombstone(id, ttl)
   tombstone, tombstone_id = now + ttl + TOMBSTONE_EXTRA, id
   tombs_till, dirty = max(tombs_till, tombstone), true
   lasts(tombs_till)
@@ -139,7 +139,7 @@ local function leave(key, bytes, watched, raw, remember, long_name)
   elseif w then
     note(WITHDRAWN, w.raw)
   end
-  if remember == '1' or remember == '2' and left == 2 then bury(id, (unpack_bytes('>d', raw, 33))) end
+  if remember == '1' or remember == '2' and left == 2 then keep_tombstone(id, (unpack_bytes('>d', raw, 33))) end
   promote()
   commit()
   return left == 1 and now or { left, now }
@@ -205,7 +205,7 @@ local function transfer(key, bytes, watched, raw, from, remember)
   if h.id ~= to then
     event = GRANTED
     note(RELEASED, before, h)
-    if remember == '1' then bury(from, ttl_of(before)) end
+    if remember == '1' then keep_tombstone(from, ttl_of(before)) end
   end
   remove_holder(h)
   -- What was granted stays what it is: lock delay, offer, fences, permits, mode, fairness.
