@@ -164,7 +164,7 @@ void conversation::connect_and_wait(const server_options& options) {
   ::fcntl(socket(), F_SETFL, ::fcntl(socket(), F_GETFL) | O_NONBLOCK);
 }
 
-// False: nobody is interested any more. Else whoever loses interest can end the wait for the socket, or a
+// False: the connection was given up. Otherwise giving it up ends the wait for the socket, and a
 // handshake that waits for it.
 bool conversation::may_wait() {
   const std::lock_guard lock(mutex_);

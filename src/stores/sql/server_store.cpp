@@ -23,7 +23,7 @@ bool server_store::begin_close() noexcept {
   return !guard_.forked() && !closed_.exchange(true, std::memory_order_acq_rel);
 }
 
-// Never asked for: whoever is blocked and wants to wait has a place in line.
+// Never called: a blocked claim that wants to wait has a place in line.
 void server_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                          spi::completion<spi::armed> done) {
   done(spi::armed::recheck);

@@ -173,7 +173,7 @@ local function commit(grows)
     if longer and waiting > 0 then keep('q', kept_till) end
   end
   if written then write_holders_before() end
-  if withdrawn then paged(call, 'HDEL', side('q'), withdrawn) end -- whoever left must not be granted, whatever fails
+  if withdrawn then paged(call, 'HDEL', side('q'), withdrawn) end -- they must not be granted, whatever fails
   if dirty then save(longer) end
   if written then write_holders_after() end
   local problem = (cut or withdrawn or joined or beat) and write_queue_after()
