@@ -108,9 +108,10 @@ bool status_line::possible() noexcept { return ::isatty(STDERR_FILENO) == 1; }
 void status_line::show(const std::string& text) {
   if (!possible()) return;
   winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  const bool has_width = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   visible_ = true;
-  write_all(STDERR_FILENO, std::string(wipe_line) + (known ? cut(text, size.ws_col - 1U) : text));
+  write_all(STDERR_FILENO,
+            std::string(wipe_line) + (has_width ? cut(text, size.ws_col - 1U) : text));
 }
 
 void status_line::wipe() noexcept {

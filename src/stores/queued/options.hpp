@@ -59,10 +59,10 @@ inline result<net::tls_options> read_tls(const spi::url& url) {
 }
 
 // All but the root and TLS.
-inline result<void> read_cluster(const spi::url& url, std::uint16_t default_port,
+inline result<void> read_cluster(const spi::url& url, std::uint16_t usual_port,
                                  const net::backoff_limits& pauses, cluster_options& into) {
   for (const spi::endpoint& each : url.hosts) {
-    into.servers.push_back({each.host, each.port == 0 ? default_port : each.port, {}});
+    into.servers.push_back({each.host, each.port == 0 ? usual_port : each.port, {}});
   }
   into.user = url.user;
   into.password = url.password;
