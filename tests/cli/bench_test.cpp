@@ -97,7 +97,7 @@ TEST_F(bench, its_figures_agree_with_each_other) {
   EXPECT_GT(got.at("client").at("memory_bytes").get<double>(), 1e6);
 }
 
-TEST_F(bench, what_an_engine_without_a_server_cannot_tell_is_null) {
+TEST_F(bench, what_an_engine_without_a_server_does_not_know_is_null) {
   // Broken: a zero that somebody takes for a measurement.
   const json got = measure({});
   EXPECT_TRUE(got.at("hand_off_us").is_null()) << "nobody ever waited";

@@ -79,7 +79,7 @@ TEST_F(leader_page, answers_nothing_else) {
   EXPECT_TRUE(leader.running());
 }
 
-TEST_F(leader_page, a_bad_address_is_told_before_anything_is_claimed) {
+TEST_F(leader_page, a_bad_address_is_reported_before_anything_is_claimed) {
   // Broken: a leader that nobody finds.
   for (const char* address :
        {"4040", ":4040", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", "::1:4040", "[::1", ""}) {

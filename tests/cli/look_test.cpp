@@ -54,7 +54,7 @@ TEST_F(look, holders_and_waiters_are_shown_in_order) {
   EXPECT_EQ(lines(people), 5) << people;  // two headings, one holder, two waiters
 }
 
-TEST_F(look, the_claim_that_is_shown_is_the_one_the_command_was_told) {
+TEST_F(look, the_claim_that_is_shown_is_the_one_the_command_was_given) {
   process holder =
       begin({"run", "x", "--", "sh", "-c", "echo held $HOLDFAST_CLAIM; exec sleep 1000"});
   ASSERT_TRUE(holder.says("held"));
@@ -197,7 +197,7 @@ TEST_F(look, watching_ends_quietly_when_nobody_reads) {
   EXPECT_EQ(watching.end().code, 0);
 }
 
-TEST_F(look, an_answer_that_cannot_be_written_is_told) {
+TEST_F(look, an_answer_that_cannot_be_written_is_reported) {
   // Broken: a script goes on with an answer that is cut off or missing.
   for (const char* where : {" >/dev/full", " >&-"}) {
     const answer got = shell_.run({"sh", "-c", program_path() + " ls --json" + where});

@@ -125,7 +125,7 @@ TEST_F(lost, a_command_that_ends_in_time_is_not_lost) {
   EXPECT_EQ(type({"run", "--no-renew", "--ttl", "30s", "x", "--", "sh", "-c", "exit 5"}).code, 5);
 }
 
-TEST_F(lost, revoking_is_told_too_and_nobody_comes_between) {
+TEST_F(lost, revoking_is_reported_too_and_nobody_comes_between) {
   // Safe: the next is granted only when the former is gone.
   process job = begin({"run", "x", "--", "sh", "-c",
                        "trap 'rm running; exit 0' TERM; touch running; echo held; "

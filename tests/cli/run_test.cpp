@@ -80,7 +80,7 @@ TEST_F(run, standard_input_passes_through) {
   EXPECT_EQ(type({"run", "x", "--", "cat"}).out, shell_.input);
 }
 
-TEST_F(run, the_command_is_told_name_fence_and_claim) {
+TEST_F(run, the_command_is_given_name_fence_and_claim) {
   const std::string script = "printf '%s|%s|%s' \"$HOLDFAST_NAME\" $HOLDFAST_FENCE $HOLDFAST_CLAIM";
   const std::string first = type({"run", "a name, ü", "--", "sh", "-c", script}).out;
   const std::string second = type({"run", "a name, ü", "--", "sh", "-c", script}).out;
@@ -157,7 +157,7 @@ TEST_F(run, the_busy_exit_code_can_be_chosen) {
   }
 }
 
-TEST_F(run, who_waits_runs_when_the_lock_is_given_back) {
+TEST_F(run, a_waiting_command_runs_when_the_lock_is_released) {
   process holder = hold("x");
   process next = begin({"run", "x", "--", "echo", "next"});
   ASSERT_TRUE(waiters("x", 1));
@@ -231,7 +231,7 @@ TEST_F(run, names_that_look_like_options_or_commands_are_names) {
   }
 }
 
-TEST_F(run, namespaces_never_meet) {
+TEST_F(run, names_in_different_namespaces_never_conflict) {
   process holder = hold("x", {"--namespace", "one"});
   EXPECT_EQ(type({"--namespace", "two", "run", "--wait", "0s", "x", "--", "true"}).code, 0);
   EXPECT_EQ(type({"run", "--wait", "0s", "x", "--", "true"}).code, 0);

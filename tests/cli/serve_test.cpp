@@ -275,7 +275,7 @@ TEST_F(serve, needs_the_token_where_one_was_given) {
   EXPECT_EQ(server.err().find("correct-horse"), std::string::npos);
 }
 
-TEST_F(serve, usage_errors_are_told_before_anything_listens) {
+TEST_F(serve, usage_errors_are_reported_before_anything_listens) {
   // Broken: it listens to everybody, and nobody noticed.
   write_file(home_ / "short", "0123456789\n");
   for (const words& options :
@@ -353,7 +353,7 @@ TEST_F(serve, a_busy_name_keeps_no_more_than_its_share) {
   EXPECT_EQ(metric("holdfast_serve_past_events"), "50");
 }
 
-TEST_F(serve, several_engines_are_told_apart) {
+TEST_F(serve, several_engines_are_distinguished) {
   // Broken: a name of one engine is shown, or revoked, at the other.
   const std::string second = "sqlite:" + home_ / "second.db";
   const process server = serve_at({"one=" + file_, "two=" + second});
@@ -368,7 +368,7 @@ TEST_F(serve, several_engines_are_told_apart) {
 }
 
 #ifdef HOLDFAST_WITH_REDIS
-TEST_F(serve, an_engine_that_is_away_is_told_and_seen_again_when_it_is_back) {
+TEST_F(serve, an_engine_that_is_away_is_reported_and_seen_again_when_it_is_back) {
   // Broken: old numbers for an engine that does not answer, or none after it does again.
   test::redis_server redis(
       {.arguments = {"--requirepass", "secret-word"}, .admin = {"-a", "secret-word"}});

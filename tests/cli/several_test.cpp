@@ -8,7 +8,7 @@ namespace {
 
 class several : public command_line {};
 
-TEST_F(several, all_locks_are_told_in_the_order_given) {
+TEST_F(several, all_locks_are_listed_in_the_order_given) {
   const answer got = type({"multi", "run", "b", "a", "c", "--", "sh", "-c",
                            "printf '%s|' \"$HOLDFAST_NAME\"; echo \"$HOLDFAST_FENCE\" | wc -l; "
                            "echo \"$HOLDFAST_CLAIM\" | sort -u | wc -l"});

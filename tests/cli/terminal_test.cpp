@@ -163,7 +163,7 @@ TEST_F(at_a_terminal, a_release_asks_first) {
   EXPECT_EQ(holder.end().code, 123);
 }
 
-TEST_F(at_a_terminal, a_release_takes_nothing_from_one_who_came_after_the_question) {
+TEST_F(at_a_terminal, a_release_takes_nothing_from_a_holder_that_came_after_the_question) {
   // Broken: the operator says yes to the backup that hung, and the one that has just begun is ended.
   process asked_about = hold("x");
   terminal_process yes = sit(holdfast({"release", "x", "--force"}));

@@ -157,7 +157,7 @@ TEST_F(trouble, what_the_file_says_is_122_in_one_line) {
   EXPECT_EQ(read_file(home_ / "text"), "not a database, but long enough to be looked at as one\n");
 }
 
-TEST_F(trouble, a_file_that_may_not_grow_is_told_and_does_not_kill) {
+TEST_F(trouble, a_file_that_may_not_grow_is_reported_and_does_not_kill) {
   // Broken: under a limit of file sizes holdfast, and with it the command, dies of a signal without
   // a word.
   const answer got =

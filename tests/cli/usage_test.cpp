@@ -17,7 +17,7 @@ class bad_input : public ::testing::TestWithParam<typed_line> {
   shell shell_{home_};
 };
 
-TEST_P(bad_input, is_told_in_one_line_and_ends_with_2) {
+TEST_P(bad_input, is_reported_in_one_line_and_exits_with_2) {
   // Broken: a script could not tell its own mistake from a busy lock.
   const answer got = shell_.holdfast(GetParam());
   EXPECT_EQ(got.code, 2) << got.err;

@@ -36,7 +36,7 @@ TEST_F(waiting, on_a_terminal_names_the_holder_and_when_it_gives_up) {
   EXPECT_NE(waiter.screen().find("\r\x1b[Kdone"), std::string::npos) << waiter.screen();
 }
 
-TEST_F(waiting, for_ever_does_not_say_when_it_gives_up) {
+TEST_F(waiting, a_wait_without_a_limit_does_not_say_when_it_gives_up) {
   process holder = hold("x");
   terminal_process waiter = sit({"run", "x", "--", "true"});
   ASSERT_TRUE(waiter.shows("waiting for x, held by "));

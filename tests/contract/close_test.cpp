@@ -22,7 +22,7 @@ task waits_for(exclusive_lock& lock, std::string& outcome) {
   outcome = code_of(held);
 }
 
-TEST_P(closing, all_who_wait_are_cancelled_before_it_returns) {
+TEST_P(closing, all_waiters_are_cancelled_before_it_returns) {
   // Broken: a callback comes into a program that has taken itself down.
   if (!supported()) return;
   const client a = open();
@@ -45,7 +45,7 @@ TEST_P(closing, all_who_wait_are_cancelled_before_it_returns) {
   EXPECT_TRUE(has_waiters(a, "stock/42", 0));
 }
 
-TEST_P(closing, leases_are_released_and_told) {
+TEST_P(closing, leases_are_released_and_their_holders_notified) {
   // Broken: a program that ends keeps the others waiting for its ttl.
   if (!supported()) return;
   client a = open(with_time_to_close());

@@ -55,7 +55,7 @@ TEST_P(elections, one_of_many_leads_and_the_next_follows) {
   EXPECT_GT(second->fence(), term);
 }
 
-TEST_P(elections, everybody_can_ask_who_leads) {
+TEST_P(elections, any_client_can_ask_for_the_leader) {
   // Broken: clients talk to yesterday's leader.
   const client a = open();
   if (!elects(a)) return;
@@ -74,7 +74,7 @@ TEST_P(elections, everybody_can_ask_who_leads) {
   EXPECT_EQ(asks.leader().value(), std::nullopt);
 }
 
-TEST_P(elections, an_observer_is_told_at_once_and_at_every_change) {
+TEST_P(elections, an_observer_is_notified_at_once_and_at_every_change) {
   // Broken: a proxy sends requests to one who resigned.
   const client a = open();
   if (!elects(a)) return;
@@ -158,7 +158,7 @@ TEST_P(elections, a_report_that_throws_does_not_end_the_reports) {
   EXPECT_TRUE(seen.last_is("host-2"));
 }
 
-TEST_P(elections, a_lost_term_is_told_to_its_leader) {
+TEST_P(elections, a_lost_term_notifies_its_leader) {
   // Broken: a leader that was deposed goes on leading.
   client a = open();
   if (!elects(a)) return;

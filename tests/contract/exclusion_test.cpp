@@ -86,7 +86,7 @@ TEST_P(exclusion, a_lease_may_be_released_on_another_thread) {
   EXPECT_THAT(make(a)->acquire({.wait = 0s}), succeeds());
 }
 
-TEST_P(exclusion, different_names_do_not_meet) {
+TEST_P(exclusion, different_names_do_not_conflict) {
   // Broken: one lock for everything.
   if (!supported()) return;
   const client a = open();
@@ -97,7 +97,7 @@ TEST_P(exclusion, different_names_do_not_meet) {
   EXPECT_THAT(make(a, "p ")->acquire({.wait = 0s}), succeeds());
 }
 
-TEST_P(exclusion, a_lease_tells_what_it_is) {
+TEST_P(exclusion, a_lease_says_what_it_is) {
   // Broken: logs and fenced writes name the wrong lock.
   if (!supported()) return;
   const client a = open();
@@ -141,7 +141,7 @@ TEST_P(exclusion, every_grant_has_a_greater_fence_than_those_that_ended_before) 
   }
 }
 
-TEST_P(exclusion, threads_of_many_clients_never_meet_inside) {
+TEST_P(exclusion, threads_of_many_clients_never_hold_together) {
   // Broken: exclusion itself, or a lock that is never passed on.
   if (!supported()) return;
   constexpr int clients = 3;

@@ -128,7 +128,7 @@ TEST_P(latches, a_wait_has_a_limit_and_can_be_stopped) {
   EXPECT_THAT(start.wait({}, stop.get_token()), fails_with(errc::cancelled));
 }
 
-TEST_P(latches, all_who_wait_are_woken) {
+TEST_P(latches, all_waiters_are_woken) {
   // Broken: one gets the signal and the others stand.
   const client a = open();
   const client b = open();

@@ -10,7 +10,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_EXCLUSIVE(loss);
 
-TEST_P(loss, a_forced_release_is_told_to_the_holder) {
+TEST_P(loss, a_forced_release_notifies_the_holder) {
   // Broken: an operator frees a lock and its holder never learns.
   if (!supported()) return;
   client a = open();
@@ -125,7 +125,7 @@ TEST_P(loss, notice_is_given_before_the_end) {
   }));
 }
 
-TEST_P(loss, after_a_release_no_loss_is_told) {
+TEST_P(loss, after_a_release_no_loss_is_reported) {
   // Broken: work that ended well is reported as lost.
   if (!supported()) return;
   EXPECT_TRUE(also_longer(600ms, [&](duration ttl) {
@@ -142,7 +142,7 @@ TEST_P(loss, after_a_release_no_loss_is_told) {
   }));
 }
 
-TEST_P(loss, the_holder_is_told_that_somebody_waits) {
+TEST_P(loss, the_holder_is_notified_that_others_wait) {
   // Broken: a batch job never learns that it might step aside.
   if (!supported()) return;
   const client a = open();

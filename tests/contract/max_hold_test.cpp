@@ -26,7 +26,7 @@ TEST_P(longest_hold, a_lease_that_is_renewed_ends_with_it_and_the_next_is_grante
 
 HOLDFAST_ON_EVERY_STORE(payload_of_a_lock);
 
-TEST_P(payload_of_a_lock, stands_beside_the_holder_instead_of_the_clients) {
+TEST_P(payload_of_a_lock, appears_beside_the_holder_instead_of_the_clients) {
   // Broken: everybody sees the same text for all locks of a service.
   const client a = open({.payload = "the client's"});
   if (!a.caps().reports_holders) return;  // nothing of a holder is shown there

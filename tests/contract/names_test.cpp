@@ -101,7 +101,7 @@ TEST_P(naming, what_is_no_name_is_refused) {
   }
 }
 
-TEST_P(naming, namespaces_never_meet) {
+TEST_P(naming, names_in_different_namespaces_never_conflict) {
   // Broken: the test environment locks production.
   client_options shop;
   shop.name_space = "shop";

@@ -23,7 +23,7 @@ class events : public store_test {
 
 INSTANTIATE_TEST_SUITE_P(on, events, testing::ValuesIn(store_setups()), name_of_store);
 
-TEST_P(events, a_grant_and_its_release_are_told) {
+TEST_P(events, a_grant_and_its_release_are_observed) {
   // Broken: waiting and holding times cannot be measured.
   const client a = observed();
   auto held = mutex(a, "stock").acquire();
@@ -43,7 +43,7 @@ TEST_P(events, a_grant_and_its_release_are_told) {
   EXPECT_GT(released.took, 0s);
 }
 
-TEST_P(events, contention_and_failure_are_told_apart) {
+TEST_P(events, contention_and_failure_are_distinguished) {
   // Broken: an outage looks like a busy lock on the dashboard.
   const client a = observed();
   const client b = open();
@@ -73,7 +73,7 @@ TEST_P(events, contention_and_failure_are_told_apart) {
   EXPECT_THAT(seen().all(event_kind::failed).back().cause, testing::HasSubstr("cancelled"));
 }
 
-TEST_P(events, a_loss_is_told_with_its_cause) {
+TEST_P(events, a_loss_is_reported_with_its_cause) {
   // Broken: nobody is called when a lock was lost.
   client a = observed();
   const auto held = mutex(a, "stock", told_soon).acquire();
@@ -84,7 +84,7 @@ TEST_P(events, a_loss_is_told_with_its_cause) {
   EXPECT_NE(seen().all(event_kind::lost).front().cause, "");
 }
 
-TEST_P(events, a_hand_over_inside_the_process_is_told) {
+TEST_P(events, a_hand_over_inside_the_process_is_observed) {
   // Broken: local hand-over cannot be told from the engine's.
   const client a = observed();
   if (a.caps().always_fair) return;
@@ -104,7 +104,7 @@ TEST_P(events, a_hand_over_inside_the_process_is_told) {
   EXPECT_TRUE(seen().sees(event_kind::handed_over));
 }
 
-TEST_P(events, a_process_may_be_told_not_to_hand_over) {
+TEST_P(events, a_process_may_be_configured_not_to_hand_over) {
   // Broken: an option without effect.
   const auto told = std::make_shared<recording_observer>();
   client_options options;

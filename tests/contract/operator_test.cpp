@@ -10,7 +10,7 @@ namespace {
 
 HOLDFAST_ON_EVERY_STORE(operating);
 
-TEST_P(operating, a_name_shows_who_holds_it_and_who_waits_in_order) {
+TEST_P(operating, a_name_shows_its_holder_and_its_waiters_in_order) {
   // Broken: an operator is shown the wrong one to call.
   client_options options;
   options.payload = "host-1:11:backup";

@@ -55,7 +55,7 @@ TEST_P(order, fair_means_first_come_first_served) {
   EXPECT_THAT(order_of_grants(*this, 6, {.fair = true}), testing::ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
-TEST_P(order, those_who_wait_unfairly_keep_their_order_too) {
+TEST_P(order, unfair_waiters_keep_their_order_too) {
   // Broken: the first to wait is the last to be served, forever.
   const auto came = order_of_grants(*this, 5, {});
   if (open().caps().fair && keeps_line(open())) {
@@ -132,7 +132,7 @@ TEST_P(order, once_a_fair_claim_waits_everybody_queues_behind_it) {
   EXPECT_THAT(second.get(), succeeds());
 }
 
-TEST_P(order, one_who_gave_up_is_passed_over) {
+TEST_P(order, a_waiter_that_gave_up_is_skipped) {
   // Broken: a waiter that left its place still holds up those behind it.
   const client a = open();
   const client b = open();

@@ -19,7 +19,7 @@ TEST_P(waiting, a_try_is_answered_at_once) {
   EXPECT_LT(clock::now() - before, 20s);
 }
 
-TEST_P(waiting, a_try_never_stands_in_line) {
+TEST_P(waiting, a_try_never_queues) {
   // Broken: one who only looked becomes the holder later, and nobody knows.
   if (!supported()) return;
   const client a = open();
@@ -114,7 +114,7 @@ TEST_P(waiting, a_callback_is_answered_like_a_call) {
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
-TEST_P(waiting, who_is_in_the_way_is_said) {
+TEST_P(waiting, the_blocker_is_named) {
   // Broken: an operator cannot find out whom to ask.
   if (!supported()) return;
   client_options options;

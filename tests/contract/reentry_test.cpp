@@ -122,7 +122,7 @@ TEST_P(reentry, there_is_a_deepest_entry) {
   EXPECT_TRUE(free_for_another(lock));
 }
 
-TEST_P(reentry, a_plain_mutex_tells_a_thread_that_it_holds_it_already) {
+TEST_P(reentry, a_plain_mutex_refuses_a_thread_that_holds_it_already) {
   // Broken: a thread waits for itself forever.
   const client a = open();
   mutex one(a, "stock");

@@ -74,7 +74,7 @@ TEST_P(semaphores, several_permits_are_all_or_nothing) {
   EXPECT_EQ(api.available().value(), 3U);
 }
 
-TEST_P(semaphores, one_who_needs_many_is_woken_when_there_are_enough) {
+TEST_P(semaphores, a_waiter_for_many_permits_is_woken_when_there_are_enough) {
   // Broken: small claims that come later starve a large one, or its wake-up is lost.
   const client a = open();
   const client b = open();

@@ -148,7 +148,7 @@ TEST_P(std_face, an_exception_in_the_critical_section_unlocks) {
   other.unlock();
 }
 
-TEST_P(std_face, a_thread_that_ends_with_the_lock_leaves_it_to_whoever_unlocks) {
+TEST_P(std_face, a_lock_whose_thread_has_ended_can_be_unlocked_by_another) {
   // Broken: a lock that nobody may unlock is renewed forever.
   const auto seen = std::make_shared<recording_observer>();
   client_options options;
@@ -212,7 +212,7 @@ TEST_P(std_face, unlocking_what_is_not_locked_does_nothing) {
   again.unlock();
 }
 
-TEST_P(std_face, a_limit_that_no_nanoseconds_can_count_is_none) {
+TEST_P(std_face, a_limit_beyond_the_range_of_nanoseconds_is_no_limit) {
   // Broken: a wait of a thousand years overflows, and does not wait at all.
   const client a = open();
   const client b = open();

@@ -11,7 +11,7 @@ namespace holdfast::torture {
 namespace {
 
 // In one test: they share servers that take longer to start than they take.
-TEST(broken_locks, are_all_convicted_and_stand_in_the_page) {
+TEST(broken_locks, are_all_convicted_and_are_on_the_page) {
   // Broken: a harness that cannot fail, and so shows nothing.
   const char* root = std::getenv("HOLDFAST_SOURCE_DIR");
   std::ifstream file(std::string(root == nullptr ? "." : root) + "/docs/broken-locks.md");

@@ -169,7 +169,7 @@ TEST(breaker_store, what_is_held_is_renewed_and_released_whatever_its_state) {
   }));
 }
 
-TEST(breaker_store, a_waiter_whose_engine_dies_is_told_when_it_opens) {
+TEST(breaker_store, a_waiter_whose_engine_dies_is_notified_when_the_breaker_opens) {
   // Broken: a client that waited before the outage waits forever.
   degraded_harness world("breaker=2");
   const client other = world.direct();

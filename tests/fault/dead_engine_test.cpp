@@ -158,7 +158,7 @@ TEST_P(dead_engine, nobody_waits_without_an_end_for_one_that_was_never_reached) 
   EXPECT_THROW(stock.lock(), lock_error);
 }
 
-TEST_P(dead_engine, the_cause_is_told_when_the_wait_is_over) {
+TEST_P(dead_engine, the_cause_is_reported_when_the_wait_is_over) {
   // Broken: "unavailable (no answer yet)".
   const client a = open(refusing());
   const error why = refused([&] { return mutex(a, "stock").acquire({.wait = 200ms}); });
@@ -186,7 +186,7 @@ TEST_P(dead_engine, retry_policies_are_obeyed) {
             errc::unavailable);
 }
 
-TEST_P(dead_engine, is_told_of_once_with_its_cause) {
+TEST_P(dead_engine, is_reported_once_with_its_cause) {
   // Broken: not one event.
   const auto seen = std::make_shared<recording_observer>();
   client_options options;
@@ -208,7 +208,7 @@ TEST_P(dead_engine, does_not_answer_a_ping) {
   EXPECT_THAT(why.detail, is_refusal());
 }
 
-TEST_P(dead_engine, keeps_nobody_who_closes) {
+TEST_P(dead_engine, keeps_no_client_that_closes) {
   // Broken: a try that was never sent was withdrawn for two seconds.
   client a = open(refusing());
   static_cast<void>(mutex(a, "stock").acquire({.wait = 0s}));

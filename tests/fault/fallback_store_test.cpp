@@ -24,7 +24,7 @@ TEST(fallback_store, while_the_engine_is_gone_a_lock_of_this_process_stands_in_a
   EXPECT_TRUE(next->degraded());
 }
 
-TEST(fallback_store, nobody_is_degraded_who_did_not_ask_for_it) {
+TEST(fallback_store, only_waiters_that_asked_for_it_are_degraded) {
   // Broken: a lock that protects nothing, by default.
   degraded_harness world("breaker=1");
   world.cut_off();
@@ -76,7 +76,7 @@ TEST(fallback_store, a_degraded_lease_is_lost_when_the_engine_is_back) {
   EXPECT_GT(real->fence(), before);
 }
 
-TEST(fallback_store, who_waits_at_the_stand_in_is_granted_by_the_engine_when_it_is_back) {
+TEST(fallback_store, a_waiter_at_the_local_fallback_is_granted_by_the_engine_when_it_is_back) {
   // Broken: a waiter is stuck at a lock that nobody uses any more.
   degraded_harness world("degrade=local&breaker=1");
   world.cut_off();
@@ -93,7 +93,7 @@ TEST(fallback_store, who_waits_at_the_stand_in_is_granted_by_the_engine_when_it_
   EXPECT_EQ(world.direct().inspect("stock")->holders.size(), 1U);
 }
 
-TEST(fallback_store, who_waited_at_the_engine_before_waits_there_again_afterwards) {
+TEST(fallback_store, a_waiter_at_the_engine_waits_there_again_afterwards) {
   // Broken: an outage costs a waiter its claim, because the way back is barred by its own clean-up.
   degraded_harness world("degrade=local&breaker=1");
   const client other = world.direct();

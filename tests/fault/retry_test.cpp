@@ -85,7 +85,7 @@ TEST(retry, a_latch_is_changed_within_so_much_time) {
   EXPECT_LT(clock::now() - before, 8s);  // its own is 10 s
 }
 
-TEST(retry, a_wait_for_a_latch_gives_up_after_so_many_looks_in_vain) {
+TEST(retry, a_wait_for_a_latch_gives_up_after_so_many_failed_looks) {
   // Broken: a caller that asked to be told of an outage waits through it.
   const retrying world({.attempts = 4, .first = 1ms, .limit = 2ms});
   world.way().set(trouble::no_request);

@@ -111,7 +111,7 @@ class etcd_channel : public testing::Test {
   std::vector<std::shared_ptr<etcd::watch_hub>> hubs_;
 };
 
-TEST_F(etcd_channel, a_connection_that_takes_no_more_is_replaced) {
+TEST_F(etcd_channel, a_connection_that_was_closed_while_sending_is_replaced) {
   // Broken: a server that shuts down in an orderly way costs calls that were never sent.
   fake_etcd server([](fake_etcd& self, const request& what) {
     if (asks_for(what, method::watch)) {
@@ -300,7 +300,7 @@ etcd::flow lease_into(std::shared_ptr<etcd::lease_keeper> keeper, time_point unt
   into->set_value(std::move(answer));
 }
 
-TEST_F(etcd_channel, who_has_time_gets_a_lease_though_another_had_none) {
+TEST_F(etcd_channel, a_caller_with_time_gets_a_lease_though_another_had_none) {
   // Broken: one short call fails everybody who waits for the same lease.
   std::atomic<int> asked{0};
   fake_etcd server([&](fake_etcd& self, const request& what) {

@@ -34,7 +34,7 @@ TEST_F(etcd_ensemble, a_lease_outlives_the_leader) {
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
-TEST_F(etcd_ensemble, a_leader_that_stands_still_keeps_nobody_believing) {
+TEST_F(etcd_ensemble, a_paused_leader_confirms_no_lease) {
   // Broken: its clients count on answers that it gave as one who leads no more.
   const client a = open();
   const client b = open();

@@ -151,7 +151,7 @@ TEST_F(etcd_session, a_silent_network_ends_the_lease_before_another_is_let_in) {
   EXPECT_FALSE(held->valid());
 }
 
-TEST_F(etcd_session, of_those_who_wait_here_for_permits_one_looks) {
+TEST_F(etcd_session, only_one_waiter_of_a_client_looks_for_permits) {
   // Broken: every end of a permit has every waiter read the whole queue.
   constexpr std::size_t waiters = 60;
   constexpr std::size_t few = 2'000'000;  // bytes; all of them looking take ten times that
@@ -238,7 +238,7 @@ TEST_F(etcd_session, a_lock_that_is_taken_again_has_the_key_that_it_had) {
   EXPECT_EQ(keys.size(), 1U);
 }
 
-TEST_F(etcd_session, who_queues_again_is_woken_by_the_watch_that_is_there) {
+TEST_F(etcd_session, a_waiter_that_queues_again_is_woken_by_the_existing_watch) {
   // Broken: what happened to the key before its watch was used again is not told to the one who uses it.
   const auto reactor = spi::make_reactor();
   const net::network net = net::make_network(reactor);

@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(by, lost_engines, testing::ValuesIn(ways_to_lose()),
 INSTANTIATE_TEST_SUITE_P(on, proxied_engines, testing::ValuesIn(engines_behind_proxies()),
                          [](const auto& each) { return each.param.name; });
 
-TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
+TEST_P(lost_engines, a_local_fallback_shows_itself_and_ends_when_the_engine_is_back) {
   // Broken: who asked to carry on cannot, does not know it, or carries on beside the engine's holder.
   EXPECT_TRUE(also_longer(short_ttl, [&](duration ttl) {
     const client a = open("degrade=local&breaker=2");
@@ -82,7 +82,7 @@ TEST_P(lost_engines, a_stand_in_shows_itself_and_ends_when_the_engine_is_back) {
   }));
 }
 
-TEST_P(lost_engines, without_a_stand_in_whoever_would_wait_is_told_at_once) {
+TEST_P(lost_engines, without_a_local_fallback_a_waiter_is_refused_at_once) {
   // Broken: threads pile up behind a dead engine, or somebody has to restart the program after it.
   const client a = open("breaker=1");
   mutex stock(a, "stock", {.ttl = short_ttl});

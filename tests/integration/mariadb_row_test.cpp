@@ -150,7 +150,7 @@ TEST_F(mariadb_row_locks, connections_are_bounded) {
   EXPECT_THAT(refused.error().detail, testing::HasSubstr("connections"));
 }
 
-TEST_F(mariadb_row_locks, a_transaction_that_the_server_has_ended_is_not_believed_in) {
+TEST_F(mariadb_row_locks, a_transaction_that_the_server_has_ended_holds_nothing) {
   // Broken: the row is free, and its holder goes on for a ttl.
   const client b = open_client(url_);
   const auto held = mutex(a_, "stock", {.ttl = 3s}).acquire({.wait = patience});

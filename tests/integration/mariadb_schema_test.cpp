@@ -42,7 +42,7 @@ TEST(mariadb_schema, fifty_first_clients_make_it_once) {
   EXPECT_EQ(granted, 50);
 }
 
-TEST(mariadb_schema, who_may_not_create_is_told_what_to_run_and_then_may) {
+TEST(mariadb_schema, a_user_that_may_not_create_learns_what_to_run) {
   // Broken: locks need the rights of an administrator, and doctor's script does not cure.
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());

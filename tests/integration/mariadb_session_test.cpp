@@ -107,7 +107,7 @@ TEST_F(mariadb_session_locks, readers_let_each_other_in_and_no_writer) {
   EXPECT_THAT(mutex(a, "price").acquire({.wait = 0s}), succeeds());
 }
 
-TEST_F(mariadb_session_locks, two_names_of_one_lock_are_told_apart) {
+TEST_F(mariadb_session_locks, two_names_of_one_lock_are_distinguished) {
   // Broken: a collision of hashes makes two locks one, or two waiters a dead-lock (H80).
   const client a = open_client(url_);
   ASSERT_THAT(mutex(a, "first").acquire({.wait = patience}), succeeds());
@@ -261,7 +261,7 @@ TEST_F(mariadb_session_locks, a_connection_that_the_server_would_end_too_early_c
   EXPECT_THAT(mutex(b, "stock").acquire({.wait = patience}), succeeds());
 }
 
-TEST_F(mariadb_session_locks, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
+TEST_F(mariadb_session_locks, a_silent_server_is_tolerated_as_long_as_the_lease_is_valid) {
   // Broken: one slow answer, and all locks of the client are gone.
   const client a = open_client(url_);
   EXPECT_TRUE(also_longer(6s, [&](duration ttl) {

@@ -70,7 +70,7 @@ TEST_F(mariadb_trouble, a_lease_outlives_a_restart_of_the_server) {
   EXPECT_GT(next->fence(), before);
 }
 
-TEST_F(mariadb_trouble, who_waits_goes_on_waiting_over_a_restart) {
+TEST_F(mariadb_trouble, a_waiter_keeps_waiting_across_a_restart) {
   // Broken: a waiter that hangs forever, or gives up, because a connection ended.
   const client a = open_client(url_);
   const client b = open_client(url_);
@@ -125,7 +125,7 @@ TEST_F(mariadb_trouble, statements_that_are_killed_are_asked_again) {
   }
 }
 
-TEST_F(mariadb_trouble, a_holder_that_is_cut_off_stops_believing_first) {
+TEST_F(mariadb_trouble, a_holder_that_is_cut_off_is_invalid_first) {
   // Broken: two holders across a cut cable (H24).
   fault_proxy proxy(troubled_mariadb().port());
   const client a = open_client(by_port(url_, proxy.port()));
@@ -152,7 +152,7 @@ TEST_F(mariadb_trouble, a_stopped_server_answers_nobody_and_goes_on) {
   EXPECT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
 }
 
-TEST_F(mariadb_trouble, who_waits_its_turn_on_an_open_connection_was_not_cut_off) {
+TEST_F(mariadb_trouble, a_call_queued_on_an_open_connection_was_not_cut_off) {
   // Broken: a burst was reported as engine_unreachable, with the server connected and at work.
   fault_proxy proxy(troubled_mariadb().port());
   const auto seen = std::make_shared<recording_observer>();

@@ -30,7 +30,7 @@ std::vector<spi::check> examined(const std::vector<std::string>& facts) {
 
 std::vector<spi::check> probe(const std::string& url) { return probed(open_client(url)); }
 
-TEST(postgresql_doctor, has_nothing_to_say_of_a_server_that_is_set_up_well) {
+TEST(postgresql_doctor, finds_nothing_on_a_server_that_is_set_up_well) {
   // Broken: false alarms.
   const std::vector<std::string> facts{"version 15.1",   "fsync on",
                                        "autovacuum on",  "synchronous_commit on",

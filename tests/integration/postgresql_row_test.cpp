@@ -108,7 +108,7 @@ TEST_F(postgresql_row_locks, connections_are_bounded_and_waiters_have_none) {
   for (auto& each : waits) EXPECT_THAT(each->future.get(), fails_with(errc::cancelled));
 }
 
-TEST_F(postgresql_row_locks, a_transaction_that_the_server_has_ended_is_not_believed_in) {
+TEST_F(postgresql_row_locks, a_transaction_that_the_server_has_ended_holds_nothing) {
   // Broken: an error ends the transaction, the row is free, and its holder goes on for a ttl.
   const client a = open_client(url_);
   const client b = open_client(url_);

@@ -30,7 +30,7 @@ TEST(postgresql_schema, fifty_first_clients_make_it_once) {
   EXPECT_EQ(granted, 50);
 }
 
-TEST(postgresql_schema, who_may_not_create_is_told_what_to_grant_and_then_may) {
+TEST(postgresql_schema, a_user_that_may_not_create_learns_what_to_grant) {
   // Broken: locks need the rights of an administrator.
   const std::string schema = fresh_schema();
   auto admin = admin_of(shared_postgresql());
@@ -146,7 +146,7 @@ TEST(postgresql_schema, names_that_nobody_used_for_a_day_are_forgotten) {
   EXPECT_EQ(admin.ask("SELECT count(*) FROM " + schema + ".resources").front(), "40");
 }
 
-TEST(postgresql_schema, who_observes_is_told_of_all_and_the_dead_slow_nobody_down) {
+TEST(postgresql_schema, observers_see_every_change_and_dead_ones_slow_nothing_down) {
   // Broken: an event that was passed over; or one crashed observer, after which every lock of the schema
   // takes the long way forever.
   const std::string schema = fresh_schema();

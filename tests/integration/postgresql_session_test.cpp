@@ -174,7 +174,7 @@ TEST_F(postgresql_session_locks, a_reader_holds_it_in_shared_mode) {
   EXPECT_EQ(admin.ask("SELECT pg_try_advisory_lock(" + number_of("price") + ")").front(), "t");
 }
 
-TEST_F(postgresql_session_locks, two_names_of_one_number_are_told_apart) {
+TEST_F(postgresql_session_locks, two_names_of_one_number_are_distinguished) {
   // Broken: a collision of hashes makes two locks one, or two waiters a dead-lock (H78).
   const std::string own = fresh_schema();
   const std::string url = shared_postgresql().url(own, "&strategy=session");
@@ -281,7 +281,7 @@ TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_
   EXPECT_NO_THROW(lent.ask("SELECT " + schema() + ".begin_2('second')"));
 }
 
-TEST(postgresql_session_trouble, a_silent_server_is_borne_as_long_as_it_may_be_believed) {
+TEST(postgresql_session_trouble, a_silent_server_is_tolerated_as_long_as_the_lease_is_valid) {
   // Broken: one slow answer, and all locks of the client are gone.
   const std::string schema = fresh_schema();
   const client a = open_client(troubled_server().url(schema, "&strategy=session"));

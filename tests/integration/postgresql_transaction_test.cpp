@@ -134,7 +134,7 @@ TEST_F(postgresql_transaction, what_cannot_work_is_refused) {
   EXPECT_EQ(a.ask("SELECT 'goes on'").front(), "goes on");
 }
 
-TEST_F(postgresql_transaction, the_guard_refuses_an_older_fence_and_what_is_none) {
+TEST_F(postgresql_transaction, the_guard_refuses_an_older_fence_and_what_is_no_fence) {
   // Broken: a holder that was paused overwrites its successor's work; or one that only a local fallback let in
   // writes where nobody has written yet.
   auto a = admin_of(shared_postgresql());

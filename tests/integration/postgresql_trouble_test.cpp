@@ -39,7 +39,7 @@ TEST_F(postgresql_trouble, a_lease_outlives_a_restart_of_the_server) {
   }
 }
 
-TEST_F(postgresql_trouble, who_waits_goes_on_waiting_over_a_restart) {
+TEST_F(postgresql_trouble, a_waiter_keeps_waiting_across_a_restart) {
   // Broken: a waiter that hangs forever, or gives up, because a connection ended.
   const client a = open_client(url_);
   const client b = open_client(url_);
@@ -103,7 +103,7 @@ TEST_F(postgresql_trouble, a_wake_up_that_is_lost_delays_by_a_second_only) {
   EXPECT_THAT(waits.future.get(), succeeds());
 }
 
-TEST_F(postgresql_trouble, a_holder_that_is_cut_off_stops_believing_first) {
+TEST_F(postgresql_trouble, a_holder_that_is_cut_off_is_invalid_first) {
   // Broken: two holders across a cut cable (H24, H76).
   fault_proxy proxy(troubled_server().port());
   const client a = open_client(by_port(url_, proxy.port()));

@@ -341,7 +341,7 @@ TEST_P(redis_batch, what_was_not_sent_when_the_link_ends_goes_over_the_next) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(told(held[i], claim(i)), "granted");
 }
 
-TEST_P(redis_batch, who_is_held_back_is_answered_by_its_deadline) {
+TEST_P(redis_batch, a_delayed_command_is_answered_by_its_deadline) {
   server.cli({"CLIENT", "PAUSE", "60000", "ALL"});
   const awaited first = attempt(claim(99), 500ms);
   const awaited held = attempt(claim(1), 100ms);
@@ -349,7 +349,7 @@ TEST_P(redis_batch, who_is_held_back_is_answered_by_its_deadline) {
   EXPECT_EQ(code(first.get()), errc::unavailable);
 }
 
-TEST_P(redis_batch, who_is_held_back_is_answered_when_the_connection_is_closed) {
+TEST_P(redis_batch, a_delayed_command_is_answered_when_the_connection_is_closed) {
   server.cli({"CLIENT", "PAUSE", "60000", "ALL"});
   const awaited first = attempt(claim(99));
   const awaited held = attempt(claim(1));
@@ -358,7 +358,7 @@ TEST_P(redis_batch, who_is_held_back_is_answered_when_the_connection_is_closed) 
   EXPECT_EQ(code(first.get()), errc::unavailable);
 }
 
-TEST_P(redis_batch, whoever_watches_hears_of_each) {
+TEST_P(redis_batch, a_watcher_hears_of_each) {
   // Broken: an observer would not hear that a lock was taken, or given back.
   const script& batch = *scripts->attempt.batched().by;
   const spi::claim mine = claim(1, 7);

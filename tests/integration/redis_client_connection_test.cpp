@@ -139,7 +139,7 @@ TEST(redis_connection, names_addresses_and_unix_sockets_lead_to_the_server) {
   EXPECT_EQ(words(client.call(client.connect(options), {"PING"})), "PONG");
 }
 
-TEST(redis_connection, it_knows_whom_it_greeted_and_chooses_the_database) {
+TEST(redis_connection, it_knows_which_server_it_greeted_and_selects_the_database) {
   // Broken: locks would be put into another database than asked; floors could not be checked.
   const redis_server server;
   client_side client;

@@ -62,7 +62,7 @@ TEST(redis_login, nobody_goes_on_as_the_default_user) {
   EXPECT_EQ(server.cli({"EXISTS", "key"}), "0");
 }
 
-TEST(redis_login, a_user_with_few_rights_is_greeted_and_told_what_is_missing) {
+TEST(redis_login, a_user_with_few_rights_connects_and_learns_what_is_missing) {
   // Broken: the least privileges that we document would not do, or a refusal would not say why.
   const redis_server server;
   server.cli({"ACL", "SETUSER", "few", "on", std::string(">") + secret_word, "-@all", "+ping",

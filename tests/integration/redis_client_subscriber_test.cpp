@@ -133,7 +133,7 @@ TEST_F(redis_subscriber, leaving_and_coming_back_at_once_ends_with_a_subscriptio
   EXPECT_TRUE(eventually([&] { return who->messages().size() == 1; }));
 }
 
-TEST_F(redis_subscriber, a_lost_connection_is_told_and_confirmed_anew) {
+TEST_F(redis_subscriber, a_lost_connection_is_reported_and_confirmed_again) {
   // Broken (H22): a waiter would sleep on a subscription that is no more.
   const auto who = std::make_shared<listener>();
   const auto held = listen(who, named("news"));
@@ -184,7 +184,7 @@ TEST_F(redis_subscriber, a_silent_connection_is_found_out_by_asking) {
   }));
 }
 
-TEST_F(redis_subscriber, a_channel_that_is_not_allowed_is_told_with_what_to_grant) {
+TEST_F(redis_subscriber, a_forbidden_channel_is_reported_with_what_to_grant) {
   // Broken: a waiter would wait for pushes that never come, and nobody would know why.
   server.cli({"ACL", "SETUSER", "few", "on", "nopass", "+@all", "~*", "resetchannels", "&mine:*"});
   auto options = options_for(server.port());

@@ -56,7 +56,7 @@ TEST_F(redis_tls, a_server_with_the_right_certificate_is_talked_to) {
   }
 }
 
-TEST_F(redis_tls, a_plain_client_at_a_tls_port_is_told_so) {
+TEST_F(redis_tls, a_plain_client_at_a_tls_port_gets_a_clear_error) {
   // Broken: "not connected in time", after five seconds.
   const redis_server server(serving(files.signed_for(usual_names), files));
   const auto answer = client.call(client.connect(server.port()), {"PING"});
@@ -64,7 +64,7 @@ TEST_F(redis_tls, a_plain_client_at_a_tls_port_is_told_so) {
   EXPECT_THAT(answer.error().detail, HasSubstr("the server speaks TLS: use rediss://"));
 }
 
-TEST_F(redis_tls, a_tls_client_at_a_plain_port_is_told_so) {
+TEST_F(redis_tls, a_tls_client_at_a_plain_port_gets_a_clear_error) {
   // Broken: "wrong version number".
   const redis_server server;
   const auto answer = client.call(connect(server.port(), trusting()), {"PING"});

@@ -156,7 +156,7 @@ TEST_F(redis_cluster_secured, a_right_that_one_node_lacks_is_named_with_it) {
   EXPECT_THAT(channels, succeeds());
 }
 
-TEST_F(redis_cluster_secured, whoever_may_not_ask_for_the_slots_is_told_what_to_grant) {
+TEST_F(redis_cluster_secured, a_user_that_may_not_ask_for_the_slots_learns_what_to_grant) {
   // Broken: "nobody serves the slot"; or the map is used without its epoch.
   for (const char* missing : {"-cluster|info", "-cluster|slots"}) {
     for (std::size_t i = 0; i < redis_cluster::node_count; ++i) {

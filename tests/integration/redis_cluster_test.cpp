@@ -252,7 +252,7 @@ TEST_F(redis_cluster_nodes, a_killed_master_is_replaced_and_fences_grow) {
   EXPECT_GT(after->fence(), before->fence());
 }
 
-TEST_F(redis_cluster_nodes, waiters_are_told_by_sharded_channels) {
+TEST_F(redis_cluster_nodes, waiters_are_notified_by_sharded_channels) {
   // Broken: every message goes to every node of the cluster.
   const std::string name = "told";
   const client one = open();

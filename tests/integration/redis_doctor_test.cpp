@@ -66,7 +66,7 @@ TEST_F(redis_doctor, eviction_fails) {
   EXPECT_THAT(found.remedy, testing::HasSubstr("noeviction"));
 }
 
-TEST_F(redis_doctor, memory_that_runs_out_is_told) {
+TEST_F(redis_doctor, memory_that_runs_out_is_reported) {
   // Broken (H34): the first lock that cannot be taken would be the first sign.
   const long used = server.info("used_memory");
   server.cli({"CONFIG", "SET", "maxmemory", std::to_string(used + used / 20)});
@@ -74,7 +74,7 @@ TEST_F(redis_doctor, memory_that_runs_out_is_told) {
   EXPECT_THAT(check("memory").detail, testing::HasSubstr("%"));
 }
 
-TEST_F(redis_doctor, persistence_that_is_off_or_failing_is_told) {
+TEST_F(redis_doctor, persistence_that_is_off_or_failing_is_reported) {
   // Broken: a restart would forget all locks, to everybody's surprise.
   EXPECT_EQ(check("persistence").state, status::warn);
   server.cli({"CONFIG", "SET", "appendonly", "yes"});
@@ -86,7 +86,7 @@ TEST_F(redis_doctor, persistence_that_is_off_or_failing_is_told) {
   EXPECT_TRUE(eventually([&] { return check("persistence").state == status::fail; }));
 }
 
-TEST_F(redis_doctor, replicas_are_told) {
+TEST_F(redis_doctor, replicas_are_reported) {
   // Broken (H44): that a failover may forget locks would be learned in one.
   const redis_server replica(
       {false, {"--replicaof", "127.0.0.1", std::to_string(server.port())}, {}});

@@ -26,7 +26,7 @@ class redis_foreign_revocation : public redis_listening {
   }
 };
 
-TEST_F(redis_foreign_revocation, a_lock_of_redisson_is_deleted_and_its_waiters_are_told) {
+TEST_F(redis_foreign_revocation, a_lock_of_redisson_is_deleted_and_its_waiters_are_notified) {
   // Broken: an operator has to delete keys by hand, and a waiter in Java sleeps until the ttl ends.
   take("stock");
   const std::string channel = "redisson_lock__channel:{stock}";

@@ -78,7 +78,7 @@ TEST_F(redis_line, without_memory_is_served_but_takes_nobody_in) {
   EXPECT_EQ(answer(claims), 1);
 }
 
-TEST_F(redis_line, whoever_cannot_be_reached_is_passed_over_with_its_place_kept) {
+TEST_F(redis_line, an_unreachable_waiter_is_skipped_and_keeps_its_place) {
   // Broken: the lock would be given to nobody, or the one passed over would have to queue again.
   queue(1, claims);
   subscriptions[5].reset();

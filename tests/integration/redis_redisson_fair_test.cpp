@@ -58,7 +58,7 @@ class redis_redisson_fair : public testing::Test {
   }
 };
 
-TEST_F(redis_redisson_fair, a_waiter_of_ours_stands_in_line_and_is_woken_by_its_own_channel) {
+TEST_F(redis_redisson_fair, a_waiter_of_ours_queues_and_is_woken_by_its_own_channel) {
   // Broken: Java's threads pass by; or nobody tells us when it is our turn.
   take();
   auto waiting = waits(a);
@@ -78,7 +78,7 @@ TEST_F(redis_redisson_fair, a_waiter_of_ours_stands_in_line_and_is_woken_by_its_
   EXPECT_EQ(server.cli({"EXISTS", queue, ends}), "0");
 }
 
-TEST_F(redis_redisson_fair, who_waits_in_java_is_first_and_is_woken) {
+TEST_F(redis_redisson_fair, a_waiter_in_java_is_first_and_is_woken) {
   // Broken: a free lock is taken before those who came earlier.
   queue_up(redissons_ms);
   EXPECT_EQ(told(of(a).acquire({.wait = 0s})), std::string(describe(errc::busy)));
@@ -120,7 +120,7 @@ TEST_F(redis_redisson_fair, a_dead_waiter_of_either_side_costs_its_time_and_no_m
   EXPECT_EQ(server.cli({"EXISTS", queue, ends}), "0");
 }
 
-TEST_F(redis_redisson_fair, one_who_gives_up_leaves_the_line_and_takes_its_time_with_it) {
+TEST_F(redis_redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_takes_its_time_with_it) {
   // Broken: those behind it wait for one that has gone.
   take();
   std::stop_source stop;

@@ -65,7 +65,7 @@ TEST_F(redis_redisson_permits, permits_that_java_holds_are_not_given_and_its_rel
   EXPECT_EQ(waiting.get(), "ok");
 }
 
-TEST_F(redis_redisson_permits, what_has_ended_is_taken_over_and_its_holder_is_told) {
+TEST_F(redis_redisson_permits, what_has_ended_is_taken_over_and_its_holder_is_notified) {
   // Broken: a JVM that died takes its permits with it; or one that is not ours any more is believed.
   server.cli({"SET", "api", "1"});
   take("0123456789abcdef", now() - 1'000);

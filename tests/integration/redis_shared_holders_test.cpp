@@ -64,7 +64,7 @@ TEST_F(redis_shared_holders, keys_that_were_emptied_and_filled_again_have_an_end
   }
 }
 
-TEST_F(redis_shared_holders, who_holds_is_told_that_it_is_wanted_when_a_waiter_looks_again) {
+TEST_F(redis_shared_holders, a_holder_learns_of_contention_when_a_waiter_looks_again) {
   // Broken: holders of permits would never hear that somebody waits, or each of them at once, for nothing.
   EXPECT_EQ(kind_of(attempt(permit(1, 2))), 1);
   EXPECT_EQ(kind_of(attempt(permit(2, 2))), 1);
@@ -113,7 +113,7 @@ TEST_F(redis_shared_holders, an_attempt_and_a_release_that_come_twice_count_once
   EXPECT_EQ(server.cli({"KEYS", "*:[hewdqt]:*"}), "");
 }
 
-TEST_F(redis_shared_holders, a_hold_that_is_only_counted_is_not_believed) {
+TEST_F(redis_shared_holders, a_hold_that_is_only_counted_is_not_valid) {
   // Broken: a release whose second write failed would cost a permit for good.
   const auto half_left = [&](std::uint8_t number) {
     std::string id(16, '\0');

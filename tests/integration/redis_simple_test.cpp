@@ -88,7 +88,7 @@ TEST_F(redis_simple, a_fence_that_was_handed_on_in_a_process_is_given_to_nobody_
   EXPECT_GT(others->fence(), last);
 }
 
-TEST_F(redis_simple, many_threads_of_two_clients_never_meet) {
+TEST_F(redis_simple, many_threads_of_two_clients_never_hold_together) {
   // Broken: exclusion.
   std::atomic<int> inside{0};
   std::atomic<int> meetings{0};

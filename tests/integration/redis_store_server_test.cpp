@@ -178,7 +178,7 @@ TEST_F(redis_store_server, what_is_not_allowed_says_what_to_grant) {
   EXPECT_EQ(told(waiting.get()), "ok");
 }
 
-TEST_F(redis_store_server, who_may_not_listen_is_told_so_instead_of_hearing_nothing) {
+TEST_F(redis_store_server, a_user_that_may_not_listen_gets_an_error_instead_of_silence) {
   // Broken: `watch` is silent forever, and its silence is taken for peace.
   server.cli({"ACL", "SETUSER", "keyless", "on", ">secret", "+@all", "~other:*", "&*"});
   server.cli({"ACL", "SETUSER", "deaf", "on", ">secret", "+@all", "~holdfast:*", "resetchannels"});
@@ -194,7 +194,7 @@ TEST_F(redis_store_server, who_may_not_listen_is_told_so_instead_of_hearing_noth
   }
 }
 
-TEST_F(redis_store_server, who_watches_hears_again_once_a_server_that_forgot_everything_is_back) {
+TEST_F(redis_store_server, a_watcher_hears_again_once_a_server_that_forgot_everything_is_back) {
   // Broken: events are published only while a mark says that somebody listens; the mark is gone with
   // the server, and until it is renewed `watch` shows nothing of what happens.
   constexpr duration renewed_after = 10s;

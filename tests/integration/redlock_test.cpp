@@ -181,7 +181,7 @@ TEST_F(redlock, members_that_were_flushed_do_not_give_a_held_lock_away) {
   EXPECT_THAT(refused.error().code, testing::AnyOf(errc::busy, errc::unavailable));
 }
 
-TEST_F(redlock, a_lock_that_is_taken_away_is_told_to_its_holder_at_once) {
+TEST_F(redlock, a_lock_that_is_taken_away_notifies_its_holder_at_once) {
   // Broken: two run until the next renewal although every server could tell (A9).
   const client a = open_client(servers.url());
   client b = open_client(servers.url());
@@ -218,7 +218,7 @@ TEST_F(redlock, one_server_that_takes_it_away_ends_nothing) {
   EXPECT_TRUE(lease->release());
 }
 
-TEST_F(redlock, whoever_may_not_listen_hears_with_the_next_renewal) {
+TEST_F(redlock, a_user_that_may_not_listen_learns_with_the_next_renewal) {
   // Broken: a user without rights to channels cannot lock, or never learns that it was taken away.
   for (std::size_t i = 0; i < servers.size(); ++i) {
     servers[i].cli(

@@ -30,7 +30,7 @@ class sql_bound : public testing::TestWithParam<sql_setup> {
 INSTANTIATE_TEST_SUITE_P(on, sql_bound, testing::ValuesIn(sql_setups({"session", "row"})),
                          name_of_sql);
 
-TEST_P(sql_bound, a_holder_whose_connection_was_ended_is_told_at_once) {
+TEST_P(sql_bound, a_holder_whose_connection_was_ended_is_notified_at_once) {
   // Broken: a holder learns of its loss at the next heartbeat, or never (H75).
   const client a = open_client(url_);
   const client b = open_client(url_);
@@ -70,7 +70,7 @@ TEST_P(sql_bound, a_restart_ends_the_holds_and_not_the_waits) {
   }
 }
 
-TEST_P(sql_bound, a_holder_that_is_cut_off_stops_believing_before_the_server) {
+TEST_P(sql_bound, a_holder_that_is_cut_off_is_invalid_before_the_server_says_so) {
   // Broken: two holders across a cut cable, or a half-open session that keeps the lock although its own
   // client is back (H24, H76).
   fault_proxy proxy(world_->port());
@@ -103,7 +103,7 @@ TEST_P(sql_bound, a_holder_that_is_cut_off_stops_believing_before_the_server) {
   }));
 }
 
-TEST_P(sql_bound, nobody_believes_longer_than_the_server_keeps_a_silent_session) {
+TEST_P(sql_bound, no_lease_is_valid_longer_than_the_server_keeps_a_silent_session) {
   // Broken: a ttl of an hour, and a server that gives a half-open holder's lock away before (H76).
   const client a = open_client(url_);
   const auto held = mutex(a, "stock", {.ttl = 1h}).acquire();
@@ -112,7 +112,7 @@ TEST_P(sql_bound, nobody_believes_longer_than_the_server_keeps_a_silent_session)
   EXPECT_LE(held->ttl(), 30s);
 }
 
-TEST_P(sql_bound, those_who_were_killed_hold_up_nobody) {
+TEST_P(sql_bound, killed_waiters_hold_up_nobody) {
   // Broken: ghosts in line that are granted the lock, or waited for, one after the other (H76, H82).
   // Forked first: a fork beside a thread that is connecting may copy a lock of a library as held.
   const shared_page<std::atomic<bool>> is_held;

@@ -82,7 +82,7 @@ class sql_failover : public testing::TestWithParam<pair_setup> {
 INSTANTIATE_TEST_SUITE_P(on, sql_failover, testing::ValuesIn(pair_setups()),
                          [](const auto& each) { return each.param.name; });
 
-TEST_P(sql_failover, who_waits_is_served_by_the_promoted_standby) {
+TEST_P(sql_failover, a_waiter_is_served_by_the_promoted_standby) {
   // Broken: clients that stay with the dead primary, a lease that the failover costs, or a waiter that
   // hangs.
   hold_and_wait();

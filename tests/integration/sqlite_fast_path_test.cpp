@@ -77,7 +77,7 @@ TEST(sqlite_fast_path, gives_fences_that_grow_across_stores) {
   }
 }
 
-TEST(sqlite_fast_path, hands_over_to_who_came_to_wait) {
+TEST(sqlite_fast_path, hands_over_to_a_new_waiter) {
   // Broken: a release from memory does not see that somebody queued, who then waits forever.
   const embedded_file file;
   const embedded_client first(file.path());
@@ -108,7 +108,7 @@ TEST(sqlite_fast_path, does_not_write_into_the_row_of_another_name) {
   EXPECT_EQ(client.inspect("stock").holders.size(), 1U);
 }
 
-TEST(sqlite_fast_path, tells_an_observer_who_came_meanwhile) {
+TEST(sqlite_fast_path, tells_an_observer_that_came_meanwhile) {
   // Broken: `watch` sees nothing of a lock that its store uses from memory.
   const embedded_file file;
   const embedded_client client(file.path());

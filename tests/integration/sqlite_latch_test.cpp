@@ -75,7 +75,7 @@ TEST(sqlite_latch, is_unset_again_after_its_life) {
   EXPECT_TRUE(granted(client.attempt(client.claim("start"))));
 }
 
-TEST(sqlite_latch, tells_who_waits_for_it_in_another_client) {
+TEST(sqlite_latch, reports_a_waiter_of_another_client) {
   // Broken: a waiter sleeps past the opening of its latch.
   const embedded_file file;
   const embedded_client waits(file.path());

@@ -43,7 +43,7 @@ std::vector<std::string> line_seen_by(const embedded_client& client) {
   return ids;
 }
 
-TEST(sqlite_line, is_served_in_the_order_of_arrival_whoever_leaves_it) {
+TEST(sqlite_line, is_served_in_the_order_of_arrival_even_if_some_leave) {
   // Broken: somebody in line is passed over, served twice or never, when the line moves up.
   const embedded_file file;
   const std::array<embedded_client, 3> clients{

@@ -125,7 +125,7 @@ TEST(sqlite_offer, a_holder_killed_behind_a_frozen_head_of_the_line_holds_up_nob
       generous));
 }
 
-TEST(sqlite_offer, who_hands_its_sign_of_life_on_has_taken_its_grant_up_before) {
+TEST(sqlite_offer, a_grant_is_taken_up_before_the_sign_of_life_is_handed_on) {
   // Broken: `run` is killed just after a hand-over, and its command works on beside the next holder.
   const embedded_file file;
   const embedded_client a(file.path());

@@ -125,7 +125,7 @@ TEST(sqlite_refusal, of_a_newer_format_says_so) {
   EXPECT_FALSE(fs::exists(file.beside()));
 }
 
-TEST(sqlite_refusal, of_an_older_format_lasts_as_long_as_somebody_uses_it) {
+TEST(sqlite_refusal, of_an_older_format_lasts_as_long_as_it_is_used) {
   // Broken: two programs that understand rows differently share them; or a file of before is lost.
   const embedded_file file;
   std::uint64_t before = 0;

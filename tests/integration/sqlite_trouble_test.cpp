@@ -66,7 +66,7 @@ TEST(sqlite_reboot, frees_locks_keeps_latches_and_raises_fences) {
   EXPECT_FALSE(granted(client.attempt(blocked))) << "its holder ended abnormally";
 }
 
-TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
+TEST(sqlite_reboot, restarts_a_lock_delay_that_was_running) {
   // Broken: a machine that crashes twice lets in somebody whom the delay was to keep out; or a delay
   // that is long over blocks the lock at every boot.
   const embedded_file file;
@@ -105,7 +105,7 @@ TEST(sqlite_reboot, begins_a_lock_delay_that_ran_anew) {
   }
 }
 
-TEST(sqlite_reboot, is_not_believed_while_somebody_of_before_lives) {
+TEST(sqlite_reboot, is_not_trusted_while_an_earlier_client_lives) {
   // Broken: two machines on one file declare each other's holders dead.
   const embedded_file file;
   const embedded_client client(at(file, "one machine"));
@@ -213,7 +213,7 @@ TEST(sqlite_foreigner, with_a_write_transaction_bounds_what_waits_for_it) {
   EXPECT_TRUE(granted(client.attempt(client.claim())));
 }
 
-TEST(sqlite_foreigner, that_comes_and_goes_costs_nobody_a_lock) {
+TEST(sqlite_foreigner, that_keeps_disappearing_costs_nobody_a_lock) {
   // Broken: "database is locked" where there is only a backup or a look with the shell.
   const embedded_file file;
   const telephone line;
@@ -331,7 +331,7 @@ TEST(sqlite_writer_lock, that_is_held_while_a_client_closes_leaves_no_lock_behin
   stays.acquire(stays.claim());
 }
 
-TEST(sqlite_writer_lock, that_is_held_does_not_keep_who_was_told_to_stop_waiting) {
+TEST(sqlite_writer_lock, that_is_held_does_not_delay_a_waiter_that_was_stopped) {
   // Broken: a service that is to end hangs in request_stop() while another process is stopped inside.
   const embedded_file file;
   const client holder = client::open("sqlite:" + file.path()).value();
@@ -356,7 +356,7 @@ TEST(sqlite_writer_lock, that_is_held_does_not_keep_who_was_told_to_stop_waiting
   EXPECT_EQ(waits.get(), errc::cancelled);
 }
 
-TEST(sqlite_writer_lock, lets_who_tries_after_a_wait_not_meet_its_own_place_in_line) {
+TEST(sqlite_writer_lock, a_try_after_a_wait_does_not_meet_its_own_place_in_the_queue) {
   // Broken: the withdrawal waits for another thread, and the try that follows it is faster.
   const embedded_file file;
   const client holder = client::open("sqlite:" + file.path()).value();
@@ -380,7 +380,7 @@ TEST(sqlite_writer_lock, lets_who_tries_after_a_wait_not_meet_its_own_place_in_l
   }
 }
 
-TEST(sqlite_paths, that_lead_to_one_file_meet) {
+TEST(sqlite_paths, that_lead_to_one_file_share_its_locks) {
   // Broken: two ways to one file have two folders of signs of life, and see each other as dead.
   const embedded_file file;
   const fs::path way = file.folder() / "way";

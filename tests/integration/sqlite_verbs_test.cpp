@@ -104,7 +104,7 @@ TEST(sqlite_verbs, a_try_is_never_queued) {
   EXPECT_TRUE(client.inspect().holders.empty());
 }
 
-TEST(sqlite_verbs, the_holder_is_told_when_the_first_waits) {
+TEST(sqlite_verbs, the_holder_is_notified_when_the_first_waits) {
   // Broken: local hand-over goes on although another process waits.
   const embedded_file file;
   const embedded_client first(file.path());
@@ -176,7 +176,7 @@ TEST(sqlite_verbs, after_an_abnormal_end_the_lock_stays_blocked_for_its_delay) {
   EXPECT_GE(clock::now() - begun, 300ms);
 }
 
-TEST(sqlite_verbs, a_forced_release_tells_the_holder_and_lets_the_next_in) {
+TEST(sqlite_verbs, a_forced_release_notifies_the_holder_and_admits_the_next) {
   // Broken: break-glass frees nothing, or the holder never learns.
   const embedded_file file;
   const embedded_client first(file.path());
@@ -215,7 +215,7 @@ TEST(sqlite_verbs, a_safe_revocation_lets_nobody_in_before_the_lease_has_ended) 
   EXPECT_GE(clock::now() - begun, 300ms);
 }
 
-TEST(sqlite_verbs, who_left_a_revoked_lock_without_time_left_said_nothing) {
+TEST(sqlite_verbs, leaving_a_revoked_lock_without_time_left_reports_nothing) {
   // Broken: a holder that nobody heard of stopping lets others in, or its claim is kept here forever.
   const embedded_file file;
   const embedded_client client(file.path());
@@ -239,7 +239,7 @@ TEST(sqlite_verbs, a_grant_reserves_fences_for_local_hand_overs) {
   EXPECT_GE(fence(client.attempt(client.claim())), fence(first) + 33);
 }
 
-TEST(sqlite_verbs, names_are_bytes_and_namespaces_never_meet) {
+TEST(sqlite_verbs, names_are_bytes_and_namespaces_never_conflict) {
   // Broken: two locks that are one, by collation, padding, prefix or a NUL.
   const embedded_file file;
   const embedded_client client(file.path());
@@ -270,7 +270,7 @@ TEST(sqlite_verbs, names_are_bytes_and_namespaces_never_meet) {
   EXPECT_EQ(client.list("", "a").size(), 1U);
 }
 
-TEST(sqlite_verbs, show_and_ls_tell_who_holds_and_who_waits_in_order) {
+TEST(sqlite_verbs, show_and_ls_list_holders_and_waiters_in_order) {
   // Broken: `holdfast show` and `ls` lie.
   const embedded_file file;
   const embedded_client client(file.path());

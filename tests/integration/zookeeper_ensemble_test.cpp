@@ -83,7 +83,7 @@ void expect_one_valid_holder(zookeeper_ensemble& ensemble, std::size_t theirs, s
   }));
 }
 
-TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_keeps_nobody_believing) {
+TEST(zookeeper_ensemble, a_follower_that_lost_its_leader_confirms_no_lease) {
   // Broken: the follower answers pings and reads, its client believes, and the leader has given the
   // lock to another: two holders for seconds (H85).
   zookeeper_ensemble ensemble;
@@ -113,7 +113,7 @@ TEST(zookeeper_followers, a_try_at_another_server_sees_what_was_released_before_
   }
 }
 
-TEST(zookeeper_followers, an_upgrade_at_another_server_sees_who_has_gone) {
+TEST(zookeeper_followers, an_upgrade_at_another_server_sees_readers_that_have_gone) {
   // Broken: the only reader is told that there are others, by a follower that is a moment behind.
   zookeeper_ensemble& ensemble = unharmed_ensemble();
   const std::string root = fresh_chroot();
@@ -132,7 +132,7 @@ TEST(zookeeper_followers, an_upgrade_at_another_server_sees_who_has_gone) {
   }
 }
 
-TEST(zookeeper_ensemble, a_leader_that_lost_its_followers_keeps_nobody_believing) {
+TEST(zookeeper_ensemble, a_leader_that_lost_its_followers_confirms_no_lease) {
   // Broken: the same with a leader that has not noticed yet that it leads nobody (H85).
   zookeeper_ensemble ensemble;
   const std::size_t lead = ensemble.number_of(ensemble.let_the_slow_one_lead());

@@ -197,7 +197,7 @@ TEST_F(zookeeper_session, a_silent_network_ends_the_lease_before_another_is_let_
   EXPECT_TRUE(mutex(cut, "other", {.ttl = 1s}).acquire({.wait = patience}));
 }
 
-TEST_F(zookeeper_session, a_waiter_whose_session_expired_queues_anew) {
+TEST_F(zookeeper_session, a_waiter_whose_session_expired_queues_again) {
   // Broken: it waits for a turn that never comes, or takes another session's node for its own (T1).
   const client cut = through_proxy();
   const client other = open();
@@ -277,7 +277,7 @@ TEST_F(zookeeper_session, giving_up_at_any_moment_leaves_nothing) {
   EXPECT_TRUE(has_waiters(a, "stock", 0));
 }
 
-TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_tells) {
+TEST_F(zookeeper_session, the_servers_time_out_is_what_a_lease_reports) {
   // Broken: a lease of 100 ms is promised where the server keeps it for longer (H67).
   const client a = open();
   const auto held = mutex(a, "stock", {.ttl = 100ms}).acquire({.wait = patience});

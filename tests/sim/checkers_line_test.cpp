@@ -20,7 +20,7 @@ TEST_F(checkers_test, a_lock_that_is_taken_over_in_time_is_fine) {
   EXPECT_EQ(broken("no lost wake-up"), "");
 }
 
-TEST_F(checkers_test, who_is_granted_and_does_not_learn_it_is_seen) {
+TEST_F(checkers_test, a_grant_that_its_holder_never_learns_of_is_seen) {
   say(what::acquire_invoked, 1, 0, 1);
   grant(1, 0, 1);
   say(what::acquire_granted, 1, 0, 1, 9ms);
@@ -31,7 +31,7 @@ TEST_F(checkers_test, who_is_granted_and_does_not_learn_it_is_seen) {
   EXPECT_NE(broken("no lost wake-up"), "");
 }
 
-TEST_F(checkers_test, who_waits_for_its_own_client_which_the_server_forgot_is_not_kept_waiting) {
+TEST_F(checkers_test, a_wait_behind_its_own_forgotten_client_is_no_lost_wake_up) {
   hold(1, 0, 1);
   record line = about(1, 0);
   line.kind = what::acquire_invoked;
@@ -47,7 +47,7 @@ TEST_F(checkers_test, who_waits_for_its_own_client_which_the_server_forgot_is_no
   EXPECT_NE(broken("no lost wake-up"), "");
 }
 
-TEST_F(checkers_test, who_overtakes_in_a_fair_line_is_seen) {
+TEST_F(checkers_test, overtaking_in_a_fair_queue_is_seen) {
   say(what::server_queued, 1, 0);
   say(what::server_queued, 2, 0);
   grant(1, 0, 1);
@@ -57,7 +57,7 @@ TEST_F(checkers_test, who_overtakes_in_a_fair_line_is_seen) {
   EXPECT_NE(broken("FIFO"), "");
 }
 
-TEST_F(checkers_test, who_cannot_be_reached_may_be_passed_over) {
+TEST_F(checkers_test, an_unreachable_waiter_may_be_skipped) {
   say(what::server_queued, 1, 0);
   say(what::server_queued, 2, 0);
   say(what::unreachable, 1, nobody);
@@ -158,7 +158,7 @@ TEST_F(checkers_test, a_hold_with_a_lock_delay_that_was_lost_with_its_notice_run
   EXPECT_EQ(broken("no leak"), "");
 }
 
-TEST_F(checkers_test, who_waits_for_itself_is_seen) {
+TEST_F(checkers_test, a_wait_for_oneself_is_seen) {
   record line = about(1, 0);
   line.kind = what::server_granted;
   line.until = 1min;
@@ -224,7 +224,7 @@ TEST_F(checkers_test, a_claim_that_is_kept_longer_than_a_turn_is_seen) {
   EXPECT_NE(broken("outcome honesty"), "");
 }
 
-TEST_F(checkers_test, a_claim_that_is_kept_for_ever_is_seen) {
+TEST_F(checkers_test, a_claim_that_is_kept_forever_is_seen) {
   hold(1, 0, 1);
   say(what::release_invoked, 1, 0, 1, 10us);
   say(what::release_answered, 1, 0, 0, 10us);

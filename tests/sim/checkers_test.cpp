@@ -19,7 +19,7 @@ TEST_F(checkers_test, two_valid_holders_of_a_mutex_are_seen) {
   EXPECT_NE(broken("at most one valid holder"), "");
 }
 
-TEST_F(checkers_test, a_dead_client_believes_nothing) {
+TEST_F(checkers_test, a_dead_client_holds_nothing) {
   hold(1, 0, 1);
   say(what::killed, 1, 0);
   hold(2, 0, 2);
@@ -83,7 +83,7 @@ TEST_F(checkers_test, a_hold_that_ends_untold_is_seen) {
   EXPECT_NE(broken("no silent loss"), "");
 }
 
-TEST_F(checkers_test, who_stands_still_need_not_be_told_before_it_goes_on) {
+TEST_F(checkers_test, a_paused_process_need_not_be_notified_before_it_continues) {
   hold(1, 0, 1);
   say(what::paused, 1, 0);
   say(what::validity_ended, 1, 0);

@@ -236,7 +236,7 @@ std::optional<std::uint64_t> first_wrong(lease_defect what, std::uint64_t* proof
   return std::nullopt;
 }
 
-TEST(etcd_lease_world, nobody_believes_in_a_lease_that_is_gone) {
+TEST(etcd_lease_world, no_lease_stays_valid_after_it_is_gone) {
   // Broken: two holders, for as long as the first one believes.
   std::uint64_t proofs = 0;
   const auto seed = first_wrong(lease_defect::none, &proofs);

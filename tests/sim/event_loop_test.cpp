@@ -58,7 +58,7 @@ TEST_F(event_loop_test, an_old_id_does_not_cancel_a_new_event) {
   EXPECT_EQ(seen, "a");
 }
 
-TEST_F(event_loop_test, a_machine_that_stands_still_does_everything_late_and_in_order) {
+TEST_F(event_loop_test, a_paused_machine_does_everything_late_and_in_order) {
   loop.pause(machine);
   at(1s, "a");
   at(2s, "b");

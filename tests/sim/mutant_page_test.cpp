@@ -35,7 +35,7 @@ TEST(mutant_page, lists_the_mutants_of_the_sources) {
   EXPECT_THAT(differences(read_page(page())), IsEmpty());
 }
 
-TEST(mutant_page, a_mutant_that_is_missing_or_unknown_or_described_otherwise_is_said) {
+TEST(mutant_page, a_mutant_that_is_missing_or_unknown_or_described_otherwise_is_reported) {
   // Broken: the check of the page cannot fail.
   auto rows = read_page(page());
   ASSERT_FALSE(rows.empty());

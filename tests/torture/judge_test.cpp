@@ -18,7 +18,7 @@ TEST(judge, sees_two_valid_holders) {
             "at most one valid holder");
 }
 
-TEST(judge, a_killed_client_believes_nothing_any_more) {
+TEST(judge, a_killed_client_holds_nothing_any_more) {
   history told;
   told.asks(0, 1, 1).granted(0, 1, 1, 5).line(10, what::killed, 1).held(20, 30, 2, 2, 6);
   EXPECT_EQ(told.findings(), "");
@@ -50,7 +50,7 @@ TEST(judge, what_a_stated_limit_excuses_is_not_judged_but_for_fences) {
   EXPECT_EQ(fences.findings(), "fence order");
 }
 
-TEST(judge, sees_a_reader_beside_a_writer_but_readers_may_meet) {
+TEST(judge, sees_a_reader_beside_a_writer_but_readers_may_share) {
   const sim::facts::resource rule{sim::resource_kind::shared, 1};
   history readers(rule);
   readers.as(spi::mode::shared).held(0, 30, 1, 1, 5).held(20, 40, 2, 2, 6);
@@ -105,7 +105,7 @@ history a_line() {
   return told;
 }
 
-TEST(judge, sees_one_that_was_in_line_passed_by_who_asked_a_moment_later) {
+TEST(judge, sees_a_waiter_overtaken_by_one_that_asked_a_moment_later) {
   // Broken: an order that is only right to the second.
   EXPECT_EQ(a_line().granted(111, 2, 2, 6).ends(112, 2, 2).granted(113, 3, 3, 7).findings(), "");
   EXPECT_EQ(a_line().granted(111, 3, 3, 6).ends(112, 3, 3).granted(113, 2, 2, 7).findings(),
@@ -120,7 +120,7 @@ TEST(judge, a_slow_grant_at_the_beginning_is_no_sign_of_an_offer_that_ran_out) {
             "FIFO");
 }
 
-TEST(judge, who_is_connecting_again_may_be_passed_over) {
+TEST(judge, a_waiter_that_is_reconnecting_may_be_passed_over) {
   // Broken: a false alarm where a client waits again before the connection by which it is notified is back.
   const auto kill_server = static_cast<int>(fault::kill_server);
   const auto passed_over = [&](int asks) {
@@ -155,7 +155,7 @@ TEST(judge, a_fault_of_the_network_goes_on_for_the_process_that_replaces_one) {
   EXPECT_EQ(passed_over(false), "FIFO");
 }
 
-TEST(judge, who_asked_before_the_other_knew_its_place_may_come_first) {
+TEST(judge, a_waiter_that_asked_before_the_other_knew_its_place_may_come_first) {
   // Broken: a false alarm whenever two ask at once.
   history told;
   told.fair().asks(0, 1, 1).granted(0, 1, 1, 5).asks(100, 2, 2).asks(102, 3, 3);
@@ -163,7 +163,7 @@ TEST(judge, who_asked_before_the_other_knew_its_place_may_come_first) {
   EXPECT_EQ(told.granted(111, 3, 3, 6).ends(112, 3, 3).granted(113, 2, 2, 7).findings(), "");
 }
 
-TEST(judge, who_was_not_told_its_place_is_not_judged_where_others_are) {
+TEST(judge, a_waiter_that_does_not_know_its_place_is_not_judged) {
   // Broken: a false alarm on a busy machine, where an attempt arrived later than the margin allows.
   history told = a_line().granted(111, 2, 2, 6).ends(112, 2, 2).granted(113, 3, 3, 7);
   told.ends(114, 3, 3).asks(1000, 4, 4).asks(1400, 5, 5);
@@ -177,7 +177,7 @@ TEST(judge, a_try_must_not_pass_a_fair_waiter_either) {
   EXPECT_EQ(told.granted(114, 2, 2, 7).findings(), "FIFO");
 }
 
-TEST(judge, who_left_the_line_is_not_passed) {
+TEST(judge, a_waiter_that_left_the_queue_is_not_overtaken) {
   // Broken: a false alarm at the end of a run, when all are called back.
   EXPECT_EQ(a_line().granted(111, 3, 3, 6).gives_up(112, 2, 2, errc::cancelled).findings(), "");
   // Its patience was over before the other was granted; it says so a little later.

@@ -63,7 +63,7 @@ TEST(allocations, of_the_std_face_are_no_more_than_those_of_the_value_face) {
             allowed_for_a_pair);
 }
 
-TEST(allocations, of_entering_again_are_none) {
+TEST(allocations, of_entering_again_are_not_made) {
   // Broken: re-entrance, a local count, has become more than that.
   const client shop = open();
   recursive_mutex tree(shop, "tree");

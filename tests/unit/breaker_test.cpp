@@ -17,7 +17,7 @@ TEST(breaker, doubts_with_the_last_of_so_many_failures_and_says_so_once) {
   EXPECT_FALSE(breaker.failed());
 }
 
-TEST(breaker, opens_when_it_doubts_and_a_look_is_in_vain) {
+TEST(breaker, opens_when_it_doubts_and_a_look_fails) {
   // Broken: requests that an engine answers without success are taken for silence.
   degraded::breaker breaker(1);
   EXPECT_FALSE(breaker.looked_in_vain()) << "nobody doubted";
@@ -43,7 +43,7 @@ TEST(breaker, counts_failures_in_a_row) {
   EXPECT_FALSE(breaker.open());
 }
 
-TEST(breaker, closes_with_the_first_answer_and_counts_anew) {
+TEST(breaker, closes_with_the_first_answer_and_counts_from_zero) {
   // Broken: it stays open, or opens again with one failure.
   degraded::breaker breaker(2);
   breaker.failed();

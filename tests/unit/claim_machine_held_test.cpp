@@ -54,7 +54,7 @@ TEST(claim_machine_held, validity_only_grows) {
   EXPECT_EQ(machine.valid_until(), end);
 }
 
-TEST(claim_machine_held, the_holder_is_told_when_validity_ends_though_nobody_answers) {
+TEST(claim_machine_held, the_holder_is_notified_when_validity_ends_without_an_answer) {
   // Broken: with a silent network the loss is learnt when some socket gives up (consul#9788).
   claim_machine machine = held_claim();
   machine.tick(at(10s));  // the renewal, whose answer never comes
@@ -285,7 +285,7 @@ TEST(claim_machine_held, a_waiter_joins_a_batch_too) {
   EXPECT_EQ(said(machine.join(at(900ms), at(1100ms))), "renew");
 }
 
-TEST(claim_machine_held, a_renewal_tells_that_others_wait) {
+TEST(claim_machine_held, a_renewal_says_that_others_wait) {
   // Broken: a push "wanted" that was lost is never made up for.
   claim_machine machine = held_claim();
   machine.tick(at(10s));

@@ -187,7 +187,7 @@ TEST(claim_machine_leaving, an_attempt_answered_while_leaving_changes_nothing) {
   EXPECT_EQ(machine.where(), phase::ended);
 }
 
-TEST(claim_machine_leaving, closing_cancels_who_waits_and_releases_who_holds) {
+TEST(claim_machine_leaving, closing_cancels_waiters_and_releases_holds) {
   // Broken: a closed client leaves locks behind.
   claim_machine waiter(usual_settings());
   waiter.start(at(0s));

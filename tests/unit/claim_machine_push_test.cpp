@@ -32,7 +32,7 @@ TEST(claim_machine_push, a_push_is_never_dated_after_its_receipt) {
   EXPECT_EQ(machine.valid_until(), at(600ms) + 2s - 20ms - 2ms);
 }
 
-TEST(claim_machine_push, a_push_read_after_the_offer_ended_is_not_believed) {
+TEST(claim_machine_push, a_push_read_after_the_offer_ended_grants_nothing) {
   // Broken: a process that was stopped across the push believes beside the next holder.
   claim_machine machine = waiting_claim();
   EXPECT_EQ(said(machine.notified(at(3s), offer(8, 501ms))), "attempt");
@@ -112,7 +112,7 @@ TEST(claim_machine_push, an_answer_with_another_fence_proves_nothing) {
   EXPECT_EQ(machine.fence(), fence_token(8));
 }
 
-TEST(claim_machine_push, an_offer_of_which_little_is_left_is_taken_up_before_it_is_believed) {
+TEST(claim_machine_push, an_offer_with_little_time_left_is_confirmed_before_it_counts) {
   // Broken: a process that was stopped for almost two seconds gets a lease of some milliseconds.
   claim_machine machine = waiting_claim();
   const time_point half = core::validity_end(at(495ms), 2s) - 1s;
@@ -134,7 +134,7 @@ TEST(claim_machine_push, a_late_offer_while_an_attempt_is_under_way_is_asked_for
   EXPECT_EQ(said(machine.attempted(at(1700ms), at(1600ms), granted(8))), "settle:8");
 }
 
-TEST(claim_machine_push, a_late_offer_is_given_back_by_who_gives_up) {
+TEST(claim_machine_push, a_late_offer_is_given_back_by_a_waiter_that_gives_up) {
   // Broken: the caller's deadline comes while the offer is taken up, and nobody gives the lock back.
   claim_machine machine = waiting_claim();
   EXPECT_EQ(said(machine.notified(at(2s), offer(8, 501ms))), "attempt");

@@ -58,7 +58,7 @@ TEST(claim_machine_retry, a_number_of_attempts_is_kept) {
   EXPECT_EQ(fail_until_given_up(machine, at(0s)).attempts, 3);
 }
 
-TEST(claim_machine_retry, contention_is_not_counted_and_any_answer_starts_anew) {
+TEST(claim_machine_retry, contention_is_not_counted_and_any_answer_resets_the_count) {
   // Broken: a waiter with few retries gives up because others hold the lock.
   auto settings = usual_settings();
   settings.retry = retry_policy::times(2);

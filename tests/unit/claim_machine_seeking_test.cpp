@@ -60,7 +60,7 @@ TEST(claim_machine_seeking, a_renewal_in_line_finds_the_grant_whose_push_was_los
   EXPECT_EQ(machine.valid_until(), core::validity_end(at(2s), 30s));
 }
 
-TEST(claim_machine_seeking, a_waiter_that_was_evicted_queues_anew) {
+TEST(claim_machine_seeking, a_waiter_that_was_evicted_queues_again) {
   // Broken: a waiter that the engine forgot waits forever (redisson#3004).
   claim_machine machine(usual_settings());
   machine.start(at(0s));
@@ -69,7 +69,7 @@ TEST(claim_machine_seeking, a_waiter_that_was_evicted_queues_anew) {
   EXPECT_EQ(said(machine.refreshed(at(2s + 1ms), at(2s), not_there())), "attempt");
 }
 
-TEST(claim_machine_seeking, a_waiter_whose_session_ended_queues_anew) {
+TEST(claim_machine_seeking, a_waiter_whose_session_ended_queues_again) {
   // Broken: a waiter learns of its dead session only when the holder leaves (etcd#19597).
   claim_machine machine(usual_settings());
   machine.start(at(0s));
@@ -251,7 +251,7 @@ TEST(claim_machine_seeking, a_try_whose_grant_came_too_late_gives_it_back) {
   EXPECT_EQ(said(machine.attempted(at(2s), at(0s), granted(4, 1s))), "settle:unavailable leave");
 }
 
-TEST(claim_machine_seeking, a_grant_tells_that_others_wait) {
+TEST(claim_machine_seeking, a_grant_says_that_others_wait) {
   // Broken: local hand-overs go on while another process waits.
   claim_machine machine(usual_settings());
   machine.start(at(0s));

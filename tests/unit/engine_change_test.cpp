@@ -57,7 +57,7 @@ TEST_F(engine_change, without_an_answer_may_be_repeated) {
   EXPECT_EQ(*again, "ok");
 }
 
-TEST_F(engine_change, after_a_lost_downgrade_no_upgrade_is_believed) {
+TEST_F(engine_change, after_a_lost_downgrade_no_upgrade_is_granted) {
   // Broken: the downgrade arrives late, after the upgrade, and lets readers in beside a writer.
   const auto holder = held(spi::mode::exclusive);
   change(*holder, spi::mode::shared);

@@ -31,7 +31,7 @@ TEST_F(engine_close, without_claims_it_is_done_at_once) {
   EXPECT_TRUE(bench.store->closed);
 }
 
-TEST_F(engine_close, who_waits_is_answered_cancelled) {
+TEST_F(engine_close, a_waiter_is_answered_cancelled) {
   // Broken: a blocked caller hangs forever, or the client does.
   const auto seeking = bench.ask("stock");
   const auto in_local_queue = bench.ask("stock");
@@ -50,7 +50,7 @@ TEST_F(engine_close, who_waits_is_answered_cancelled) {
   EXPECT_EQ(bench.engine->live_claims(), 0U);
 }
 
-TEST_F(engine_close, who_waits_is_cancelled_before_who_holds_is_released) {
+TEST_F(engine_close, waiters_are_cancelled_before_holds_are_released) {
   // Broken: the release of one lets another of the same client in, which is lost in the same moment.
   const auto holder = bench.ask("stock");
   bench.grant(1);
@@ -65,7 +65,7 @@ TEST_F(engine_close, who_waits_is_cancelled_before_who_holds_is_released) {
   bench.store->answer_leave(spi::departure::was_holder);
 }
 
-TEST_F(engine_close, who_holds_is_told_and_released) {
+TEST_F(engine_close, a_holder_is_notified_and_released) {
   // Broken: a closed client leaves its locks behind, or its holders believe on.
   const auto holder = bench.ask("stock");
   bench.grant(1);

@@ -117,7 +117,7 @@ TEST_F(engine_events, a_hand_over) {
   EXPECT_EQ(events(), "released stock, handed_over stock, granted stock");
 }
 
-TEST_F(engine_events, are_told_off_the_engines_path) {
+TEST_F(engine_events, are_notified_off_the_engines_path) {
   // Broken: a slow observer holds up grants.
   bench.runtime->hold_notifications(true);
   const auto holder = bench.ask();

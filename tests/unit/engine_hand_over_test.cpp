@@ -118,7 +118,7 @@ TEST_F(engine_hand_over, a_grant_that_says_that_others_wait_has_a_turn_from_its_
   EXPECT_EQ(log(), "attempt a, leave a, attempt b");
 }
 
-TEST_F(engine_hand_over, the_holder_can_ask_whether_it_is_wanted) {
+TEST_F(engine_hand_over, the_holder_can_ask_whether_others_wait) {
   // Broken: a batch job never learns that somebody waits.
   const auto holder = bench.ask();
   bench.grant(100);
@@ -240,7 +240,7 @@ TEST_F(engine_hand_over, it_can_be_switched_off) {
   EXPECT_EQ(second->state(), "waiting");
 }
 
-TEST_F(engine_hand_over, a_loss_reaches_the_one_who_has_it_now) {
+TEST_F(engine_hand_over, a_loss_reaches_the_current_holder) {
   // Broken: the former holder is told, and the present one works on.
   const auto first = bench.ask();
   bench.grant(100);
@@ -295,7 +295,7 @@ TEST_F(engine_hand_over, a_changed_claim_is_not_passed_on) {
   EXPECT_EQ(log(), "attempt a, attempt b, change a, leave a");
 }
 
-TEST_F(engine_hand_over, the_claim_goes_on_being_renewed_for_who_has_it) {
+TEST_F(engine_hand_over, the_claim_is_still_renewed_for_its_current_holder) {
   // Broken: renewal belongs to the first holder and ends with it.
   auto first = bench.ask();
   bench.grant(100);

@@ -68,7 +68,7 @@ TEST_F(engine_release, of_what_was_revoked_and_has_ended_since_sends_nothing) {
   EXPECT_EQ(log(), "");
 }
 
-TEST_F(engine_release, of_what_was_never_sent_is_none) {
+TEST_F(engine_release, of_what_was_never_sent_is_refused) {
   // Broken: a try at an engine that refuses connections left its claim for thirty seconds.
   bench.ask("stock", std::chrono::seconds(0));
   bench.store->answer_attempt(
@@ -110,7 +110,7 @@ TEST_F(engine_release, one_without_an_answer_goes_on_until_it_is_confirmed) {
   EXPECT_EQ(*said, "unavailable");  // answered once
 }
 
-TEST_F(engine_release, one_that_nobody_hears_ends_with_the_ttl_and_is_told) {
+TEST_F(engine_release, one_that_nobody_hears_ends_with_the_ttl_and_is_reported) {
   // Broken: it is repeated forever, or given up in silence.
   auto holder = held();
   holder->granted.reset();
@@ -194,7 +194,7 @@ TEST_F(engine_release, different_failures_have_different_names) {
   EXPECT_EQ(*bench.release(*pending), "not held");
 }
 
-TEST_F(engine_release, who_tries_after_a_release_does_not_overtake_it) {
+TEST_F(engine_release, a_try_after_a_release_does_not_overtake_it) {
   // Broken: a thread that gives a lock back and tries it again is told that it is busy, by its own
   // hold, whenever the answer to that hold is still being dealt with by another thread.
   for (const bool fair : {false, true}) {
@@ -217,7 +217,7 @@ TEST_F(engine_release, who_tries_after_a_release_does_not_overtake_it) {
   }
 }
 
-TEST_F(engine_release, who_tries_after_a_wait_does_not_meet_its_own_place_in_line) {
+TEST_F(engine_release, a_try_after_a_wait_does_not_meet_its_own_place_in_the_queue) {
   // Broken: a fair try straight after a wait that timed out, or was cancelled, is told that the lock
   // is busy, by the claim that gave up: nobody else waits, and it may be free.
   for (const bool cancelled : {false, true}) {
@@ -254,7 +254,7 @@ TEST_F(engine_release, who_tries_after_a_wait_does_not_meet_its_own_place_in_lin
   }
 }
 
-TEST_F(engine_release, after_a_release_the_loss_is_never_told) {
+TEST_F(engine_release, after_a_release_the_loss_is_never_reported) {
   // Broken: a stop callback fires for a lease that was given back long ago.
   const auto holder = held();
   const std::stop_token lost = holder->granted->lost();
@@ -272,7 +272,7 @@ TEST_F(engine_release, a_lease_that_was_lost_before_anybody_asked_says_so) {
   EXPECT_EQ(holder->granted->valid_until(), time_point::min());
 }
 
-TEST_F(engine_release, a_watch_is_told_what_the_attempt_saw) {
+TEST_F(engine_release, a_watch_gets_what_the_attempt_saw) {
   // Broken: an engine that watches the blocker does not know which one.
   bench.ask();
   bench.store->answer_attempt(blocked_outside(12s));

@@ -48,7 +48,7 @@ TEST(lease_token, is_read_as_it_was_written) {
   EXPECT_EQ(read->resource, token.resource);
 }
 
-TEST(lease_token, that_was_cut_off_mistyped_or_lengthened_is_none) {
+TEST(lease_token, that_was_cut_off_mistyped_or_lengthened_is_refused) {
   // Broken: half a token looks like a lock that is gone.
   const std::string text = to_text(sample());
   for (std::size_t size = 0; size < text.size(); ++size) {

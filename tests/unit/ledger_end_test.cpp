@@ -53,7 +53,8 @@ TEST_F(ledger_end, a_blocked_lock_is_not_forgotten) {
   EXPECT_TRUE(std::holds_alternative<spi::blocked>(answer.value()));
 }
 
-TEST_F(ledger_end, force_frees_at_once_tells_the_holder_and_grants_the_next_with_a_greater_fence) {
+TEST_F(ledger_end,
+       force_frees_at_once_notifies_the_holder_and_grants_the_next_with_a_greater_fence) {
   const auto one = make_claim(1, {.lock_delay = 5s}), two = make_claim(2, fair());
   granted(one);
   blocked(two);
@@ -185,7 +186,7 @@ TEST_F(ledger_end, a_list_has_the_names_with_claims_under_a_prefix_and_namespace
   EXPECT_EQ(book.list(now, "", "", out).size(), 3U);
 }
 
-TEST_F(ledger_end, whoever_observes_sees_each_change_once) {
+TEST_F(ledger_end, an_observer_sees_each_change_once) {
   out.observed = true;
   const auto one = make_claim(1), two = make_claim(2, fair()), three = make_claim(3);
   granted(one);

@@ -91,7 +91,7 @@ TEST_F(ledger_offer, silent_waiters_of_many_processes_cost_one_offer) {
   EXPECT_EQ(pushes(), said{});
 }
 
-TEST_F(ledger_offer, after_a_lapsed_offer_who_has_spoken_since_is_offered_it_in_order) {
+TEST_F(ledger_offer, after_a_lapsed_offer_waiters_heard_since_are_offered_it_in_order) {
   const auto four = make_claim(4, fair()), five = make_claim(5, fair());
   offer_to_two();
   blocked(four);
@@ -120,7 +120,7 @@ TEST_F(ledger_offer, a_silent_waiter_keeps_its_place_and_is_served_once_it_speak
   EXPECT_EQ(pushes(), said{"granted 3"});
 }
 
-TEST_F(ledger_offer, where_nobody_has_spoken_since_who_speaks_first_is_granted_by_its_answer) {
+TEST_F(ledger_offer, where_no_waiter_was_heard_since_the_first_to_ask_is_granted_by_its_answer) {
   const auto four = make_claim(4, fair());
   offer_to_two();
   blocked(four);
@@ -153,7 +153,7 @@ TEST_F(ledger_offer, a_revoked_offer_silences_nobody) {
   EXPECT_EQ(pushes(), (said{"granted 3", "wanted 3"}));
 }
 
-TEST_F(ledger_offer, who_finds_its_own_offer_ended_is_not_silent) {
+TEST_F(ledger_offer, a_waiter_that_finds_its_own_offer_ended_counts_as_heard) {
   offer_to_two();
   pass(1s);
   renew(three);

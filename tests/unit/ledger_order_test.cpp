@@ -29,7 +29,7 @@ TEST_F(ledger_order, a_fair_waiter_is_handed_the_lock_however_short_it_waited) {
 }
 
 // Strict hand-over halves the throughput of two processes that take turns.
-TEST_F(ledger_order, a_lone_unfair_waiter_is_only_told_that_it_is_free) {
+TEST_F(ledger_order, a_lone_unfair_waiter_is_only_notified_that_it_is_free) {
   const auto one = make_claim(1), two = make_claim(2);
   granted(one);
   blocked(two);
@@ -44,7 +44,7 @@ TEST_F(ledger_order, a_lone_unfair_waiter_is_only_told_that_it_is_free) {
   EXPECT_EQ(pushes(), said{});
 }
 
-TEST_F(ledger_order, an_unfair_newcomer_may_take_it_first_and_the_waiter_is_told_again) {
+TEST_F(ledger_order, an_unfair_newcomer_may_take_it_first_and_the_waiter_is_notified_again) {
   const auto one = make_claim(1), two = make_claim(2), three = make_claim(3);
   granted(one);
   blocked(two);
@@ -68,7 +68,7 @@ TEST_F(ledger_order, a_lone_unfair_waiter_is_handed_the_lock_once_it_has_waited_
 }
 
 // The freed push may be lost: any later verb on the name hands it over.
-TEST_F(ledger_order, a_waiter_that_was_only_told_is_handed_the_lock_by_the_next_verb) {
+TEST_F(ledger_order, a_waiter_that_was_only_notified_is_handed_the_lock_by_the_next_verb) {
   const auto one = make_claim(1), two = make_claim(2);
   granted(one);
   blocked(two);
@@ -160,7 +160,7 @@ TEST_F(ledger_order, an_unreachable_waiter_that_asks_is_granted_by_the_answer) {
 
 // Found by the random test: a writer that cannot be reached asked, was not granted, and held up the
 // reader behind it until the next verb.
-TEST_F(ledger_order, an_unreachable_waiter_that_asks_in_vain_holds_up_nobody) {
+TEST_F(ledger_order, an_unreachable_waiter_without_success_holds_up_nobody) {
   const auto writer = make_claim(2, fair()), reader = make_claim(3, {.mode = spi::mode::shared});
   granted(make_claim(1, shared()));
   blocked(writer);
@@ -200,7 +200,7 @@ TEST_F(ledger_order, at_most_so_many_are_granted_in_one_step_and_the_next_goes_o
   EXPECT_EQ(pushes().size(), 8U);
 }
 
-TEST_F(ledger_order, a_waiter_that_is_not_heard_of_loses_its_place) {
+TEST_F(ledger_order, a_waiter_that_is_silent_loses_its_place) {
   const auto one = make_claim(1, {.ttl = 24h}), two = make_claim(2), three = make_claim(3);
   granted(one);
   blocked(two);

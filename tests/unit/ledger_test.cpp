@@ -58,7 +58,7 @@ TEST_F(ledger_test, one_verb_leaves_whatever_the_claim_has_become) {
 }
 
 // A waiter that gives up must not be handed the lock by its own withdrawal.
-TEST_F(ledger_test, who_leaves_is_not_granted_on_its_way_out) {
+TEST_F(ledger_test, a_leaving_claim_is_not_granted_on_its_way_out) {
   const auto one = make_claim(1), two = make_claim(2, fair());
   granted(one);
   blocked(two);
@@ -132,7 +132,7 @@ TEST_F(ledger_test, a_renewal_never_creates) {
   EXPECT_TRUE(book.empty());
 }
 
-TEST_F(ledger_test, a_renewal_lets_the_ttl_count_anew) {
+TEST_F(ledger_test, a_renewal_restarts_the_ttl) {
   const auto one = make_claim(1);
   granted(one);
   pass(9s);
@@ -144,7 +144,7 @@ TEST_F(ledger_test, a_renewal_lets_the_ttl_count_anew) {
   blocked(make_claim(2));
 }
 
-TEST_F(ledger_test, a_hold_ends_with_its_ttl_and_its_renewal_is_told_so) {
+TEST_F(ledger_test, a_hold_ends_with_its_ttl_and_its_renewal_says_so) {
   const auto one = make_claim(1);
   granted(one);
   pass(10s);
@@ -213,7 +213,7 @@ TEST_F(ledger_test, a_copy_is_a_snapshot) {
 }
 
 // A holder is told once that somebody waits, so that it can hand over or step down.
-TEST_F(ledger_test, a_holder_is_told_once_that_it_is_wanted) {
+TEST_F(ledger_test, a_holder_learns_of_contention_once) {
   const auto one = make_claim(1);
   granted(one);
   blocked(make_claim(2));

@@ -31,7 +31,7 @@ TEST_F(local_queue, one_claim_of_a_process_goes_to_the_engine) {
   EXPECT_EQ(bench.engine->live_claims(), 1U);
 }
 
-TEST_F(local_queue, who_came_first_is_served_first) {
+TEST_F(local_queue, the_first_to_come_is_served_first) {
   // Broken: a thread waits forever while others come and go.
   auto first = bench.ask();
   bench.grant(1);
@@ -120,7 +120,7 @@ TEST_F(local_queue, a_waiter_that_was_cancelled_in_the_local_queue_leaves_it) {
   EXPECT_EQ(cancelled->answers, 1);
 }
 
-TEST_F(local_queue, who_fails_inside_lets_the_next_one_try) {
+TEST_F(local_queue, a_failure_inside_lets_the_next_one_try) {
   // Broken: after an error the name is blocked in this process.
   const auto first = bench.ask();
   const auto second = bench.ask();
@@ -131,7 +131,7 @@ TEST_F(local_queue, who_fails_inside_lets_the_next_one_try) {
   EXPECT_EQ(second->state(), "granted 1");
 }
 
-TEST_F(local_queue, who_was_refused_may_try_again_at_once) {
+TEST_F(local_queue, a_refused_caller_may_try_again_at_once) {
   // Broken: the second try is told "busy" by the first, which has its answer but is still inside.
   question_ptr second;
   auto request = request_for("stock");
@@ -147,7 +147,7 @@ TEST_F(local_queue, who_was_refused_may_try_again_at_once) {
   EXPECT_EQ(second->state(), "granted 1");
 }
 
-TEST_F(local_queue, who_is_cancelled_inside_lets_the_next_one_try) {
+TEST_F(local_queue, a_cancellation_inside_lets_the_next_one_try) {
   // Broken: the same after a cancellation.
   const auto first = bench.ask();
   const auto second = bench.ask();
@@ -157,7 +157,7 @@ TEST_F(local_queue, who_is_cancelled_inside_lets_the_next_one_try) {
   EXPECT_EQ(log(), "attempt a, leave+tombstone a, attempt b");
 }
 
-TEST_F(local_queue, who_loses_its_lease_inside_lets_the_next_one_try) {
+TEST_F(local_queue, a_lost_lease_inside_lets_the_next_one_try) {
   // Broken: a lost lease that its owner has not noticed blocks the name for this process.
   const auto first = bench.ask();
   bench.grant(1);
@@ -170,7 +170,7 @@ TEST_F(local_queue, who_loses_its_lease_inside_lets_the_next_one_try) {
   EXPECT_EQ(second->state(), "granted 9");
 }
 
-TEST_F(local_queue, ten_thousand_who_fail_in_a_row_need_no_stack) {
+TEST_F(local_queue, ten_thousand_failures_in_a_row_need_no_stack) {
   // Broken: an engine that refuses everything overflows the stack.
   bench.store->capabilities.engine = "refusing";
   std::vector<question_ptr> all;
@@ -199,7 +199,7 @@ TEST_F(local_queue, ten_thousand_refusals_in_a_row_need_no_stack) {
   for (const auto& each : all) ASSERT_EQ(each->state(), "unavailable");
 }
 
-TEST_F(local_queue, a_thread_that_waits_for_itself_is_told) {
+TEST_F(local_queue, a_thread_that_waits_for_itself_is_refused) {
   // Broken: a self-deadlock is silent.
   auto mine = request_for("stock");
   mine.thread = 17;

@@ -61,7 +61,7 @@ TEST_F(memory_store_test, a_chain_of_hand_overs_does_not_recurse) {
   EXPECT_EQ(deepest, 1);
 }
 
-TEST_F(memory_store_test, a_forced_release_is_told_at_once) {
+TEST_F(memory_store_test, a_forced_release_is_notified_at_once) {
   static_cast<void>(attempt(*store, one, wakeup));
   EXPECT_EQ(revoke(*store, spi::revocation::force).value().size(), 1U);
   EXPECT_EQ(wakeup->notes, said{"gone"});

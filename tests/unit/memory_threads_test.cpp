@@ -65,7 +65,7 @@ class memory_threads : public ::testing::Test {
 
 }  // namespace
 
-TEST_F(memory_threads, a_mutex_lets_one_in_at_a_time_whoever_is_fair) {
+TEST_F(memory_threads, a_mutex_admits_one_at_a_time_fair_or_not) {
   constexpr int rounds = 1'000;
   int inside = 0;  // guarded by the lock under test
   int total = 0;   // guarded by the lock under test

@@ -71,7 +71,7 @@ TEST_F(metrics_of_memory, agree_with_what_was_done) {
   EXPECT_FALSE(seen.value("holdfast_held", of("semaphore")));  // none was used
 }
 
-TEST_F(metrics_of_memory, primitives_are_told_apart) {
+TEST_F(metrics_of_memory, primitives_are_distinguished) {
   // Broken: a candidate that waits all day looks like a stuck mutex.
   const client shop = open();
   shared_mutex catalogue(shop, "catalogue");

@@ -93,7 +93,7 @@ TEST_F(net_dialer, one_that_is_silent_gives_only_a_head_start) {
   EXPECT_EQ(peer(made.get()), answering.where().text());
 }
 
-TEST_F(net_dialer, all_refusing_is_told_with_the_reason) {
+TEST_F(net_dialer, a_refusal_by_all_is_reported_with_the_reason) {
   // Broken: the user would not learn what is wrong.
   auto made = dial({refusing.where(), refusing.where()}, 1h);
   ASSERT_TRUE(arrives(made));

@@ -83,7 +83,7 @@ TEST_F(net_resolver, a_slow_name_server_is_not_waited_for_beyond_the_deadline) {
   EXPECT_THAT(found.error().detail, testing::HasSubstr("'slow'"));
 }
 
-TEST_F(net_resolver, many_who_ask_for_a_host_are_one_question) {
+TEST_F(net_resolver, many_requests_for_a_host_are_one_look_up) {
   // Broken: an outage of names would multiply itself.
   std::vector<std::future<result<addresses>>> answers;
   for (int i = 0; i < 50; ++i) answers.push_back(ask("one", 1h));
@@ -96,7 +96,7 @@ TEST_F(net_resolver, many_who_ask_for_a_host_are_one_question) {
   EXPECT_EQ(names->asked, 1);
 }
 
-TEST_F(net_resolver, the_last_good_addresses_stand_in_for_a_name_server_that_is_down) {
+TEST_F(net_resolver, the_last_good_addresses_are_used_while_a_name_server_is_down) {
   // Broken: locks would be lost because a name server is down while the lock server is not.
   names->open = true;
   auto good = ask("host", 1h);
@@ -112,7 +112,7 @@ TEST_F(net_resolver, the_last_good_addresses_stand_in_for_a_name_server_that_is_
   EXPECT_EQ(first(failed.get()), "127.0.0.9:6379");
 }
 
-TEST_F(net_resolver, a_failure_is_told_in_the_resolvers_words) {
+TEST_F(net_resolver, a_failure_is_reported_in_the_resolvers_words) {
   // Broken: a mistyped host would look like an outage.
   names->failing = true;
   names->open = true;

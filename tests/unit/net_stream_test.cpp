@@ -110,7 +110,7 @@ TEST_F(net_stream, nothing_is_sent_before_it_is_flushed) {
   EXPECT_EQ(read_far(6), "onetwo");
 }
 
-TEST_F(net_stream, the_end_is_told_once_and_behind_what_was_received) {
+TEST_F(net_stream, the_end_is_reported_once_and_after_what_was_received) {
   // Broken: the last answer before a server's end would be lost, or the end never be known.
   ASSERT_EQ(::send(far.get(), "last", 4, MSG_NOSIGNAL), 4);
   far.close();
@@ -121,7 +121,7 @@ TEST_F(net_stream, the_end_is_told_once_and_behind_what_was_received) {
   EXPECT_EQ(mine->ends, 1);
 }
 
-TEST_F(net_stream, an_end_noticed_by_writing_is_told_too) {
+TEST_F(net_stream, an_end_noticed_by_writing_is_reported_too) {
   // Broken: a writer's failure would be forgotten.
   ::shutdown(far.get(), SHUT_RD);
   for (int i = 0; i < 10; ++i) {
@@ -161,7 +161,7 @@ TEST_F(net_stream, a_user_that_is_gone_closes_it) {
   EXPECT_LE(::recv(far.get(), &byte, 1, 0), 0);
 }
 
-TEST(net_backoff, it_doubles_up_to_the_longest_and_begins_anew_after_what_lasted) {
+TEST(net_backoff, it_doubles_up_to_the_longest_and_restarts_after_what_lasted) {
   // Broken (H31): many clients would come back at the same moment, or hammer what breaks at once.
   using namespace std::chrono_literals;
   net::backoff pause({50ms, 400ms});

@@ -178,7 +178,7 @@ TEST_F(quorum_ballot, it_fails_as_soon_as_no_majority_is_possible) {
   EXPECT_THAT(todo.leave, UnorderedElementsAre(3, 4)) << "asked, and perhaps granting right now";
 }
 
-TEST_F(quorum_ballot, whoever_was_not_asked_yet_is_not_asked_after_the_end) {
+TEST_F(quorum_ballot, members_not_asked_yet_are_not_asked_after_the_end) {
   // Broken: members that answer at once are given claims of a round that is over.
   for (std::size_t i = 0; i < 3; ++i) {
     vote.ask(i);

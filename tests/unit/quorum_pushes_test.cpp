@@ -48,7 +48,7 @@ class quorum_pushes : public quorum_of_five {
   const std::shared_ptr<listener> vote_listener = std::make_shared<listener>();
 };
 
-TEST_F(quorum_pushes, a_forced_release_is_told_at_once) {
+TEST_F(quorum_pushes, a_forced_release_is_notified_at_once) {
   // Broken: two run for a third of the ttl although every member has told.
   hold(claim_of(1));
   take_away(spi::revocation::force);
@@ -57,7 +57,7 @@ TEST_F(quorum_pushes, a_forced_release_is_told_at_once) {
   EXPECT_EQ(vote_listener->told(), 1) << "once";
 }
 
-TEST_F(quorum_pushes, a_safe_revocation_is_told_at_once_and_lets_nobody_in) {
+TEST_F(quorum_pushes, a_safe_revocation_is_notified_at_once_and_admits_nobody) {
   // Broken: the holder is not told before its lease ends; or it is left and the next one is granted.
   hold(claim_of(1));
   take_away(spi::revocation::safe);
@@ -98,7 +98,7 @@ TEST_F(quorum_pushes, a_minority_ends_nothing) {
   EXPECT_EQ(vote_listener->told(), 0);
 }
 
-TEST_F(quorum_pushes, a_majority_is_believed_without_a_look) {
+TEST_F(quorum_pushes, a_majority_is_trusted_without_a_look) {
   // Broken: a member that hangs lets the holder think that it holds.
   hold(claim_of(1));
   for (const auto& way : a.ways) way->set(trouble::silence);
@@ -147,7 +147,7 @@ TEST_F(quorum_pushes, a_claim_that_was_asked_for_twice_hears_it_too) {
   EXPECT_EQ(vote_listener->told(), 1);
 }
 
-TEST_F(quorum_pushes, who_has_left_is_told_nothing) {
+TEST_F(quorum_pushes, a_claim_that_has_left_is_not_notified) {
   // Broken: lost() fires after the release (G3.5).
   const auto claim = claim_of(1);
   hold(claim);

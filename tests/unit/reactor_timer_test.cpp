@@ -163,7 +163,7 @@ TEST(reactor_timer, a_hundred_thousand_timers_all_fire_or_are_cancelled) {
 }
 
 // Broken: work handed over while all sleep would lie there until something else happens.
-TEST(reactor_post, a_posted_task_runs_whoever_leads) {
+TEST(reactor_post, a_posted_task_runs_whichever_thread_leads) {
   epoll_reactor reactor;
   for (int round = 0; round < 200; ++round) {
     std::promise<void> ran;

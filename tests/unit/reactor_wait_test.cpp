@@ -68,7 +68,7 @@ TEST(reactor_wait, a_sleeping_follower_is_woken_alone) {
 
 // Broken: two threads that wait for one thing would hang when the first of them runs the task that
 // sets it.
-TEST(reactor_wait, all_who_wait_for_one_flag_are_woken) {
+TEST(reactor_wait, all_waiters_for_one_flag_are_woken) {
   epoll_reactor reactor;
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> done{false};
@@ -80,7 +80,7 @@ TEST(reactor_wait, all_who_wait_for_one_flag_are_woken) {
 }
 
 // Broken: of those whose answers came with one message some would sleep on.
-TEST(reactor_wait, all_whom_one_task_wakes_get_up) {
+TEST(reactor_wait, all_waiters_that_one_task_wakes_get_up) {
   epoll_reactor reactor;
   for (int round = 0; round < 10; ++round) {
     std::vector<std::unique_ptr<waiting_thread>> threads;

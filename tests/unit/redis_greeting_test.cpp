@@ -80,7 +80,7 @@ TEST(redis_greeting, all_questions_go_out_in_one_burst) {
   EXPECT_EQ(talk.server().run_id, "0123456789");
 }
 
-TEST(redis_greeting, a_refused_login_is_the_end_and_tells_no_secret) {
+TEST(redis_greeting, a_refused_login_is_final_and_reveals_no_secret) {
   // Broken (S5, S1): we would go on as the default user, or print the password.
   const auto options = with_user();
   for (const char* words :

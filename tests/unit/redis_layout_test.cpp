@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(redis_layout, different_names_have_different_keys_and_a_key_tells_its_name) {
+TEST(redis_layout, different_names_have_different_keys_and_a_key_gives_its_name) {
   // Broken (H38, G9.4): two locks would be one, or `ls` show names that nobody gave.
   const std::string longest(512, 'x');
   const std::vector<spi::resource_id> all{

@@ -44,7 +44,7 @@ TEST(sentinel_answer, has_the_address_and_the_epoch) {
   EXPECT_EQ(found.epoch, 7);
 }
 
-TEST(sentinel_answer, an_unknown_name_is_told_from_trouble) {
+TEST(sentinel_answer, an_unknown_name_is_distinguished_from_trouble) {
   // Broken: a slip in the URL looks like an outage, or an outage like a slip.
   EXPECT_EQ(read_sentinel(list({reply{}, refusal("ERR No such master with that name")})).what,
             sentinel_answer::kind::no_such_name);

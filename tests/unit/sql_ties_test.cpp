@@ -51,7 +51,7 @@ class sql_ties : public testing::Test {
   std::vector<std::string> heard_;
 };
 
-TEST_F(sql_ties, the_end_of_the_connection_is_told_to_all_that_it_carried) {
+TEST_F(sql_ties, the_end_of_the_connection_is_reported_to_all_that_it_carried) {
   // Broken: a holder believes in a lock that its connection took along.
   bound_claims_.begin(7);
   ASSERT_TRUE(tie(7, claim_number(1)));
@@ -76,7 +76,7 @@ TEST_F(sql_ties, an_answer_of_a_former_life_is_no_grant) {
   EXPECT_TRUE(tie(8, claim_number(1)));
 }
 
-TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_told_after_it) {
+TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_reported_after_it) {
   // Broken: the loss overtakes the grant, and the grant is believed for a ttl.
   bound_claims_.begin(7);
   ASSERT_TRUE(bound_claims_.tie(7, claim_number(1), std::make_shared<listener>(heard_), [&] {
@@ -87,7 +87,7 @@ TEST_F(sql_ties, an_end_that_comes_while_a_grant_is_delivered_is_told_after_it) 
   EXPECT_THAT(heard_, testing::ElementsAre("granted", "lost"));
 }
 
-TEST(sql_run_out, a_hold_with_a_delay_ends_when_it_is_believed_no_more) {
+TEST(sql_run_out, a_hold_with_a_delay_ends_when_it_is_no_longer_valid) {
   // Broken: the core lets it run out, no clock of the engine ends it, and the lock stays forever.
   const auto runtime = std::make_shared<manual_runtime>();
   std::vector<spi::claim_ptr> over;

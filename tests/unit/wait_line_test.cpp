@@ -69,7 +69,7 @@ TEST(wait_line, a_party_is_empty_when_it_is_up) {
 }
 
 // Broken: a thread that waits for long would take the answer of another for its own.
-TEST(wait_line, who_is_woken_with_another_by_chance_sleeps_on) {
+TEST(wait_line, a_spurious_wake_up_sleeps_on) {
   wait_line line;
   sleeper first(line);
   std::atomic<bool> flag{false};
@@ -85,7 +85,7 @@ TEST(wait_line, who_is_woken_with_another_by_chance_sleeps_on) {
 }
 
 // Broken: a call that comes just before its thread falls asleep would be lost.
-TEST(wait_line, who_is_called_before_it_sleeps_does_not_sleep) {
+TEST(wait_line, a_waiter_called_before_it_sleeps_does_not_sleep) {
   wait_line line;
   wake_party party;
   std::atomic<bool> flag{false};

@@ -51,7 +51,7 @@ TEST(zookeeper_health, a_lost_majority_is_a_finding_and_not_a_missing_permission
   EXPECT_THAT(found.servers.detail, testing::HasSubstr("host: refused"));
 }
 
-TEST(zookeeper_health, servers_that_may_not_tell_are_not_called_well) {
+TEST(zookeeper_health, servers_that_may_not_answer_are_not_called_healthy) {
   // Broken: "a leader is there" is made up where nobody said so.
   const verdict found = judge({refused, refused, refused});
   EXPECT_EQ(found.words.state, status::warn);

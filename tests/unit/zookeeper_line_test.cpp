@@ -50,7 +50,7 @@ TEST(zookeeper_line, readers_without_a_writer_hold_together) {
   EXPECT_FALSE(order.wanted(0));
 }
 
-TEST(zookeeper_line, a_downgraded_reader_stands_where_its_writer_stood) {
+TEST(zookeeper_line, a_downgraded_reader_has_the_place_of_its_writer) {
   // Broken: a writer that waits is let in beside the reader that the holder became.
   const line order({node("__READ__0000000012", 'a'), node("__WRIT__0000000012", 'a'),
                     node("__WRIT__0000000013", 'b')});

@@ -69,7 +69,7 @@ TEST(zookeeper_listings, one_alone_sends_its_own) {
   EXPECT_EQ(seen.answered, 2);
 }
 
-TEST(zookeeper_listings, those_who_come_during_a_list_share_the_next_one) {
+TEST(zookeeper_listings, callers_that_come_during_a_list_share_the_next_one) {
   // Broken: one takes part in a list that was sent before its node was made.
   listings all;
   server from;
@@ -131,7 +131,7 @@ TEST(zookeeper_listings, the_one_with_the_most_time_left_sends_for_all) {
   EXPECT_EQ(seen.failed, 0);
 }
 
-TEST(zookeeper_listings, who_sends_a_list_with_its_own_request_serves_nobody_else) {
+TEST(zookeeper_listings, a_list_sent_with_a_request_serves_nobody_else) {
   listings all;
   server from;
   tally seen;

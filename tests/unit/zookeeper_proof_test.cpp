@@ -91,7 +91,7 @@ TEST(zookeeper_wire, what_is_written_is_read) {
   EXPECT_FALSE(from.good());
 }
 
-TEST(zookeeper_wire, a_server_that_lies_about_lengths_is_not_believed) {
+TEST(zookeeper_wire, a_server_that_lies_about_lengths_is_refused) {
   // Broken: memory is exhausted, or read beyond its end.
   std::string bytes;
   jute_writer(bytes).number(2'000'000'000);
