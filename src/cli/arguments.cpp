@@ -193,4 +193,13 @@ tl::expected<listen_address, std::string> parse_listen_address(const std::string
   return listen_address{std::move(host), static_cast<std::uint16_t>(*port)};
 }
 
+complaint cannot_listen(const listen_address& at, const std::string& why) {
+  return {exit_code::engine, "cannot listen on " + to_text(at) + " (system, " + why + ")"};
+}
+
+std::string to_text(const listen_address& at) {
+  const bool six = at.host.find(':') != std::string::npos;
+  return (six ? "[" + at.host + "]" : at.host) + ":" + std::to_string(at.port);
+}
+
 }  // namespace holdfast::cli

@@ -24,6 +24,8 @@ struct listen_address {
 
 // "127.0.0.1:4040", "[::1]:4040", "localhost:0". The error is the end of the sentence "--listen ...".
 tl::expected<listen_address, std::string> parse_listen_address(const std::string& text);
+std::string to_text(const listen_address& at);
+complaint cannot_listen(const listen_address& at, const std::string& why);
 
 enum class log_level : std::uint8_t { off, error, warn, info, debug };
 
@@ -90,7 +92,7 @@ struct look_arguments {
 
 struct serve_arguments {
   std::vector<std::string> urls;  // as they were given: URL or NAME=URL; none: the usual one
-  std::string listen = "127.0.0.1:9464";
+  listen_address listen{"127.0.0.1", 9464};
   std::vector<std::string> hosts;
   std::optional<std::string> token_file;
   bool allow_revoke = false;

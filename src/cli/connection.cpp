@@ -35,7 +35,7 @@ outcome<std::string> password_of(const context& context, const address& to) {
   const bool was_passed = !to.password.empty() && !context.taken.password;
   if (parsed && !parsed->password.empty() && !was_passed) password.clear();
   if (context.global.password_file) {
-    auto read = read_password(*context.global.password_file);
+    auto read = read_secret("--password-file", *context.global.password_file);
     if (!read) return read;
     password = std::move(*read);
   }

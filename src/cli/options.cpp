@@ -270,7 +270,7 @@ void check_no_name(const typed_line& line, arguments& /*into*/) { no_words(line)
 // serve
 
 void declare_serve(CLI::App& command, arguments& into) {
-  add(command, "--listen", into.serve.listen, not_empty);
+  add(command, "--listen", into.serve.listen, parse_listen_address);
   command.add_option("--allow-host", into.serve.hosts)->allow_extra_args(false);
   add(command, "--token-file", into.serve.token_file, not_empty);
   command.add_flag("--allow-revoke", into.serve.allow_revoke);

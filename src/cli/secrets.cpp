@@ -134,9 +134,10 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
   return made;
 }
 
-outcome<std::string> read_password(const std::string& file) {
+outcome<std::string> read_secret(std::string_view option, const std::string& file,
+                                 std::string_view topic) {
   auto read = runtime::read_password_file(file);
-  if (!read) return usage("--password-file: " + read.error().detail);
+  if (!read) return usage(std::string(option) + ": " + read.error().detail, topic);
   return *std::move(read);
 }
 

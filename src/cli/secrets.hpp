@@ -37,8 +37,9 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
                                            const std::vector<std::string>& additions,
                                            const std::vector<std::string_view>& withheld);
 
-// The first line of the file.
-outcome<std::string> read_password(const std::string& file);
+// The first line of the file that `option` names. `topic`: as of usage().
+outcome<std::string> read_secret(std::string_view option, const std::string& file,
+                                 std::string_view topic = {});
 
 // --pass-url: the way to the engine for a holdfast inside CMD. The URL goes into the environment
 // without its secrets; these go into a sealed file in memory, whose descriptor CMD inherits. A

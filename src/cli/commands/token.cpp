@@ -4,7 +4,6 @@
 #include "cli/run/waiting_note.hpp"
 #include "cli/signals.hpp"
 #include "core/lease_token.hpp"
-#include "runtime/password_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -102,12 +101,11 @@ int hand_out(const client& client, const hold_arguments& how, const token_argume
 
 outcome<std::string> token_of(const token_arguments& what, const std::string& command) {
   if (!what.token_file) return what.token;
-  auto read = runtime::read_password_file(*what.token_file);
-  if (!read) return usage("--token-file: " + read.error().detail, command);
-  if (!core::parse_token(*read)) {
+  auto read = read_secret("--token-file", *what.token_file, command);
+  if (read && !core::parse_token(*read)) {
     return usage("--token-file: its first line is not a token, or not all of one", command);
   }
-  return *std::move(read);
+  return read;
 }
 
 template <class Verb>

@@ -34,9 +34,12 @@ fs::path module_path() {
 
 }  // namespace
 
-constinit const bool in_this_build = !installed_module.empty();
-
-tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer, limits bounds) {
+tl::expected<std::unique_ptr<server>, std::string> listen(handler&& answer, const std::string& host,
+                                                          std::uint16_t port) {
+  if (installed_module.empty()) {
+    return tl::unexpected(
+        std::string("this build has no HTTP: cpp-httplib was missing when it was compiled"));
+  }
   using make = server*(handler&&, const limits&);
   // It stays loaded: its library's threads and objects are not made for less.
   void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -45,7 +48,11 @@ tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer,
     const char* why = ::dlerror();
     return tl::unexpected(std::string(why == nullptr ? "it is incomplete" : why));
   }
-  return std::unique_ptr<server>(reinterpret_cast<make*>(found)(std::move(answer), bounds));
+  std::unique_ptr<server> made(reinterpret_cast<make*>(found)(std::move(answer), limits{}));
+  if (const auto bound = made->bind(host, port); !bound) {
+    return tl::unexpected("bind, " + bound.error());
+  }
+  return made;
 }
 
 std::string_view request::value_of(std::string_view name) const {

@@ -59,7 +59,7 @@ class server {
   server& operator=(const server&) = delete;
   virtual ~server() = default;
 
-  // Port 0: any. The error says why not.
+  // Before run(). Port 0: any. The error says why not.
   virtual tl::expected<void, std::string> bind(const std::string& host, std::uint16_t port) = 0;
   [[nodiscard]] virtual std::uint16_t port() const noexcept = 0;
   // Until stop(); answers under way are finished.
@@ -68,12 +68,9 @@ class server {
   virtual void stop() noexcept = 0;
 };
 
-// False: there was no library for it when the program was built.
-extern const bool in_this_build;
-
-// The error says why the module cannot be loaded.
-tl::expected<std::unique_ptr<server>, std::string> make_server(handler&& answer,
-                                                               limits bounds = {});
+// A server that is bound to the address: run() is left to do. The error says why there is none.
+tl::expected<std::unique_ptr<server>, std::string> listen(handler&& answer, const std::string& host,
+                                                          std::uint16_t port);
 // What the module exports, under this name: server* (handler&&, const limits&).
 inline constexpr const char* module_function = "holdfast_http_server";
 

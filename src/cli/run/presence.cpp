@@ -16,22 +16,10 @@ leader_page::~leader_page() {
 }
 
 outcome<void> leader_page::listen(const listen_address& at) {
-  if (!http::in_this_build) {
-    return tl::unexpected(complaint{
-        exit_code::engine,
-        "--listen is not in this build (system, cpp-httplib was missing when it was compiled)"});
-  }
-  const auto cannot = [&](const std::string& why) {
-    return tl::unexpected(complaint{
-        exit_code::engine,
-        "cannot listen on " + at.host + ":" + std::to_string(at.port) + " (system, " + why + ")"});
-  };
-  auto made = http::make_server([this](const http::request& asked) { return answer(asked); });
-  if (!made) return cannot(made.error());
+  auto made =
+      http::listen([this](const http::request& asked) { return answer(asked); }, at.host, at.port);
+  if (!made) return tl::unexpected(cannot_listen(at, made.error()));
   server_ = std::move(*made);
-  if (const auto bound = server_->bind(at.host, at.port); !bound) {
-    return cannot("bind, " + bound.error());
-  }
   worker_ = std::jthread([this] { server_->run(); });
   if (at.port == 0) tell("listening on port " + std::to_string(server_->port()));
   return {};
@@ -158,15 +146,13 @@ std::string presence::line_text(const client& client) const {
 }
 
 void presence::work(const std::stop_token& stop) {
-  const bool watched = manager_.watchdog() && !how_.pass_notify;
-  // Twice as often as it must be heard.
-  const duration watchdog = watched ? *manager_.watchdog() / 2 : forever;
+  const duration watchdog = how_.pass_notify ? forever : manager_.watchdog_beat();
   time_point look_at = clock::now();
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     const auto client = seen_by_;
     lock.unlock();
-    if (watched) manager_.tell("WATCHDOG=1");
+    if (watchdog != forever) manager_.tell("WATCHDOG=1");
     if (client && clock::now() >= look_at) {
       manager_.tell(line_text(*client) + std::string(how_.elects ? "" : more_time));
       look_at = clock::now() + waiting_beat;

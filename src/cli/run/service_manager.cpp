@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 namespace holdfast::cli {
 
@@ -35,7 +36,7 @@ service_manager::service_manager() {
   socket_ = socket;
   const auto pid = number_in("WATCHDOG_PID");
   const auto wanted = number_in("WATCHDOG_USEC");
-  if (wanted && (!pid || *pid == ::getpid())) watchdog_ = std::chrono::microseconds(*wanted);
+  if (wanted && (!pid || *pid == ::getpid())) beat_ = std::chrono::microseconds(*wanted) / 2;
 }
 
 void service_manager::tell(std::string_view message) const noexcept {

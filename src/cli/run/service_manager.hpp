@@ -4,7 +4,6 @@
 
 #include <holdfast/clock.hpp>
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +19,12 @@ class service_manager {
   [[nodiscard]] bool exists() const noexcept { return !socket_.empty(); }
   // "READY=1\nSTATUS=..."; a message that cannot be delivered is dropped.
   void tell(std::string_view message) const noexcept;
-  // It ends us if it hears no WATCHDOG=1 for this long; none: it does not.
-  [[nodiscard]] std::optional<duration> watchdog() const noexcept { return watchdog_; }
+  // How often to tell it WATCHDOG=1, which is twice as often as it must hear it; forever: never.
+  [[nodiscard]] duration watchdog_beat() const noexcept { return beat_; }
 
  private:
   std::string socket_;
-  std::optional<duration> watchdog_;
+  duration beat_ = forever;
 };
 
 enum class notify_socket : bool { kept, passed_on };

@@ -8,6 +8,7 @@
 #include "cli/serve/event_log.hpp"
 #include "cli/serve/site.hpp"
 #include "cli/signals.hpp"
+#include "cli/text.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -22,7 +23,6 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t most_engines = 16;
-constexpr std::size_t most_connections = 64;
 constexpr std::size_t shortest_token = 16;
 
 struct named_engine {
@@ -104,31 +104,28 @@ outcome<std::vector<named_engine>> all_engines(const context& context, const ser
   return made;
 }
 
-outcome<serve::access_rules> rules_for(const serve_arguments& how, const listen_address& at) {
-  const bool loopback = serve::is_loopback(at.host);
+outcome<serve::access_rules> rules_for(const serve_arguments& how) {
+  const bool loopback = serve::is_loopback(how.listen.host);
   serve::access_rules made{.loopback = loopback, .hosts = how.hosts, .token = {}};
   if (how.token_file) {
-    auto token = read_password(*how.token_file);
-    if (!token) return usage("--token-file cannot be read, or its first line is empty", "serve");
+    auto token = read_secret("--token-file", *how.token_file, "serve");
+    if (!token) return tl::unexpected(std::move(token.error()));
     const bool sendable =
         std::all_of(token->begin(), token->end(), [](char c) { return c > ' ' && c < '\x7f'; });
     if (token->size() < shortest_token || !sendable) {
-      return usage("the token in --token-file has at least " + std::to_string(shortest_token) +
+      return usage("the token in --token-file must have at least " +
+                       std::to_string(shortest_token) +
                        " characters of ASCII without spaces, as from: openssl rand -hex 32",
                    "serve");
     }
     made.token = std::move(*token);
   }
   if (!loopback && made.token.empty()) {
-    return usage("everybody who can reach " + at.host + " could read here: it needs --token-file",
+    return usage("--listen " + how.listen.host +
+                     " needs --token-file: everybody who can reach it could read here",
                  "serve");
   }
   return made;
-}
-
-std::string shown_address(const listen_address& at, std::uint16_t port) {
-  const bool six = at.host.find(':') != std::string::npos;
-  return "http://" + (six ? "[" + at.host + "]" : at.host) + ":" + std::to_string(port) + "/";
 }
 
 }  // namespace
@@ -136,17 +133,10 @@ std::string shown_address(const listen_address& at, std::uint16_t port) {
 // Ends in this order: nothing new is accepted and streams are told; answers under way are finished; the
 // engines' threads end; the connections to the engines are closed.
 int serve_engines(const context& context, const serve_arguments& how) {
-  const auto at = parse_listen_address(how.listen);
-  if (!at) return tell(usage("--listen " + at.error(), "serve").value());
-  const auto rules = rules_for(how, *at);
+  const auto rules = rules_for(how);
   if (!rules) return tell(rules.error());
   auto found = all_engines(context, how);
   if (!found) return tell(found.error());
-  if (!http::in_this_build) {
-    return tell(
-        {exit_code::engine,
-         "serve is not in this build (system, cpp-httplib was missing when it was compiled)"});
-  }
   signal_inbox inbox;  // before any thread exists
 
   std::vector<std::string> ids;
@@ -155,29 +145,22 @@ int serve_engines(const context& context, const serve_arguments& how) {
   std::vector<std::unique_ptr<serve::engine_view>> engines;
   serve::site site(*rules, how.allow_revoke, engines, log);
   const auto made =
-      http::make_server([&site](const http::request& request) { return site.answer(request); },
-                        {.connections = most_connections});
-  if (!made)
-    return tell({exit_code::engine, "serve cannot be loaded (system, " + made.error() + ")"});
+      http::listen([&site](const http::request& request) { return site.answer(request); },
+                   how.listen.host, how.listen.port);
+  if (!made) return tell(cannot_listen(how.listen, made.error()));
   http::server& server = **made;
-  if (const auto bound = server.bind(at->host, at->port); !bound) {
-    return tell({exit_code::engine,
-                 "cannot listen on " + how.listen + " (system, bind, " + bound.error() + ")"});
-  }
   for (named_engine& one : *found) {
     engines.push_back(std::make_unique<serve::engine_view>(
         one.id, engines.size(), std::move(one.to), std::move(one.with), log, context.global.level));
   }
   std::jthread serving([&server] { server.run(); });
-  std::string names;
-  for (const std::string& id : ids) names += (names.empty() ? "" : ", ") + id;
-  const std::string status = "serving " + names + " at " + shown_address(*at, server.port());
+  const std::string status =
+      "serving " + joined(ids) + " at http://" + to_text({how.listen.host, server.port()}) + "/";
   note(status + "\n");
   const service_manager manager;
   manager.tell("READY=1\nSTATUS=" + status);
-  // Twice as often as it must be heard.
-  const duration beat = manager.watchdog() ? *manager.watchdog() / 2 : forever;
-  const int number = inbox.wait_for_end(beat, [&manager] { manager.tell("WATCHDOG=1"); });
+  const int number =
+      inbox.wait_for_end(manager.watchdog_beat(), [&manager] { manager.tell("WATCHDOG=1"); });
   manager.tell("STOPPING=1\nSTATUS=ending");
   log.close();
   server.stop();
