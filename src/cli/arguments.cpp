@@ -119,6 +119,7 @@ void check_chosen(const CLI::App& app, typed_line& line, arguments& into) {
   }
   if (!into.serve.urls.empty()) into.global.url = into.serve.urls.front();
   line.command = app.get_subcommands().front();
+  line.name = into.command;
   const std::string name = line.command->get_name();
   while (!line.command->get_subcommands().empty()) {
     line.command = line.command->get_subcommands().front();
@@ -180,7 +181,7 @@ outcome<arguments> read_arguments(std::vector<std::string> line) {
 
 tl::expected<listen_address, std::string> parse_listen_address(const std::string& text) {
   const auto malformed = [] {
-    return tl::unexpected(std::string("is written HOST:PORT, as in 127.0.0.1:4040 or [::1]:4040"));
+    return tl::unexpected(std::string("must be HOST:PORT, as in 127.0.0.1:4040 or [::1]:4040"));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) return malformed();
@@ -189,7 +190,7 @@ tl::expected<listen_address, std::string> parse_listen_address(const std::string
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty() || bracketed != (host.find(':') != std::string::npos)) return malformed();
   const auto port = parse_number(text.substr(colon + 1), 0, 65'535);
-  if (!port) return tl::unexpected("has a port that " + port.error());
+  if (!port) return tl::unexpected(std::string("must have a port from 0 to 65535"));
   return listen_address{std::move(host), static_cast<std::uint16_t>(*port)};
 }
 

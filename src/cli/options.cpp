@@ -20,7 +20,7 @@ void check_name(const std::string& name) {
 
 std::string only_name(const typed_line& line) {
   auto all = all_of(line);
-  if (all.size() != 1) refuse("needs one NAME");
+  if (all.size() != 1) refuse(line.name + " needs one NAME");
   check_name(all.front());
   return std::move(all.front());
 }
@@ -130,7 +130,7 @@ void read_names_and_command(const typed_line& line, bool several, hold_arguments
   }
   if (into.names.empty()) refuse("a NAME is missing before --");
   if (!several && into.names.size() > 1) {
-    refuse("takes one NAME before --; multi run takes several");
+    refuse(line.name + " takes one NAME before --; multi run takes several");
   }
   for (const std::string& name : into.names) check_name(name);
   if (std::set(into.names.begin(), into.names.end()).size() != into.names.size()) {
@@ -174,27 +174,28 @@ void declare_release(CLI::App& command, arguments& into) {
 
 void check_token(const token_arguments& where) {
   if (!where.token_file && !core::parse_token(where.token)) {
-    refuse("that is not a token, or not all of one");
+    refuse("the token is malformed or incomplete");
   }
 }
 
 void check_renew(const typed_line& line, arguments& into) {
   const auto all = all_of(line);
-  if (all.size() > 1) refuse("takes one TOKEN");
+  if (all.size() > 1) refuse("renew takes one TOKEN");
   if (all.size() == 1 && !into.token.token_file) into.token.token = all.front();
-  if (all.empty() != into.token.token_file.has_value()) refuse("needs a TOKEN or --token-file");
+  if (all.empty() != into.token.token_file.has_value())
+    refuse("renew needs either a TOKEN or --token-file");
   check_token(into.token);
 }
 
 void check_release(const typed_line& line, arguments& into) {
   const look_arguments& how = into.look;
   if (into.token.given()) {
-    if (!all_of(line).empty()) refuse("a token needs no NAME");
+    if (!all_of(line).empty()) refuse("release takes either a token or a NAME");
     if (how.force || how.yes || !how.claim.empty()) {
       refuse("--force, --claim and --yes go with a NAME, not with a token");
     }
     if (!into.token.token.empty() && into.token.token_file) {
-      refuse("takes either --token or --token-file");
+      refuse("release takes either --token or --token-file");
     }
     return check_token(into.token);
   }
@@ -220,22 +221,22 @@ void check_latch(const typed_line& line, arguments& into) {
   static constexpr std::array<std::pair<std::string_view, verb>, 4> verbs{
       {{"set", verb::set}, {"down", verb::down}, {"wait", verb::wait}, {"count", verb::count}}};
   const auto all = all_of(line);
-  if (all.size() < 2) refuse("needs NAME and one of set, down, wait, count");
+  if (all.size() < 2) refuse("latch needs a NAME and one of set, down, wait, count");
   into.latch.name = all[0];
   check_name(into.latch.name);
-  const auto what = choice(verbs, "after NAME comes set, down, wait or count")(all[1]);
+  const auto what = choice(verbs, "after the NAME comes set, down, wait or count")(all[1]);
   if (!what) refuse(what.error());
   into.latch.what = *what;
   const bool counts = *what == verb::set || *what == verb::down;
   if (all.size() > (counts ? 3U : 2U)) refuse("too many arguments");
-  if (*what == verb::set && all.size() < 3) refuse("set needs a number");
+  if (*what == verb::set && all.size() < 3) refuse("latch NAME set needs a number");
   if (all.size() == 3) {
     const auto count = parse_number(all[2], 1, most_latch);
     if (!count) refuse("a latch's count " + count.error());
     into.latch.count = *count;
   }
-  if (given(line, "--id") && *what != verb::down) refuse("--id goes with down");
-  if (given(line, "--wait") && *what != verb::wait) refuse("--wait goes with wait");
+  if (given(line, "--id") && *what != verb::down) refuse("--id goes with latch NAME down");
+  if (given(line, "--wait") && *what != verb::wait) refuse("--wait goes with latch NAME wait");
 }
 
 // ls, show, revoke, watch, doctor, redis-library
@@ -261,7 +262,7 @@ void check_one_name(const typed_line& line, arguments& into) { into.look.name = 
 void check_some_name(const typed_line& line, arguments& into) {
   if (into.look.json && into.look.names) refuse("--json and --names exclude each other");
   const auto all = all_of(line);
-  if (all.size() > 1) refuse("takes at most one name");
+  if (all.size() > 1) refuse(line.name + " takes at most one name");
   if (!all.empty()) into.look.name = only_name(line);
 }
 
@@ -322,7 +323,8 @@ void declare_global(CLI::App& app, arguments& into) {
   app.add_option("--url", into.serve.urls)->allow_extra_args(false);
   app.add_option("--namespace", into.global.space);
   app.add_option("--password-file", into.global.password_file);
-  add(app, "--log-level", into.global.level, choice(levels, "is off, error, warn, info or debug"));
+  add(app, "--log-level", into.global.level,
+      choice(levels, "must be off, error, warn, info or debug"));
 }
 
 }  // namespace holdfast::cli

@@ -85,10 +85,10 @@ auto list_of(const Known& known) {
       if (one == known.end()) {
         std::vector<std::string> names;
         for (const word& each : known) names.emplace_back(to_string(each));
-        return tl::unexpected("is a list of " + joined(names));
+        return tl::unexpected("must be a list of " + joined(names));
       }
       if (std::find(all.begin(), all.end(), *one) != all.end()) {
-        return tl::unexpected(std::string("lists something twice"));
+        return tl::unexpected(std::string("must not list anything twice"));
       }
       all.push_back(*one);
       at = end + 1;
@@ -100,6 +100,7 @@ auto list_of(const Known& known) {
 // The command that was chosen, with its options, and the words that no option took.
 struct typed_line {
   const CLI::App* command = nullptr;
+  std::string name{};               // of the command, as typed: "run", "multi run"
   std::vector<std::string> before;  // the first --
   bool split = false;               // there was one
   std::vector<std::string> after;   // it, untouched
@@ -118,7 +119,7 @@ inline std::vector<std::string> all_of(const typed_line& line) {
 }
 
 inline void no_words(const typed_line& line) {
-  if (!all_of(line).empty()) refuse("takes no name");
+  if (!all_of(line).empty()) refuse(line.name + " takes no name");
 }
 
 struct known_command {

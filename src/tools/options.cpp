@@ -30,8 +30,8 @@ constexpr std::array<std::pair<std::string_view, lock_kind>, 4> kinds{
 
 void read_mode(const std::string& text, bench_arguments& into) {
   const auto colon = std::min(text.find(':'), text.size());
-  const auto kind =
-      choice(kinds, "--mode is mutex, fair, rw:READS or semaphore:PERMITS")(text.substr(0, colon));
+  const auto kind = choice(
+      kinds, "--mode must be mutex, fair, rw:READS or semaphore:PERMITS")(text.substr(0, colon));
   if (!kind) refuse(kind.error());
   into.mode = *kind;
   if (colon == text.size()) return;
@@ -45,14 +45,14 @@ void read_mode(const std::string& text, bench_arguments& into) {
     if (!permits) refuse("--mode semaphore's permits " + permits.error());
     into.permits = *permits;
   } else {
-    refuse("only rw and semaphore have a number behind them");
+    refuse("--mode: only rw and semaphore take a number");
   }
 }
 
 understood<std::string> read_engine(const std::string& text) {
   const auto& known = torture::engines();
   if (std::find(known.begin(), known.end(), text) != known.end()) return text;
-  return tl::unexpected("is one of " + joined(known));
+  return tl::unexpected("must be one of " + joined(known));
 }
 
 understood<std::vector<torture::fault>> read_faults(const std::string& text) {
@@ -65,7 +65,7 @@ understood<std::uint64_t> read_seed(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, seed);
   if (problem == std::errc{} && rest == end) return seed;
-  return tl::unexpected(std::string("is a whole number"));
+  return tl::unexpected(std::string("must be a whole number"));
 }
 
 }  // namespace
@@ -81,14 +81,14 @@ void declare_demo(CLI::App& command, arguments& into) {
 
 void check_demo(const typed_line& line, arguments& into) {
   if (into.command == "demo flash-sale") return no_words(line);
-  refuse("which demo? there is one, a sale without and with locks; run holdfast demo flash-sale");
+  refuse("there is one demo; run holdfast demo flash-sale");
 }
 
 void declare_bench(CLI::App& command, arguments& into) {
   bench_arguments& how = into.bench;
   add(command, "--threads", how.threads, number(1, most_threads));
   add(command, "--processes", how.processes, number(1, most_processes));
-  add(command, "--locks", how.locks, choice(choices, "is same, own or zipf"));
+  add(command, "--locks", how.locks, choice(choices, "must be same, own or zipf"));
   command.add_option_function<std::string>(
       "--mode", [&how](const std::string& text) { read_mode(text, how); });
   add(command, "--hold", how.hold, span({}, std::chrono::minutes(1)));
@@ -126,7 +126,7 @@ void check_torture(const typed_line& line, arguments& into) {
   } else if (all.front() == "replay" && all.size() == 2) {
     how.what = torture_arguments::verb::replay;
   } else {
-    refuse("takes no argument, or check FILE, or replay FILE");
+    refuse("torture takes no argument, or check FILE, or replay FILE");
   }
   how.file = all[1];
 }

@@ -45,6 +45,13 @@ TEST_F(trouble, an_error_names_engine_server_operation_lock_and_cause_once) {
               std::string::npos)
         << refused.err;
   }
+  const answer unsupported = type({"--url", "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "ls"});
+  EXPECT_EQ(unsupported.code, 122);
+  EXPECT_NE(unsupported.err.find(", list, redlock has no list; ask its members)"),
+            std::string::npos)
+      << unsupported.err;
+  EXPECT_NE(type({"--url", "redis://127.0.0.1:1", "show", "x"}).err.find("cannot inspect 'x' ("),
+            std::string::npos);
 }
 #endif
 

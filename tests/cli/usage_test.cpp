@@ -256,6 +256,14 @@ TEST_F(usage, what_is_wrong_is_said_in_words_that_help) {
       {{"--url", "mariadb://u@h/d?frob=1", "ls"}, "breaker, breaker_pause, degrade"},
       {{"demo"}, "run holdfast demo flash-sale"},
       {{"multi", "a", "b"}, "multi run NAME NAME"},
+      {{"show", "a", "b"}, "show needs one NAME"},
+      {{"doctor", "x"}, "doctor takes no name"},
+      {{"demo", "flash-sale", "x"}, "demo flash-sale takes no name"},
+      {{"release", "--token", "hft1_cut"}, "the token is malformed or incomplete"},
+      {{"bench", "--threads", "0"}, "--threads must be a whole number from 1 to 1024"},
+      {{"bench", "--mode", "mutex:2"}, "--mode: only rw and semaphore take a number"},
+      {{"--log-level", "loud", "ls"}, "--log-level must be off, error, warn, info or debug"},
+      {{"serve", "--listen", "localhost:99999"}, "--listen must have a port from 0 to 65535"},
   };
   for (const auto& [line, told] : cases) {
     const answer got = shell_.holdfast(line);

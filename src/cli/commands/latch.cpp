@@ -51,9 +51,13 @@ int wait(const context& context, const latch_arguments& what, const std::string&
   if (done) return exit_code::ok;
   if (signal) return withdrawn(*signal, name, *engine, "latch");
   const bool late = done.error() == errc::timed_out || done.error() == errc::busy;
-  return engine->refused(late ? name + " did not reach zero within " + to_text(what.wait.wait)
-                              : "cannot wait for " + name,
-                         "latch", done.error());
+  std::string failed = "cannot wait for " + name;
+  if (late && what.wait.wait > duration{0}) {
+    failed = name + " did not reach zero within " + to_text(what.wait.wait);
+  } else if (late) {
+    failed = name + " is not at zero";
+  }
+  return engine->refused(failed, "latch", done.error());
 }
 
 }  // namespace

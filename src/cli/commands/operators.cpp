@@ -22,7 +22,8 @@ int show(const context& context, const look_arguments& what) {
   const auto engine = open_engine(context);
   if (!engine) return tell(engine.error());
   const auto state = engine->client.inspect(what.name);
-  if (!state) return engine->refused("cannot inspect it", "inspect", state.error());
+  if (!state)
+    return engine->refused("cannot inspect '" + what.name + "'", "inspect", state.error());
   if (what.json) return print_all(json::line(json::of(what.name, *state)));
   std::string text;
   if (state->blocked_for) {
@@ -203,7 +204,7 @@ std::vector<spi::holder> chosen(const spi::resource_state& state, const std::str
 // `claims`: of those that were shown.
 int ask_first(const engine& engine, const look_arguments& what, std::vector<std::string>& claims) {
   const auto state = engine.client.inspect(what.name);
-  if (!state) return engine.refused("cannot inspect it", "inspect", state.error());
+  if (!state) return engine.refused("cannot inspect '" + what.name + "'", "inspect", state.error());
   const auto holders = chosen(*state, what.claim);
   if (holders.empty()) return nobody(what, engine, !what.claim.empty());
   if (!confirmed(holders)) {
@@ -233,7 +234,8 @@ int break_glass(const context& context, const look_arguments& what, spi::revocat
   std::vector<spi::holder> all;
   for (const std::string& claim : claims) {
     const auto taken = engine->client.revoke(what.name, how, claim);
-    if (!taken) return engine->refused("cannot take it away", "revoke", taken.error());
+    if (!taken)
+      return engine->refused("cannot take '" + what.name + "' away", "revoke", taken.error());
     all.insert(all.end(), taken->begin(), taken->end());
   }
   if (all.empty()) return nobody(what, *engine, ask || !what.claim.empty());

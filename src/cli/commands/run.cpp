@@ -200,9 +200,14 @@ int not_granted(const hold_arguments& how, const std::string& what, const engine
                 const error& why) {
   const bool busy = why == errc::busy || why == errc::timed_out;
   const bool tried = busy && how.acquire.wait == duration{0};
-  const std::string within = busy ? " within " + to_text(how.acquire.wait) : "";
-  complaint said = from_engine(what + (tried ? " is busy" : " was not granted" + within),
-                               engine.to.engine, "attempt", why);
+  const bool several = how.names.size() > 1;
+  std::string failed = what + (several ? " were" : " was") + " not granted";
+  if (tried) {
+    failed = what + (several ? " are busy" : " is busy");
+  } else if (busy) {
+    failed += " within " + to_text(how.acquire.wait);
+  }
+  complaint said = from_engine(failed, engine.to.engine, "attempt", why);
   if (busy) said.code = how.busy_exit_code;
   return busy && how.quiet ? said.code : tell(said);
 }

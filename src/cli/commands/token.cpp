@@ -103,7 +103,7 @@ outcome<std::string> token_of(const token_arguments& what, const std::string& co
   if (!what.token_file) return what.token;
   auto read = read_secret("--token-file", *what.token_file, command);
   if (read && !core::parse_token(*read)) {
-    return usage("--token-file: its first line is not a token, or not all of one", command);
+    return usage("--token-file: the token in its first line is malformed or incomplete", command);
   }
   return read;
 }

@@ -355,11 +355,11 @@ void quorum_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 }
 void quorum_store::list(const std::string&, const std::string&, const spi::op_context&,
                         spi::completion<std::vector<spi::resource_summary>> done) {
-  done(failure(errc::unsupported, caps_.engine + " has no list: ask its members"));
+  done(failure(errc::unsupported, caps_.engine + " has no list; ask its members"));
 }
 result<std::unique_ptr<spi::subscription>> quorum_store::observe(
     const spi::resource_id&, spi::function<void(const spi::store_event&)>) {
-  return failure(errc::unsupported, caps_.engine + " has no events: watch its members");
+  return failure(errc::unsupported, caps_.engine + " has no events; watch its members");
 }
 void quorum_store::change_latch(const spi::resource_id&, const spi::latch_change&,
                                 const spi::op_context&, spi::completion<spi::latch_state> done) {

@@ -191,7 +191,7 @@ int torture(const context& context, const torture_arguments& how) {
         return run_new(context, how);
     }
   } catch (const std::runtime_error& problem) {
-    return tell({exit_code::engine, std::string("no torture: ") + plain(problem.what())});
+    return tell({exit_code::engine, std::string("torture: ") + problem.what()});
   }
   return exit_code::usage;
 }
