@@ -15,9 +15,7 @@ namespace {
 
 // As far as it can be judged without the engine.
 result<core::lease_token> read_token(const client::state& of, std::string_view text) {
-  if (of.engine->inert()) {
-    return failure(errc::cancelled, "the client is closed, or the process was forked");
-  }
+  if (auto fine = of.usable(); !fine) return tl::unexpected(std::move(fine.error()));
   auto token = core::parse_token(text);
   if (!token) return token;
   const spi::caps& caps = of.engine->store().caps();
@@ -54,15 +52,14 @@ result<core::request> adopting(const client::state& of, std::string_view text,
   return wanted;
 }
 
-// As the caller is answered: lost, where the engine knows nothing of it.
-result<void> told(error why, const std::string& where, const char* verb, const std::string& name) {
+// What the caller is answered: lost, where the engine knows nothing of it.
+result<void> as_lost(error why) {
   if (why == errc::not_held) why = {errc::lost, core::nothing_detached};
-  return tl::unexpected(core::blamed(std::move(why), where, verb, name));
+  return tl::unexpected(std::move(why));
 }
 
-using token_verb = move_only_function<void(spi::completion<void>)>;
+using token_verb = detail::verb<void>;
 
-// The verbs as they are begun by the blocking and the asynchronous calls alike.
 result<token_verb> renewing(const std::shared_ptr<client::state>& state, std::string_view text,
                             duration ttl) {
   auto token = read_token(*state, text);
@@ -76,9 +73,9 @@ result<token_verb> renewing(const std::shared_ptr<client::state>& state, std::st
                                 *token, state->options.payload))](spi::completion<void> done) {
     state->engine->store().transfer(
         claim->id, claim, nullptr, state->soon(),
-        [where = state->engine->settings().where, name = claim->resource.name,
-         done = std::move(done)](const result<spi::granted>& answer) mutable {
-          done(answer ? result<void>{} : told(answer.error(), where, "renew", name));
+        [done = state->telling(std::move(done), "renew", claim->resource.name)](
+            const result<spi::granted>& answer) mutable {
+          done(answer ? result<void>{} : as_lost(answer.error()));
         });
   });
 }
@@ -90,22 +87,12 @@ result<token_verb> releasing(const std::shared_ptr<client::state>& state, std::s
                                 *token, state->options.payload))](spi::completion<void> done) {
     state->engine->store().leave(
         claim, state->soon(),
-        [where = state->engine->settings().where, name = claim->resource.name,
-         done = std::move(done)](const result<spi::departure>& answer) mutable {
+        [done = state->telling(std::move(done), "release", claim->resource.name)](
+            const result<spi::departure>& answer) mutable {
           if (answer && *answer == spi::departure::was_holder) return done({});
-          done(told(answer ? error{errc::not_held, {}} : answer.error(), where, "release", name));
+          done(as_lost(answer ? error{errc::not_held, {}} : answer.error()));
         });
   });
-}
-
-result<void> carry_out(const client::state& state, result<token_verb> verb) {
-  if (!verb) return tl::unexpected(std::move(verb.error()));
-  return wait_for<void>(state.runtime, *std::move(verb));
-}
-
-awaitable<void> carry_out_later(const client::state& state, result<token_verb> verb) {
-  if (!verb) return detail::make_refusal<void>(std::move(verb.error()));
-  return detail::make_awaitable<void>(state.engine, *std::move(verb));
 }
 
 }  // namespace
@@ -126,19 +113,19 @@ awaitable<lease> client::async_adopt(std::string_view token, const adopt_options
 }
 
 result<void> client::renew(std::string_view token, duration ttl) const {
-  return carry_out(*state_, renewing(state_, token, ttl));
+  return detail::call_now(*state_->engine, renewing(state_, token, ttl));
 }
 
 awaitable<void> client::async_renew(std::string_view token, duration ttl) const {
-  return carry_out_later(*state_, renewing(state_, token, ttl));
+  return detail::call_soon(state_->engine, renewing(state_, token, ttl));
 }
 
 result<void> client::release(std::string_view token) const {
-  return carry_out(*state_, releasing(state_, token));
+  return detail::call_now(*state_->engine, releasing(state_, token));
 }
 
 awaitable<void> client::async_release(std::string_view token) const {
-  return carry_out_later(*state_, releasing(state_, token));
+  return detail::call_soon(state_->engine, releasing(state_, token));
 }
 
 }  // namespace holdfast

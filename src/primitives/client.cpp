@@ -155,23 +155,23 @@ const spi::caps& client::caps() const noexcept { return state_->engine->store().
 
 namespace {
 
-result<void> usable(const client::state& state) {
-  if (state.engine->inert())
-    return failure(errc::cancelled, "the client is closed, or the process was forked");
-  return {};
-}
-
 result<spi::resource_id> named(const client::state& state, const std::string& name) {
-  if (auto fine = usable(state); !fine) return tl::unexpected(fine.error());
+  if (auto fine = state.usable(); !fine) return tl::unexpected(fine.error());
   if (auto fine = core::check_name(name); !fine) return tl::unexpected(fine.error());
   return spi::resource_id{state.options.name_space, name};
 }
 
 }  // namespace
 
+result<void> client::state::usable() const {
+  if (!engine->inert()) return {};
+  return failure(errc::cancelled,
+                 "the client is closed, or this process was forked from the one that opened it");
+}
+
 // Nobody's name: it is only looked at.
 result<void> client::ping(duration timeout) const {
-  if (auto fine = usable(*state_); !fine) return fine;
+  if (auto fine = state_->usable(); !fine) return fine;
   if (timeout <= duration{0}) return failure(errc::invalid, "a ping needs time");
   const spi::resource_id nobodys{state_->options.name_space, "holdfast ping"};
   const auto seen =
@@ -179,31 +179,30 @@ result<void> client::ping(duration timeout) const {
         state_->engine->store().inspect(nobodys, state_->soon(timeout), std::move(done));
       });
   state_->engine->judge(seen ? nullptr : &seen.error());
-  if (!seen) return state_->told<void>(tl::unexpected(seen.error()), "ping", {});
-  return {};
+  if (seen) return {};
+  return tl::unexpected(core::blamed(seen.error(), state_->engine->settings().where, "ping", {}));
 }
 
 void client::state::inspect(const std::string& name, spi::completion<resource_state> done) const {
+  auto answer = telling(std::move(done), "inspect", name);
   const auto resource = named(*this, name);
-  if (!resource) return done(tl::unexpected(resource.error()));
-  engine->store().inspect(*resource, soon(), std::move(done));
+  if (!resource) return answer(tl::unexpected(resource.error()));
+  engine->store().inspect(*resource, soon(), std::move(answer));
 }
 
 result<resource_state> client::inspect(const std::string& name) const {
-  auto seen = wait_for<resource_state>(state_->runtime, [&](spi::completion<resource_state> done) {
+  return wait_for<resource_state>(state_->runtime, [&](spi::completion<resource_state> done) {
     state_->inspect(name, std::move(done));
   });
-  return state_->told(std::move(seen), "inspect", name);
 }
 
 result<std::vector<spi::resource_summary>> client::list(const std::string& prefix) const {
   using answer = std::vector<spi::resource_summary>;
-  if (auto fine = usable(*state_); !fine) return tl::unexpected(fine.error());
-  auto found = wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
+  if (auto fine = state_->usable(); !fine) return tl::unexpected(fine.error());
+  return wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
     state_->engine->store().list(state_->options.name_space, prefix, state_->soon(),
-                                 std::move(done));
+                                 state_->telling(std::move(done), "list", prefix));
   });
-  return state_->told(std::move(found), "list", prefix);
 }
 
 result<std::vector<spi::holder>> client::revoke(const std::string& name, spi::revocation how,
@@ -211,15 +210,15 @@ result<std::vector<spi::holder>> client::revoke(const std::string& name, spi::re
   using answer = std::vector<spi::holder>;
   const auto resource = named(*state_, name);
   if (!resource) return tl::unexpected(resource.error());
-  auto taken = wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
-    state_->engine->store().revoke(*resource, how, claim, state_->soon(), std::move(done));
+  return wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
+    state_->engine->store().revoke(*resource, how, claim, state_->soon(),
+                                   state_->telling(std::move(done), "revoke", name));
   });
-  return state_->told(std::move(taken), "revoke", name);
 }
 
 result<std::unique_ptr<spi::subscription>> client::observe(
     const std::string& name, move_only_function<void(const lock_event&)> sink) const {
-  if (auto fine = usable(*state_); !fine) return tl::unexpected(fine.error());
+  if (auto fine = state_->usable(); !fine) return tl::unexpected(fine.error());
   if (!name.empty()) {
     if (auto fine = core::check_name(name); !fine) return tl::unexpected(fine.error());
   }
@@ -243,7 +242,7 @@ result<std::unique_ptr<spi::subscription>> client::observe(
 
 result<std::vector<spi::check>> client::probe() const {
   using answer = std::vector<spi::check>;
-  if (auto fine = usable(*state_); !fine) return tl::unexpected(fine.error());
+  if (auto fine = state_->usable(); !fine) return tl::unexpected(fine.error());
   return wait_for<answer>(state_->runtime, [&](spi::completion<answer> done) {
     state_->engine->store().probe(state_->soon(), std::move(done));
   });

@@ -86,14 +86,18 @@ struct client::state {
   void deliver(spi::task work) const;
   // For a call that somebody waits for: a failed connection is the answer.
   [[nodiscard]] spi::op_context soon(duration limit = operator_limit) const;
+  // cancelled: closed, or in a forked child.
+  [[nodiscard]] result<void> usable() const;
   // invalid and cancelled are answered at once.
   void inspect(const std::string& name, spi::completion<resource_state> done) const;
-  // The answer of a call about a name, or about none, with what failed.
+  // For `done`: a failure then tells what was asked, of which server, and of which name.
   template <class T>
-  result<T> told(result<T> answer, std::string_view verb, std::string_view name) const {
-    if (answer) return answer;
-    return tl::unexpected(
-        core::blamed(std::move(answer.error()), engine->settings().where, verb, name));
+  spi::completion<T> telling(spi::completion<T> done, const char* verb, std::string name) const {
+    return [where = engine->settings().where, verb, name = std::move(name),
+            done = std::move(done)](result<T> answer) mutable {
+      if (answer) return done(std::move(answer));
+      done(tl::unexpected(core::blamed(std::move(answer.error()), where, verb, name)));
+    };
   }
 
   const client_options options;

@@ -229,9 +229,18 @@ void election::async_campaign(const acquire_options& options, std::stop_token to
 
 namespace {
 
-result<std::optional<leader_info>> leader_seen(const result<resource_state>& state) {
-  if (!state) return tl::unexpected(state.error());
-  return leader_of(*state);
+using leader_answer = std::optional<leader_info>;
+
+result<detail::verb<leader_answer>> asking_who_leads(const client& client,
+                                                     const std::string& name) {
+  if (auto fine = elects(client); !fine) return tl::unexpected(std::move(fine.error()));
+  return detail::verb<leader_answer>(
+      [state = client.inside(), name](spi::completion<leader_answer> done) {
+        state->inspect(name, [done = std::move(done)](const result<resource_state>& seen) mutable {
+          if (!seen) return done(tl::unexpected(seen.error()));
+          done(leader_of(*seen));
+        });
+      });
 }
 
 }  // namespace
@@ -242,28 +251,18 @@ result<election> election::make(const client& client, std::string name, const st
 }
 
 result<std::optional<leader_info>> election::leader() const {
-  if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
-  return leader_seen(client_.inspect(name()));
+  return detail::call_now(*client_.inside()->engine, asking_who_leads(client_, name()));
 }
 
 awaitable<std::optional<leader_info>> election::async_leader() const {
-  using answer = std::optional<leader_info>;
-  if (auto fine = elects(client_); !fine) return detail::make_refusal<answer>(fine.error());
-  return detail::make_awaitable<answer>(
-      client_.inside()->engine,
-      [state = client_.inside(), name = name()](spi::completion<answer> done) {
-        state->inspect(name, [done = std::move(done)](const result<resource_state>& seen) mutable {
-          done(leader_seen(seen));
-        });
-      });
+  return detail::call_soon(client_.inside()->engine, asking_who_leads(client_, name()));
 }
 
 result<std::unique_ptr<spi::subscription>> election::observe(
     std::function<void(const std::optional<leader_info>&)> on_change) const {
   if (auto fine = elects(client_); !fine) return tl::unexpected(std::move(fine.error()));
   const auto& state = client_.inside();
-  if (state->engine->inert())
-    return failure(errc::cancelled, "the client is closed, or the process was forked");
+  if (auto fine = state->usable(); !fine) return tl::unexpected(std::move(fine.error()));
   auto watch = std::make_shared<election_watch>(state, handle_.in().resource, std::move(on_change));
   watch->start();
   return std::make_unique<watching>(std::move(watch));

@@ -3,7 +3,6 @@
 #include "primitives/client_state.hpp"
 #include "primitives/latch_wait.hpp"
 #include "primitives/operation.hpp"
-#include "primitives/wait_for.hpp"
 
 #include <holdfast/latch.hpp>
 
@@ -11,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace holdfast {
@@ -39,8 +39,7 @@ spi::claim_id id_from(const countdown_id& id) {
 }
 
 result<void> latches_usable(const client::state& state) {
-  if (state.engine->inert())
-    return failure(errc::cancelled, "the client is closed, or the process was forked");
+  if (auto fine = state.usable(); !fine) return fine;
   const spi::caps& caps = state.engine->store().caps();
   if (!caps.latches) return failure(errc::unsupported, caps.engine + " has no latches");
   return {};
@@ -88,61 +87,84 @@ class latch_update : public std::enable_shared_from_this<latch_update> {
   spi::completion<spi::latch_state> done_;
 };
 
-using latch_verb = move_only_function<void(spi::completion<spi::latch_state>)>;
-
-// The verbs as they are begun by the blocking and the asynchronous calls alike.
-latch_verb changing(const std::shared_ptr<client::state>& state, const std::string& name,
-                    const spi::latch_change& change) {
-  return [state, resource = spi::resource_id{state->options.name_space, name},
-          change](spi::completion<spi::latch_state> done) {
-    std::make_shared<latch_update>(state, resource, change, std::move(done))->send();
+// What the caller is answered of what the store says: that it is done, or the count.
+template <class T>
+spi::completion<spi::latch_state> answering(const client::state& state, const char* action,
+                                            const std::string& name, spi::completion<T> done) {
+  return [done = state.telling(std::move(done), action, name)](
+             const result<spi::latch_state>& answer) mutable {
+    if (!answer) return done(tl::unexpected(answer.error()));
+    if constexpr (std::is_void_v<T>) {
+      done({});
+    } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+      done(answer->count.value_or(0));
+    } else {
+      done(answer->count);
+    }
   };
-}
-
-latch_verb reading_latch(const std::shared_ptr<client::state>& state, const std::string& name) {
-  return [state, name](spi::completion<spi::latch_state> done) {
-    if (auto fine = latches_usable(*state); !fine) return done(tl::unexpected(fine.error()));
-    state->engine->store().read_latch({state->options.name_space, name}, state->soon(),
-                                      std::move(done));
-  };
-}
-
-// What the caller is answered.
-result<void> as_done(const result<spi::latch_state>& answer) {
-  if (!answer) return tl::unexpected(answer.error());
-  return {};
-}
-result<std::uint32_t> as_count(const result<spi::latch_state>& answer) {
-  if (!answer) return tl::unexpected(answer.error());
-  return answer->count.value_or(0);
-}
-result<std::optional<std::uint32_t>> as_optional_count(const result<spi::latch_state>& answer) {
-  if (!answer) return tl::unexpected(answer.error());
-  return answer->count;
 }
 
 template <class T>
-awaitable<T> awaiting(const std::shared_ptr<client::state>& state, latch_verb verb,
-                      result<T> (*answer_of)(const result<spi::latch_state>&)) {
-  return detail::make_awaitable<T>(
-      state->engine, [verb = std::move(verb), answer_of](spi::completion<T> done) mutable {
-        verb([done = std::move(done), answer_of](const result<spi::latch_state>& answer) mutable {
-          done(answer_of(answer));
-        });
-      });
+detail::verb<T> changing(const std::shared_ptr<client::state>& state, const char* action,
+                         const std::string& name, const spi::latch_change& change) {
+  return [state, action, name, change](spi::completion<T> done) {
+    std::make_shared<latch_update>(state, spi::resource_id{state->options.name_space, name}, change,
+                                   answering(*state, action, name, std::move(done)))
+        ->send();
+  };
 }
 
-result<spi::latch_state> blocking(const client::state& state, latch_verb verb) {
-  return wait_for<spi::latch_state>(state.runtime, std::move(verb));
+result<detail::verb<void>> setting(const std::shared_ptr<client::state>& state,
+                                   const std::string& name, std::uint32_t count,
+                                   const latch_options& options) {
+  if (count == 0 || count > greatest_count) {
+    return failure(errc::invalid, "a latch is set to 1 to 1,000,000");
+  }
+  return changing<void>(state, "set", name,
+                        {.what = spi::latch_change::kind::set,
+                         .count = count,
+                         .id = state->engine->new_claim_id(),
+                         .life = options.life});
 }
 
-result<void> check_count(std::uint32_t count, const char* why) {
-  if (count == 0 || count > greatest_count) return failure(errc::invalid, why);
-  return {};
+result<detail::verb<std::uint32_t>> counting_down(const std::shared_ptr<client::state>& state,
+                                                  const std::string& name, std::uint32_t by,
+                                                  const std::optional<countdown_id>& id,
+                                                  const latch_options& options) {
+  if (by == 0 || by > greatest_count) {
+    return failure(errc::invalid, "a latch is counted down by 1 to 1,000,000");
+  }
+  return changing<std::uint32_t>(state, "count down", name,
+                                 {.what = spi::latch_change::kind::down,
+                                  .count = by,
+                                  .id = id ? id_from(*id) : state->engine->new_claim_id(),
+                                  .life = options.life});
 }
 
-constexpr const char* bad_set = "a latch is set to 1 to 1,000,000";
-constexpr const char* bad_count_down = "a latch is counted down by 1 to 1,000,000";
+using optional_count = std::optional<std::uint32_t>;
+
+detail::verb<optional_count> reading_count(const std::shared_ptr<client::state>& state,
+                                           const std::string& name) {
+  return [state, name](spi::completion<optional_count> done) {
+    auto answer = answering(*state, "read", name, std::move(done));
+    if (auto fine = latches_usable(*state); !fine) return answer(tl::unexpected(fine.error()));
+    state->engine->store().read_latch({state->options.name_space, name}, state->soon(),
+                                      std::move(answer));
+  };
+}
+
+// To be started. None where latches cannot be used: `done` was told.
+std::shared_ptr<latch_wait> make_wait(const std::shared_ptr<client::state>& state,
+                                      const std::string& name, duration wait,
+                                      spi::completion<void> done) {
+  auto answer = state->telling(std::move(done), "wait for", name);
+  if (auto fine = latches_usable(*state); !fine) {
+    answer(std::move(fine));
+    return nullptr;
+  }
+  return std::make_shared<latch_wait>(state, spi::resource_id{state->options.name_space, name},
+                                      wait, std::move(answer));
+}
 
 class latch_operation final : public detail::client_operation<void> {
  public:
@@ -166,10 +188,9 @@ class latch_operation final : public detail::client_operation<void> {
  private:
   void begin() override {
     const auto self = std::static_pointer_cast<latch_operation>(shared_from_this());
-    if (auto fine = latches_usable(*client_); !fine) return arrived(std::move(fine));
-    auto wait = std::make_shared<latch_wait>(
-        client_, spi::resource_id{client_->options.name_space, name_}, wait_,
-        [self](result<void> answer) { self->arrived(std::move(answer)); });
+    auto wait = make_wait(client_, name_, wait_,
+                          [self](result<void> answer) { self->arrived(std::move(answer)); });
+    if (!wait) return;
     {
       const std::lock_guard lock(mutex_);
       waiting_ = wait;
@@ -209,72 +230,41 @@ result<latch> latch::make(const client& client, std::string name, const latch_op
   return detail::made([&] { return latch(client, std::move(name), options); });
 }
 
-namespace {
-
-spi::latch_change setting(const client::state& state, std::uint32_t count,
-                          const latch_options& options) {
-  return {.what = spi::latch_change::kind::set,
-          .count = count,
-          .id = state.engine->new_claim_id(),
-          .life = options.life};
-}
-
-spi::latch_change counting_down(const client::state& state, std::uint32_t by,
-                                const std::optional<countdown_id>& id,
-                                const latch_options& options) {
-  return {.what = spi::latch_change::kind::down,
-          .count = by,
-          .id = id ? id_from(*id) : state.engine->new_claim_id(),
-          .life = options.life};
-}
-
-}  // namespace
-
 result<void> latch::set(std::uint32_t count) {
-  if (auto fine = check_count(count, bad_set); !fine) return fine;
   const auto& state = client_.inside();
-  return as_done(blocking(*state, changing(state, name_, setting(*state, count, options_))));
+  return detail::call_now(*state->engine, setting(state, name_, count, options_));
 }
 
 awaitable<void> latch::async_set(std::uint32_t count) {
-  if (auto fine = check_count(count, bad_set); !fine)
-    return detail::make_refusal<void>(fine.error());
   const auto& state = client_.inside();
-  return awaiting(state, changing(state, name_, setting(*state, count, options_)), as_done);
+  return detail::call_soon(state->engine, setting(state, name_, count, options_));
 }
 
 result<std::uint32_t> latch::count_down(std::uint32_t by, std::optional<countdown_id> id) {
-  if (auto fine = check_count(by, bad_count_down); !fine) return tl::unexpected(fine.error());
   const auto& state = client_.inside();
-  return as_count(
-      blocking(*state, changing(state, name_, counting_down(*state, by, id, options_))));
+  return detail::call_now(*state->engine, counting_down(state, name_, by, id, options_));
 }
 
 awaitable<std::uint32_t> latch::async_count_down(std::uint32_t by, std::optional<countdown_id> id) {
-  if (auto fine = check_count(by, bad_count_down); !fine) {
-    return detail::make_refusal<std::uint32_t>(fine.error());
-  }
   const auto& state = client_.inside();
-  return awaiting(state, changing(state, name_, counting_down(*state, by, id, options_)), as_count);
+  return detail::call_soon(state->engine, counting_down(state, name_, by, id, options_));
 }
 
-result<std::optional<std::uint32_t>> latch::count() const {
+result<optional_count> latch::count() const {
   const auto& state = client_.inside();
-  return as_optional_count(blocking(*state, reading_latch(state, name_)));
+  return detail::call_now<optional_count>(*state->engine, reading_count(state, name_));
 }
 
-awaitable<std::optional<std::uint32_t>> latch::async_count() const {
+awaitable<optional_count> latch::async_count() const {
   const auto& state = client_.inside();
-  return awaiting(state, reading_latch(state, name_), as_optional_count);
+  return detail::call_soon<optional_count>(state->engine, reading_count(state, name_));
 }
 
 result<void> latch::wait(const acquire_options& options, std::stop_token token) const {
   const auto& state = client_.inside();
-  if (auto fine = latches_usable(*state); !fine) return fine;
   return wait_for<void>(state->runtime, [&](spi::completion<void> done) {
-    std::make_shared<latch_wait>(state, spi::resource_id{state->options.name_space, name_},
-                                 options.wait, std::move(done))
-        ->start(std::move(token));
+    const auto wait = make_wait(state, name_, options.wait, std::move(done));
+    if (wait) wait->start(std::move(token));
   });
 }
 

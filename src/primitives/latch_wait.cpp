@@ -28,11 +28,7 @@ latch_wait::latch_wait(std::shared_ptr<client::state> client, spi::resource_id r
 void latch_wait::start(std::stop_token token) {
   const auto self = shared_from_this();
   if (token.stop_requested()) return answer(failure(errc::cancelled, "stopped before it began"));
-  if (client_->engine->inert()) {
-    return answer(
-        failure(errc::cancelled,
-                "the client is closed, or this process was forked from the one that opened it"));
-  }
+  if (auto fine = client_->usable(); !fine) return answer(std::move(fine));
   const auto place = client_->waits.add(self);
   if (!place) return answer(tl::unexpected(place.error()));
   {

@@ -113,7 +113,7 @@ awaitable<void> lease::async_release() {
   auto hold = std::exchange(hold_, nullptr);
   if (!hold) return detail::make_refusal<void>(nothing_held);
   auto owner = hold->owner();
-  return detail::make_awaitable<void>(
+  return detail::call_soon<void>(
       std::move(owner),
       [hold = std::move(hold)](spi::completion<void> done) { hold->release(std::move(done)); });
 }
@@ -136,7 +136,7 @@ awaitable<std::string> lease::async_detach() {
   }
   auto hold = std::exchange(hold_, nullptr);
   auto owner = hold->owner();
-  return detail::make_awaitable<std::string>(
+  return detail::call_soon<std::string>(
       std::move(owner), [hold = std::move(hold)](spi::completion<std::string> done) {
         hold->detach(std::move(done));
       });

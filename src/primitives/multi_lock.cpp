@@ -233,11 +233,11 @@ awaitable<void> multi_lease::async_release() {
   auto owner = last->leases.front().inside()->owner();
   auto all = std::make_shared<giving_back>();
   all->left = std::move(last->leases);
-  return detail::make_awaitable<void>(std::move(owner),
-                                      [all = std::move(all)](spi::completion<void> done) {
-                                        all->done = std::move(done);
-                                        giving_back::step(all);
-                                      });
+  return detail::call_soon<void>(std::move(owner),
+                                 [all = std::move(all)](spi::completion<void> done) {
+                                   all->done = std::move(done);
+                                   giving_back::step(all);
+                                 });
 }
 
 bool multi_lease::valid() const noexcept {

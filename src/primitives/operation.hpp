@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/engine.hpp"
+#include "primitives/wait_for.hpp"
 
 #include <holdfast/awaitable.hpp>
 #include <holdfast/spi/store.hpp>
@@ -86,13 +87,15 @@ struct cancel_on_stop {
 template <class Waiting>
 using stop_cancels = std::optional<std::stop_callback<cancel_on_stop<Waiting>>>;
 
+// What a blocking call and its asynchronous form begin alike.
+template <class T>
+using verb = move_only_function<void(spi::completion<T>)>;
+
 // A call that ends soon by itself: cancelling it changes nothing.
 template <class T>
 class short_operation final : public client_operation<T> {
  public:
-  using verb = move_only_function<void(spi::completion<T>)>;
-
-  short_operation(std::shared_ptr<core::engine> engine, verb begin)
+  short_operation(std::shared_ptr<core::engine> engine, verb<T> begin)
       : client_operation<T>(std::move(engine)), verb_(std::move(begin)) {}
 
  protected:
@@ -102,7 +105,7 @@ class short_operation final : public client_operation<T> {
   }
 
  private:
-  verb verb_;
+  verb<T> verb_;
 };
 
 // The answer that is known before anything begins, with nobody's executor: given at once, on `where` or
@@ -130,11 +133,16 @@ awaitable<T> make_refusal(error why) {
   return awaitable<T>(std::make_shared<refused_operation<T>>(std::move(why)));
 }
 
-// `verb` is given the completion when the call begins.
-template <class T, class Verb>
-awaitable<T> make_awaitable(std::shared_ptr<core::engine> engine, Verb&& verb) {
-  return awaitable<T>(
-      std::make_shared<short_operation<T>>(std::move(engine), std::forward<Verb>(verb)));
+// Both forms of a call. An error in place of the verb is the answer: nothing is begun.
+template <class T>
+result<T> call_now(const core::engine& engine, result<verb<T>> begin) {
+  if (!begin) return tl::unexpected(std::move(begin.error()));
+  return wait_for<T>(engine.shared_runtime(), *std::move(begin));
+}
+template <class T>
+awaitable<T> call_soon(std::shared_ptr<core::engine> engine, result<verb<T>> begin) {
+  if (!begin) return make_refusal<T>(std::move(begin.error()));
+  return awaitable<T>(std::make_shared<short_operation<T>>(std::move(engine), *std::move(begin)));
 }
 
 }  // namespace holdfast::detail

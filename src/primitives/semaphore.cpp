@@ -80,21 +80,25 @@ result<std::uint32_t> free_of(std::uint32_t all, const result<resource_state>& s
   return static_cast<std::uint32_t>(all - std::min<std::uint64_t>(held, all));
 }
 
+detail::verb<std::uint32_t> counting_free(const semaphore& of,
+                                          const std::shared_ptr<client::state>& state) {
+  return [state, name = of.name(), all = of.max()](spi::completion<std::uint32_t> done) {
+    state->inspect(name, [all, done = std::move(done)](const result<resource_state>& seen) mutable {
+      done(free_of(all, seen));
+    });
+  };
+}
+
 }  // namespace
 
 result<std::uint32_t> semaphore::available() const {
-  return free_of(max(), client_.inspect(name()));
+  const auto& state = client_.inside();
+  return detail::call_now<std::uint32_t>(*state->engine, counting_free(*this, state));
 }
 
 awaitable<std::uint32_t> semaphore::async_available() const {
-  return detail::make_awaitable<std::uint32_t>(
-      client_.inside()->engine,
-      [state = client_.inside(), name = name(), all = max()](spi::completion<std::uint32_t> done) {
-        state->inspect(name,
-                       [all, done = std::move(done)](const result<resource_state>& seen) mutable {
-                         done(free_of(all, seen));
-                       });
-      });
+  const auto& state = client_.inside();
+  return detail::call_soon<std::uint32_t>(state->engine, counting_free(*this, state));
 }
 
 result<void> semaphore::resize(std::uint32_t max) {

@@ -11,33 +11,32 @@ namespace holdfast {
 
 namespace {
 
-// Begins at once where it may.
-void change_mode(const detail::lock_handle& lock_handle, const std::shared_ptr<core::hold>& hold,
-                 lock_mode to, spi::completion<void> done) {
-  const detail::lock_handle::inside& in = lock_handle.in();
-  if (!hold || hold->claim().resource != in.resource || hold->runtime() != in.client->runtime) {
-    return done(failure(errc::not_held, "this lease holds nothing of this lock"));
-  }
-  const capabilities& caps = in.client->engine->store().caps();
-  if (!caps.supports_mode_change) {
-    return done(failure(errc::unsupported, caps.engine + " has no up- and downgrade"));
-  }
-  hold->change(to, std::move(done));
+detail::verb<void> changing_mode(const detail::lock_handle& lock_handle, const lease& held,
+                                 lock_mode to) {
+  return [lock_handle, hold = held.inside(), to](spi::completion<void> done) {
+    const detail::lock_handle::inside& in = lock_handle.in();
+    auto answer = in.client->telling(
+        std::move(done), to == lock_mode::exclusive ? "upgrade" : "downgrade", in.resource.name);
+    if (!hold || hold->claim().resource != in.resource || hold->runtime() != in.client->runtime) {
+      return answer(failure(errc::not_held, "this lease holds nothing of this lock"));
+    }
+    const capabilities& caps = in.client->engine->store().caps();
+    if (!caps.supports_mode_change) {
+      return answer(failure(errc::unsupported, caps.engine + " has no up- and downgrade"));
+    }
+    hold->change(to, std::move(answer));
+  };
 }
 
 result<void> change_now(const detail::lock_handle& lock_handle, const lease& held, lock_mode to) {
-  return wait_for<void>(lock_handle.in().client->runtime, [&](spi::completion<void> done) {
-    change_mode(lock_handle, held.inside(), to, std::move(done));
-  });
+  return detail::call_now<void>(*lock_handle.in().client->engine,
+                                changing_mode(lock_handle, held, to));
 }
 
 awaitable<void> change_soon(const detail::lock_handle& lock_handle, const lease& held,
                             lock_mode to) {
-  return detail::make_awaitable<void>(
-      lock_handle.in().client->engine,
-      [lock_handle, hold = held.inside(), to](spi::completion<void> done) {
-        change_mode(lock_handle, hold, to, std::move(done));
-      });
+  return detail::call_soon<void>(lock_handle.in().client->engine,
+                                 changing_mode(lock_handle, held, to));
 }
 
 }  // namespace

@@ -31,10 +31,7 @@ inline bool forked(const lock_handle& lock_handle) noexcept {
 
 // Throws cancelled where the client is closed or the process is a fork.
 inline void check_usable(const lock_handle& lock_handle) {
-  if (!lock_handle.in().client->engine->inert()) return;
-  throw lock_error(
-      error{errc::cancelled,
-            "the client is closed, or this process was forked from the one that opened it"});
+  if (auto fine = lock_handle.in().client->usable(); !fine) throw lock_error(fine.error());
 }
 
 // Throws would_deadlock where the calling thread holds the name through any object of its client.

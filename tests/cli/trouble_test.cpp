@@ -52,6 +52,10 @@ TEST_F(trouble, an_error_names_engine_server_operation_lock_and_cause_once) {
       << unsupported.err;
   EXPECT_NE(type({"--url", "redis://127.0.0.1:1", "show", "x"}).err.find("cannot inspect 'x' ("),
             std::string::npos);
+  const answer latch = type({"--url", "redis://127.0.0.1:1", "latch", "l", "count"});
+  EXPECT_NE(latch.err.find("cannot be read (redis 127.0.0.1:1, read 'l', connect 127.0.0.1:1: "),
+            std::string::npos)
+      << latch.err;
 }
 #endif
 

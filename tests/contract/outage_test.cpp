@@ -47,6 +47,24 @@ TEST_P(outage, a_try_is_not_answered_with_busy) {
   EXPECT_THAT(stock.acquire({.wait = patience}), succeeds());
 }
 
+TEST_P(outage, what_was_asked_is_told_by_both_forms_of_a_call) {
+  // Broken: "unavailable (connection refused)", and nobody knows of which lock.
+  const auto told = [](const error& why) { return why.detail; };
+  const semaphore permits(disturbed(), "gpu", {.max = 2});
+  way().set(trouble::no_request);
+  EXPECT_THAT(told(permits.available().error()), testing::HasSubstr("inspect 'gpu'"));
+  reply<std::uint32_t> later;
+  permits.async_available().then(later.callback());
+  EXPECT_THAT(told(later.future.get().error()), testing::HasSubstr("inspect 'gpu'"));
+  const latch start(disturbed(), "start");
+  EXPECT_THAT(told(start.count().error()), testing::HasSubstr("read 'start'"));
+  EXPECT_THAT(told(start.wait({.wait = 0s}).error()), testing::HasSubstr("wait for 'start'"));
+  lease nothing;
+  shared_mutex price(disturbed(), "price");
+  EXPECT_THAT(told(price.try_upgrade(nothing).error()), testing::HasSubstr("upgrade 'price'"));
+  way().set(trouble::none);
+}
+
 TEST_P(outage, a_wait_outlasts_an_outage) {
   // Broken: one lost packet fails a wait of a minute.
   way().set(trouble::no_request, 3);
