@@ -120,8 +120,8 @@ awaitable<void> lease::async_release() {
 
 result<std::string> lease::detach() {
   if (!hold_) return tl::unexpected(nothing_held);
-  if (hold_->runtime()->on_own_thread()) {
-    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  if (auto fine = check_may_block(*hold_->runtime()); !fine) {
+    return tl::unexpected(std::move(fine.error()));
   }
   if (auto fine = hold_->detachable(); !fine) return tl::unexpected(std::move(fine.error()));
   const auto hold = std::exchange(hold_, nullptr);
@@ -146,9 +146,7 @@ result<void> lease::wait_lost(duration wait, std::stop_token token) const {
   const auto hold = hold_;
   if (!hold) return tl::unexpected(nothing_held);
   const auto& runtime = hold->runtime();
-  if (runtime->on_own_thread()) {
-    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
-  }
+  if (auto fine = check_may_block(*runtime); !fine) return fine;
   if (!hold->valid()) return {};
   auto meeting = std::make_shared<lost_meeting>(runtime);
   const std::uint64_t watch =

@@ -60,8 +60,8 @@ lock_handle lock_handle::with(std::uint32_t permits, std::uint32_t max) const {
 
 result<lease> acquire_now(const client::state& client, core::request request,
                           std::stop_token token) {
-  if (client.runtime->on_own_thread()) {
-    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+  if (auto fine = check_may_block(*client.runtime); !fine) {
+    return tl::unexpected(std::move(fine.error()));
   }
   if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
   request.thread = core::thread_token();

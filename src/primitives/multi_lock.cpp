@@ -94,8 +94,8 @@ multi_lock::~multi_lock() {
 
 result<multi_lease> multi_lock::acquire(const acquire_options& options, std::stop_token token) {
   for (const lock_part& each : *parts_) {
-    if (each.inside().in().client->runtime->on_own_thread()) {
-      return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+    if (auto fine = check_may_block(*each.inside().in().client->runtime); !fine) {
+      return tl::unexpected(std::move(fine.error()));
     }
   }
   if (token.stop_requested()) return failure(errc::cancelled, "stopped before it began");
@@ -131,12 +131,8 @@ bool multi_lock::lock_within(duration wait) {
     detail::check_usable(each.inside());
     if (owned(each)) detail::check_not_held(each.inside());
   }
-  auto granted = acquire({.wait = wait});
-  if (!granted) {
-    const error& why = granted.error();
-    if (why == errc::busy || why == errc::timed_out) return false;
-    throw lock_error(why);
-  }
+  auto granted = detail::unless_busy(acquire({.wait = wait}));
+  if (!granted) return false;
   owner_ = core::thread_token();
   for (const lock_part& each : *parts_) {
     if (owned(each)) each.inside().in().local_queue->threads().add(owner_);
@@ -148,13 +144,7 @@ bool multi_lock::lock_within(duration wait) {
 void multi_lock::unlock() noexcept {
   if (!held_) return;
   for (const lock_part& each : *parts_) {
-    const detail::lock_handle& lock_handle = each.inside();
-    if (!owned(each) || detail::forked(lock_handle)) continue;
-    lock_handle.in().local_queue->threads().remove(owner_);
-    if (owner_ != core::thread_token()) {
-      lock_handle.in().client->engine->raise(event_kind::foreign_unlock,
-                                             {.resource = lock_handle.in().resource});
-    }
+    if (owned(each)) detail::leave_thread(each.inside(), owner_, {});
   }
   // Emptied before the locks are given back: the next holder of this object writes its own.
   const multi_lease last = std::exchange(held_, multi_lease{});
@@ -253,17 +243,13 @@ time_point multi_lease::valid_until() const noexcept {
 }
 
 duration multi_lease::valid_for() const noexcept {
-  const time_point end = valid_until();
-  if (end == time_point::max()) return forever;
-  const time_point now = clock::now();
-  return end <= now ? duration{0} : end - now;
+  duration shortest = inside_ == nullptr ? duration{0} : forever;
+  for (const lease& each : leases()) shortest = std::min(shortest, each.valid_for());
+  return shortest;
 }
 
 std::stop_token multi_lease::lost() const {
-  if (inside_ != nullptr) return inside_->lost.get_token();
-  std::stop_source none;
-  none.request_stop();
-  return none.get_token();
+  return inside_ != nullptr ? inside_->lost.get_token() : lease().lost();
 }
 
 const std::vector<lease>& multi_lease::leases() const noexcept {

@@ -41,12 +41,16 @@ inline void check_not_held(const lock_handle& lock_handle) {
 }
 
 // None: not free in time. Everything else that is no grant is thrown.
-inline std::optional<lease> take(const lock_handle& lock_handle, duration wait) {
-  auto granted = lock_handle.acquire({.wait = std::max(wait, duration{0})}, {});
+template <class Lease>
+std::optional<Lease> unless_busy(result<Lease> granted) {
   if (granted) return std::move(*granted);
   const error& why = granted.error();
   if (why == errc::busy || why == errc::timed_out) return std::nullopt;
   throw lock_error(why);
+}
+
+inline std::optional<lease> take(const lock_handle& lock_handle, duration wait) {
+  return unless_busy(lock_handle.acquire({.wait = std::max(wait, duration{0})}, {}));
 }
 
 // lock() of a mutex, or of a writer, which keeps `held` and `owner`. False: not free in time.
@@ -62,16 +66,19 @@ inline bool lock_within(const lock_handle& lock_handle, duration wait, lease& he
   return true;
 }
 
+// The thread `owner` holds it no more. Refusing another thread would hold it forever: the watchdog would go on renewing.
+inline void leave_thread(const lock_handle& lock_handle, std::uint64_t owner,
+                         fence_token fence) noexcept {
+  if (forked(lock_handle)) return;
+  lock_handle.in().local_queue->threads().remove(owner);
+  if (owner == core::thread_token()) return;
+  lock_handle.in().client->engine->raise(event_kind::foreign_unlock,
+                                         {.resource = lock_handle.in().resource}, fence);
+}
+
 inline void unlock(const lock_handle& lock_handle, lease& held, std::uint64_t owner) noexcept {
   if (!held) return;
-  if (!forked(lock_handle)) {
-    lock_handle.in().local_queue->threads().remove(owner);
-    if (owner != core::thread_token()) {
-      // Refusing would hold it forever: the watchdog would go on renewing.
-      lock_handle.in().client->engine->raise(event_kind::foreign_unlock,
-                                             {.resource = lock_handle.in().resource}, held.fence());
-    }
-  }
+  leave_thread(lock_handle, owner, held.fence());
   // Emptied before the lock is given back: the next holder of this object writes its own.
   const lease last = std::exchange(held, lease{});
 }

@@ -40,12 +40,16 @@ class rendezvous {
   std::optional<result<T>> answer_;  // set before done_
 };
 
-// `start` is given the completion. would_deadlock on the runtime's own threads.
+// would_deadlock on the runtime's own threads, which would have to bring the answer.
+inline result<void> check_may_block(const spi::runtime& runtime) {
+  if (!runtime.on_own_thread()) return {};
+  return failure(errc::would_deadlock, "a blocking call on the client's own thread");
+}
+
+// `start` is given the completion. Errors as of check_may_block().
 template <class T, class Start>
 result<T> wait_for(const std::shared_ptr<spi::runtime>& runtime, Start&& start) {
-  if (runtime->on_own_thread()) {
-    return failure(errc::would_deadlock, "a blocking call on the client's own thread");
-  }
+  if (auto fine = check_may_block(*runtime); !fine) return tl::unexpected(std::move(fine.error()));
   auto meeting = std::make_shared<rendezvous<T>>(runtime);
   start(spi::completion<T>([meeting](result<T> answer) { meeting->arrive(std::move(answer)); }));
   return meeting->wait();
