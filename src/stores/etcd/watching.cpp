@@ -55,7 +55,7 @@ void etcd_store::own_news(const entry_ptr& which, const watch_news& news) {
   bool look_again = news.created;
   {
     const lock_guard lock(mutex_);
-    if (which->where != entry::phase::held || which->ending || !which->leaves.empty()) return;
+    if (which->where != entry::phase::held || which->leaving()) return;
     for (const auto& each : news.events) {
       if (each.kv.key != which->key) look_again = true;
       removed = removed ||
@@ -104,7 +104,7 @@ flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
   bool removed = false;
   {
     const lock_guard lock(self->mutex_);
-    if (which->where != entry::phase::held || which->ending || !which->leaves.empty()) co_return;
+    if (which->where != entry::phase::held || which->leaving()) co_return;
     const std::size_t place = order->find(which->id, which->created);
     removed = place == line::none && !which->running;
     if (place != line::none) {

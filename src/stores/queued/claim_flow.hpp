@@ -418,7 +418,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
           ended.push_back(each);
           continue;
         }
-        if (each->where != phase::held || each->own_watched) continue;
+        if (each->where != phase::held || each->own_watched || each->leaving()) continue;
         fresh = true;
         if (at - each->granted_at >= short_hold) lasting.push_back(each);
       }

@@ -79,6 +79,7 @@ struct queued_claim {
   };
 
   [[nodiscard]] bool permit() const noexcept { return claim->mode == spi::mode::permit; }
+  [[nodiscard]] bool leaving() const noexcept { return !leaves.empty() || ending; }
   // For a look that nobody asked for.
   [[nodiscard]] duration time_to_look() const {
     return std::clamp<duration>(claim->ttl / 3, std::chrono::milliseconds(500),
@@ -94,7 +95,7 @@ struct queued_claim {
   [[nodiscard]] job next_job() {
     job next;
     next.until = until;
-    next.leaves = !leaves.empty() || ending;
+    next.leaves = leaving();
     if (next.leaves) return next;
     if (!handovers.empty()) {
       next.handover = std::move(handovers.front());
