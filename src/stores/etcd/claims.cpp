@@ -169,7 +169,7 @@ bool etcd_store::leaves_here(entry& who, const standing& blocker, std::int64_t s
     last_removal_ = 0;  // no look is as late: the cluster was restored to an earlier state
   }
   const auto found = entries_.find(*id);
-  return found != entries_.end() && (!found->second->leaves.empty() || found->second->ending);
+  return found != entries_.end() && found->second->leaving();
 }
 
 // From the last two of the line: who is in the way of an exclusive claim, if that can be told.
@@ -308,17 +308,23 @@ task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net
 task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
                                                 net::patience until) {
   std::int64_t owner = 0;
-  bool held = false;
   bool uncertain = false;
   bool moves = false;
   {
     const lock_guard lock(self->mutex_);
     owner = which->owner;
-    held = which->where == entry::phase::held;
     uncertain = which->uncertain || which->unanswered;
     if (owner == 0 || (which->created == 0 && !uncertain)) co_return spi::departure::gone;
     which->late = which->late || uncertain || std::exchange(which->removing, true);
     moves = which->adopted || which->handing_over;
+  }
+  // For each transaction that writes, etcd copies all that it has not committed yet: dearer than the deletion itself.
+  if (!moves && !uncertain && which->kind != claim_kind::reader) {
+    call removes{method::delete_range, delete_body(which->keys())};
+    const reply answer =
+        co_await value_of(ask_one(self->way_, removes, "delete", which->key, until));
+    const deletion_answer done = co_await value_of(read_deletion(answer.body));
+    co_return self->removed(*which, done.deleted, done.header.revision);
   }
   std::size_t parts = 1;
   txn_writer step;
@@ -347,14 +353,20 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   if (!done) co_return tl::unexpected(done.error());
   const bool expected = done->succeeded ? done->parts.size() == parts : moves;
   if (!expected) co_return failure(errc::unavailable, "etcd: an unexpected answer to a deletion");
-  const bool removed = done->succeeded && done->parts.front().deleted > 0;
-  const lock_guard lock(self->mutex_);
-  if (removed) self->last_removal_ = std::max(self->last_removal_, done->header.revision);
-  which->created = 0;
-  which->uncertain = false;
-  if (!removed) co_return spi::departure::gone;
-  self->spare(*which);
-  co_return held ? spi::departure::was_holder : spi::departure::was_waiting;
+  const std::int64_t deleted = done->succeeded ? done->parts.front().deleted : 0;
+  co_return self->removed(*which, deleted, done->header.revision);
+}
+
+// `deleted`: how many keys of it there were.
+spi::departure etcd_store::removed(entry& which, std::int64_t deleted, std::int64_t revision) {
+  const lock_guard lock(mutex_);
+  which.created = 0;
+  which.uncertain = false;
+  if (deleted == 0) return spi::departure::gone;
+  last_removal_ = std::max(last_removal_, revision);
+  spare(which);
+  const bool held = which.where == entry::phase::held;
+  return held ? spi::departure::was_holder : spi::departure::was_waiting;
 }
 
 // Called with the mutex held.

@@ -165,6 +165,7 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   static task<result<spi::granted>> change_mode(self_ptr self, entry_ptr which, spi::mode to,
                                                 net::patience until);
   static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
+  spi::departure removed(entry& which, std::int64_t deleted, std::int64_t revision);
   struct follow_up {
     std::vector<watch_hub::watch_id> unneeded;
     entry_ptr next;  // the one that is to look for permits now

@@ -133,14 +133,15 @@ range_answer range_in(std::string_view from, bool& good) {
   return answer;
 }
 
-std::int64_t deleted_in(std::string_view from, bool& good) {
-  std::int64_t deleted = 0;
+deletion_answer deletion_in(std::string_view from, bool& good) {
+  deletion_answer answer;
   proto_reader reader(from);
   for (proto_field each; reader.next(each);) {
-    if (each.number == 2) deleted = each.as_signed();
+    if (each.number == 1) answer.header = header_in(each.bytes, good);
+    if (each.number == 2) answer.deleted = each.as_signed();
   }
   good = good && reader.good();
-  return deleted;
+  return answer;
 }
 
 txn_answer::part part_in(std::string_view from, bool& good) {
@@ -148,7 +149,7 @@ txn_answer::part part_in(std::string_view from, bool& good) {
   proto_reader reader(from);
   for (proto_field each; reader.next(each);) {
     if (each.number == 1) part.range = range_in(each.bytes, good);
-    if (each.number == 3) part.deleted = deleted_in(each.bytes, good);
+    if (each.number == 3) part.deleted = deletion_in(each.bytes, good).deleted;
   }
   good = good && reader.good();
   return part;
@@ -359,11 +360,11 @@ result<txn_answer> read_txn(std::string_view body) {
   return answer;
 }
 
-result<std::int64_t> read_deleted(std::string_view body) {
+result<deletion_answer> read_deletion(std::string_view body) {
   bool good = true;
-  const std::int64_t deleted = deleted_in(body, good);
-  if (!good) return malformed("deletion");
-  return deleted;
+  const deletion_answer answer = deletion_in(body, good);
+  if (!good || !answer.header.complete()) return malformed("deletion");
+  return answer;
 }
 
 result<lease_answer> read_lease(std::string_view body) {

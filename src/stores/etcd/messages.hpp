@@ -178,6 +178,11 @@ struct range_answer {
   bool more = false;
 };
 
+struct deletion_answer {
+  answer_header header;
+  std::int64_t deleted = 0;  // how many keys
+};
+
 struct txn_answer {
   struct part {
     range_answer range;        // of a range
@@ -226,7 +231,7 @@ struct member {
 // unavailable: no such message.
 result<range_answer> read_range(std::string_view body);
 result<txn_answer> read_txn(std::string_view body);
-result<std::int64_t> read_deleted(std::string_view body);
+result<deletion_answer> read_deletion(std::string_view body);
 result<lease_answer> read_lease(std::string_view body);
 result<std::string> read_token(std::string_view body);
 result<watch_answer> read_watch(std::string_view body);
