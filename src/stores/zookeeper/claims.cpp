@@ -63,11 +63,14 @@ task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net:
   }
   const lock_guard lock(self->mutex_);
   which->uncertain = false;
+  which->expects_end = false;
+  which->own_watched = false;
   for (const std::string& each : ours) {
     if (each.starts_with(leases + "/")) {
       which->leases.push_back(each);
     } else {
       which->node = each.substr(which->parent.size() + 1);
+      which->kind = parse_node(which->node)->kind;
     }
   }
   if (!ours.empty()) {
@@ -137,6 +140,7 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
     const lock_guard lock(self->mutex_);
     which->uncertain = true;  // which of the two it is
     which->expects_end = true;
+    which->own_watched = false;  // tick() watches the one that it is
     owner = which->owner;
   }
   const multi_outcome outcome =
@@ -146,7 +150,6 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
     const lock_guard lock(self->mutex_);
     which->uncertain = false;
     which->expects_end = false;
-    which->own_watched = false;  // tick() watches the new one
     which->granted_at = self->now();
     if (done) {
       which->node = name;
@@ -163,13 +166,7 @@ task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim
 
 task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr which,
                                                         spi::mode to, net::patience until) {
-  if (which->uncertain) {  // an earlier change was not answered
-    co_await value_of(recover(self, which, until));
-    const lock_guard lock(self->mutex_);
-    which->expects_end = false;
-    which->own_watched = false;
-    if (const auto node = parse_node(which->node)) which->kind = node->kind;
-  }
+  if (which->uncertain) co_await value_of(recover(self, which, until));
   bool held = false;
   {
     const lock_guard lock(self->mutex_);

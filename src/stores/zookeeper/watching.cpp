@@ -87,8 +87,15 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
   look_at_own(shared_from_this(), which);
 }
 
-// A hold that lasts.
+// A hold that lasts. After a change of mode without an answer it is to be found out which node it has.
 void zookeeper_store::guard(const entry_ptr& which) {
+  bool unknown = false;
+  {
+    const lock_guard lock(mutex_);
+    unknown = which->uncertain;
+    if (unknown) which->own_watched = false;
+  }
+  if (unknown) return look_again(which);
   look_at_own(shared_from_this(), which);
   const listings::folder where{which->life, which->parent};
   {
