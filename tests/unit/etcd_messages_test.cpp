@@ -32,7 +32,7 @@ TEST(etcd_messages, a_range_is_what_etcd_reads) {
   // Broken: a field has another number, and the server does something else.
   range_options how;
   how.limit = 2;
-  how.order = sorting::newest_first;
+  how.newest_first = true;
   EXPECT_EQ(range_body({"a/", "a0"}, how),
             "\x0a\x02"
             "a/\x12\x02"
@@ -100,6 +100,16 @@ TEST(etcd_messages, a_transaction_is_read) {
   EXPECT_EQ(answer->parts[1].deleted, 3);
 }
 
+TEST(etcd_messages, a_deletion_is_read) {
+  std::string body;
+  proto_writer(body).message(1, header_bytes(8, 2)).number(2, 3);
+  const auto answer = read_deletion(body);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->header.revision, 8);
+  EXPECT_EQ(answer->deleted, 3);
+  EXPECT_FALSE(read_deletion(""));
+}
+
 TEST(etcd_messages, an_event_and_the_end_of_a_watch_are_read) {
   std::string event;
   proto_writer(event).number(1, 1).message(2, kv_bytes("a/1", "", 40));
@@ -160,7 +170,8 @@ TEST(etcd_messages, random_bytes_are_read_or_refused) {
     static_cast<void>(read_txn(bad));
     static_cast<void>(read_watch(bad));
     static_cast<void>(read_status(bad));
-    static_cast<void>(read_members(bad));
+    static_cast<void>(read_member_count(bad));
+    static_cast<void>(read_deletion(bad));
     static_cast<void>(read_header(bad));
   }
 }

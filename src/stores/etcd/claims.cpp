@@ -67,7 +67,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
     const bool excludes = claim.mode == spi::mode::exclusive;
     range_options last;
     last.limit = excludes ? 2 : 0;
-    last.order = excludes ? sorting::newest_first : sorting::by_key;
+    last.newest_first = excludes;
     const auto around = keys_around(which->prefix, claim.mode, which->key);
     txn_writer step;
     step.created({which->key}, txn_writer::relation::equal, 0)

@@ -175,8 +175,8 @@ task<result<std::vector<spi::check>>> etcd_store::do_probe(self_ptr self, net::p
   call lists{method::member_list, {}};
   const result<reply> listed = co_await ask_one(self->way_, lists, "list", "the members", until);
   const auto members =
-      listed ? read_members(listed->body) : result<std::vector<member>>(failure(errc::unavailable));
-  if (members) health.members(members->size());
+      listed ? read_member_count(listed->body) : result<std::size_t>(failure(errc::unavailable));
+  if (members) health.members(*members);
   std::vector<spi::check> checks = health.checks();
   range_options few;
   few.limit = 1;

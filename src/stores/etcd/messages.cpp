@@ -94,88 +94,71 @@ tl::unexpected<error> malformed(const char* what) {
   return failure(errc::unavailable, std::string("etcd: a malformed answer (") + what + ")");
 }
 
+// `good` is false afterwards if it is no message, and stays so.
+template <class Take>
+void for_each_field(std::string_view from, bool& good, Take take) {
+  proto_reader reader(from);
+  for (proto_field each; reader.next(each);) take(each);
+  good = good && reader.good();
+}
+
 answer_header header_in(std::string_view from, bool& good) {
   answer_header header;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
-    if (each.number == 2) header.member = each.value;
+  for_each_field(from, good, [&](const proto_field& each) {
     if (each.number == 3) header.revision = each.as_signed();
     if (each.number == 4) header.term = each.value;
-  }
-  good = good && reader.good();
+  });
   return header;
 }
 
 key_value key_value_in(std::string_view from, bool& good) {
   key_value kv;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(from, good, [&](const proto_field& each) {
     if (each.number == 1) kv.key = each.bytes;
     if (each.number == 2) kv.created = each.as_signed();
     if (each.number == 3) kv.modified = each.as_signed();
     if (each.number == 5) kv.value = each.bytes;
     if (each.number == 6) kv.lease = each.as_signed();
-  }
-  good = good && reader.good();
+  });
   return kv;
 }
 
 range_answer range_in(std::string_view from, bool& good) {
   range_answer answer;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(from, good, [&](const proto_field& each) {
     if (each.number == 1) answer.header = header_in(each.bytes, good);
     if (each.number == 2) answer.kvs.push_back(key_value_in(each.bytes, good));
     if (each.number == 3) answer.more = each.value != 0;
     if (each.number == 4) answer.count = each.as_signed();
-  }
-  good = good && reader.good();
+  });
   return answer;
 }
 
 deletion_answer deletion_in(std::string_view from, bool& good) {
   deletion_answer answer;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(from, good, [&](const proto_field& each) {
     if (each.number == 1) answer.header = header_in(each.bytes, good);
     if (each.number == 2) answer.deleted = each.as_signed();
-  }
-  good = good && reader.good();
+  });
   return answer;
 }
 
 txn_answer::part part_in(std::string_view from, bool& good) {
   txn_answer::part part;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(from, good, [&](const proto_field& each) {
     if (each.number == 1) part.range = range_in(each.bytes, good);
     if (each.number == 3) part.deleted = deletion_in(each.bytes, good).deleted;
-  }
-  good = good && reader.good();
+  });
   return part;
 }
 
 watch_answer::event event_in(std::string_view from, bool& good) {
   watch_answer::event event;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(from, good, [&](const proto_field& each) {
     if (each.number == 1) event.deleted = each.value == 1;
     if (each.number == 2) event.kv = key_value_in(each.bytes, good);
-  }
-  good = good && reader.good();
+  });
   return event;
-}
-
-member member_in(std::string_view from, bool& good) {
-  member one;
-  proto_reader reader(from);
-  for (proto_field each; reader.next(each);) {
-    if (each.number == 1) one.id = each.value;
-    if (each.number == 2) one.name = each.bytes;
-    if (each.number == 5) one.learner = each.value != 0;
-  }
-  good = good && reader.good();
-  return one;
 }
 
 std::string compare_body(const key_range& of, txn_writer::relation how, compare_target target,
@@ -201,8 +184,6 @@ std::string_view path_of(method what) noexcept {
   switch (what) {
     case method::range:
       return "/etcdserverpb.KV/Range";
-    case method::put:
-      return "/etcdserverpb.KV/Put";
     case method::delete_range:
       return "/etcdserverpb.KV/DeleteRange";
     case method::txn:
@@ -236,17 +217,13 @@ key_range keys_with(std::string prefix) {
 }
 
 std::string range_body(const key_range& of, const range_options& how) {
-  constexpr std::uint64_t ascending = 1;
   constexpr std::uint64_t descending = 2;
   constexpr std::uint64_t by_creation = 2;
   std::string body;
   proto_writer out(body);
   out.bytes(1, of.key).bytes(2, of.end).signed_number(3, how.limit).signed_number(4, how.revision);
-  if (how.order != sorting::by_key) {
-    out.number(5, how.order == sorting::oldest_first ? ascending : descending);
-    out.number(6, by_creation);
-  }
-  out.flag(8, how.keys_only).flag(9, how.count_only);
+  if (how.newest_first) out.number(5, descending).number(6, by_creation);
+  out.flag(8, how.keys_only);
   return body;
 }
 
@@ -350,13 +327,12 @@ result<range_answer> read_range(std::string_view body) {
 result<txn_answer> read_txn(std::string_view body) {
   bool good = true;
   txn_answer answer;
-  proto_reader reader(body);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(body, good, [&](const proto_field& each) {
     if (each.number == 1) answer.header = header_in(each.bytes, good);
     if (each.number == 2) answer.succeeded = each.value != 0;
     if (each.number == 3) answer.parts.push_back(part_in(each.bytes, good));
-  }
-  if (!good || !reader.good() || !answer.header.complete()) return malformed("transaction");
+  });
+  if (!good || !answer.header.complete()) return malformed("transaction");
   return answer;
 }
 
@@ -368,32 +344,31 @@ result<deletion_answer> read_deletion(std::string_view body) {
 }
 
 result<lease_answer> read_lease(std::string_view body) {
+  bool good = true;
   lease_answer answer;
-  proto_reader reader(body);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(body, good, [&](const proto_field& each) {
     if (each.number == 2) answer.id = each.as_signed();
     if (each.number == 3) answer.seconds = each.as_signed();
     if (each.number == 4 && each.has_bytes) answer.error = each.bytes;
-  }
-  if (!reader.good()) return malformed("lease");
+  });
+  if (!good) return malformed("lease");
   return answer;
 }
 
 result<std::string> read_token(std::string_view body) {
+  bool good = true;
   std::string token;
-  proto_reader reader(body);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(body, good, [&](const proto_field& each) {
     if (each.number == 2) token = each.bytes;
-  }
-  if (!reader.good()) return malformed("token");
+  });
+  if (!good) return malformed("token");
   return token;
 }
 
 result<watch_answer> read_watch(std::string_view body) {
   bool good = true;
   watch_answer answer;
-  proto_reader reader(body);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(body, good, [&](const proto_field& each) {
     if (each.number == 1) answer.header = header_in(each.bytes, good);
     if (each.number == 2) answer.id = each.as_signed();
     if (each.number == 3) answer.created = each.value != 0;
@@ -401,36 +376,30 @@ result<watch_answer> read_watch(std::string_view body) {
     if (each.number == 5) answer.compacted = each.as_signed();
     if (each.number == 6) answer.reason = each.bytes;
     if (each.number == 11) answer.events.push_back(event_in(each.bytes, good));
-  }
-  if (!good || !reader.good()) return malformed("watch");
+  });
+  if (!good) return malformed("watch");
   return answer;
 }
 
 result<status_answer> read_status(std::string_view body) {
   bool good = true;
   status_answer answer;
-  proto_reader reader(body);
-  for (proto_field each; reader.next(each);) {
+  for_each_field(body, good, [&](const proto_field& each) {
     if (each.number == 1) answer.header = header_in(each.bytes, good);
     if (each.number == 2) answer.version = each.bytes;
-    if (each.number == 3) answer.size = each.as_signed();
     if (each.number == 4) answer.leader = each.value;
     if (each.number == 8) answer.errors.emplace_back(each.bytes);
-    if (each.number == 10) answer.learner = each.value != 0;
-  }
-  if (!good || !reader.good()) return malformed("status");
+  });
+  if (!good) return malformed("status");
   return answer;
 }
 
-result<std::vector<member>> read_members(std::string_view body) {
+result<std::size_t> read_member_count(std::string_view body) {
   bool good = true;
-  std::vector<member> members;
-  proto_reader reader(body);
-  for (proto_field each; reader.next(each);) {
-    if (each.number == 2) members.push_back(member_in(each.bytes, good));
-  }
-  if (!good || !reader.good()) return malformed("members");
-  return members;
+  std::size_t count = 0;
+  for_each_field(body, good, [&](const proto_field& each) { count += each.number == 2 ? 1 : 0; });
+  if (!good) return malformed("members");
+  return count;
 }
 
 }  // namespace holdfast::etcd

@@ -3,6 +3,7 @@
 
 #include <holdfast/result.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -65,7 +66,6 @@ class proto_reader {
 
 enum class method : std::uint8_t {
   range,
-  put,
   delete_range,
   txn,
   lease_grant,
@@ -95,13 +95,10 @@ struct key_range {
 // All keys that begin so; an empty prefix: all keys.
 key_range keys_with(std::string prefix);
 
-enum class sorting : std::uint8_t { by_key, oldest_first, newest_first };
-
 struct range_options {
-  std::int64_t limit = 0;  // 0: all
-  sorting order = sorting::by_key;
+  std::int64_t limit = 0;     // 0: all
+  bool newest_first = false;  // by creation; else in the order of the keys
   bool keys_only = false;
-  bool count_only = false;
   std::int64_t revision = 0;  // 0: of now
 };
 
@@ -117,7 +114,7 @@ inline call range_call(const key_range& of, const range_options& how = {}) {
 // One transaction: conditions, what is done if all of them hold, what is done if not.
 class txn_writer {
  public:
-  enum class relation : std::uint8_t { equal = 0, greater = 1, less = 2 };
+  enum class relation : std::uint8_t { equal = 0, less = 2 };
 
   // 0 is created(): the key is not there.
   txn_writer& created(const key_range& of, relation how, std::int64_t revision);
@@ -153,7 +150,6 @@ std::string watch_cancel(std::int64_t id);
 // --- what is answered ----------------------------------------------------------------------------
 
 struct answer_header {
-  std::uint64_t member = 0;
   std::int64_t revision = 0;
   std::uint64_t term = 0;
 
@@ -216,16 +212,8 @@ struct watch_answer {
 struct status_answer {
   answer_header header;
   std::string version;
-  std::int64_t size = 0;  // bytes
   std::uint64_t leader = 0;
   std::vector<std::string> errors;
-  bool learner = false;
-};
-
-struct member {
-  std::uint64_t id = 0;
-  std::string name;
-  bool learner = false;
 };
 
 // unavailable: no such message.
@@ -236,6 +224,6 @@ result<lease_answer> read_lease(std::string_view body);
 result<std::string> read_token(std::string_view body);
 result<watch_answer> read_watch(std::string_view body);
 result<status_answer> read_status(std::string_view body);
-result<std::vector<member>> read_members(std::string_view body);
+result<std::size_t> read_member_count(std::string_view body);
 
 }  // namespace holdfast::etcd
