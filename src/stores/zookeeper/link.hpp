@@ -45,7 +45,6 @@ class link final : public net::link_base, public std::enable_shared_from_this<li
 
   // Only once opened. As net::stream's: queue() under the caller's lock, flush() outside it.
   void queue(std::string_view bytes) { stream_->queue(bytes); }
-  [[nodiscard]] std::size_t unsent() const noexcept { return stream_->unsent(); }
 
   // When the greeting left; once opened.
   [[nodiscard]] time_point greeted_at() const noexcept { return greeted_at_; }

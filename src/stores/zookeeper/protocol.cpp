@@ -84,8 +84,8 @@ stat take_stat(jute_reader& from) {
   from.number();  // aversion
   read.owner = from.wide();
   from.number();  // dataLength
-  read.children = from.number();
-  from.wide();  // pzxid
+  from.number();  // numChildren
+  from.wide();    // pzxid
   return read;
 }
 
@@ -119,8 +119,6 @@ std::string text_of(code what) {
       return "BadVersion";
     case code::node_exists:
       return "NodeExists";
-    case code::not_empty:
-      return "NotEmpty";
     case code::session_expired:
       return "SessionExpired";
     case code::invalid_acl:

@@ -75,7 +75,6 @@ enum class code : std::int32_t {
   no_auth = -102,
   bad_version = -103,
   node_exists = -110,
-  not_empty = -111,
   session_expired = -112,
   invalid_acl = -114,
   auth_failed = -115,
@@ -96,7 +95,6 @@ struct stat {
   std::int64_t changed_at = 0;  // mtime, ms of the server's wall clock
   std::int32_t version = 0;     // of the data
   std::int64_t owner = 0;       // the session, for an ephemeral node
-  std::int32_t children = 0;
 };
 
 enum class node_kind : std::int32_t {
