@@ -305,7 +305,8 @@ void channel::drop(mutex_lock& lock, const error& why, time_point now) {
   for (auto& [stream, one] : std::exchange(in_flight_, {})) {
     if (one.who != nullptr) told.answers.push_back({one.who, one.index, tl::unexpected(why)});
   }
-  take_waiting(why, told);
+  stores::take_waiting(waiting_, why, told.answers,
+                       [&](const pending& one) { return answers(why, one.until); });
   std::erase_if(streams_, [&](auto& each) {
     if (each.second.stream == 0 && !net::definite(why)) return false;
     told.streams.push_back({each.second.who, each.first, {}, why});
@@ -315,15 +316,6 @@ void channel::drop(mutex_lock& lock, const error& why, time_point now) {
   lock.unlock();
   if (gone != nullptr) gone->close();
   tell(told);
-}
-
-// Those that are not to wait for the next connection. Called with the mutex held.
-void channel::take_waiting(const error& why, news& told) {
-  std::erase_if(waiting_, [&](pending& one) {
-    if (!answers(why, one.until)) return false;
-    told.answers.push_back({one.who, one.index, tl::unexpected(net::unsent(why))});
-    return true;
-  });
 }
 
 void channel::close(const std::vector<call>& farewell) noexcept {

@@ -137,7 +137,6 @@ class channel final : public http2_user,
   void begin_stream(listening& one);
   void take_event(http2_event& event, time_point now, news& told, std::optional<error>& broken);
   void take_token(const http2_event& event, time_point now, std::optional<error>& broken);
-  void take_waiting(const error& why, news& told);
   void drop(mutex_lock& lock, const error& why, time_point now);
   void flush();
   void tell(news& told);

@@ -89,14 +89,10 @@ void channel::check_deadlines() {
   news told;
   time_point next = time_point::max();
   bool stalled = false;
-  const error unsent = net::unsent(late);
-  std::erase_if(waiting_, [&](pending& one) {
-    if (one.until.first_end() > now) {
-      next = std::min(next, one.until.first_end());
-      return false;
-    }
-    told.answers.push_back({one.who, one.index, tl::unexpected(unsent)});
-    return true;
+  stores::take_waiting(waiting_, late, told.answers, [&](const pending& one) {
+    if (one.until.first_end() <= now) return true;
+    next = std::min(next, one.until.first_end());
+    return false;
   });
   std::vector<std::int32_t> given_up;
   for (auto& [stream, one] : in_flight_) {

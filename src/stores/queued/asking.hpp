@@ -9,6 +9,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -32,6 +33,18 @@ struct answered_one {
 
   void tell() { who->answered(index, std::move(answer)); }
 };
+
+// Takes out of those that wait for a connection the ones that are `over`: they were never sent.
+template <class Pending, class Reply, class Over>
+void take_waiting(std::deque<Pending>& waiting, const error& why,
+                  std::vector<answered_one<Reply>>& into, Over over) {
+  const error unsent = net::unsent(why);
+  std::erase_if(waiting, [&](const Pending& one) {
+    if (!over(one)) return false;
+    into.push_back({one.who, one.index, tl::unexpected(unsent)});
+    return true;
+  });
+}
 
 // To be awaited at once. The answers come in the order of the requests.
 template <class Connection, class Request, class Reply>

@@ -258,21 +258,13 @@ void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
   for (pending& one : std::exchange(in_flight_, {})) {
     if (one.who != nullptr) unanswered.push_back({one.who, one.index, tl::unexpected(why)});
   }
-  take_waiting(why, unanswered);
+  stores::take_waiting(waiting_, why, unanswered,
+                       [&](const pending& one) { return answers(why, one.until); });
   ping_sent_.reset();
   rest_or_idle(now);
   lock.unlock();
   if (gone != nullptr) gone->close();
   tell(unanswered);
-}
-
-// Those that are not to wait for the next connection. Called with the mutex held.
-void session::take_waiting(const error& why, std::vector<answered_one>& into) {
-  std::erase_if(waiting_, [&](pending& one) {
-    if (!answers(why, one.until)) return false;
-    into.push_back({one.who, one.index, tl::unexpected(net::unsent(why))});
-    return true;
-  });
 }
 
 void session::unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who) {
@@ -329,14 +321,10 @@ void session::check_deadlines() {
   const error late = lateness();
   std::vector<answered_one> expired;
   time_point next = time_point::max();
-  const error unsent = net::unsent(late);
-  std::erase_if(waiting_, [&](pending& one) {
-    if (one.until.first_end() > now) {
-      next = std::min(next, one.until.first_end());
-      return false;
-    }
-    expired.push_back({one.who, one.index, tl::unexpected(unsent)});
-    return true;
+  stores::take_waiting(waiting_, late, expired, [&](const pending& one) {
+    if (one.until.first_end() <= now) return true;
+    next = std::min(next, one.until.first_end());
+    return false;
   });
   for (pending& one : in_flight_) {
     if (one.who == nullptr) continue;

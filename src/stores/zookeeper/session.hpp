@@ -255,7 +255,6 @@ class session final : public link_user, public net::reconnecting_connection<sess
   void take_frame(const std::string& frame, time_point now, std::vector<answered_one>& finished,
                   std::vector<fired>& events, std::optional<error>& broken);
   void drop_link(mutex_lock& lock, const error& why, time_point now);
-  void take_waiting(const error& why, std::vector<answered_one>& into);
   void flush();
   [[nodiscard]] duration stall_limit() const noexcept;
   [[nodiscard]] duration nudge_after() const noexcept;
