@@ -17,8 +17,8 @@ std::int64_t call_of(const order& one) { return 1 + one.begin.count() / 1000 % 4
 
 }  // namespace
 
-nemesis::nemesis(const plan& wanted, arena& engine, crew& clients, time_point start)
-    : plan_(wanted), arena_(engine), crew_(clients), start_(start) {
+nemesis::nemesis(const plan& wanted, testbed& engine, client_processes& clients, time_point start)
+    : plan_(wanted), testbed_(engine), clients_(clients), start_(start) {
   for (std::size_t i = 0; i < wanted.schedule.size(); ++i) {
     const order& each = wanted.schedule[i];
     steps_.push_back({each.begin, i, true});
@@ -51,10 +51,10 @@ std::uint32_t nemesis::target_of(const order& one) const {
 }
 
 std::vector<std::int32_t> nemesis::victims_of(fault what, std::uint32_t target) const {
-  if (hits_one_client(what)) return {crew_.process_of(target)};
+  if (hits_one_client(what)) return {clients_.process_of(target)};
   std::vector<std::int32_t> those;
   if (hits_others(what)) {
-    at_others(target, [&](std::uint32_t each) { those.push_back(crew_.process_of(each)); });
+    at_others(target, [&](std::uint32_t each) { those.push_back(clients_.process_of(each)); });
   }
   if (those.empty()) those.push_back(sim::nobody);
   return those;
@@ -73,23 +73,23 @@ void nemesis::begin(std::size_t which) {
   ++begun_;
   switch (one.what) {
     case fault::pause_client:
-      return crew_.pause(target);
+      return clients_.pause(target);
     case fault::kill_client:
-      return crew_.replace(target);
+      return clients_.replace(target);
     case fault::clock_jump:
-      return crew_.set_clock(target, jump_of(one));
+      return clients_.set_clock(target, jump_of(one));
     case fault::disk_full:
-      return crew_.forbid_writing(true);
+      return clients_.forbid_writing(true);
     case fault::stop_at_call:
-      return crew_.stop_at_call(target, call_of(one));
+      return clients_.stop_at_call(target, call_of(one));
     case fault::kill_at_call:
-      return crew_.kill_at_call(target, call_of(one));
+      return clients_.kill_at_call(target, call_of(one));
     case fault::pause_others:
-      return at_others(target, [&](std::uint32_t each) { crew_.pause(each); });
+      return at_others(target, [&](std::uint32_t each) { clients_.pause(each); });
     case fault::kill_others:
-      return at_others(target, [&](std::uint32_t each) { crew_.replace(each); });
+      return at_others(target, [&](std::uint32_t each) { clients_.replace(each); });
     default:
-      return timed([&] { arena_.begin(one.what, target); });
+      return timed([&] { testbed_.begin(one.what, target); });
   }
 }
 
@@ -101,23 +101,23 @@ void nemesis::end(std::size_t which) {
   switch (what) {
     case fault::pause_client:
     case fault::stop_at_call:
-      crew_.resume(whom.target);
+      clients_.resume(whom.target);
       break;
     case fault::pause_others:
-      at_others(whom.target, [&](std::uint32_t each) { crew_.resume(each); });
+      at_others(whom.target, [&](std::uint32_t each) { clients_.resume(each); });
       break;
     case fault::kill_at_call:
-      if (crew_.process_of(whom.target) == whom.processes.front()) crew_.replace(whom.target);
+      if (clients_.process_of(whom.target) == whom.processes.front()) clients_.replace(whom.target);
       break;
     case fault::kill_client:
     case fault::kill_others:
     case fault::clock_jump:  // stays as it is
       break;
     case fault::disk_full:
-      crew_.forbid_writing(false);
+      clients_.forbid_writing(false);
       break;
     default:
-      timed([&] { arena_.end(what, whom.target); });
+      timed([&] { testbed_.end(what, whom.target); });
   }
   for (const std::int32_t each : whom.processes) note(sim::what::trouble_ended, what, each);
   active_.erase(which);

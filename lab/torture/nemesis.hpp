@@ -1,9 +1,9 @@
 // Carries out a schedule: begins and ends each fault at its time, and records that it did.
 #pragma once
 
-#include "torture/arena.hpp"
-#include "torture/crew.hpp"
+#include "torture/client_processes.hpp"
 #include "torture/plan.hpp"
+#include "torture/testbed.hpp"
 
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@ namespace holdfast::torture {
 // Not thread-safe.
 class nemesis {
  public:
-  nemesis(const plan& wanted, arena& engine, crew& clients, time_point start);
+  nemesis(const plan& wanted, testbed& engine, client_processes& clients, time_point start);
 
   // What is due by now. Blocks while a server starts.
   void act();
@@ -59,8 +59,8 @@ class nemesis {
   }
 
   const plan& plan_;
-  arena& arena_;
-  crew& crew_;
+  testbed& testbed_;
+  client_processes& clients_;
   time_point start_;
   std::vector<step> steps_;
   std::size_t next_ = 0;

@@ -2,7 +2,7 @@
 
 #include "support/eventually.hpp"
 #include "support/temporary_folder.hpp"
-#include "torture/crew.hpp"
+#include "torture/client_processes.hpp"
 #include "torture/nemesis.hpp"
 
 #include <holdfast/client.hpp>
@@ -131,8 +131,8 @@ void merge(std::vector<sim::record>& into, const std::vector<sim::record>& more)
 }
 
 // The part of a run during which faults happen, and a quiet time after it.
-void suffer(const plan& wanted, crew& clients, nemesis& faults, time_point start,
-            const onlooker& seen) {
+void run_with_faults(const plan& wanted, client_processes& clients, nemesis& faults,
+                     time_point start, const onlooker& seen) {
   time_point next_show = start;
   bool healed = false;
   for (;;) {
@@ -174,7 +174,7 @@ abilities ask(const std::string& url, const std::string& password, const std::st
   return found;
 }
 
-run_record hold(const setup& how, arena& engine, const onlooker& seen) {
+run_record hold(const setup& how, testbed& engine, const onlooker& seen) {
   const test::temporary_folder folder;
   const client looking = connect(engine.quiet_url(), how.password, how.space);
   run_record told;
@@ -195,12 +195,12 @@ run_record hold(const setup& how, arena& engine, const onlooker& seen) {
   const time_point start = clock::now();
   first.started = start.time_since_epoch().count();
 
-  crew clients(folder.path(), how.program, first,
-               [&engine](std::uint32_t client) { return engine.url(client); });
+  client_processes clients(folder.path(), how.program, first,
+                           [&engine](std::uint32_t client) { return engine.url(client); });
   nemesis faults(how.wanted, engine, clients, start);
   const standstill machine;
   try {
-    suffer(how.wanted, clients, faults, start, seen);
+    run_with_faults(how.wanted, clients, faults, start, seen);
   } catch (const std::runtime_error& problem) {
     throw trouble(problem.what());
   }

@@ -2,9 +2,9 @@
 // and what happened is told.
 #pragma once
 
-#include "torture/arena.hpp"
 #include "torture/plan.hpp"
 #include "torture/run_record.hpp"
+#include "torture/testbed.hpp"
 
 #include <functional>
 #include <string>
@@ -34,8 +34,8 @@ class trouble : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws trouble. The arena must have been made on the same thread.
-run_record hold(const setup& how, arena& engine, const onlooker& seen);
+// Throws trouble. The testbed must have been made on the same thread.
+run_record hold(const setup& how, testbed& engine, const onlooker& seen);
 
 // What the engine cannot do: workloads out of the list, by their names. Throws trouble.
 struct abilities {

@@ -55,31 +55,32 @@ std::optional<connection> connect(const assignment& sent, const board& common, r
 }
 
 // A machine that is busy stops a process as a signal does.
-void stood_still(scratch_folder& place, time_point from, time_point to) {
+void record_stall(worker_context& context, time_point from, time_point to) {
   sim::record line;
-  line.process = place.sent.process;
+  line.process = context.sent.process;
   line.number = 1;
   line.kind = sim::what::paused;
-  line.at = from - place.sent.start();
-  place.history.add(line);
+  line.at = from - context.sent.start();
+  context.history.add(line);
   line.kind = sim::what::resumed;
-  line.at = to - place.sent.start();
-  place.history.add(line);
+  line.at = to - context.sent.start();
+  context.history.add(line);
 }
 
-void labour(scratch_folder& place, const board& common, std::stop_source& stop) {
-  const plan& wanted = place.sent.wanted;
+void run_workers(worker_context& context, const board& common, std::stop_source& stop) {
+  const plan& wanted = context.sent.wanted;
   std::vector<std::jthread> threads;
   for (std::uint32_t i = 0; i < wanted.threads; ++i) {
-    threads.emplace_back([&place, i] { worker_thread(place, i).work(); });
+    threads.emplace_back([&context, i] { worker_thread(context, i).work(); });
   }
   for (const workload each : wanted.workloads) {
     if (each != workload::latch) continue;
-    threads.emplace_back([&place, i = wanted.threads] { worker_thread(place, i).count_latches(); });
+    threads.emplace_back(
+        [&context, i = wanted.threads] { worker_thread(context, i).count_latches(); });
   }
   for (time_point last = clock::now(); !common.wait_over(beat);) {
     const time_point now = clock::now();
-    if (now - last > stall) stood_still(place, last, now);
+    if (now - last > stall) record_stall(context, last, now);
     last = now;
   }
   stop.request_stop();
@@ -100,9 +101,9 @@ int work(const std::filesystem::path& folder, std::int32_t process) {
     const auto resources = resources_of(sent.wanted);
     std::stop_source stop;
     std::atomic<std::int32_t> next_hold{1};
-    scratch_folder place{sent,    resources, opened->client,   *opened->witness,
-                         history, common,    stop.get_token(), next_hold};
-    labour(place, common, stop);
+    worker_context context{sent,    resources, opened->client,   *opened->witness,
+                           history, common,    stop.get_token(), next_hold};
+    run_workers(context, common, stop);
     opened->client.close();
     return 0;
   } catch (const std::exception& problem) {

@@ -23,18 +23,18 @@ lock_options how(const plan& wanted, bool fair = false) {
 
 }  // namespace
 
-worker_thread::worker_thread(scratch_folder& place, std::uint32_t thread)
-    : place_(place),
+worker_thread::worker_thread(worker_context& context, std::uint32_t thread)
+    : context_(context),
       thread_(thread),
-      random_(sim::random_source(place.sent.wanted.seed)
-                  .branch(static_cast<std::uint64_t>(place.sent.process) * 16 + thread + 3)) {}
+      random_(sim::random_source(context.sent.wanted.seed)
+                  .branch(static_cast<std::uint64_t>(context.sent.process) * 16 + thread + 3)) {}
 
 void worker_thread::work() {
-  if (place_.resources.empty()) return;
-  while (!place_.stop.stop_requested() && place_.history.room()) {
-    std::size_t which = random_.below(place_.resources.size());
-    if (place_.resources[which].name == "mutex-cold" && random_.chance(800)) --which;
-    if (place_.resources[which].used_by == workload::multi) {
+  if (context_.resources.empty()) return;
+  while (!context_.stop.stop_requested() && context_.history.room()) {
+    std::size_t which = random_.below(context_.resources.size());
+    if (context_.resources[which].name == "mutex-cold" && random_.chance(800)) --which;
+    if (context_.resources[which].used_by == workload::multi) {
       take_several();
     } else {
       round(which);
@@ -45,14 +45,14 @@ void worker_thread::work() {
 
 void worker_thread::rest(duration span) {
   std::unique_lock lock(alone_);
-  nobody_.wait_for(lock, place_.stop, span, [] { return false; });
+  nobody_.wait_for(lock, context_.stop, span, [] { return false; });
 }
 
 sim::record worker_thread::request(std::size_t which) {
   sim::record line;
-  line.process = place_.sent.process;
+  line.process = context_.sent.process;
   line.resource = static_cast<std::int32_t>(which);
-  line.hold = line.acquisition = place_.next_hold.fetch_add(1);
+  line.hold = line.acquisition = context_.next_hold.fetch_add(1);
   return line;
 }
 
@@ -65,7 +65,7 @@ acquire_options worker_thread::patience(sim::record& line) {
 }
 
 duration worker_thread::how_long() {
-  const duration ttl = place_.sent.wanted.ttl;
+  const duration ttl = context_.sent.wanted.ttl;
   const std::uint64_t drawn = random_.below(100);
   if (drawn < 75) return random_.between(duration{}, milliseconds(2));
   if (drawn < 94) return random_.between(milliseconds(2), milliseconds(25));
@@ -75,9 +75,9 @@ duration worker_thread::how_long() {
 
 void worker_thread::failed(sim::record line, const error& why) {
   line.kind = sim::what::acquire_failed;
-  line.at = place_.now();
+  line.at = context_.now();
   line.number = static_cast<std::int64_t>(why.code);
-  place_.history.add(line);
+  context_.history.add(line);
   if (why != errc::busy && why != errc::timed_out) {
     rest(random_.between(milliseconds(10), milliseconds(80)));
   }
@@ -89,14 +89,14 @@ void worker_thread::keep(std::vector<holding>& holds, const std::function<void()
       if (!each.exclusive()) continue;
       const bool before = each.look();
       const bool accepted =
-          place_.board.write(static_cast<std::size_t>(each.line().resource), each.line().fence);
+          context_.board.write(static_cast<std::size_t>(each.line().resource), each.line().fence);
       each.wrote(accepted, before && each.look());
     }
   };
   write();
   const time_point end = clock::now() + how_long();
   bool believed = true;
-  while (believed && clock::now() < end && !place_.stop.stop_requested()) {
+  while (believed && clock::now() < end && !context_.stop.stop_requested()) {
     rest(std::min<duration>(glance, end - clock::now()));
     for (holding& each : holds) believed = each.look() && believed;
   }
@@ -109,18 +109,18 @@ template <class Acquire>
 void worker_thread::take(sim::record line, Acquire acquire) {
   const acquire_options options = patience(line);
   line.kind = sim::what::acquire_invoked;
-  line.at = place_.now();
+  line.at = context_.now();
   line.until = options.wait;
-  place_.history.add(line);
+  context_.history.add(line);
   line.until = {};
-  if (line.fair) place_.witness.expect(line);
+  if (line.fair) context_.witness.expect(line);
   result<lease> granted = acquire(options);
   if (!granted) return failed(line, granted.error());
   lease held = std::move(*granted);
   line.number = 0;
   std::vector<holding> holds;
-  holds.emplace_back(held, line, place_.sent.start(), place_.history,
-                     place_.history.slot(thread_ * 2UL));
+  holds.emplace_back(held, line, context_.sent.start(), context_.history,
+                     context_.history.slot(thread_ * 2UL));
   keep(holds, [&] {
     if (random_.chance(100)) return static_cast<void>(lease(std::move(held)));  // dropped
     const auto released = held.release();
@@ -129,35 +129,35 @@ void worker_thread::take(sim::record line, Acquire acquire) {
 }
 
 void worker_thread::round(std::size_t which) {
-  const resource& wanted = place_.resources[which];
-  const plan& terms = place_.sent.wanted;
-  const std::string name = place_.sent.prefix + wanted.name;
+  const resource& wanted = context_.resources[which];
+  const plan& terms = context_.sent.wanted;
+  const std::string name = context_.sent.prefix + wanted.name;
   sim::record line = request(which);
   switch (wanted.used_by) {
     case workload::mutex:
     case workload::fair: {
       line.fair = wanted.used_by == workload::fair;
-      mutex lock(place_.client, name, how(terms, line.fair));
-      return take(line, [&](auto options) { return lock.acquire(options, place_.stop); });
+      mutex lock(context_.client, name, how(terms, line.fair));
+      return take(line, [&](auto options) { return lock.acquire(options, context_.stop); });
     }
     case workload::rw: {
-      shared_mutex lock(place_.client, name, how(terms));
+      shared_mutex lock(context_.client, name, how(terms));
       if (random_.chance(300)) {
-        return take(line, [&](auto options) { return lock.acquire(options, place_.stop); });
+        return take(line, [&](auto options) { return lock.acquire(options, context_.stop); });
       }
       line.mode = spi::mode::shared;
-      return take(line, [&](auto options) { return lock.acquire_shared(options, place_.stop); });
+      return take(line, [&](auto options) { return lock.acquire_shared(options, context_.stop); });
     }
     case workload::semaphore: {
-      semaphore lock(place_.client, name, {.max = wanted.rule.max, .lock = how(terms)});
+      semaphore lock(context_.client, name, {.max = wanted.rule.max, .lock = how(terms)});
       line.mode = spi::mode::permit;
       line.permits = random_.chance(300) ? 2 : 1;
       return take(line,
-                  [&](auto options) { return lock.acquire(options, place_.stop, line.permits); });
+                  [&](auto options) { return lock.acquire(options, context_.stop, line.permits); });
     }
     case workload::election: {
-      election race(place_.client, name, std::to_string(place_.sent.process), how(terms));
-      return take(line, [&](auto options) { return race.campaign(options, place_.stop); });
+      election race(context_.client, name, std::to_string(context_.sent.process), how(terms));
+      return take(line, [&](auto options) { return race.campaign(options, context_.stop); });
     }
     case workload::latch:
     case workload::multi:
@@ -167,25 +167,25 @@ void worker_thread::round(std::size_t which) {
 
 void worker_thread::take_several() {
   std::vector<std::size_t> group;
-  for (std::size_t i = 0; i < place_.resources.size(); ++i) {
-    if (place_.resources[i].used_by == workload::multi) group.push_back(i);
+  for (std::size_t i = 0; i < context_.resources.size(); ++i) {
+    if (context_.resources[i].used_by == workload::multi) group.push_back(i);
   }
   std::swap(group[0], group[random_.below(group.size())]);
   group.resize(2);
   std::vector<lock_part> locks;
   std::vector<sim::record> lines;
   for (const std::size_t which : group) {
-    locks.emplace_back(mutex(place_.client, place_.sent.prefix + place_.resources[which].name,
-                             how(place_.sent.wanted)));
+    locks.emplace_back(mutex(context_.client, context_.sent.prefix + context_.resources[which].name,
+                             how(context_.sent.wanted)));
     // It blocks on one at a time, and which one is its own affair: not counted as waiting.
     sim::record line = request(which);
     line.kind = sim::what::acquire_invoked;
-    line.at = place_.now();
-    place_.history.add(line);
+    line.at = context_.now();
+    context_.history.add(line);
     lines.push_back(line);
   }
   multi_lock both(std::move(locks));
-  auto granted = both.acquire({.wait = longest_wait}, place_.stop);
+  auto granted = both.acquire({.wait = longest_wait}, context_.stop);
   if (!granted) {
     for (const sim::record& line : lines) failed(line, granted.error());
     return;
@@ -193,8 +193,8 @@ void worker_thread::take_several() {
   std::vector<holding> holds;
   holds.reserve(group.size());
   for (std::size_t i = 0; i < group.size(); ++i) {
-    holds.emplace_back(granted->leases()[i], lines[i], place_.sent.start(), place_.history,
-                       place_.history.slot(thread_ * 2UL + i));
+    holds.emplace_back(granted->leases()[i], lines[i], context_.sent.start(), context_.history,
+                       context_.history.slot(thread_ * 2UL + i));
   }
   keep(holds, [&] {
     const auto released = granted->release();
@@ -206,30 +206,30 @@ void worker_thread::take_several() {
 
 void worker_thread::count_latches() {
   // A latch that had begun before this process did is somebody else's.
-  std::int64_t number = place_.now() / latch_step + 1;
-  while (!place_.stop.stop_requested() && place_.history.room()) {
-    rest(latch_step * number - place_.now());
-    if (place_.stop.stop_requested()) return;
+  std::int64_t number = context_.now() / latch_step + 1;
+  while (!context_.stop.stop_requested() && context_.history.room()) {
+    rest(latch_step * number - context_.now());
+    if (context_.stop.stop_requested()) return;
     latch_round(number);
-    number = std::max(number + 1, place_.now() / latch_step);
+    number = std::max(number + 1, context_.now() / latch_step);
   }
 }
 
 void worker_thread::latch_round(std::int64_t number) {
-  const plan& wanted = place_.sent.wanted;
-  holdfast::latch latch(place_.client, place_.sent.prefix + "latch-" + std::to_string(number),
+  const plan& wanted = context_.sent.wanted;
+  holdfast::latch latch(context_.client, context_.sent.prefix + "latch-" + std::to_string(number),
                         {.life = std::chrono::minutes(1)});
   const auto part = [&](std::int64_t offset) {
-    return (number + offset) % wanted.clients == place_.sent.client;
+    return (number + offset) % wanted.clients == context_.sent.client;
   };
   const auto write = [&](sim::what kind, std::int64_t count) {
     sim::record line;
-    line.at = place_.now();
+    line.at = context_.now();
     line.kind = kind;
-    line.process = place_.sent.process;
+    line.process = context_.sent.process;
     line.resource = first_latch + static_cast<std::int32_t>(number);
     line.number = count;
-    place_.history.add(line);
+    context_.history.add(line);
   };
   if (part(0)) {
     write(sim::what::latch_set, latch_count);
@@ -242,13 +242,13 @@ void worker_thread::latch_round(std::int64_t number) {
     for (;;) {
       const auto count = latch.count();
       if (count && *count) break;
-      if (clock::now() > end || place_.stop.stop_requested()) return;
+      if (clock::now() > end || context_.stop.stop_requested()) return;
       rest(milliseconds(10));
     }
     write(sim::what::latch_down, 0);
     if (!latch.count_down()) return;
   }
-  if (latch.wait({.wait = latch_step * 2}, place_.stop)) write(sim::what::latch_told, 0);
+  if (latch.wait({.wait = latch_step * 2}, context_.stop)) write(sim::what::latch_told, 0);
 }
 
 }  // namespace holdfast::torture

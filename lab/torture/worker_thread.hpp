@@ -101,7 +101,7 @@ class holding {
 };
 
 // What all threads of a process share.
-struct scratch_folder {
+struct worker_context {
   const assignment& sent;
   const std::vector<resource>& resources;
   const holdfast::client& client;
@@ -117,7 +117,7 @@ struct scratch_folder {
 // Used by its own thread only.
 class worker_thread {
  public:
-  worker_thread(scratch_folder& place, std::uint32_t thread);
+  worker_thread(worker_context& context, std::uint32_t thread);
 
   // Locks, until the stop.
   void work();
@@ -139,7 +139,7 @@ class worker_thread {
   // Until the span is over, or the run.
   void rest(duration span);
 
-  scratch_folder& place_;
+  worker_context& context_;
   std::uint32_t thread_;
   sim::random_source random_;
   std::mutex alone_;

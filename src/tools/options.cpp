@@ -1,6 +1,6 @@
 #include "cli/options.hpp"
 
-#include "torture/arena.hpp"
+#include "torture/testbed.hpp"
 
 #include <algorithm>
 #include <array>

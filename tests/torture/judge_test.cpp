@@ -1,5 +1,5 @@
 // Every checker convicts a history that breaks its rule, and acquits one that does not.
-#include "torture/crew.hpp"
+#include "torture/client_processes.hpp"
 #include "torture/history.hpp"
 
 #include <gtest/gtest.h>

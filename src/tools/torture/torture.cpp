@@ -53,7 +53,8 @@ std::uint64_t any_seed() {
   return random() % 1'000'000'000;
 }
 
-outcome<std::vector<lab::fault>> faults_for(const torture_arguments& how, const lab::arena& where) {
+outcome<std::vector<lab::fault>> faults_for(const torture_arguments& how,
+                                            const lab::testbed& where) {
   const auto possible = [&](lab::fault each) {
     if (each == lab::fault::clock_jump || lab::at_call(each)) {
       return lab::shifted_clock_library().has_value();
@@ -86,7 +87,7 @@ outcome<std::vector<lab::workload>> workloads_for(const torture_arguments& how,
 }
 
 struct ground {
-  std::unique_ptr<lab::arena> where;
+  std::unique_ptr<lab::testbed> where;
   credentials with;
   std::string started;  // the engine; empty: somebody else's
 };
@@ -95,7 +96,7 @@ outcome<ground> prepare(const context& context, std::string start, std::uint32_t
   ground made;
   if (start.empty() && !context.names_engine()) start = "embedded";
   if (!start.empty()) {
-    made.where = lab::start_arena(start, clients);
+    made.where = lab::start_testbed(start, clients);
     made.started = std::move(start);
     return made;
   }
@@ -104,7 +105,7 @@ outcome<ground> prepare(const context& context, std::string start, std::uint32_t
   auto with = credentials_for(context, *to);
   if (!with) return tl::unexpected(with.error());
   made.with = std::move(*with);
-  made.where = lab::foreign_arena(to->url, clients);
+  made.where = lab::foreign_testbed(to->url, clients);
   return made;
 }
 

@@ -1,4 +1,4 @@
-#include "torture/crew.hpp"
+#include "torture/client_processes.hpp"
 
 #include "torture/shared_files.hpp"
 #include "torture/wall_clock.hpp"
@@ -22,8 +22,9 @@ constexpr duration look_interval = std::chrono::milliseconds(100);
 
 }  // namespace
 
-crew::crew(std::filesystem::path folder, std::string program, assignment first,
-           std::function<std::string(std::uint32_t)> url_of)
+client_processes::client_processes(std::filesystem::path folder, std::string program,
+                                   assignment first,
+                                   std::function<std::string(std::uint32_t)> url_of)
     : folder_(std::move(folder)),
       program_(std::move(program)),
       assignment_(std::move(first)),
@@ -32,9 +33,9 @@ crew::crew(std::filesystem::path folder, std::string program, assignment first,
   for (std::uint32_t i = 0; i < assignment_.wanted.clients; ++i) start(i);
 }
 
-crew::~crew() = default;
+client_processes::~client_processes() = default;
 
-void crew::start(std::uint32_t client) {
+void client_processes::start(std::uint32_t client) {
   auto made = std::make_unique<member>();
   made->client = client;
   made->process = static_cast<std::int32_t>(members_.size());
@@ -54,19 +55,19 @@ void crew::start(std::uint32_t client) {
   if (forbidden_) forbid_writing(true);
 }
 
-crew::member* crew::find(std::uint32_t client) {
+client_processes::member* client_processes::find(std::uint32_t client) {
   for (auto each = members_.rbegin(); each != members_.rend(); ++each) {
     if ((*each)->client == client) return (*each)->over ? nullptr : each->get();
   }
   return nullptr;
 }
 
-std::int32_t crew::process_of(std::uint32_t client) {
+std::int32_t client_processes::process_of(std::uint32_t client) {
   const member* whom = find(client);
   return whom == nullptr ? sim::nobody : whom->process;
 }
 
-void crew::note(sim::what kind, const member& whom, std::int64_t number) {
+void client_processes::note(sim::what kind, const member& whom, std::int64_t number) {
   sim::record line;
   line.at = now();
   line.kind = kind;
@@ -75,12 +76,12 @@ void crew::note(sim::what kind, const member& whom, std::int64_t number) {
   notes_.push_back(line);
 }
 
-void crew::retire(member& whom) {
+void client_processes::retire(member& whom) {
   whom.over = true;
   whom.life.close();
 }
 
-void crew::pause(std::uint32_t client) {
+void client_processes::pause(std::uint32_t client) {
   member* whom = find(client);
   if (whom == nullptr || whom->paused) return;
   note(sim::what::paused, *whom);
@@ -88,7 +89,7 @@ void crew::pause(std::uint32_t client) {
   whom->paused = true;
 }
 
-void crew::resume(std::uint32_t client) {
+void client_processes::resume(std::uint32_t client) {
   member* whom = find(client);
   if (whom == nullptr || !whom->paused) return;
   if (whom->stopped_itself) strike_at_call(clock_file(*whom), 0, 0);
@@ -97,7 +98,7 @@ void crew::resume(std::uint32_t client) {
   note(sim::what::resumed, *whom);
 }
 
-void crew::stop_at_call(std::uint32_t client, std::int64_t calls) {
+void client_processes::stop_at_call(std::uint32_t client, std::int64_t calls) {
   member* whom = find(client);
   if (whom == nullptr || whom->paused) return;
   note(sim::what::paused, *whom);
@@ -105,18 +106,18 @@ void crew::stop_at_call(std::uint32_t client, std::int64_t calls) {
   strike_at_call(clock_file(*whom), calls, SIGSTOP);
 }
 
-void crew::kill_at_call(std::uint32_t client, std::int64_t calls) {
+void client_processes::kill_at_call(std::uint32_t client, std::int64_t calls) {
   member* whom = find(client);
   if (whom == nullptr) return;
   whom->condemned = true;
   strike_at_call(clock_file(*whom), calls, SIGKILL);
 }
 
-void crew::replace(std::uint32_t client) {
+void client_processes::replace(std::uint32_t client) {
   if (member* whom = find(client)) replace(*whom);
 }
 
-void crew::replace(member& whom) {
+void client_processes::replace(member& whom) {
   const std::uint32_t client = whom.client;
   note(sim::what::killed, whom);
   whom.running.end(SIGKILL);
@@ -141,15 +142,15 @@ void crew::replace(member& whom) {
   start(client);
 }
 
-std::filesystem::path crew::clock_file(const member& whom) const {
+std::filesystem::path client_processes::clock_file(const member& whom) const {
   return folder_ / ("clock-" + std::to_string(whom.process));
 }
 
-void crew::set_clock(std::uint32_t client, duration shift) {
+void client_processes::set_clock(std::uint32_t client, duration shift) {
   if (const member* whom = find(client)) torture::set_clock(clock_file(*whom), shift);
 }
 
-void crew::forbid_writing(bool forbidden) {
+void client_processes::forbid_writing(bool forbidden) {
   forbidden_ = forbidden;
   for (const auto& each : members_) {
     if (each->over) continue;
@@ -160,7 +161,7 @@ void crew::forbid_writing(bool forbidden) {
   }
 }
 
-void crew::look_after() {
+void client_processes::look_after() {
   std::vector<member*> dead;
   for (const auto& each : members_) {
     if (each->over) continue;
@@ -178,7 +179,7 @@ void crew::look_after() {
   for (member* each : dead) replace(*each);
 }
 
-void crew::watch(duration limit) const {
+void client_processes::watch(duration limit) const {
   std::vector<pollfd> living;
   for (const auto& each : members_) {
     if (!each->over) living.push_back({each->life.get(), POLLIN, 0});
@@ -189,7 +190,7 @@ void crew::watch(duration limit) const {
   ::ppoll(living.data(), living.size(), &longest, nullptr);
 }
 
-void crew::finish(duration limit) {
+void client_processes::finish(duration limit) {
   for (const auto& each : members_) {
     if (!each->over) resume(each->client);
   }
@@ -210,14 +211,14 @@ void crew::finish(duration limit) {
   }
 }
 
-std::size_t crew::grants() {
+std::size_t client_processes::grants() {
   for (const auto& each : members_) {
     grants_ += each->history->count(sim::what::acquire_granted, each->counted);
   }
   return grants_;
 }
 
-std::vector<sim::record> crew::gather() {
+std::vector<sim::record> client_processes::gather() {
   std::vector<sim::record> all = notes_;
   for (const auto& each : members_) {
     const auto lines = each->history->read();
@@ -236,7 +237,7 @@ std::vector<sim::record> crew::gather() {
   return all;
 }
 
-std::string crew::complaints() const {
+std::string client_processes::complaints() const {
   constexpr std::size_t most = 400;
   std::ifstream file(folder_ / "log");
   std::string text(most, '\0');

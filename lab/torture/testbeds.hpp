@@ -1,4 +1,4 @@
-// Every engine that torture can start. Used by arena.cpp only.
+// Every engine that torture can start. Used by testbed.cpp only.
 #pragma once
 
 #include "support/etcd_server.hpp"
@@ -11,7 +11,7 @@
 #include "support/redlock_servers.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/zookeeper_server.hpp"
-#include "torture/arena.hpp"
+#include "torture/testbed.hpp"
 
 #include <memory>
 #include <string>
@@ -41,7 +41,7 @@ class proxies {
 };
 
 // No server: a file in a folder of its own.
-class embedded_arena final : public arena {
+class embedded_testbed final : public testbed {
  public:
   [[nodiscard]] std::string url(std::uint32_t) const override { return quiet_url(); }
   [[nodiscard]] std::string quiet_url() const override {
@@ -57,9 +57,9 @@ class embedded_arena final : public arena {
 
 // One server behind a proxy for each client. `Server` has pause, resume, kill and start.
 template <class Server>
-class one_server_arena : public arena {
+class one_server_testbed : public testbed {
  public:
-  one_server_arena(std::unique_ptr<Server> server, std::uint32_t clients)
+  one_server_testbed(std::unique_ptr<Server> server, std::uint32_t clients)
       : server_(std::move(server)), proxies_(server_->port(), clients) {}
 
   [[nodiscard]] std::string url(std::uint32_t client) const override {
@@ -98,20 +98,20 @@ inline void flush_scripts(const test::redis_server& server) {
   server.cli({"FUNCTION", "FLUSH"});
 }
 
-class redis_arena final : public one_server_arena<test::redis_server> {
+class redis_testbed final : public one_server_testbed<test::redis_server> {
  public:
-  explicit redis_arena(std::uint32_t clients)
-      : one_server_arena(std::make_unique<test::redis_server>(durable_redis()), clients) {}
+  explicit redis_testbed(std::uint32_t clients)
+      : one_server_testbed(std::make_unique<test::redis_server>(durable_redis()), clients) {}
 
   [[nodiscard]] bool can(fault what) const override {
-    return what == fault::script_flush || one_server_arena::can(what);
+    return what == fault::script_flush || one_server_testbed::can(what);
   }
   void begin(fault what, std::uint32_t target) override {
-    if (what != fault::script_flush) return one_server_arena::begin(what, target);
+    if (what != fault::script_flush) return one_server_testbed::begin(what, target);
     flush_scripts(server());
   }
   void end(fault what, std::uint32_t target) override {
-    if (what != fault::script_flush) one_server_arena::end(what, target);
+    if (what != fault::script_flush) one_server_testbed::end(what, target);
   }
 
  private:
@@ -122,11 +122,11 @@ class redis_arena final : public one_server_arena<test::redis_server> {
 
 // `Server`: of SQL.
 template <class Server>
-class sql_arena : public one_server_arena<Server> {
+class sql_testbed : public one_server_testbed<Server> {
  public:
   // `options`: of the URL, as "strategy=row".
-  sql_arena(std::uint32_t clients, std::string options)
-      : one_server_arena<Server>(std::make_unique<Server>(), clients),
+  sql_testbed(std::uint32_t clients, std::string options)
+      : one_server_testbed<Server>(std::make_unique<Server>(), clients),
         options_(std::move(options)) {}
 
   // Where a connection is the hold, its end frees the lock before the holder has read of it.
@@ -142,9 +142,9 @@ class sql_arena : public one_server_arena<Server> {
   const std::string options_;
 };
 
-class postgresql_arena final : public sql_arena<test::postgresql_server> {
+class postgresql_testbed final : public sql_testbed<test::postgresql_server> {
  public:
-  using sql_arena::sql_arena;
+  using sql_testbed::sql_testbed;
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
@@ -153,9 +153,9 @@ class postgresql_arena final : public sql_arena<test::postgresql_server> {
   }
 };
 
-class mariadb_arena final : public sql_arena<test::mariadb_server> {
+class mariadb_testbed final : public sql_testbed<test::mariadb_server> {
  public:
-  using sql_arena::sql_arena;
+  using sql_testbed::sql_testbed;
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
@@ -178,10 +178,10 @@ class lone_zookeeper {
   std::unique_ptr<test::zookeeper_server> server_;
 };
 
-class zookeeper_arena final : public one_server_arena<lone_zookeeper> {
+class zookeeper_testbed final : public one_server_testbed<lone_zookeeper> {
  public:
-  explicit zookeeper_arena(std::uint32_t clients)
-      : one_server_arena(std::make_unique<lone_zookeeper>(), clients) {}
+  explicit zookeeper_testbed(std::uint32_t clients)
+      : one_server_testbed(std::make_unique<lone_zookeeper>(), clients) {}
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
@@ -203,10 +203,10 @@ class lone_etcd {
   std::unique_ptr<test::etcd_server> server_;
 };
 
-class etcd_arena final : public one_server_arena<lone_etcd> {
+class etcd_testbed final : public one_server_testbed<lone_etcd> {
  public:
-  explicit etcd_arena(std::uint32_t clients)
-      : one_server_arena(std::make_unique<lone_etcd>(), clients) {}
+  explicit etcd_testbed(std::uint32_t clients)
+      : one_server_testbed(std::make_unique<lone_etcd>(), clients) {}
 
  private:
   [[nodiscard]] std::string url_at(std::uint16_t port) const override {
@@ -215,9 +215,9 @@ class etcd_arena final : public one_server_arena<lone_etcd> {
 };
 
 // Three members, each behind a proxy for each client.
-class etcd_cluster_arena final : public arena {
+class etcd_cluster_testbed final : public testbed {
  public:
-  explicit etcd_cluster_arena(std::uint32_t clients);
+  explicit etcd_cluster_testbed(std::uint32_t clients);
   [[nodiscard]] std::string url(std::uint32_t client) const override;
   [[nodiscard]] std::string quiet_url() const override;
   [[nodiscard]] bool can(fault what) const override;
@@ -231,9 +231,9 @@ class etcd_cluster_arena final : public arena {
 };
 
 // Five servers, each behind a proxy for each client.
-class redlock_arena final : public arena {
+class redlock_testbed final : public testbed {
  public:
-  explicit redlock_arena(std::uint32_t clients);
+  explicit redlock_testbed(std::uint32_t clients);
   [[nodiscard]] std::string url(std::uint32_t client) const override;
   [[nodiscard]] std::string quiet_url() const override;
   [[nodiscard]] bool can(fault what) const override;
@@ -248,9 +248,9 @@ class redlock_arena final : public arena {
 
 // A master, two replicas and three sentinels; clients go where these send them, so there is no
 // proxy in between.
-class sentinel_arena final : public arena {
+class sentinel_testbed final : public testbed {
  public:
-  sentinel_arena();
+  sentinel_testbed();
   [[nodiscard]] std::string url(std::uint32_t) const override { return quiet_url(); }
   [[nodiscard]] std::string quiet_url() const override { return sentinels_.url(); }
   [[nodiscard]] bool can(fault what) const override;
@@ -263,7 +263,7 @@ class sentinel_arena final : public arena {
   test::redis_server* stopped_ = nullptr;
 };
 
-class cluster_arena final : public arena {
+class cluster_testbed final : public testbed {
  public:
   [[nodiscard]] std::string url(std::uint32_t) const override { return quiet_url(); }
   [[nodiscard]] std::string quiet_url() const override { return cluster_.url(); }

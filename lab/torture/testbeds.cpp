@@ -1,4 +1,4 @@
-#include "torture/arenas.hpp"
+#include "torture/testbeds.hpp"
 
 #include "support/eventually.hpp"
 
@@ -61,13 +61,13 @@ void lone_etcd::start() {
   }
 }
 
-etcd_cluster_arena::etcd_cluster_arena(std::uint32_t clients) {
+etcd_cluster_testbed::etcd_cluster_testbed(std::uint32_t clients) {
   for (const auto& each : cluster_.servers()) {
     proxies_.push_back(std::make_unique<proxies>(each->port(), clients));
   }
 }
 
-std::string etcd_cluster_arena::url(std::uint32_t client) const {
+std::string etcd_cluster_testbed::url(std::uint32_t client) const {
   std::string hosts;
   for (const auto& each : proxies_) {
     hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port(client));
@@ -75,16 +75,16 @@ std::string etcd_cluster_arena::url(std::uint32_t client) const {
   return "etcd://" + hosts + "/torture";
 }
 
-std::string etcd_cluster_arena::quiet_url() const {
+std::string etcd_cluster_testbed::quiet_url() const {
   return "etcd://" + cluster_.hosts() + "/torture";
 }
 
-bool etcd_cluster_arena::can(fault what) const {
+bool etcd_cluster_testbed::can(fault what) const {
   return proxies::can(what) || what == fault::pause_server || what == fault::kill_server;
 }
 
 // It is the leader that is hit: nobody notices the loss of another.
-void etcd_cluster_arena::begin(fault what, std::uint32_t target) {
+void etcd_cluster_testbed::begin(fault what, std::uint32_t target) {
   if (what == fault::pause_server || what == fault::kill_server) {
     stopped_ = &cluster_.leader();
     return what == fault::pause_server ? stopped_->pause() : stopped_->kill();
@@ -92,7 +92,7 @@ void etcd_cluster_arena::begin(fault what, std::uint32_t target) {
   for (const auto& each : proxies_) each->begin(what, target);
 }
 
-void etcd_cluster_arena::end(fault what, std::uint32_t target) {
+void etcd_cluster_testbed::end(fault what, std::uint32_t target) {
   if (what == fault::pause_server) return stopped_->resume();
   if (what == fault::kill_server) {
     stopped_->launch();
@@ -104,13 +104,13 @@ void etcd_cluster_arena::end(fault what, std::uint32_t target) {
   for (const auto& each : proxies_) each->end(target);
 }
 
-redlock_arena::redlock_arena(std::uint32_t clients) : servers_(members, durable_redis()) {
+redlock_testbed::redlock_testbed(std::uint32_t clients) : servers_(members, durable_redis()) {
   for (std::size_t i = 0; i < members; ++i) {
     proxies_.push_back(std::make_unique<proxies>(servers_[i].port(), clients));
   }
 }
 
-std::string redlock_arena::url(std::uint32_t client) const {
+std::string redlock_testbed::url(std::uint32_t client) const {
   std::string hosts;
   for (const auto& each : proxies_) {
     hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(each->port(client));
@@ -118,14 +118,14 @@ std::string redlock_arena::url(std::uint32_t client) const {
   return "redlock://" + hosts + "?longest_ttl=30s";
 }
 
-std::string redlock_arena::quiet_url() const { return servers_.url(); }
+std::string redlock_testbed::quiet_url() const { return servers_.url(); }
 
-bool redlock_arena::can(fault what) const {
+bool redlock_testbed::can(fault what) const {
   return proxies::can(what) || what == fault::pause_server || what == fault::kill_server ||
          what == fault::script_flush;
 }
 
-void redlock_arena::begin(fault what, std::uint32_t target) {
+void redlock_testbed::begin(fault what, std::uint32_t target) {
   test::redis_server& member = servers_[target % members];
   if (what == fault::pause_server) return member.pause();
   if (what == fault::kill_server) return member.kill();
@@ -133,7 +133,7 @@ void redlock_arena::begin(fault what, std::uint32_t target) {
   for (const auto& each : proxies_) each->begin(what, target);
 }
 
-void redlock_arena::end(fault what, std::uint32_t target) {
+void redlock_testbed::end(fault what, std::uint32_t target) {
   test::redis_server& member = servers_[target % members];
   if (what == fault::pause_server) return member.resume();
   if (what == fault::script_flush) return;
@@ -145,17 +145,17 @@ void redlock_arena::end(fault what, std::uint32_t target) {
   for (const auto& each : proxies_) each->end(target);
 }
 
-sentinel_arena::sentinel_arena() : sentinels_(durable_redis().arguments) {}
+sentinel_testbed::sentinel_testbed() : sentinels_(durable_redis().arguments) {}
 
-bool sentinel_arena::can(fault what) const {
+bool sentinel_testbed::can(fault what) const {
   return what == fault::failover || what == fault::pause_server || what == fault::script_flush;
 }
 
-bool sentinel_arena::forgets(fault what) const {
+bool sentinel_testbed::forgets(fault what) const {
   return what == fault::failover || what == fault::pause_server;
 }
 
-void sentinel_arena::begin(fault what, std::uint32_t) {
+void sentinel_testbed::begin(fault what, std::uint32_t) {
   if (what == fault::failover) return sentinels_.fail_over();
   if (what == fault::script_flush) return flush_scripts(sentinels_.master());
   // Only now: a failover that nobody asked for would forget grants that are counted.
@@ -164,7 +164,7 @@ void sentinel_arena::begin(fault what, std::uint32_t) {
   stopped_->pause();
 }
 
-void sentinel_arena::end(fault what, std::uint32_t) {
+void sentinel_testbed::end(fault what, std::uint32_t) {
   if (what != fault::pause_server || stopped_ == nullptr) return;
   stopped_->resume();
   stopped_ = nullptr;
@@ -174,15 +174,15 @@ void sentinel_arena::end(fault what, std::uint32_t) {
   sentinels_.replace_after(test::redis_sentinels::not_within_a_test);
 }
 
-bool cluster_arena::can(fault what) const {
+bool cluster_testbed::can(fault what) const {
   return what == fault::failover || what == fault::pause_server || what == fault::script_flush;
 }
 
-bool cluster_arena::forgets(fault what) const {
+bool cluster_testbed::forgets(fault what) const {
   return what == fault::failover || what == fault::pause_server;
 }
 
-void cluster_arena::begin(fault what, std::uint32_t target) {
+void cluster_testbed::begin(fault what, std::uint32_t target) {
   const std::size_t slot = target * 5461 % 16384;
   if (what == fault::failover) {
     return cluster_.fail_over_to(cluster_.replica_of(cluster_.owner(static_cast<int>(slot))));
@@ -193,7 +193,7 @@ void cluster_arena::begin(fault what, std::uint32_t target) {
   node.pause();
 }
 
-void cluster_arena::end(fault what, std::uint32_t target) {
+void cluster_testbed::end(fault what, std::uint32_t target) {
   if (what != fault::pause_server) return;
   cluster_.node(target % test::redis_cluster::node_count).resume();
   if (!test::eventually([this] { return cluster_.settled(); }, 2 * test::patience)) {

@@ -19,15 +19,15 @@ class recorder;
 
 // Not thread-safe; used by the thread that made it, with which its processes end. Its records are
 // those that only an onlooker can write: started, paused, resumed, killed, ended.
-class crew {
+class client_processes {
  public:
   // `first`: the assignment of all, but for process, client and URL. `program`: that is to be started,
   // with the words "torture client FOLDER NUMBER".
-  crew(std::filesystem::path folder, std::string program, assignment first,
-       std::function<std::string(std::uint32_t)> url_of);
-  crew(const crew&) = delete;
-  crew& operator=(const crew&) = delete;
-  ~crew();
+  client_processes(std::filesystem::path folder, std::string program, assignment first,
+                   std::function<std::string(std::uint32_t)> url_of);
+  client_processes(const client_processes&) = delete;
+  client_processes& operator=(const client_processes&) = delete;
+  ~client_processes();
 
   void pause(std::uint32_t client);
   void resume(std::uint32_t client);

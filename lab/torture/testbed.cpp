@@ -1,6 +1,6 @@
-#include "torture/arena.hpp"
+#include "torture/testbed.hpp"
 
-#include "torture/arenas.hpp"
+#include "torture/testbeds.hpp"
 
 #include <holdfast/spi/url.hpp>
 
@@ -66,59 +66,60 @@ void need_mariadb() {
   }
 }
 
-std::unique_ptr<arena> start_postgresql(std::uint32_t clients, const char* options) {
+std::unique_ptr<testbed> start_postgresql(std::uint32_t clients, const char* options) {
   need_postgresql();
-  return std::make_unique<postgresql_arena>(clients, options);
+  return std::make_unique<postgresql_testbed>(clients, options);
 }
 
-std::unique_ptr<arena> start_mariadb(std::uint32_t clients, const char* options) {
+std::unique_ptr<testbed> start_mariadb(std::uint32_t clients, const char* options) {
   need_mariadb();
-  return std::make_unique<mariadb_arena>(clients, options);
+  return std::make_unique<mariadb_testbed>(clients, options);
 }
 
 struct entry {
   std::string_view name;
-  std::unique_ptr<arena> (*start)(std::uint32_t clients);
+  std::unique_ptr<testbed> (*start)(std::uint32_t clients);
 };
 
 constexpr std::array entries{
-    entry{
-        "embedded",
-        [](std::uint32_t) -> std::unique_ptr<arena> { return std::make_unique<embedded_arena>(); }},
+    entry{"embedded",
+          [](std::uint32_t) -> std::unique_ptr<testbed> {
+            return std::make_unique<embedded_testbed>();
+          }},
     entry{"redis",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+          [](std::uint32_t clients) -> std::unique_ptr<testbed> {
             need_redis();
-            return std::make_unique<redis_arena>(clients);
+            return std::make_unique<redis_testbed>(clients);
           }},
     entry{"redis-sentinel",
-          [](std::uint32_t) -> std::unique_ptr<arena> {
+          [](std::uint32_t) -> std::unique_ptr<testbed> {
             need_redis();
-            return std::make_unique<sentinel_arena>();
+            return std::make_unique<sentinel_testbed>();
           }},
     entry{"redis-cluster",
-          [](std::uint32_t) -> std::unique_ptr<arena> {
+          [](std::uint32_t) -> std::unique_ptr<testbed> {
             need_redis();
-            return std::make_unique<cluster_arena>();
+            return std::make_unique<cluster_testbed>();
           }},
     entry{"redlock",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+          [](std::uint32_t clients) -> std::unique_ptr<testbed> {
             need_redis();
-            return std::make_unique<redlock_arena>(clients);
+            return std::make_unique<redlock_testbed>(clients);
           }},
     entry{"zookeeper",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+          [](std::uint32_t clients) -> std::unique_ptr<testbed> {
             need_zookeeper();
-            return std::make_unique<zookeeper_arena>(clients);
+            return std::make_unique<zookeeper_testbed>(clients);
           }},
     entry{"etcd",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+          [](std::uint32_t clients) -> std::unique_ptr<testbed> {
             need_etcd();
-            return std::make_unique<etcd_arena>(clients);
+            return std::make_unique<etcd_testbed>(clients);
           }},
     entry{"etcd-cluster",
-          [](std::uint32_t clients) -> std::unique_ptr<arena> {
+          [](std::uint32_t clients) -> std::unique_ptr<testbed> {
             need_etcd();
-            return std::make_unique<etcd_cluster_arena>(clients);
+            return std::make_unique<etcd_cluster_testbed>(clients);
           }},
     entry{"postgresql",
           [](std::uint32_t clients) { return start_postgresql(clients, "connections=2"); }},
@@ -168,9 +169,9 @@ std::optional<host_place> only_host(const std::string& url) {
   return found;
 }
 
-class somebodys_arena final : public arena {
+class external_testbed final : public testbed {
  public:
-  somebodys_arena(std::string url, std::uint32_t clients) : url_(std::move(url)) {
+  external_testbed(std::string url, std::uint32_t clients) : url_(std::move(url)) {
     host_ = only_host(url_);
     if (host_) proxies_.emplace(host_->port, clients);
   }
@@ -199,7 +200,7 @@ class somebodys_arena final : public arena {
 
 }  // namespace
 
-bool arena::forgets(fault) const { return false; }
+bool testbed::forgets(fault) const { return false; }
 
 const std::vector<std::string>& engines() {
   static const std::vector<std::string> names = [] {
@@ -210,15 +211,15 @@ const std::vector<std::string>& engines() {
   return names;
 }
 
-std::unique_ptr<arena> start_arena(const std::string& engine, std::uint32_t clients) {
+std::unique_ptr<testbed> start_testbed(const std::string& engine, std::uint32_t clients) {
   for (const entry& each : entries) {
     if (each.name == engine) return each.start(clients);
   }
   throw std::runtime_error("no engine of this name can be started");
 }
 
-std::unique_ptr<arena> foreign_arena(const std::string& url, std::uint32_t clients) {
-  return std::make_unique<somebodys_arena>(url, clients);
+std::unique_ptr<testbed> foreign_testbed(const std::string& url, std::uint32_t clients) {
+  return std::make_unique<external_testbed>(url, clients);
 }
 
 }  // namespace holdfast::torture

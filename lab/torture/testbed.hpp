@@ -13,12 +13,12 @@
 namespace holdfast::torture {
 
 // Not thread-safe. Servers end with it, whatever happens.
-class arena {
+class testbed {
  public:
-  arena() = default;
-  arena(const arena&) = delete;
-  arena& operator=(const arena&) = delete;
-  virtual ~arena() = default;
+  testbed() = default;
+  testbed(const testbed&) = delete;
+  testbed& operator=(const testbed&) = delete;
+  virtual ~testbed() = default;
 
   // By which way this client goes: each its own, where faults hit one client's network.
   [[nodiscard]] virtual std::string url(std::uint32_t client) const = 0;
@@ -46,8 +46,8 @@ class missing_program : public std::runtime_error {
 };
 
 // Throws missing_program, or std::runtime_error if a server does not start.
-std::unique_ptr<arena> start_arena(const std::string& engine, std::uint32_t clients);
+std::unique_ptr<testbed> start_testbed(const std::string& engine, std::uint32_t clients);
 // Servers that are not ours: nothing is done to them, but with one host clients go through a proxy.
-std::unique_ptr<arena> foreign_arena(const std::string& url, std::uint32_t clients);
+std::unique_ptr<testbed> foreign_testbed(const std::string& url, std::uint32_t clients);
 
 }  // namespace holdfast::torture
