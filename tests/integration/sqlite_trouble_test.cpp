@@ -159,6 +159,50 @@ TEST(sqlite_file, deleted_while_in_use_is_said_and_ends_all_holds) {
   EXPECT_EQ(client.leave(claim).value(), departure::gone);
 }
 
+TEST(sqlite_file, deleted_while_in_use_is_said_by_verbs_that_only_read) {
+  // Broken: `show` and `ls` describe a file that nobody else can see.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  ASSERT_TRUE(granted(client.attempt(client.claim())));
+  fs::remove(file.path());
+  const auto latch = client.read_latch("doors");
+  ASSERT_FALSE(latch);
+  EXPECT_EQ(latch.error(), errc::unavailable);
+  EXPECT_ANY_THROW(client.inspect());
+  EXPECT_ANY_THROW(client.list());
+}
+
+TEST(sqlite_file, that_was_away_for_a_while_is_not_used_by_who_noticed) {
+  // Broken: such a client is granted locks, and its releases are not written: others wait until it ends.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(client.attempt(client.claim(), wakeup)));
+  const fs::path elsewhere = file.folder() / "elsewhere";
+  fs::rename(file.path(), elsewhere);
+  ASSERT_TRUE(wakeup->is_gone(10s));
+  fs::rename(elsewhere, file.path());
+  const auto asked = client.claim("other");
+  const auto answer = client.attempt(asked);
+  EXPECT_FALSE(granted(answer));
+  client.leave(asked).value();
+  const embedded_client next(file.path());
+  EXPECT_TRUE(granted(next.attempt(next.claim("other"))));
+}
+
+TEST(sqlite_file, whose_folder_was_deleted_is_not_used_by_who_noticed) {
+  // Broken: as above.
+  const embedded_file file;
+  const embedded_client client(file.path());
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(client.attempt(client.claim(), wakeup)));
+  fs::remove_all(file.beside());
+  ASSERT_TRUE(wakeup->is_gone(10s));
+  const auto answer = client.attempt(client.claim("other"));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error(), errc::unavailable);
+}
+
 TEST(sqlite_file, replaced_while_in_use_is_noticed_without_being_used) {
   // Broken: a holder that does nothing never learns that its lock is gone.
   const embedded_file file;

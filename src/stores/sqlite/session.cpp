@@ -240,7 +240,7 @@ result<void> session::take_turn(time_point deadline) {
   return {};
 }
 
-result<void> session::begin_write(time_point deadline) {
+result<void> session::begin(time_point deadline) {
   if (auto begun = take_turn(deadline); !begun) return begun;
   if (auto fine = in_place(); !fine) {
     turn_.give();

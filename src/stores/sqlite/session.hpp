@@ -129,7 +129,7 @@ class session {
   // An error means that nothing has happened. No pointers into the session may be kept.
   template <class Work, class AtOnce = decltype(never)>
   result<void> write(time_point deadline, const Work& work, const AtOnce& at_once = never) {
-    if (auto begun = begin_write(deadline); !begun) return begun;
+    if (auto begun = begin(deadline); !begun) return begun;
     result<void> done;
     const bool entered = writer_lock_.inside(deadline, [&]() noexcept {
       done = attempt([&] {
@@ -146,7 +146,7 @@ class session {
   // In a read transaction: one snapshot, behind no writer lock.
   template <class Work>
   result<void> read(time_point deadline, Work&& work) {
-    if (auto begun = take_turn(deadline); !begun) return begun;
+    if (auto begun = begin(deadline); !begun) return begun;
     auto done = attempt([&] {
       run(statements_.begin_read);
       work(ledger_);
@@ -156,7 +156,7 @@ class session {
     return done;
   }
 
-  // Without a transaction.
+  // Without a transaction, whether or not the file is still in its place.
   template <class Work>
   result<void> aside(time_point deadline, Work&& work) {
     if (auto begun = take_turn(deadline); !begun) return begun;
@@ -203,7 +203,7 @@ class session {
   }
 
   result<void> take_turn(time_point deadline);
-  result<void> begin_write(time_point deadline);
+  result<void> begin(time_point deadline);
   static tl::unexpected<error> not_entered();
   void set_up();
   void share_files() const noexcept;

@@ -198,7 +198,7 @@ void sqlite_store::close() noexcept {
 }
 
 bool sqlite_store::leave_database() noexcept {
-  if (broken()) return true;
+  if (!intact()) return false;
   const time_point deadline = clock::now() + closing_limit;
   effects out;
   const auto dead = peer_notifier_->dead();
@@ -235,7 +235,7 @@ void sqlite_store::keep_up() {
     const std::lock_guard lock(mutex_);
     upkeep_scheduled_ = false;
   }
-  if (!broken() && (!local_claims_->empty() || !subscribers_->empty())) {
+  if (intact() && (!local_claims_->empty() || !subscribers_->empty())) {
     look_after();
     schedule_upkeep();
   }
@@ -258,16 +258,19 @@ void sqlite_store::look_after() {
   }
 }
 
-bool sqlite_store::broken() const {
+result<void> sqlite_store::intact() const {
   const std::lock_guard lock(mutex_);
-  return broken_;
+  if (broken_) return tl::unexpected(*broken_);
+  return {};
 }
 
-// A client that opens the path from now on sees none of our claims.
+// A client that opens the path from now on sees none of our claims. Should the files come back, this store
+// is not used again all the same: it no longer knows what it has in them.
 void sqlite_store::mark_broken(const error& why) {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(broken_, true)) return;
+    if (broken_) return;
+    broken_ = why;
   }
   const error lost{errc::lost, why.detail};
   for (const spi::claim_ptr& claim : local_claims_->claims()) {
@@ -275,6 +278,13 @@ void sqlite_store::mark_broken(const error& why) {
     local_claims_->strike(claim->id);
     if (wakeup) wakeup->gone(lost);
   }
+}
+
+// Of a transaction: where it failed because the file is not the one that was opened, all holders hear of it.
+result<void> sqlite_store::noticed(result<void> done) {
+  if (done) return done;
+  if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
+  return done;
 }
 
 void sqlite_store::repay() {

@@ -95,14 +95,15 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   result<void> start(const open_options& options);
   result<void> begin_verb() const;
   void end_verb() const noexcept;
-  bool leave_database() noexcept;  // false: it still names this client
+  bool leave_database() noexcept;  // false: it may still name this client
   void take_up_all() const noexcept;
   [[nodiscard]] int parcel_of_life() const noexcept;
   void schedule_upkeep();
   void keep_up();
   void look_after();
   void mark_broken(const error& why);
-  [[nodiscard]] bool broken() const;
+  // Fails once the files are known not to be those that were opened, for good.
+  [[nodiscard]] result<void> intact() const;
   void repay();
 
   // Calls verb(deadline) here, or where this call must not block, on the worker. The verbs on one
@@ -116,6 +117,9 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   template <class Work, class AtOnce = decltype(session::never)>
   result<void> write(time_point deadline, effects& out, const spi::claim_id* claim,
                      const Work& work, const AtOnce& at_once = session::never);
+  template <class Work>
+  result<void> read(time_point deadline, effects& out, const Work& work);
+  result<void> noticed(result<void> done);
 
   // verbs.cpp
   moment step_of(effects& out, const std::set<std::int64_t>& dead,
@@ -157,7 +161,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   mutable std::condition_variable idle_;
   bool closed_ = false;            // guarded by mutex_
   mutable int verbs_ = 0;          // guarded by mutex_; under way
-  bool broken_ = false;            // guarded by mutex_: the file is not the one that was opened
+  std::optional<error> broken_;    // guarded by mutex_: the files are not those that were opened
   bool upkeep_scheduled_ = false;  // guarded by mutex_
 };
 
@@ -186,16 +190,21 @@ void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
 template <class Work, class AtOnce>
 result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
                                  const Work& work, const AtOnce& at_once) {
+  if (auto whole = intact(); !whole) return whole;
   const auto dead = peer_notifier_->dead();
   const auto now_or_later = [&](const auto& step_by) {
     return [&](ledger& book) { return step_by(book, step_of(out, *dead, claim)); };
   };
-  auto done = session_->write(deadline, now_or_later(work), now_or_later(at_once));
-  if (!done) {
-    out = {};
-    if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
-  }
+  auto done = noticed(session_->write(deadline, now_or_later(work), now_or_later(at_once)));
+  if (!done) out = {};
   return done;
+}
+
+template <class Work>
+result<void> sqlite_store::read(time_point deadline, effects& out, const Work& work) {
+  if (auto whole = intact(); !whole) return whole;
+  const auto dead = peer_notifier_->dead();
+  return noticed(session_->read(deadline, [&](ledger& book) { work(book, step_of(out, *dead)); }));
 }
 
 // sqlite:FILE. invalid: a host, or options.

@@ -103,7 +103,7 @@ void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
   // No client has a detached claim: it is looked for.
   const std::int64_t place = claim.detached ? ledgers::to_be_found : local_claims_->place(claim.id);
-  if (place == ledgers::nowhere || (broken() && !claim.detached)) {
+  if (place == ledgers::nowhere || (!intact() && !claim.detached)) {
     local_claims_->strike(claim.id);
     return spi::departure::gone;
   }
@@ -176,20 +176,12 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   std::vector<spi::renewal> answers(claims.size());
   std::vector<std::optional<std::int64_t>> behind(claims.size());
   effects out;
-  const auto dead = peer_notifier_->dead();
-  auto done = session_->in_place();
-  if (done) {
-    done = session_->read(deadline, [&](ledger& book) {
-      const moment step = step_of(out, *dead);
-      for (std::size_t i = 0; i < claims.size(); ++i) {
-        answers[i] = book.look(step, *claims[i], local_claims_->place(claims[i]->id), behind[i]);
-      }
-    });
-  }
-  if (!done) {
-    if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());
-    return tl::unexpected(std::move(done.error()));
-  }
+  auto done = read(deadline, out, [&](ledger& book, const moment& step) {
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      answers[i] = book.look(step, *claims[i], local_claims_->place(claims[i]->id), behind[i]);
+    }
+  });
+  if (!done) return tl::unexpected(std::move(done.error()));
   peer_notifier_->deliver(out, deadline);
   if (auto taken = take_up(claims, answers, deadline); !taken) {
     return tl::unexpected(std::move(taken.error()));
@@ -303,9 +295,11 @@ void sqlite_store::leave_out_dead(contents& of, time_point deadline) {
 void sqlite_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
                            spi::completion<spi::resource_state> done) {
   const auto verb = [this, resource](time_point deadline) -> result<spi::resource_state> {
+    effects out;
     contents found;
-    auto read = session_->read(deadline, [&](ledger& book) { found = book.look_at(resource); });
-    if (!read) return tl::unexpected(std::move(read.error()));
+    auto looked =
+        read(deadline, out, [&](ledger& book, const moment&) { found = book.look_at(resource); });
+    if (!looked) return tl::unexpected(std::move(looked.error()));
     leave_out_dead(found, deadline);
     std::ranges::sort(found.holders, {}, &claim_row::fence);
     const spi::server_time at = now();
@@ -330,10 +324,11 @@ void sqlite_store::list(const std::string& space, const std::string& prefix,
                         spi::completion<std::vector<spi::resource_summary>> done) {
   const auto verb = [this, space,
                      prefix](time_point deadline) -> result<std::vector<spi::resource_summary>> {
+    effects out;
     std::vector<contents> all;
-    auto read =
-        session_->read(deadline, [&](ledger& book) { all = book.look_at_all(space, prefix); });
-    if (!read) return tl::unexpected(std::move(read.error()));
+    auto looked = read(deadline, out,
+                       [&](ledger& book, const moment&) { all = book.look_at_all(space, prefix); });
+    if (!looked) return tl::unexpected(std::move(looked.error()));
     std::vector<spi::resource_summary> summaries;
     for (contents& each : all) {
       leave_out_dead(each, deadline);
@@ -367,10 +362,10 @@ void sqlite_store::read_latch(const spi::resource_id& resource, const spi::op_co
   const auto verb = [this, resource](time_point deadline) {
     effects out;
     result<spi::latch_state> answer;
-    const auto dead = peer_notifier_->dead();
-    auto read = session_->read(
-        deadline, [&](ledger& book) { answer = book.read_latch(step_of(out, *dead), resource); });
-    if (!read) return result<spi::latch_state>(tl::unexpected(std::move(read.error())));
+    auto looked = read(deadline, out, [&](ledger& book, const moment& step) {
+      answer = book.read_latch(step, resource);
+    });
+    if (!looked) return result<spi::latch_state>(tl::unexpected(std::move(looked.error())));
     return answer;
   };
   perform(nullptr, context, std::move(done), verb);
