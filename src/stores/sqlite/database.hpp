@@ -176,8 +176,6 @@ struct statements {
   statement before{owner, statement_text("before")};
   statement after{owner, statement_text("after")};
   statement holding_clients{owner, statement_text("holding_clients")};
-  statement resources_of_client{owner, statement_text("resources_of_client")};
-  statement waits_of_client{owner, statement_text("waits_of_client")};
   statement observers{owner, statement_text("observers")};
   statement insert_observer{owner, statement_text("insert_observer")};
   statement delete_observer{owner, statement_text("delete_observer")};

@@ -5,7 +5,6 @@
 #include "stores/sqlite/membership.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace holdfast::sqlite {
@@ -165,32 +164,32 @@ void ledger::settle(const moment& step, std::string_view key) {
   save(step, *at);
 }
 
-void ledger::purge(const moment& step, std::int64_t client) {
+void ledger::purge(const moment& step) {
+  const auto ended = [&step](const claim_row& row) { return dead(step, row); };
   // Read before anything is changed: a query must not run over rows that are being deleted.
   std::vector<std::string> touched;
   {
-    std::set<std::int64_t> with_rows;
-    query rows(statements_.resources_of_client, client);
-    while (rows.next()) with_rows.insert(rows.number(0));
     query all(statements_.resources_from, std::int64_t{0}, no_limit);
     while (all.next()) {
       const resource_row row = row_in(all);
-      const auto its = [client](const claim_row& each) { return each.process == client; };
-      const bool inside =
-          (row.inline_holder && its(*row.inline_holder)) || std::ranges::any_of(row.line, its);
-      if (inside || with_rows.contains(row.id)) touched.push_back(row.key);
+      if (std::ranges::any_of(holders(row, ledger_limits::claim_limit), ended) ||
+          std::ranges::any_of(line(row), ended)) {
+        touched.push_back(row.key);
+      }
     }
   }
   for (const std::string& key : touched) {
     resource_row* at = load(key);
     if (at == nullptr) continue;
     drop_dead_holders(step, *at);
-    for (const claim_row& row : waits_of(*at, client)) withdraw(step, *at, row);
+    for (const claim_row& row : line(*at)) {
+      if (ended(row)) withdraw(step, *at, row);
+    }
     promote(step, *at);
     wake_head(step, *at);
     save(step, *at);
   }
-  forget_client(client);
+  for (const std::int64_t client : *step.dead) forget_client(client);
 }
 
 void ledger::forget_client(std::int64_t client) {

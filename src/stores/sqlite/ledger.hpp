@@ -120,9 +120,9 @@ class ledger : public ledgers::book {
 
   // Removes dead clients from a resource and grants it to the next.
   void settle(const moment& step, std::string_view key);
-  // Everything of a dead client, on all resources. Reads every claim: used at opening, never on the
-  // path of a lock.
-  void purge(const moment& step, std::int64_t client);
+  // Everything of the dead, on all resources. Reads every claim: used at opening, never on the path
+  // of a lock.
+  void purge(const moment& step);
   // One that has no claims.
   void forget_client(std::int64_t client);
   // Takes all claims off all resources, whose next fences are greater than this.
@@ -160,7 +160,6 @@ class ledger : public ledgers::book {
   void erase(const resource_row& at, standing where, std::int64_t place);
   void refill(resource_row& at);
   std::vector<claim_row> line(const resource_row& at);
-  std::vector<claim_row> waits_of(const resource_row& at, std::int64_t client);
   // Whose the holds are; of detached ones nobody's.
   std::vector<std::int64_t> holding_clients(const resource_row& at, std::size_t limit);
 

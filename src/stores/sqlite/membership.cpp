@@ -153,15 +153,14 @@ purge purge_dead(ledger& book, statements& of, const folder& beside, std::int64_
   std::set<std::int64_t> dead;
   for (const listed_client& client : all_clients(of)) {
     if (client.who.number == self) continue;
-    if (done.purged.size() < membership::purge_limit && !alive(beside, client.who)) {
+    if (alive(beside, client.who)) {
+      ++done.alive;
+    } else {
       dead.insert(client.who.number);
       done.purged.push_back(client.who);
-    } else {
-      ++done.alive;
     }
   }
-  const moment step{.now = now(), .out = out, .self = self, .dead = &dead};
-  for (const peer& each : done.purged) book.purge(step, each.number);
+  if (!dead.empty()) book.purge({.now = now(), .out = out, .self = self, .dead = &dead});
   return done;
 }
 

@@ -70,9 +70,6 @@ spi::server_time last_word(const folder& at, const std::string& token) noexcept;
 std::optional<std::string> heir_of(const folder& at, const std::string& token);
 
 struct membership {
-  // Dead clients that one open clears away.
-  static constexpr std::size_t purge_limit = 64;
-
   peer self;
   sqlite::life life;
   // Who is let in where a dead client was: to be delivered.
@@ -91,8 +88,8 @@ struct purge {
   std::size_t alive = 0;  // others than this client
   std::vector<peer> purged;
 };
-// Takes everything of dead clients out of the database, at most purge_limit of them. In a write
-// transaction; their files are to be removed after it.
+// Takes everything of dead clients out of the database. In a write transaction; their files are to be
+// removed after it.
 purge purge_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
                  effects& out);
 void remove_files(const folder& beside, const std::vector<peer>& purged) noexcept;

@@ -282,15 +282,6 @@ std::vector<claim_row> ledger::line(const resource_row& at) {
   return rows;
 }
 
-std::vector<claim_row> ledger::waits_of(const resource_row& at, std::int64_t client) {
-  std::vector<claim_row> rows;
-  std::copy_if(at.line.begin(), at.line.end(), std::back_inserter(rows),
-               [client](const claim_row& row) { return row.process == client; });
-  query found(statements_.waits_of_client, at.id, client);
-  while (found.next()) rows.push_back(decode_claim(found.blob(0)));
-  return rows;
-}
-
 const claim_row* ledger::next_waiter(ledgers::resource& of, std::int64_t place) {
   const resource_row& at = row_of(of);
   for (const claim_row& row : at.line) {
