@@ -74,7 +74,7 @@ class both {
     const auto reference = reference_.attempt(time(), claim, process, std::nullopt, expected);
     result<spi::outcome> answer;
     const auto out = run(process, &claim->id, [&](auto& book, const auto& step) {
-      answer = book.attempt(step, *claim, places_[claim->id]);
+      answer = book.attempt(sqlite::with_place(step, places_[claim->id]), *claim);
     });
     EXPECT_EQ(described(answer), described(reference)) << "attempt of " << name_of(*claim);
     EXPECT_EQ(pushes_of(out), pushes_of(expected)) << "attempt of " << name_of(*claim);
@@ -89,11 +89,7 @@ class both {
         reference_.leave(time(), *claim, process, memory::on_leave::forget, expected);
     departure answer{};
     const auto out = run(process, nullptr, [&](auto& book, const auto& step) {
-      const std::int64_t place = places_[claim->id];
-      answer = book.leave(step, *claim, place);
-      // Who stands nowhere has nothing to leave and costs no transaction here. The reference takes
-      // the occasion to let in who is next.
-      if (place == 0) book.settle(step, sqlite::key_of(claim->resource));
+      answer = book.leave(sqlite::with_place(step, places_[claim->id]), *claim);
     });
     EXPECT_EQ(described(answer), described(reference)) << "leave of " << name_of(*claim);
     EXPECT_EQ(pushes_of(out), pushes_of(expected)) << "leave of " << name_of(*claim);
@@ -103,7 +99,7 @@ class both {
     const auto reference = reference_.change(time(), *claim, to, process, expected);
     result<spi::granted> answer;
     const auto out = run(process, nullptr, [&](auto& book, const auto& step) {
-      answer = book.change(step, *claim, places_[claim->id], to);
+      answer = book.change(sqlite::with_place(step, places_[claim->id]), *claim, to);
     });
     EXPECT_EQ(described(answer), described(reference)) << "change of " << name_of(*claim);
     EXPECT_EQ(pushes_of(out), pushes_of(expected)) << "change of " << name_of(*claim);

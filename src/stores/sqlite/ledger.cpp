@@ -22,55 +22,36 @@ ledgers::rules embedded_rules() {
   return rules;
 }
 
-moment with_place(const moment& step, std::int64_t& place) {
-  moment placed = step;
-  placed.place = &place;
-  return placed;
-}
-
 }  // namespace
 
 ledger::ledger(statements& of) : book(embedded_rules()), statements_(of) {}
 
-result<spi::outcome> ledger::attempt(const moment& step, const spi::claim& claim,
-                                     std::int64_t& place) {
-  return book::attempt(with_place(step, place), claim);
-}
-
-std::optional<spi::granted> ledger::take_at_once(const moment& step, const spi::claim& claim,
+std::optional<spi::granted> ledger::fast_attempt(const moment& step, const spi::claim& claim,
                                                  std::int64_t& place) {
   if (place != ledgers::nowhere || impossible(claim)) return std::nullopt;
-  const std::string key = key_of(claim.resource);
-  const resource_row* known = look_up(key);
-  if (known == nullptr || !known->unused() || known->is_blocked(step.now)) return std::nullopt;
-  resource_row at = recall(key);
+  const auto known = remembered_.find(key_of(claim.resource));
+  if (known == remembered_.end()) return std::nullopt;
+  if (!known->second.unused() || known->second.is_blocked(step.now)) return std::nullopt;
+  auto changed = remembered_.extract(known);
+  resource_row& at = changed.mapped();
   begin_use(at, claim);
   const claim_row row = grant(step, at, entry_of(step, claim, next_place(at)));
   const spi::granted answer = granted_to(step, at, row);
-  if (!exchange(std::move(at))) return std::nullopt;
+  if (!exchange(std::move(changed))) return std::nullopt;
   place = row.place;
   return answer;
 }
 
-std::optional<spi::departure> ledger::give_at_once(const moment& step, const spi::claim& claim,
-                                                   std::int64_t place) {
-  const std::string key = key_of(claim.resource);
-  const resource_row* known = look_up(key);
-  if (known == nullptr || known->next_end <= step.now) return std::nullopt;
-  if (!known->inline_holder || known->inline_holder->place != place ||
-      known->inline_holder->id != claim.id) {
-    return std::nullopt;
-  }
-  resource_row at = recall(key);
-  const claim_row held = *at.inline_holder;
-  remove_holder(at, held);
-  if (!exchange(std::move(at))) return std::nullopt;
+std::optional<spi::departure> ledger::fast_leave(const moment& step, const spi::claim& claim,
+                                                 std::int64_t place) {
+  const auto known = remembered_.find(key_of(claim.resource));
+  if (known == remembered_.end() || known->second.next_end <= step.now) return std::nullopt;
+  const auto& held = known->second.inline_holder;
+  if (!held || held->place != place || held->id != claim.id) return std::nullopt;
+  auto changed = remembered_.extract(known);
+  remove_holder(changed.mapped(), claim_row(*changed.mapped().inline_holder));
+  if (!exchange(std::move(changed))) return std::nullopt;
   return spi::departure::was_holder;
-}
-
-spi::departure ledger::leave(const moment& step, const spi::claim& claim, std::int64_t place) {
-  if (place == ledgers::nowhere) return spi::departure::gone;
-  return book::leave(with_place(step, place), claim);
 }
 
 spi::renewal ledger::look(const moment& step, const spi::claim& claim, std::int64_t place,
@@ -106,17 +87,6 @@ std::optional<spi::granted> ledger::take_up(const moment& step, const spi::claim
       granted_to(step, *at, held->offer ? prolong(step, *at, *held) : *held);
   save(step, *at);
   return answer;
-}
-
-result<spi::granted> ledger::change(const moment& step, const spi::claim& claim, std::int64_t place,
-                                    spi::mode to) {
-  return book::change(with_place(step, place), claim, to);
-}
-
-result<spi::granted> ledger::transfer(const moment& step, const spi::claim_id& from,
-                                      const spi::claim& to, std::int64_t& place) {
-  place = ledgers::to_be_found;
-  return book::transfer(with_place(step, place), from, to);
 }
 
 result<spi::latch_state> ledger::read_latch(const moment& step, const spi::resource_id& resource) {

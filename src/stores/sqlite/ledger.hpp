@@ -31,6 +31,13 @@ namespace holdfast::sqlite {
 using ledgers::moment;
 using ledgers::push;
 
+// About a claim that is at this place, as far as this client knows; updated.
+inline moment with_place(const moment& step, std::int64_t& place) {
+  moment placed = step;
+  placed.place = &place;
+  return placed;
+}
+
 // Of one resource.
 struct news {
   std::string key;
@@ -69,8 +76,6 @@ struct ledger_limits {
   static constexpr std::size_t row_limit = 900;
   // Names whose row is remembered.
   static constexpr std::size_t remembered_limit = 10'000;
-  // Where somebody else had touched it, the fast path is not tried this many times.
-  static constexpr int detours = 8;
 };
 
 // What operators ask of a resource. Dead clients are included.
@@ -88,16 +93,20 @@ class ledger : public ledgers::book {
   // Where the clients' last words are. Not set: nobody is asked for one.
   void look_beside(const folder* at) noexcept { beside_ = at; }
 
-  // `place`: where this client knows the claim to be, 0 if nowhere; updated.
-  result<spi::outcome> attempt(const moment& step, const spi::claim& claim, std::int64_t& place);
-  spi::departure leave(const moment& step, const spi::claim& claim, std::int64_t place);
-  // The same for a lock that only this store uses, as far as it remembers, and that nobody waits
-  // for: one statement, which is its own transaction, instead of four. Outside a transaction.
+  // With with_place().
+  using book::attempt;
+  using book::change;
+  using book::change_latch;
+  using book::leave;
+  using book::revoke;
+  using book::transfer;
+  // attempt() and leave() of a lock that only this store uses, as far as it remembers, and that nobody
+  // waits for: one statement, which is its own transaction, instead of four. Outside a transaction.
   // Nothing: it is not so, or not any more; nothing has happened then.
-  std::optional<spi::granted> take_at_once(const moment& step, const spi::claim& claim,
+  std::optional<spi::granted> fast_attempt(const moment& step, const spi::claim& claim,
                                            std::int64_t& place);
-  std::optional<spi::departure> give_at_once(const moment& step, const spi::claim& claim,
-                                             std::int64_t place);
+  std::optional<spi::departure> fast_leave(const moment& step, const spi::claim& claim,
+                                           std::int64_t place);
   // Only looks. A read transaction is enough. `waiting` means that an attempt may do more, unless
   // `behind` is set: then an exclusive holder keeps everybody out, and the claim is not the first
   // in line but waits behind one of that client's.
@@ -106,13 +115,6 @@ class ledger : public ledgers::book {
   // The holder has heard of its grant: an offer becomes a hold. Nothing: it is over.
   std::optional<spi::granted> take_up(const moment& step, const spi::claim& claim,
                                       std::int64_t place);
-  result<spi::granted> change(const moment& step, const spi::claim& claim, std::int64_t place,
-                              spi::mode to);
-  // `place`: where it is then.
-  result<spi::granted> transfer(const moment& step, const spi::claim_id& from, const spi::claim& to,
-                                std::int64_t& place);
-  using book::change_latch;
-  using book::revoke;
   // Read transactions.
   result<spi::latch_state> read_latch(const moment& step, const spi::resource_id& resource);
   contents look_at(const spi::resource_id& resource);
@@ -132,19 +134,13 @@ class ledger : public ledgers::book {
   void ignore(const moment& step, std::string_view key);
 
  private:
-  // A row as this store wrote it last, if it was plain: a hint, which is checked.
-  struct memory {
-    std::optional<resource_row> row;
-    int detours = 0;
-  };
+  // Rows as this store wrote them last, where they were plain: hints, which are checked. One that is
+  // changed is taken out first: whatever becomes of it, it is not what was stored.
+  using remembered_rows = std::map<std::string, resource_row, std::less<>>;
 
-  // The fast path, for a lock that nobody else touched since this store last wrote it. First
-  // look_up(): the row, nullptr: not known. Then recall() and exchange(), outside a transaction: in
-  // one of its own writes the row if the database still has what was recalled. False: it has not,
-  // and nothing has happened.
-  const resource_row* look_up(std::string_view key);
-  resource_row recall(std::string_view key);
-  bool exchange(resource_row at);
+  // Outside a transaction: writes the row if the database still has what was remembered, and remembers
+  // it again. False: it has not, and nothing has happened.
+  bool exchange(remembered_rows::node_type changed);
 
   resource_row* load(std::string_view key);
   void write(resource_row& at);
@@ -210,7 +206,7 @@ class ledger : public ledgers::book {
   const folder* beside_ = nullptr;
   std::optional<resource_row> loaded_;  // the resource that the verb is about
   claim_row passing_;                   // what next_waiter() and previous_waiter() have read
-  std::map<std::string, memory, std::less<>> remembered_;
+  remembered_rows remembered_;
   std::int64_t forgotten_up_to_ = 0;
 };
 

@@ -125,15 +125,15 @@ class session {
                                                time_point deadline);
 
   // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws. But not where
-  // `at_once(ledger&)` answers that it has done it by one statement, which is a transaction of its own.
+  // `fast_path(ledger&)` answers that it has done it by one statement, which is a transaction of its own.
   // An error means that nothing has happened. No pointers into the session may be kept.
-  template <class Work, class AtOnce = decltype(never)>
-  result<void> write(time_point deadline, const Work& work, const AtOnce& at_once = never) {
+  template <class Work, class FastPath = decltype(never)>
+  result<void> write(time_point deadline, const Work& work, const FastPath& fast_path = never) {
     if (auto begun = begin(deadline); !begun) return begun;
     result<void> done;
     const bool entered = writer_lock_.inside(deadline, [&]() noexcept {
       done = attempt([&] {
-        if (at_once(ledger_)) return;
+        if (fast_path(ledger_)) return;
         run(statements_.begin);
         work(ledger_);
         run(statements_.commit);

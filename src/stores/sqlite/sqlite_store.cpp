@@ -88,7 +88,6 @@ sqlite_store::~sqlite_store() {
   }
   // In a forked child: the parent's locks, sockets and threads are the parent's. Left alone, as
   // they may be in the middle of anything.
-  if (worker_) worker_->abandon();
   [[maybe_unused]] const auto* database =
       new (std::nothrow) std::shared_ptr<session>(std::move(session_));
   [[maybe_unused]] const auto* post =
@@ -206,7 +205,8 @@ bool sqlite_store::leave_database() noexcept {
   const auto done = session_->write(deadline, [&](ledger& book) {
     const moment step = step_of(out, *dead);
     for (const spi::claim_ptr& claim : claims) {
-      book.leave(step, *claim, local_claims_->place(claim->id));
+      std::int64_t place = local_claims_->place(claim->id);
+      book.leave(with_place(step, place), *claim);
     }
     book.forget_client(self_.number);
   });

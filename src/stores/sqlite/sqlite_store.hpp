@@ -114,9 +114,9 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
                Verb verb);
 
   // A write transaction; an error means that nothing has happened.
-  template <class Work, class AtOnce = decltype(session::never)>
+  template <class Work, class FastPath = decltype(session::never)>
   result<void> write(time_point deadline, effects& out, const spi::claim_id* claim,
-                     const Work& work, const AtOnce& at_once = session::never);
+                     const Work& work, const FastPath& fast_path = session::never);
   template <class Work>
   result<void> read(time_point deadline, effects& out, const Work& work);
   result<void> noticed(result<void> done);
@@ -187,15 +187,15 @@ void sqlite_store::perform(const spi::claim* of, const spi::op_context& context,
   });
 }
 
-template <class Work, class AtOnce>
+template <class Work, class FastPath>
 result<void> sqlite_store::write(time_point deadline, effects& out, const spi::claim_id* claim,
-                                 const Work& work, const AtOnce& at_once) {
+                                 const Work& work, const FastPath& fast_path) {
   if (auto whole = intact(); !whole) return whole;
   const auto dead = peer_notifier_->dead();
   const auto now_or_later = [&](const auto& step_by) {
     return [&](ledger& book) { return step_by(book, step_of(out, *dead, claim)); };
   };
-  auto done = noticed(session_->write(deadline, now_or_later(work), now_or_later(at_once)));
+  auto done = noticed(session_->write(deadline, now_or_later(work), now_or_later(fast_path)));
   if (!done) out = {};
   return done;
 }

@@ -35,38 +35,16 @@ resource_row* ledger::load(std::string_view key) {
   return &*loaded_;
 }
 
-const resource_row* ledger::look_up(std::string_view key) {
-  const auto known = remembered_.find(key);
-  if (known == remembered_.end() || !known->second.row) return nullptr;
-  memory& of = known->second;
-  if (of.detours > 0) {
-    --of.detours;
-    return nullptr;
-  }
-  return &*of.row;
-}
-
-// Out of memory: whatever becomes of it, it is not what was stored.
-resource_row ledger::recall(std::string_view key) {
-  auto& known = remembered_.find(key)->second.row;
-  resource_row row = std::move(*known);
-  known.reset();
-  return row;
-}
-
-bool ledger::exchange(resource_row at) {
+bool ledger::exchange(remembered_rows::node_type changed) {
+  resource_row& at = changed.mapped();
   std::string body = encode(at);
   run(statements_.exchange_resource, at.id, static_cast<std::int64_t>(at.last), bytes(body),
       static_cast<std::int64_t>(at.stored_last), bytes(at.stored_body), bytes(at.key));
-  memory& of = remembered_.find(at.key)->second;
-  if (statements_.owner.changed_rows() == 0) {
-    of.detours = ledger_limits::detours;
-    return false;
-  }
+  if (statements_.owner.changed_rows() == 0) return false;
   at.stored_last = at.last;
   at.stored_body = std::move(body);
   at.dirty = false;
-  of.row = std::move(at);
+  remembered_.insert(std::move(changed));  // which cannot fail: it is written already
   return true;
 }
 
@@ -106,12 +84,11 @@ void ledger::write(resource_row& at) {
   at.stored_body = std::move(body);
   at.dirty = false;
   if (!at.plain()) {
-    const auto known = remembered_.find(at.key);
-    if (known != remembered_.end()) known->second.row.reset();
+    remembered_.erase(at.key);
     return;
   }
   if (remembered_.size() >= ledger_limits::remembered_limit) remembered_.clear();
-  remembered_[at.key].row = at;
+  remembered_.insert_or_assign(at.key, at);
 }
 
 void ledger::forget_some(spi::server_time now) {

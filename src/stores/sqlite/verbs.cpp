@@ -57,9 +57,11 @@ result<spi::outcome> sqlite_store::do_attempt(const spi::claim& claim, std::int6
     effects out;
     auto done = write(
         deadline, out, &claim.id,
-        [&](ledger& book, const moment& step) { answer = book.attempt(step, claim, place); },
         [&](ledger& book, const moment& step) {
-          const auto grant = book.take_at_once(step, claim, place);
+          answer = book.attempt(with_place(step, place), claim);
+        },
+        [&](ledger& book, const moment& step) {
+          const auto grant = book.fast_attempt(step, claim, place);
           if (grant) answer = *grant;
           return grant.has_value();
         });
@@ -102,7 +104,7 @@ void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 
 result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
   // No client has a detached claim: it is looked for.
-  const std::int64_t place = claim.detached ? ledgers::to_be_found : local_claims_->place(claim.id);
+  std::int64_t place = claim.detached ? ledgers::to_be_found : local_claims_->place(claim.id);
   if (place == ledgers::nowhere || (!intact() && !claim.detached)) {
     local_claims_->strike(claim.id);
     return spi::departure::gone;
@@ -115,9 +117,11 @@ result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_poin
   spi::departure answer = spi::departure::gone;
   auto done = write(
       deadline, out, nullptr,
-      [&](ledger& book, const moment& step) { answer = book.leave(step, claim, place); },
       [&](ledger& book, const moment& step) {
-        const auto left = book.give_at_once(step, claim, place);
+        answer = book.leave(with_place(step, place), claim);
+      },
+      [&](ledger& book, const moment& step) {
+        const auto left = book.fast_leave(step, claim, place);
         if (left) answer = *left;
         return left.has_value();
       });
@@ -139,10 +143,10 @@ void sqlite_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
     schedule_upkeep();
     effects out;
     result<spi::granted> answer;
-    std::int64_t place = ledgers::nowhere;
+    std::int64_t place = ledgers::to_be_found;
     if (wakeup) local_claims_->enlist(to, wakeup);
     auto written = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-      answer = book.transfer(step, from, *to, place);
+      answer = book.transfer(with_place(step, place), from, *to);
     });
     if (!written) {
       if (local_claims_->place(to->id) == ledgers::nowhere) local_claims_->strike(to->id);
@@ -237,8 +241,9 @@ void sqlite_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_cont
     result<spi::granted> answer;
     for (int round = 0; round < purge_rounds; ++round) {
       effects out;
+      std::int64_t place = local_claims_->place(claim->id);
       auto written = write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-        answer = book.change(step, *claim, local_claims_->place(claim->id), to);
+        answer = book.change(with_place(step, place), *claim, to);
       });
       if (!written) return result<spi::granted>(tl::unexpected(std::move(written.error())));
       deliver(out, claim->resource, deadline);

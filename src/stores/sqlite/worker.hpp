@@ -67,9 +67,6 @@ class worker {
     runtime::end_service(std::move(thread));
   }
 
-  // In a forked child: the thread is not there.
-  void abandon() noexcept { [[maybe_unused]] const auto* leaked = thread_.release(); }
-
  private:
   struct entry {
     job work;
