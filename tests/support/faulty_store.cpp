@@ -72,8 +72,8 @@ class faulty_store::push_line final : public spi::wakeup {
 
 faulty_store::faulty_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner,
                            const fault_plan& plan)
-    : runtime_(std::move(runtime)),
-      inner_(std::move(inner)),
+    : forwarding_store(std::move(inner)),
+      runtime_(std::move(runtime)),
       state_(std::make_shared<state>(state{plan})) {}
 
 bool faulty_store::struck() const noexcept { return state_->calls >= state_->plan.n; }
@@ -121,21 +121,16 @@ void faulty_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
   auto line = std::make_shared<push_line>(runtime_, state_, std::move(wakeup));
   run(verb::attempt, context, std::move(done),
-      [inner = inner_, claim = std::move(claim), line = std::move(line),
+      [inner = inner(), claim = std::move(claim), line = std::move(line),
        context](spi::completion<spi::outcome> answer) {
         inner->attempt(claim, line, context, std::move(answer));
       });
 }
 
-void faulty_store::watch(spi::claim_ptr claim, const spi::blocked& seen,
-                         const spi::op_context& context, spi::completion<spi::armed> done) {
-  inner_->watch(std::move(claim), seen, context, std::move(done));
-}
-
 void faulty_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                          spi::completion<spi::departure> done) {
   run(verb::leave, context, std::move(done),
-      [inner = inner_, claim = std::move(claim), context](spi::completion<spi::departure> answer) {
+      [inner = inner(), claim = std::move(claim), context](spi::completion<spi::departure> answer) {
         inner->leave(claim, context, std::move(answer));
       });
 }
@@ -143,7 +138,7 @@ void faulty_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 void faulty_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
                          spi::completion<std::vector<spi::renewal>> done) {
   run(verb::renew, context, std::move(done),
-      [inner = inner_, claims = std::move(claims),
+      [inner = inner(), claims = std::move(claims),
        context](spi::completion<std::vector<spi::renewal>> answer) {
         inner->renew(claims, context, std::move(answer));
       });
@@ -152,7 +147,7 @@ void faulty_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
 void faulty_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
                           spi::completion<spi::granted> done) {
   run(verb::change, context, std::move(done),
-      [inner = inner_, claim = std::move(claim), to,
+      [inner = inner(), claim = std::move(claim), to,
        context](spi::completion<spi::granted> answer) {
         inner->change(claim, to, context, std::move(answer));
       });
@@ -162,7 +157,7 @@ void faulty_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
                             std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
                             spi::completion<spi::granted> done) {
   run(verb::transfer, context, std::move(done),
-      [inner = inner_, from, to = std::move(to), wakeup = std::move(wakeup),
+      [inner = inner(), from, to = std::move(to), wakeup = std::move(wakeup),
        context](spi::completion<spi::granted> answer) {
         inner->transfer(from, to, wakeup, context, std::move(answer));
       });
@@ -172,7 +167,7 @@ void faulty_store::change_latch(const spi::resource_id& resource, const spi::lat
                                 const spi::op_context& context,
                                 spi::completion<spi::latch_state> done) {
   run(verb::change_latch, context, std::move(done),
-      [inner = inner_, resource, change, context](spi::completion<spi::latch_state> answer) {
+      [inner = inner(), resource, change, context](spi::completion<spi::latch_state> answer) {
         inner->change_latch(resource, change, context, std::move(answer));
       });
 }
@@ -180,36 +175,9 @@ void faulty_store::change_latch(const spi::resource_id& resource, const spi::lat
 void faulty_store::read_latch(const spi::resource_id& resource, const spi::op_context& context,
                               spi::completion<spi::latch_state> done) {
   run(verb::read_latch, context, std::move(done),
-      [inner = inner_, resource, context](spi::completion<spi::latch_state> answer) {
+      [inner = inner(), resource, context](spi::completion<spi::latch_state> answer) {
         inner->read_latch(resource, context, std::move(answer));
       });
-}
-
-void faulty_store::inspect(const spi::resource_id& resource, const spi::op_context& context,
-                           spi::completion<spi::resource_state> done) {
-  inner_->inspect(resource, context, std::move(done));
-}
-void faulty_store::list(const std::string& space, const std::string& prefix,
-                        const spi::op_context& context,
-                        spi::completion<std::vector<spi::resource_summary>> done) {
-  inner_->list(space, prefix, context, std::move(done));
-}
-void faulty_store::revoke(const spi::resource_id& resource, spi::revocation how,
-                          const std::string& claim, const spi::op_context& context,
-                          spi::completion<std::vector<spi::holder>> done) {
-  inner_->revoke(resource, how, claim, context, std::move(done));
-}
-result<std::unique_ptr<spi::subscription>> faulty_store::observe(
-    const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) {
-  return inner_->observe(resource, std::move(sink));
-}
-result<std::unique_ptr<spi::subscription>> faulty_store::watch_latch(
-    const spi::resource_id& resource, spi::latch_watch on_change) {
-  return inner_->watch_latch(resource, std::move(on_change));
-}
-void faulty_store::probe(const spi::op_context& context,
-                         spi::completion<std::vector<spi::check>> done) {
-  inner_->probe(context, std::move(done));
 }
 
 }  // namespace holdfast::test

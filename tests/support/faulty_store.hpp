@@ -2,6 +2,8 @@
 // or is late. For sweeps over n until no fault is met any more.
 #pragma once
 
+#include "stores/forwarding_store.hpp"
+
 #include <holdfast/spi/runtime.hpp>
 #include <holdfast/spi/store.hpp>
 
@@ -49,7 +51,7 @@ std::ostream& operator<<(std::ostream& out, const fault_plan& plan);
 
 // As thread-safe as nothing: for one thread and a manual runtime. Of a push, `request_lost` means
 // that it never comes, `answer_late` three seconds late, and anything else twice.
-class faulty_store final : public spi::store {
+class faulty_store final : public stores::forwarding_store {
  public:
   faulty_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner,
                const fault_plan& plan);
@@ -58,11 +60,8 @@ class faulty_store final : public spi::store {
   [[nodiscard]] bool struck() const noexcept;
 
   // spi::store
-  [[nodiscard]] const spi::caps& caps() const noexcept override { return inner_->caps(); }
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                const spi::op_context& context, spi::completion<spi::outcome> done) override;
-  void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
-             spi::completion<spi::armed> done) override;
   void leave(spi::claim_ptr claim, const spi::op_context& context,
              spi::completion<spi::departure> done) override;
   void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
@@ -71,25 +70,11 @@ class faulty_store final : public spi::store {
               spi::completion<spi::granted> done) override;
   void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
                 const spi::op_context& context, spi::completion<spi::granted> done) override;
-  void inspect(const spi::resource_id& resource, const spi::op_context& context,
-               spi::completion<spi::resource_state> done) override;
-  void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
-            spi::completion<std::vector<spi::resource_summary>> done) override;
-  void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
-              const spi::op_context& context,
-              spi::completion<std::vector<spi::holder>> done) override;
-  result<std::unique_ptr<spi::subscription>> observe(
-      const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink) override;
   void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
                     const spi::op_context& context,
                     spi::completion<spi::latch_state> done) override;
   void read_latch(const spi::resource_id& resource, const spi::op_context& context,
                   spi::completion<spi::latch_state> done) override;
-  result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
-                                                         spi::latch_watch on_change) override;
-  void probe(const spi::op_context& context,
-             spi::completion<std::vector<spi::check>> done) override;
-  void close() noexcept override { inner_->close(); }
 
  private:
   class push_line;
@@ -100,7 +85,6 @@ class faulty_store final : public spi::store {
   void run(verb which, const spi::op_context& context, spi::completion<T> done, Send send);
 
   const std::shared_ptr<spi::runtime> runtime_;
-  const std::shared_ptr<spi::store> inner_;
   const std::shared_ptr<state> state_;
 };
 

@@ -1,7 +1,9 @@
 // A store with an unreliable way to it: what it wraps is real, but requests or answers get lost.
 #pragma once
 
-#include <holdfast/spi/store.hpp>
+#include "stores/forwarding_store.hpp"
+
+#include <holdfast/spi/runtime.hpp>
 
 #include <atomic>
 #include <memory>
@@ -17,10 +19,10 @@ enum class trouble : std::uint8_t {
 };
 
 // Thread-safe. Trouble concerns requests; pushes and events pass.
-class lossy_store final : public spi::store {
+class lossy_store final : public stores::forwarding_store {
  public:
   lossy_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<spi::store> inner)
-      : runtime_(std::move(runtime)), inner_(std::move(inner)) {}
+      : forwarding_store(std::move(inner)), runtime_(std::move(runtime)) {}
 
   void set(trouble now) { trouble_ = now; }
   // The next `count` requests meet it, but for the first `after`; then all is well.
@@ -33,63 +35,61 @@ class lossy_store final : public spi::store {
   // Requests that met no trouble and whose answer is not through yet: it comes whatever is set meanwhile.
   [[nodiscard]] int under_way() const { return under_way_->load(); }
 
-  [[nodiscard]] const spi::caps& caps() const noexcept override { return inner_->caps(); }
-
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                const spi::op_context& context, spi::completion<spi::outcome> done) override {
     pass<spi::outcome>(context, std::move(done), [&](spi::completion<spi::outcome> answer) {
-      inner_->attempt(std::move(claim), std::move(wakeup), context, std::move(answer));
+      inner()->attempt(std::move(claim), std::move(wakeup), context, std::move(answer));
     });
   }
   void watch(spi::claim_ptr claim, const spi::blocked& seen, const spi::op_context& context,
              spi::completion<spi::armed> done) override {
     pass<spi::armed>(context, std::move(done), [&](spi::completion<spi::armed> answer) {
-      inner_->watch(std::move(claim), seen, context, std::move(answer));
+      inner()->watch(std::move(claim), seen, context, std::move(answer));
     });
   }
   void leave(spi::claim_ptr claim, const spi::op_context& context,
              spi::completion<spi::departure> done) override {
     pass<spi::departure>(context, std::move(done), [&](spi::completion<spi::departure> answer) {
-      inner_->leave(std::move(claim), context, std::move(answer));
+      inner()->leave(std::move(claim), context, std::move(answer));
     });
   }
   void renew(std::vector<spi::claim_ptr> claims, const spi::op_context& context,
              spi::completion<std::vector<spi::renewal>> done) override {
     using answers = std::vector<spi::renewal>;
     pass<answers>(context, std::move(done), [&](spi::completion<answers> answer) {
-      inner_->renew(std::move(claims), context, std::move(answer));
+      inner()->renew(std::move(claims), context, std::move(answer));
     });
   }
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override {
     pass<spi::granted>(context, std::move(done), [&](spi::completion<spi::granted> answer) {
-      inner_->change(std::move(claim), to, context, std::move(answer));
+      inner()->change(std::move(claim), to, context, std::move(answer));
     });
   }
   void transfer(const spi::claim_id& from, spi::claim_ptr to, std::shared_ptr<spi::wakeup> wakeup,
                 const spi::op_context& context, spi::completion<spi::granted> done) override {
     pass<spi::granted>(context, std::move(done), [&](spi::completion<spi::granted> answer) {
-      inner_->transfer(from, std::move(to), std::move(wakeup), context, std::move(answer));
+      inner()->transfer(from, std::move(to), std::move(wakeup), context, std::move(answer));
     });
   }
   void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
              spi::completion<spi::granted> done) override {
     pass<spi::granted>(context, std::move(done), [&](spi::completion<spi::granted> answer) {
-      inner_->raise(std::move(claim), fence, context, std::move(answer));
+      inner()->raise(std::move(claim), fence, context, std::move(answer));
     });
   }
   void inspect(const spi::resource_id& resource, const spi::op_context& context,
                spi::completion<spi::resource_state> done) override {
     using state = spi::resource_state;
     pass<state>(context, std::move(done), [&](spi::completion<state> answer) {
-      inner_->inspect(resource, context, std::move(answer));
+      inner()->inspect(resource, context, std::move(answer));
     });
   }
   void list(const std::string& space, const std::string& prefix, const spi::op_context& context,
             spi::completion<std::vector<spi::resource_summary>> done) override {
     using summary = std::vector<spi::resource_summary>;
     pass<summary>(context, std::move(done), [&](spi::completion<summary> answer) {
-      inner_->list(space, prefix, context, std::move(answer));
+      inner()->list(space, prefix, context, std::move(answer));
     });
   }
   void revoke(const spi::resource_id& resource, spi::revocation how, const std::string& claim,
@@ -97,37 +97,27 @@ class lossy_store final : public spi::store {
               spi::completion<std::vector<spi::holder>> done) override {
     using holders = std::vector<spi::holder>;
     pass<holders>(context, std::move(done), [&](spi::completion<holders> answer) {
-      inner_->revoke(resource, how, claim, context, std::move(answer));
+      inner()->revoke(resource, how, claim, context, std::move(answer));
     });
-  }
-  result<std::unique_ptr<spi::subscription>> observe(
-      const spi::resource_id& resource,
-      spi::function<void(const spi::store_event&)> sink) override {
-    return inner_->observe(resource, std::move(sink));
   }
   void change_latch(const spi::resource_id& resource, const spi::latch_change& change,
                     const spi::op_context& context,
                     spi::completion<spi::latch_state> done) override {
     pass<spi::latch_state>(context, std::move(done), [&](spi::completion<spi::latch_state> answer) {
-      inner_->change_latch(resource, change, context, std::move(answer));
+      inner()->change_latch(resource, change, context, std::move(answer));
     });
   }
   void read_latch(const spi::resource_id& resource, const spi::op_context& context,
                   spi::completion<spi::latch_state> done) override {
     pass<spi::latch_state>(context, std::move(done), [&](spi::completion<spi::latch_state> answer) {
-      inner_->read_latch(resource, context, std::move(answer));
+      inner()->read_latch(resource, context, std::move(answer));
     });
   }
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change) override {
     if (trouble_ != trouble::none) return failure(errc::unavailable, "in trouble");
-    return inner_->watch_latch(resource, std::move(on_change));
+    return inner()->watch_latch(resource, std::move(on_change));
   }
-  void probe(const spi::op_context& context,
-             spi::completion<std::vector<spi::check>> done) override {
-    inner_->probe(context, std::move(done));
-  }
-  void close() noexcept override { inner_->close(); }
 
  private:
   trouble meet() {
@@ -163,7 +153,6 @@ class lossy_store final : public spi::store {
   }
 
   const std::shared_ptr<spi::runtime> runtime_;
-  const std::shared_ptr<spi::store> inner_;
   std::atomic<trouble> trouble_{trouble::none};
   std::atomic<int> left_{0};
   std::atomic<int> after_{0};
