@@ -2,14 +2,11 @@
 
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
-
-#include <holdfast/clock.hpp>
+#include "support/server_group.hpp"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -144,18 +141,12 @@ void etcd_cluster::launch(const etcd_options& options) {
   constexpr std::size_t size = 3;
   servers_.clear();
   proxies_.clear();
-  std::set<std::uint16_t> given;
-  const auto another_port = [&] {
-    for (;;) {
-      const std::uint16_t port = free_port();
-      if (given.insert(port).second) return port;
-    }
-  };
+  distinct_ports ports;
   std::vector<std::uint16_t> peers;
   std::vector<std::uint16_t> seen;
   std::string cluster;
   for (std::size_t i = 0; i < size; ++i) {
-    peers.push_back(another_port());
+    peers.push_back(ports.next());
     seen.push_back(peers.back());
     if (options.partable) {
       proxies_.push_back(std::make_unique<fault_proxy>(peers.back()));
@@ -164,8 +155,7 @@ void etcd_cluster::launch(const etcd_options& options) {
     cluster += (i == 0 ? "" : ",") + ("m" + std::to_string(i)) + "=" + local(seen.back());
   }
   for (std::size_t i = 0; i < size; ++i) {
-    const etcd_server::ports where{
-        .client = another_port(), .peer = peers[i], .peer_seen = seen[i]};
+    const etcd_server::ports where{.client = ports.next(), .peer = peers[i], .peer_seen = seen[i]};
     servers_.push_back(
         std::make_unique<etcd_server>(options, "m" + std::to_string(i), where, cluster));
     servers_.back()->launch();
@@ -186,30 +176,12 @@ void etcd_cluster::join() {
   }
 }
 
-std::string etcd_cluster::hosts() const {
-  std::string text;
-  for (const auto& each : servers_) text += (text.empty() ? "" : ",") + each->host();
-  return text;
-}
+std::string etcd_cluster::hosts() const { return hosts_of(servers_); }
 
 etcd_server& etcd_cluster::leader() {
-  etcd_server* found = nullptr;
-  const bool there = eventually(
-      [&] {
-        for (const auto& each : servers_) {
-          if (each->alive() && each->leads()) found = each.get();
-        }
-        return found != nullptr;
-      },
-      patience * 2);
-  if (!there) throw std::runtime_error("no leader: " + servers_.front()->log());
-  return *found;
+  return leader_of(servers_, [](const etcd_server& each) { return each.leads(); });
 }
 
-std::string fresh_etcd_prefix() {
-  static int number = 0;
-  return "/t" + std::to_string(::getpid()) + "-" + std::to_string(++number) + "-" +
-         std::to_string(clock::now().time_since_epoch().count());
-}
+std::string fresh_etcd_prefix() { return fresh_path(); }
 
 }  // namespace holdfast::test

@@ -2,6 +2,7 @@
 
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
+#include "support/server_group.hpp"
 
 #include <netinet/in.h>
 #include <signal.h>
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -128,18 +128,12 @@ void zookeeper_ensemble::launch(const zookeeper_options& options) {
   constexpr std::size_t size = 3;
   servers_.clear();
   proxies_.clear();
-  std::set<std::uint16_t> given;
-  const auto another_port = [&] {
-    for (;;) {
-      const std::uint16_t port = free_port();
-      if (given.insert(port).second) return port;
-    }
-  };
+  distinct_ports ports;
   std::vector<std::uint16_t> quorum;
   std::vector<std::uint16_t> election;
   for (std::size_t i = 0; i < size; ++i) {
-    quorum.push_back(another_port());
-    election.push_back(another_port());
+    quorum.push_back(ports.next());
+    election.push_back(ports.next());
   }
   for (std::size_t from = 0; from < size; ++from) {
     proxies_.emplace_back();
@@ -153,7 +147,7 @@ void zookeeper_ensemble::launch(const zookeeper_options& options) {
     zookeeper_options own = options;
     if (from + 1 == size) own.lines.emplace_back("syncLimit=200");
     servers_.push_back(std::make_unique<zookeeper_server>(
-        std::move(own), another_port(), static_cast<int>(from) + 1, std::move(members)));
+        std::move(own), ports.next(), static_cast<int>(from) + 1, std::move(members)));
     servers_.back()->launch();
   }
 }
@@ -187,30 +181,12 @@ std::size_t zookeeper_ensemble::number_of(const zookeeper_server& server) const 
   throw std::runtime_error("a server of another ensemble");
 }
 
-std::string zookeeper_ensemble::hosts() const {
-  std::string text;
-  for (const auto& each : servers_) text += (text.empty() ? "" : ",") + each->host();
-  return text;
-}
+std::string zookeeper_ensemble::hosts() const { return hosts_of(servers_); }
 
 zookeeper_server& zookeeper_ensemble::leader() {
-  zookeeper_server* found = nullptr;
-  const bool there = eventually(
-      [&] {
-        for (const auto& each : servers_) {
-          if (each->alive() && each->mode() == "leader") found = each.get();
-        }
-        return found != nullptr;
-      },
-      patience * 2);
-  if (!there) throw std::runtime_error("no leader: " + servers_.front()->log());
-  return *found;
+  return leader_of(servers_, [](const zookeeper_server& each) { return each.mode() == "leader"; });
 }
 
-std::string fresh_chroot() {
-  static int number = 0;
-  return "/t" + std::to_string(::getpid()) + "-" + std::to_string(++number) + "-" +
-         std::to_string(clock::now().time_since_epoch().count());
-}
+std::string fresh_chroot() { return fresh_path(); }
 
 }  // namespace holdfast::test
