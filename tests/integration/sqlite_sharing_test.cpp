@@ -153,5 +153,39 @@ TEST(sqlite_places, in_the_middle_of_a_line_one_waits_without_writing) {
   EXPECT_EQ(client.renew(head).state, hold_state::waiting);
 }
 
+TEST(sqlite_paths, that_lead_to_one_file_share_its_locks) {
+  // Broken: two ways to one file have two folders of signs of life, and see each other as dead.
+  const embedded_file file;
+  const fs::path way = file.folder() / "way";
+  fs::create_symlink(file.folder(), way);
+  const embedded_client first(file.path());
+  fs::create_symlink(file.path(), file.folder() / "other.db");
+  const embedded_client second((way / "locks.db").string());
+  const embedded_client third((file.folder() / "other.db").string());
+  ASSERT_TRUE(granted(first.attempt(first.claim())));
+  auto claim = second.claim();
+  claim->queued = false;
+  EXPECT_FALSE(granted(second.attempt(claim)));
+  auto other = third.claim();
+  other->queued = false;
+  EXPECT_FALSE(granted(third.attempt(other)));
+}
+
+TEST(sqlite_paths, may_be_longer_than_a_sockets_address) {
+  // Broken: a deep home folder has no wake-ups.
+  const embedded_file file;
+  const fs::path deep = file.folder() / std::string(100, 'd') / std::string(100, 'e');
+  fs::create_directories(deep);
+  const embedded_client first((deep / "locks.db").string());
+  const embedded_client second((deep / "locks.db").string());
+  const auto holder = first.claim();
+  const auto waiter = second.fair_claim();
+  const auto wakeup = std::make_shared<noting_wakeup>();
+  ASSERT_TRUE(granted(first.attempt(holder)));
+  ASSERT_TRUE(queued(second.attempt(waiter, wakeup)));
+  static_cast<void>(first.leave(holder));
+  EXPECT_TRUE(wakeup->is_granted());
+}
+
 }  // namespace
 }  // namespace holdfast::test
