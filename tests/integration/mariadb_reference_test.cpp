@@ -32,8 +32,8 @@ class mariadb_rules : public sql_rules {
     server_.ask("SET SESSION tx_isolation = 'READ-COMMITTED', time_zone = '+00:00'");
     for (const std::string& each : mariadb::installation(prefix_)) server_.ask(each);
     // A clock that the test sets.
-    server_.ask("CREATE OR REPLACE PROCEDURE " + prefix_ + "clock_2(OUT t BIGINT) SET t = @hf_now");
-    server_.ask("CALL " + prefix_ + "prepare_2()");
+    server_.ask("CREATE OR REPLACE PROCEDURE " + prefix_ + "clock_3(OUT t BIGINT) SET t = @hf_now");
+    server_.ask("CALL " + prefix_ + "prepare_3()");
     // Who holds these locks is told something; it never sleeps, so it is never killed.
     for (std::uint64_t process = 1; process <= 3; ++process) {
       listener_.ask("SELECT GET_LOCK('hf_" + sql_process_name(process) + "', 0)");

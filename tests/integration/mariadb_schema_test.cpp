@@ -74,7 +74,7 @@ TEST(mariadb_schema, a_former_or_newer_format_is_refused) {
   const std::string prefix = fresh_prefix();
   auto admin = admin_of(shared_mariadb());
   for (const std::string& each : mariadb::installation(prefix)) admin.ask(each);
-  for (const char* other : {"1", "3"}) {
+  for (const char* other : {"2", "4"}) {
     admin.ask("UPDATE " + prefix + "meta SET format = " + other);
     for (const char* strategy : {"lease", "session", "row"}) {
       const client a =
@@ -156,14 +156,14 @@ TEST(mariadb_schema, names_that_nobody_used_for_a_day_are_forgotten) {
   for (const std::string& each : mariadb::installation(prefix)) admin.ask(each);
   const auto attempt = [&](int i) {
     const std::string number = std::to_string(i);
-    admin.ask("CALL " + prefix + "attempt_2('/order/" + number + "', UNHEX(LPAD('" + number +
+    admin.ask("CALL " + prefix + "attempt_3('/order/" + number + "', UNHEX(LPAD('" + number +
               "', 32, '0')), 'public', 'p1', 0, 1, 1, 0, 1, 1, 1000000, 0, 1, '')");
   };
   for (int i = 1000; i < 1200; ++i) attempt(i);
   EXPECT_EQ(admin.ask("SELECT COUNT(*) FROM " + prefix + "resources").front(), "200");
   // Two days later.
   admin.ask("CREATE OR REPLACE PROCEDURE " + prefix +
-            "clock_2(OUT t BIGINT) SET t = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) + "
+            "clock_3(OUT t BIGINT) SET t = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) + "
             "2 * 86400000000");
   for (int i = 2000; i < 2040; ++i) attempt(i);
   EXPECT_EQ(admin.ask("SELECT COUNT(*) FROM " + prefix + "resources").front(), "40");

@@ -113,7 +113,7 @@ TEST_F(mariadb_session_locks, two_names_of_one_lock_are_distinguished) {
   ASSERT_THAT(mutex(a, "first").acquire({.wait = patience}), succeeds());
   auto admin = admin_of(troubled_mariadb());
   admin.ask("CREATE OR REPLACE PROCEDURE " + prefix_ +
-            "number_2(IN k VARBINARY(600), OUT n VARBINARY(64)) SQL SECURITY INVOKER "
+            "number_3(IN k VARBINARY(600), OUT n VARBINARY(64)) SQL SECURITY INVOKER "
             "SET n = 'hfl_4711'");
   const client b = open_client(url_);
   auto held = mutex(a, "first").acquire();
@@ -211,7 +211,7 @@ TEST_F(mariadb_session_locks, a_connection_that_is_not_its_own_is_refused) {
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   auto admin = admin_of(troubled_mariadb());
   const std::string call = "CALL " + prefix_ +
-                           "session_attempt_2('/other', REPEAT('x', 16), 'x', 'x', 0, 0, 1000000, "
+                           "session_attempt_3('/other', REPEAT('x', 16), 'x', 'x', 0, 0, 1000000, "
                            "0, 1, '', ";
   try {
     admin.ask(call + std::to_string(admin.id() + 1) + ")");
@@ -229,20 +229,20 @@ TEST_F(mariadb_session_locks, the_connection_of_a_holder_is_not_taken_for_a_new_
   ASSERT_THAT(mutex(a, "other").acquire({.wait = patience}), succeeds());
   auto lent = admin_of(troubled_mariadb());
   const std::string home = std::to_string(lent.id());
-  lent.ask("CALL " + prefix_ + "begin_2('first')");
+  lent.ask("CALL " + prefix_ + "begin_3('first')");
   const auto attempt = [&](const std::string& id) {
     return lent
-        .ask("CALL " + prefix_ + "session_attempt_2('/stock', UNHEX(MD5('" + id + "')), '" + id +
+        .ask("CALL " + prefix_ + "session_attempt_3('/stock', UNHEX(MD5('" + id + "')), '" + id +
              "', 'first', 0, 0, 30000000, 0, 1, '', " + home + ")")
         .front()
         .front();
   };
   ASSERT_EQ(attempt("one"), 'g');
-  EXPECT_THROW(lent.ask("CALL " + prefix_ + "begin_2('second')"), std::runtime_error);
+  EXPECT_THROW(lent.ask("CALL " + prefix_ + "begin_3('second')"), std::runtime_error);
   EXPECT_EQ(attempt("two"), 'b');
   // Given back, it may serve anybody.
-  lent.ask("CALL " + prefix_ + "session_leave_2('/stock', UNHEX(MD5('one')), 0, " + home + ")");
-  EXPECT_NO_THROW(lent.ask("CALL " + prefix_ + "begin_2('second')"));
+  lent.ask("CALL " + prefix_ + "session_leave_3('/stock', UNHEX(MD5('one')), 0, " + home + ")");
+  EXPECT_NO_THROW(lent.ask("CALL " + prefix_ + "begin_3('second')"));
 }
 
 TEST_F(mariadb_session_locks, a_connection_that_the_server_would_end_too_early_carries_none) {

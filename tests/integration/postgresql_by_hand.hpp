@@ -43,16 +43,14 @@ class postgresql_by_hand : public testing::Test {
       keys += (keys.empty() ? "" : ", ") + literal(sql::key_of(each.resource));
       ids += (ids.empty() ? "" : ", ") + literal(sql::bytes_of(each.id));
     }
-    return server.ask("SELECT " + schema + ".renew_2(ARRAY[" + keys + "], ARRAY[" + ids +
+    return server.ask("SELECT " + schema + ".renew_3(ARRAY[" + keys + "], ARRAY[" + ids +
                       "], 'p1')");
   }
-  // The inline holder and waiter, how many more wait, and how many are in the other table.
+  // The inline holder, how many wait, and how many are in the other table.
   std::string look() {
     return server
         .ask(
-            "SELECT concat_ws(' ', coalesce(left(inline_holder, 2), '-'), coalesce(left(next, 2), "
-            "'-'), "
-            "waiting, "
+            "SELECT concat_ws(' ', coalesce(left(inline_holder, 2), '-'), waiting, "
             "(SELECT count(*) FROM " +
             schema + ".claims)) FROM " + schema + ".resources")
         .front();
@@ -75,7 +73,7 @@ class postgresql_by_hand : public testing::Test {
     postgresql_session{url()}.run("UPDATE " + schema + ".now SET t = t + " +
                                   std::to_string(microseconds));
   }
-  // A leave_2 of this schema.
+  // A leave_3 of this schema.
   bool waits_for_the_row() {
     postgresql_session witness{url()};
     return eventually([&] {
@@ -83,7 +81,7 @@ class postgresql_by_hand : public testing::Test {
                  .ask(
                      "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
                      "query LIKE '%" +
-                     schema + ".leave_2%'")
+                     schema + ".leave_3%'")
                  .front() == "1";
     });
   }

@@ -43,8 +43,8 @@ class postgresql_rules : public sql_rules {
     return call(now, attempt_call(claim, process), {});
   }
   sql::rows leave(time now, const spi::claim& claim, remember how) override {
-    // In turns as a client that heard of nobody, of some and of many others: it must make no difference.
-    const std::int64_t heard[] = {sql::microseconds(claim.ttl), 0, -1};
+    // In turns as a client that heard of nobody and of others: it must make no difference.
+    const std::int64_t heard[] = {sql::microseconds(claim.ttl), 0};
     return call(now,
                 leave_call(claim, static_cast<int>(how),
                            how == remember::no ? heard[++leaves_ % std::size(heard)] : heard[0]),
@@ -60,38 +60,38 @@ class postgresql_rules : public sql_rules {
       keys += comma + ("\"\\" + hex(sql::key_of(each->resource)) + "\"");
       ids += comma + ("\"\\" + hex(each->id) + "\"");
     }
-    return call(now, "renew_2($1::bytea[], $2::bytea[], $3)",
+    return call(now, "renew_3($1::bytea[], $2::bytea[], $3)",
                 {"{" + keys + "}", "{" + ids + "}", process});
   }
   sql::rows change(time now, const spi::claim& claim, spi::mode to,
                    const std::string& process) override {
-    return call(now, "change_2($1::bytea, $2::bytea, $3, $4::int2)",
+    return call(now, "change_3($1::bytea, $2::bytea, $3, $4::int2)",
                 {hex(sql::key_of(claim.resource)), hex(claim.id), process,
                  std::to_string(static_cast<int>(to))});
   }
   sql::rows transfer(time now, const spi::claim_id& from, const spi::claim& to,
                      const std::string& process, bool remember) override {
     return call(now,
-                "transfer_2($1::bytea, $2::bytea, $3::bytea, $4, $5, $6::bool, $7::int8, "
+                "transfer_3($1::bytea, $2::bytea, $3::bytea, $4, $5, $6::bool, $7::int8, "
                 "$8::bytea, $9::bool)",
                 {hex(sql::key_of(to.resource)), hex(from), hex(to.id), spi::public_id(to.id),
                  process, truth(to.renewed), micros(to.ttl), hex(to.payload), truth(remember)});
   }
   sql::rows revoke(time now, const spi::resource_id& resource, bool force) override {
-    return call(now, "revoke_2($1::bytea, $2::bool, '')",
+    return call(now, "revoke_3($1::bytea, $2::bool, '')",
                 {hex(sql::key_of(resource)), truth(force)});
   }
   sql::rows change_latch(time now, const spi::resource_id& resource,
                          const spi::latch_change& change) override {
-    return call(now, "change_latch_2($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)",
+    return call(now, "change_latch_3($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)",
                 {hex(sql::key_of(resource)), truth(change.what == spi::latch_change::kind::set),
                  std::to_string(change.count), hex(change.id), micros(change.life)});
   }
   sql::rows read_latch(time now, const spi::resource_id& resource) override {
-    return call(now, "read_latch_2($1::bytea)", {hex(sql::key_of(resource))});
+    return call(now, "read_latch_3($1::bytea)", {hex(sql::key_of(resource))});
   }
   sql::rows inspect(time now, const spi::resource_id& resource) override {
-    return call(now, "inspect_2($1::bytea)", {hex(sql::key_of(resource))});
+    return call(now, "inspect_3($1::bytea)", {hex(sql::key_of(resource))});
   }
   std::vector<std::pair<std::string, std::string>> heard() override {
     auto all = server_.heard();

@@ -61,7 +61,7 @@ TEST(postgresql_schema, a_former_or_newer_format_is_refused) {
   const std::string schema = fresh_schema();
   auto admin = admin_of(shared_postgresql());
   admin.run(postgresql::installation(schema));
-  for (const char* other : {"1", "3"}) {
+  for (const char* other : {"2", "4"}) {
     admin.run("UPDATE " + schema + ".meta SET format = " + other);
     for (const char* strategy : {"lease", "session", "row"}) {
       const client a =
@@ -158,7 +158,7 @@ TEST(postgresql_schema, observers_see_every_change_and_dead_ones_slow_nothing_do
               seconds + "::bigint $$");
   };
   const auto listen = [&](const std::string& process, const std::string& seconds) {
-    admin.ask("SELECT " + schema + ".interest_2('{\"\\\\x2f78\"}', '{}', '" + process +
+    admin.ask("SELECT " + schema + ".interest_3('{\"\\\\x2f78\"}', '{}', '" + process +
               "', 1000000 * " + seconds + "::bigint)");
   };
   // Takes a lock that nobody observes by name, and gives it back. Inline: the fast path.

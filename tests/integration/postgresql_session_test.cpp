@@ -183,7 +183,7 @@ TEST_F(postgresql_session_locks, two_names_of_one_number_are_distinguished) {
   ASSERT_THAT(mutex(a, "first").acquire({.wait = patience}), succeeds());
   auto admin = admin_of(shared_postgresql());
   admin.run("CREATE OR REPLACE FUNCTION " + own +
-            ".number_2(k bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 4711::bigint'");
+            ".number_3(k bytea) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 4711::bigint'");
   auto held = mutex(a, "first").acquire();
   ASSERT_THAT(held, succeeds());
   for (const client& from : {a, b}) {
@@ -255,9 +255,9 @@ TEST_F(postgresql_session_locks, a_connection_that_the_server_would_end_too_earl
   ASSERT_THAT(mutex(a, "stock").acquire({.wait = patience}), succeeds());
   auto admin = admin_of(shared_postgresql());
   admin.run("SET tcp_keepalives_idle = 5");
-  EXPECT_THROW(admin.ask("SELECT " + schema() + ".begin_2('impatient')"), std::runtime_error);
+  EXPECT_THROW(admin.ask("SELECT " + schema() + ".begin_3('impatient')"), std::runtime_error);
   admin.run("SET tcp_keepalives_idle = 30");
-  EXPECT_NO_THROW(admin.ask("SELECT " + schema() + ".begin_2('patient')"));
+  EXPECT_NO_THROW(admin.ask("SELECT " + schema() + ".begin_3('patient')"));
 }
 
 TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_one) {
@@ -266,19 +266,19 @@ TEST_F(postgresql_session_locks, the_session_of_a_holder_is_not_taken_for_a_new_
   const client a = open_client(url_);
   ASSERT_THAT(a.inspect("lent"), succeeds());
   auto lent = admin_of(shared_postgresql());
-  const std::string home = lent.ask("SELECT " + schema() + ".begin_2('first')").front();
+  const std::string home = lent.ask("SELECT " + schema() + ".begin_3('first')").front();
   const auto attempt = [&](const std::string& id) {
     return lent
-        .ask("SELECT " + schema() + ".session_attempt_2('/lent', '" + id + "', '" + id +
+        .ask("SELECT " + schema() + ".session_attempt_3('/lent', '" + id + "', '" + id +
              "', 'p', 0::smallint, false, 30000000, 0, 1, '', " + home + ")")
         .front();
   };
   ASSERT_EQ(attempt("first").front(), 'g');
-  EXPECT_THROW(lent.ask("SELECT " + schema() + ".begin_2('second')"), std::runtime_error);
+  EXPECT_THROW(lent.ask("SELECT " + schema() + ".begin_3('second')"), std::runtime_error);
   EXPECT_EQ(attempt("second").front(), 'b');
   // Given back, it may serve anybody.
-  lent.ask("SELECT " + schema() + ".session_leave_2('/lent', 'first', 0, " + home + ")");
-  EXPECT_NO_THROW(lent.ask("SELECT " + schema() + ".begin_2('second')"));
+  lent.ask("SELECT " + schema() + ".session_leave_3('/lent', 'first', 0, " + home + ")");
+  EXPECT_NO_THROW(lent.ask("SELECT " + schema() + ".begin_3('second')"));
 }
 
 TEST(postgresql_session_trouble, a_silent_server_is_tolerated_as_long_as_the_lease_is_valid) {

@@ -33,7 +33,7 @@ inline spi::claim claim_on(const std::string& name, std::uint8_t number) {
 inline std::string attempt_call(const spi::claim& claim, const std::string& process) {
   const auto flag = [](bool value) { return value ? ", true" : ", false"; };
   const auto number = [](auto value) { return ", " + std::to_string(value); };
-  return "attempt_2(" + literal(sql::key_of(claim.resource)) + ", " +
+  return "attempt_3(" + literal(sql::key_of(claim.resource)) + ", " +
          literal(sql::bytes_of(claim.id)) + ", '" + spi::public_id(claim.id) + "', '" + process +
          "'" + number(static_cast<int>(claim.mode)) + "::int2" + number(claim.permits) +
          number(claim.max) + flag(claim.fair) + flag(claim.queued) + flag(claim.renewed) +
@@ -48,9 +48,9 @@ inline std::string listening_call(const std::string& process) {
   return "SELECT pg_advisory_lock_shared(hashtextextended('hf_" + process + "', 0))";
 }
 
-// `remember` and `heard`: the last two arguments of leave_2.
+// `remember` and `heard`: the last two arguments of leave_3.
 inline std::string leave_call(const spi::claim& claim, int remember, std::int64_t heard) {
-  return "leave_2(" + literal(sql::key_of(claim.resource)) + ", '" +
+  return "leave_3(" + literal(sql::key_of(claim.resource)) + ", '" +
          sql::to_hex(sql::bytes_of(claim.id)) + "', " + std::to_string(remember) + "::int2, " +
          std::to_string(heard) + ")";
 }

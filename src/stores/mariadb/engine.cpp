@@ -75,9 +75,7 @@ result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
 call engine::attempt(const std::string& key, const spi::claim& claim, const std::string& process,
                      const sql::wakeup_registry& wakeups) const {
   call made{statement::attempt, sql::attempt_arguments(key, claim, process)};
-  if (wakeups.around(claim.id) == sql::contention::none) {
-    made.fast_path = fast_attempt(key, claim, process);
-  }
+  if (!wakeups.is_contended(claim.id)) made.fast_path = fast_attempt(key, claim, process);
   return made;
 }
 
@@ -91,7 +89,7 @@ call engine::leave(const std::string& key, const spi::claim& claim, bool unanswe
   call made{statement::leave};
   made.with.bytes(key).bytes(sql::bytes_of(claim.id));
   made.with.flag(unanswered).number(sql::microseconds(claim.ttl));
-  if (!unanswered && wakeups.around(claim.id) == sql::contention::none) {
+  if (!unanswered && !wakeups.is_contended(claim.id)) {
     made.fast_path = fast_leave(key, claim);
   }
   return made;

@@ -255,9 +255,9 @@ std::string link::question(phase next) const {
       return "SELECT CONCAT(GET_LOCK('" + how_.lock + "', 1), ' ', IS_USED_LOCK('" + how_.lock +
              "'))";
     case phase::beginning:
-      return "CALL " + options_->prefix + "begin_2('" + how_.carries + "')";
+      return "CALL " + options_->prefix + "begin_3('" + how_.carries + "')";
     case phase::preparing:
-      return "CALL " + options_->prefix + "prepare_2()";
+      return "CALL " + options_->prefix + "prepare_3()";
     case phase::evicting:
       return "KILL " + former_;
     default:

@@ -8,8 +8,8 @@
 namespace holdfast::mariadb {
 
 // The layout of the tables that this version reads and writes. Procedures carry it in their names
-// (attempt_2), so that clients of two versions can share a server.
-inline constexpr int format = 2;
+// (attempt_3), so that clients of two versions can share a server.
+inline constexpr int format = 3;
 
 // One statement each, to be run in this order under the lock below. DDL knows no transaction here: each
 // makes only what is missing, so that a first client that died half way is continued by the next; the

@@ -63,7 +63,7 @@ std::string text_of(statement which, const arguments& with, std::string_view pre
   if (which == statement::discard) {
     return "DELETE FROM " + own + "messages WHERE seq IN (" + to_text(with) + ")";
   }
-  return "CALL " + own + sql::name_of(which) + "_2(" + to_text(with, home) + ")";
+  return "CALL " + own + sql::name_of(which) + "_3(" + to_text(with, home) + ")";
 }
 
 std::string fast_attempt(const std::string& key, const spi::claim& claim,

@@ -22,7 +22,7 @@ std::string to_text(const arguments& with, std::int64_t home = 0);
 // Two bytes of length, the highest first, and the value.
 void pack(std::string& into, std::string_view value);
 
-// The whole statement: "CALL holdfast_leave_2(x'..', ...)".
+// The whole statement: "CALL holdfast_leave_3(x'..', ...)".
 std::string text_of(statement which, const arguments& with, std::string_view prefix,
                     std::int64_t home = 0);
 

@@ -73,7 +73,7 @@ result<fence_token> lock_in_transaction(st_mysql* session, const std::string& na
   with.bytes(sql::key_of({options.name_space, name}));
   with.number(std::chrono::ceil<std::chrono::seconds>(std::max(options.wait, duration{0})).count());
   const auto called = ask(
-      session, "CALL " + options.prefix + "lock_row_2(" + to_text(with) + ", @holdfast_answer)");
+      session, "CALL " + options.prefix + "lock_row_3(" + to_text(with) + ", @holdfast_answer)");
   if (!called) return tl::unexpected(called.error());
   const auto answer = ask(session, "SELECT @holdfast_answer");
   if (!answer) return tl::unexpected(answer.error());

@@ -27,20 +27,6 @@ bool spells(const std::string& text) {
   return std::to_string(number) == text;
 }
 
-// The last argument of a leave that need not be remembered: which fast path to look at first. One that fails only costs
-// the next one time.
-std::int64_t fast_path(const spi::claim& claim, sql::contention around) {
-  switch (around) {
-    case sql::contention::none:
-      return sql::microseconds(claim.ttl);
-    case sql::contention::some:
-      return 0;
-    case sql::contention::many:
-      break;
-  }
-  return -1;
-}
-
 }  // namespace
 
 std::shared_ptr<sql::connection> engine::make(const net::network& net, manner how,
@@ -79,7 +65,7 @@ std::shared_ptr<sql::connection> engine::make_carrier(const net::network& net,
                                                       const std::string& whose,
                                                       sql::connection::events tell) const {
   manner how{.duty = options_->strategy == sql::strategy::session ? duty::session : duty::row};
-  how.opening = "SELECT @.begin_2('" + whose + "')";
+  how.opening = "SELECT @.begin_3('" + whose + "')";
   return make(net, std::move(how), std::move(tell));
 }
 
@@ -125,8 +111,9 @@ call engine::leave(const std::string& key, const spi::claim& claim, bool unanswe
   call made{statement::leave};
   made.with.bytes(key).text(sql::to_hex(sql::bytes_of(claim.id)));
   const int remember = !unanswered ? 0 : wakeups.only_attempt(claim.id) ? 2 : 1;
-  made.with.number(remember).number(unanswered ? sql::microseconds(claim.ttl)
-                                               : fast_path(claim, wakeups.around(claim.id)));
+  // 0: no use in looking for a holder that nobody waits for.
+  const bool others = !unanswered && wakeups.is_contended(claim.id);
+  made.with.number(remember).number(others ? 0 : sql::microseconds(claim.ttl));
   return made;
 }
 

@@ -420,7 +420,7 @@ void link::finish_phase(harvest& into) {
 
 void link::prepare(harvest& into) {
   if (!how_.channel.empty()) {
-    // By the lock the others know that somebody listens (listens_2). Shared: an earlier session of ours may
+    // By the lock the others know that somebody listens (listens_3). Shared: an earlier session of ours may
     // not have ended yet.
     return ask(phase::preparing,
                "LISTEN " + how_.channel + "; SELECT pg_advisory_lock_shared(hashtextextended('" +

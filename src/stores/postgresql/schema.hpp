@@ -7,8 +7,8 @@
 namespace holdfast::postgresql {
 
 // The layout of the tables that this version reads and writes. Functions carry it in their names
-// (attempt_2), so that clients of two versions can share a server.
-inline constexpr int format = 2;
+// (attempt_3), so that clients of two versions can share a server.
+inline constexpr int format = 3;
 
 // One script, one transaction: makes what is missing, also where fifty clients come at once, the
 // first of them wins and the others find it made. A schema that is there already is used.

@@ -26,48 +26,48 @@ struct entry {
 // In the order of the enumeration.
 constexpr std::array<entry, sql::statement_names.size()> entries{{
     {of_lease,
-     "SELECT @.attempt_2($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int4, $7::int4, "
+     "SELECT @.attempt_3($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int4, $7::int4, "
      "$8::bool, $9::bool, $10::bool, $11::int8, $12::int8, $13::int4, $14::bytea, $15::text)"},
-    {of_lease, "SELECT @.leave_2($1::bytea, $2::text, $3::int2, $4::int8)"},
-    {of_lease, "SELECT @.renew_2($1::bytea[], $2::bytea[], $3::text)"},
-    {of_lease, "SELECT @.change_2($1::bytea, $2::bytea, $3::text, $4::int2)"},
+    {of_lease, "SELECT @.leave_3($1::bytea, $2::text, $3::int2, $4::int8)"},
+    {of_lease, "SELECT @.renew_3($1::bytea[], $2::bytea[], $3::text)"},
+    {of_lease, "SELECT @.change_3($1::bytea, $2::bytea, $3::text, $4::int2)"},
     {of_lease,
-     "SELECT @.transfer_2($1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, $6::bool, $7::int8, "
+     "SELECT @.transfer_3($1::bytea, $2::bytea, $3::bytea, $4::text, $5::text, $6::bool, $7::int8, "
      "$8::bytea, $9::bool)"},
-    {of_lease, "SELECT @.inspect_2($1::bytea)"},
-    {of_lease, "SELECT @.list_2($1::bytea, $2::bytea)"},
-    {of_lease, "SELECT @.revoke_2($1::bytea, $2::bool, $3::text)"},
-    {of_lease, "SELECT @.change_latch_2($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
-    {of_lease, "SELECT @.read_latch_2($1::bytea)"},
-    {of_lease | of_control, "SELECT @.interest_2($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
-    {of_lease | of_control, "SELECT @.ignore_2($1::bytea[], $2::bytea[], $3::text)"},
+    {of_lease, "SELECT @.inspect_3($1::bytea)"},
+    {of_lease, "SELECT @.list_3($1::bytea, $2::bytea)"},
+    {of_lease, "SELECT @.revoke_3($1::bytea, $2::bool, $3::text)"},
+    {of_lease, "SELECT @.change_latch_3($1::bytea, $2::bool, $3::int4, $4::bytea, $5::int8)"},
+    {of_lease, "SELECT @.read_latch_3($1::bytea)"},
+    {of_lease | of_control, "SELECT @.interest_3($1::bytea[], $2::bytea[], $3::text, $4::int8)"},
+    {of_lease | of_control, "SELECT @.ignore_3($1::bytea[], $2::bytea[], $3::text)"},
     {
         of_lease | of_control,
 #include "stores/postgresql/examine.sql.inc"
     },
     {of_session,
-     "SELECT @.session_attempt_2($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, "
+     "SELECT @.session_attempt_3($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, "
      "$7::int8, $8::int8, $9::int4, $10::bytea, $11::int4)"},
-    {of_session, "SELECT @.session_leave_2($1::bytea, $2::bytea, $3::int8, $4::int4)"},
-    {of_session, "SELECT @.session_renew_2($1::bytea[], $2::bytea[], $3::int4)"},
-    {of_control, "SELECT @.bound_inspect_2($1::bytea, $2::int2)"},
-    {of_control, "SELECT @.bound_list_2($1::bytea, $2::bytea, $3::int2)"},
-    {of_control, "SELECT @.bound_revoke_2($1::bytea, $2::int2, $3::bool, $4::text)"},
-    {of_control, "SELECT @.bound_forced_2($1::bytea, $2::int2, $3::bool)"},
+    {of_session, "SELECT @.session_leave_3($1::bytea, $2::bytea, $3::int8, $4::int4)"},
+    {of_session, "SELECT @.session_renew_3($1::bytea[], $2::bytea[], $3::int4)"},
+    {of_control, "SELECT @.bound_inspect_3($1::bytea, $2::int2)"},
+    {of_control, "SELECT @.bound_list_3($1::bytea, $2::bytea, $3::int2)"},
+    {of_control, "SELECT @.bound_revoke_3($1::bytea, $2::int2, $3::bool, $4::text)"},
+    {of_control, "SELECT @.bound_forced_3($1::bytea, $2::int2, $3::bool)"},
     {of_row, "ROLLBACK"},
-    {of_row, "SELECT @.row_take_2($1::bytea, $2::bytea, $3::int2, $4::int4, $5::int4)"},
-    {of_row, "SELECT @.row_end_2($1::bytea, $2::bytea, $3::int8, $4::int4)"},
-    {of_row, "SELECT @.row_beat_2($1::bytea, $2::int4)"},
-    {of_control, "SELECT @.row_make_2($1::bytea)"},
+    {of_row, "SELECT @.row_take_3($1::bytea, $2::bytea, $3::int2, $4::int4, $5::int4)"},
+    {of_row, "SELECT @.row_end_3($1::bytea, $2::bytea, $3::int8, $4::int4)"},
+    {of_row, "SELECT @.row_beat_3($1::bytea, $2::int4)"},
+    {of_control, "SELECT @.row_make_3($1::bytea)"},
     {of_control,
-     "SELECT @.row_record_2($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int8, "
+     "SELECT @.row_record_3($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::int8, "
      "$7::int8, "
      "$8::int4, $9::bytea, $10::int4, $11::int8)"},
     {of_control,
-     "SELECT @.row_queue_2($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, $7::int8, "
+     "SELECT @.row_queue_3($1::bytea, $2::bytea, $3::text, $4::text, $5::int2, $6::bool, $7::int8, "
      "$8::int8, $9::int4, $10::bytea)"},
-    {of_control, "SELECT @.row_leave_2($1::bytea, $2::bytea)"},
-    {of_control, "SELECT @.row_renew_2($1::bytea[], $2::bytea[])"},
+    {of_control, "SELECT @.row_leave_3($1::bytea, $2::bytea)"},
+    {of_control, "SELECT @.row_renew_3($1::bytea[], $2::bytea[])"},
     {of_row, "BEGIN"},
     {of_row, "COMMIT"},
     {0, nullptr},

@@ -43,7 +43,7 @@ result<std::string> ask(PGconn* connection, const std::string& query, const argu
 result<void> prepared(PGconn* connection, const std::string& schema) {
   const auto found = ask(connection,
                          "SELECT CASE WHEN pg_catalog.to_regprocedure('" + schema +
-                             ".lock_row_2(bytea, bigint)') IS NULL THEN 'missing' "
+                             ".lock_row_3(bytea, bigint)') IS NULL THEN 'missing' "
                              "ELSE pg_catalog.current_setting('transaction_isolation') END",
                          {});
   if (!found) return tl::unexpected(found.error());
@@ -73,7 +73,7 @@ result<fence_token> lock_in_transaction(pg_conn* session, const std::string& nam
   with.bytes(sql::key_of({options.name_space, name}))
       .number(sql::microseconds(std::max(options.wait, duration{0})));
   const auto answer =
-      ask(session, in_schema("SELECT @.lock_row_2($1::bytea, $2::int8)", options.schema), with);
+      ask(session, in_schema("SELECT @.lock_row_3($1::bytea, $2::int8)", options.schema), with);
   if (!answer) return tl::unexpected(answer.error());
   return sql::to_transaction_fence(*answer, options.wait);
 }
