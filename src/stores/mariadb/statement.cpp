@@ -78,7 +78,7 @@ std::string fast_attempt(const std::string& key, const spi::claim& claim,
   with.number(block - 1).number(sql::microseconds(claim.ttl));
   with.bytes(sql::bytes_of(claim.id)).bytes(process).bytes(spi::public_id(claim.id));
   with.number(static_cast<std::int64_t>(claim.mode)).number(limited(claim.permits));
-  with.flag(claim.fair).flag(claim.renewed).number(block - 1).number(block);
+  with.flag(claim.fair).flag(claim.renewed).number(block);
   with.number(sql::microseconds(claim.ttl)).number(sql::microseconds(claim.lock_delay));
   with.bytes(claim.payload).bytes(key);
   return "EXECUTE hf_attempt USING " + to_text(with);
