@@ -91,8 +91,8 @@ void acquisition::pursue() {
     claim->fence_block = engine_->settings().limit.local_hand_overs + 1;
   }
 
-  auto runner = std::make_shared<claim_runner>(engine_, std::move(claim), settings,
-                                               shared_from_this(), request_.adopts);
+  auto runner =
+      std::make_shared<claim_runner>(engine_, std::move(claim), settings, shared_from_this());
   {
     const std::lock_guard lock(mutex_);
     if (!done_ || cancelled_) {

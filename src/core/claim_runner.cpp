@@ -19,13 +19,11 @@ bool answers(const result<spi::outcome>& given) noexcept {
 }  // namespace
 
 claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
-                           const machine_settings& settings, std::shared_ptr<acquisition> requester,
-                           std::optional<adoption> adopts)
+                           const machine_settings& settings, std::shared_ptr<acquisition> requester)
     : engine_(std::move(engine)),
       deadline_(settings.deadline),
       first_contact_(settings.first_contact),
       patience_(settings.retry.within),
-      adopts_(adopts),
       claim_(std::move(claim)),
       requester_(std::move(requester)),
       machine_(settings) {}
@@ -109,7 +107,8 @@ void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
   if (todo.lose) tell_lost(*todo.lose, todo.loss);
   if (todo.attempt) send_attempt(begun);
   if (todo.watch) {
-    engine_->store().watch(claim_, seen_, context(begun),
+    // Ordered by the step that took this answer.
+    engine_->store().watch(claim_, std::get<spi::blocked>(*attempt_answer_), context(begun),
                            [self = shared_from_this()](result<spi::armed> answer) {
                              self->feed([self = self.get(), answer](time_point now) {
                                return self->machine_.watched(now, answer);
@@ -214,11 +213,7 @@ void claim_runner::send_attempt(time_point sent_at) {
     const time_point now = owner.runtime().now();
     self->attempt_answer_ = std::move(answer);
     self->feed(now, [self = self.get(), sent_at](time_point at) {
-      const result<spi::outcome> given = std::move(self->attempt_answer_);
-      if (given && std::holds_alternative<spi::blocked>(*given)) {
-        self->seen_ = std::get<spi::blocked>(*given);
-      }
-      return self->machine_.attempted(at, sent_at, given);
+      return self->machine_.attempted(at, sent_at, self->attempt_answer_);
     });
     // What was never sent says nothing about the pace of the engine.
     if (unsent) return owner.window().give_back(taken, now);
@@ -230,10 +225,11 @@ void claim_runner::send_attempt(time_point sent_at) {
 // For the lock, or for a lease that is there already.
 void claim_runner::ask(time_point sent_at, spi::completion<spi::outcome> done) {
   const spi::op_context how = attempt_context(sent_at);
-  if (!adopts_) return engine_->store().attempt(claim_, shared_from_this(), how, std::move(done));
+  const std::optional<adoption>& adopts = requester_->wanted().adopts;  // while it seeks
+  if (!adopts) return engine_->store().attempt(claim_, shared_from_this(), how, std::move(done));
   engine_->store().transfer(
-      adopts_->from, claim_, shared_from_this(), how,
-      [fence = adopts_->fence, done = std::move(done)](result<spi::granted> answer) mutable {
+      adopts->from, claim_, shared_from_this(), how,
+      [fence = adopts->fence, done = std::move(done)](result<spi::granted> answer) mutable {
         if (!answer) return done(tl::unexpected(std::move(answer.error())));
         answer->fence = fence;
         done(*answer);
@@ -278,7 +274,7 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
         const time_point now = owner.runtime().now();
         self->leave_answer_ = std::move(answer);
         self->feed(now, [self = self.get()](time_point at) {
-          const result<spi::departure> given = std::move(self->leave_answer_);
+          const result<spi::departure>& given = self->leave_answer_;
           // Transferred after all, perhaps, by a request that was never answered. Once: the ttl ends it.
           if (self->detached_ && given && *given == spi::departure::gone) {
             self->engine_->store().leave(self->detached_, self->leave_context(at, false),

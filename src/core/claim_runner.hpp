@@ -65,8 +65,7 @@ class claim_runner final : public agenda_item,
                            public std::enable_shared_from_this<claim_runner> {
  public:
   claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
-               const machine_settings& settings, std::shared_ptr<acquisition> requester,
-               std::optional<adoption> adopts = std::nullopt);
+               const machine_settings& settings, std::shared_ptr<acquisition> requester);
   ~claim_runner() override;
 
   void start();
@@ -145,14 +144,12 @@ class claim_runner final : public agenda_item,
   const std::shared_ptr<engine> engine_;
   const time_point deadline_;  // of the seeking
   const duration first_contact_;
-  const duration patience_;  // with an engine that does not answer
-  const std::optional<adoption> adopts_;
+  const duration patience_;     // with an engine that does not answer
   spi::claim_ptr detached_;     // used while running_: what it is being transferred to
   spi::claim_ptr claim_;        // never replaced, but by the mutant new_id_on_retry
   std::uint32_t attempts_ = 0;  // used while running_
   time_point first_attempt_{};  // used while running_
-  spi::blocked seen_;           // used while running_: the last such answer, for watch()
-  // Of the one attempt that is in flight: set by its completion, taken by the step that this feeds.
+  // Of the one attempt that is in flight: set by its completion, read by the step that this feeds.
   result<spi::outcome> attempt_answer_;
   result<spi::departure> leave_answer_;  // likewise, of the one leave
   bool announced_ = false;  // used while running_: this step is a release others wait for
