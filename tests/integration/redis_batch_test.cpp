@@ -64,10 +64,10 @@ struct redis_batch : testing::TestWithParam<bool> {
     const redis::place at = redis::place_of(one.resource);
     const std::string mark = redis::observed_key(at.partition);
     awaited answer(client.reactor());
-    line->run(what,
-              what.call(std::vector<std::string_view>{at.state, mark},
-                        std::vector<std::string_view>{argument}),
-              clock::now() + limit, answer.completion());
+    line->send(redis::make_call(what,
+                                what.call(std::vector<std::string_view>{at.state, mark},
+                                          std::vector<std::string_view>{argument}),
+                                clock::now() + limit, answer.completion()));
     return answer;
   }
   awaited attempt(const spi::claim& one, duration limit = ample) {
@@ -114,10 +114,10 @@ struct redis_batch : testing::TestWithParam<bool> {
     }
     for (const spi::claim& one : given) add(one, redis::leaving_bytes(one, from));
     const awaited answer(client.reactor());
-    line->run(what,
-              what.call(std::vector<std::string_view>(kept.begin(), kept.end()),
-                        std::vector<std::string_view>(said.begin(), said.end())),
-              clock::now() + ample, answer.completion());
+    line->send(redis::make_call(what,
+                                what.call(std::vector<std::string_view>(kept.begin(), kept.end()),
+                                          std::vector<std::string_view>(said.begin(), said.end())),
+                                clock::now() + ample, answer.completion()));
     if (!answer.get()) throw std::runtime_error(answer.get().error().message());
     return *answer.get();
   }

@@ -22,7 +22,8 @@ struct redis_script : testing::Test {
   awaited run(const script& what, std::vector<std::string_view> keys,
               std::vector<std::string_view> arguments) {
     awaited answer(client.reactor());
-    line->run(what, what.call(keys, arguments), clock::now() + ample, answer.completion());
+    line->send(redis::make_call(what, what.call(keys, arguments), clock::now() + ample,
+                                answer.completion()));
     return answer;
   }
 };

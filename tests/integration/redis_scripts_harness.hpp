@@ -185,7 +185,8 @@ class script_caller {
     const awaited answer(reactor_);
     const std::vector<std::string_view> key_words(keys.begin(), keys.end());
     const std::vector<std::string_view> words(arguments.begin(), arguments.end());
-    node_->run(0, what, what.call(key_words, words), clock::now() + ample, answer.completion());
+    node_->run(0, redis::make_call(what, what.call(key_words, words), clock::now() + ample,
+                                   answer.completion()));
     if (!answer.get()) throw std::runtime_error(answer.get().error().message());
     return *answer.get();
   }

@@ -335,8 +335,8 @@ void doctor::ask(std::size_t index) {
     self->take(index, answer);
   };
   if (index == ask_script) {
-    return node_->run(tried_partition, *needed_->tried, trials_[index].what, until_,
-                      std::move(done));
+    return node_->run(tried_partition,
+                      make_call(*needed_->tried, trials_[index].what, until_, std::move(done)));
   }
   node_->send(trials_[index].what, until_, std::move(done));
 }

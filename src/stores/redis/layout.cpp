@@ -17,6 +17,7 @@ constexpr std::size_t readable = 200;
 // Stands in no encoded name.
 constexpr char hash_mark = '~';
 constexpr std::string_view digits = "0123456789abcdef";
+using namespace std::string_view_literals;
 
 bool plain(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -43,7 +44,7 @@ void encode(std::string_view text, std::string& into) {
 void encode(const std::string& space, const std::string& name, std::string& into) {
   into.reserve(into.size() + space.size() + 3 + name.size() + 16);
   encode(space, into);
-  into += "%2f";
+  into.append("%2f"sv);
   encode(name, into);
 }
 
@@ -101,7 +102,7 @@ place place_of(const spi::resource_id& resource) {
   // "holdfast:{17}:s:" and the name, written in place: every request begins here.
   const std::string_view mark = observed_key(found.partition);
   found.state.reserve(mark.size() + 1 + resource.space.size() + 3 + resource.name.size() + 16);
-  found.state.append(mark.substr(0, mark.size() - 1)).append("s:");
+  found.state.append(mark.substr(0, mark.size() - 1)).append("s:"sv);
   const std::size_t start = found.state.size();
   encode(resource.space, resource.name, found.state);
   if (found.state.size() - start > readable) {

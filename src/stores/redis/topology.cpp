@@ -53,29 +53,25 @@ confirmer::confirmer(const net::network& net, const server_options& options,
   for (auto& each : connections_) each = connection::make(net, options, tell);
 }
 
-void confirmer::run(partition which, const script& what, command made, const net::patience& until,
-                    spi::completion<reply> done, bool asking) {
-  if (what.purpose() == script::gives::nothing) {
-    return connections_[which % connection_count]->run(what, std::move(made), until,
-                                                       std::move(done), asking);
+void confirmer::run(partition which, pending_ptr call) {
+  if (call->runs->purpose() == script::gives::nothing) {
+    return connections_[which % connection_count]->send(std::move(call));
   }
-  confirm(which, what, std::make_shared<const command>(std::move(made)), until, std::move(done),
-          asking, pending::reload_limit);
+  confirm(which, std::move(call));
 }
 
 // The connection does not repeat what the server does not know: the write and the WAIT would come before it.
-void confirmer::confirm(partition which, const script& what, std::shared_ptr<const command> made,
-                        const net::patience& until, spi::completion<reply> done, bool asking,
-                        int reloads) {
+void confirmer::confirm(partition which, std::shared_ptr<pending> call) {
   const std::shared_ptr<connection>& way = connections_[which % connection_count];
+  const net::patience until = call->until;
   const auto both = std::make_shared<confirmation>();
-  both->done = [weak = weak_from_this(), which, &what, made, until, asking, reloads,
-                done = std::move(done)](result<reply> answer) mutable {
+  both->done = [weak = weak_from_this(), which, call](result<reply> answer) {
     const auto self = weak.lock();
-    if (!answer || !is_unknown_script(*answer) || reloads == 0 || self == nullptr) {
-      return done(std::move(answer));
+    if (!answer || !is_unknown_script(*answer) || call->reloads == 0 || self == nullptr) {
+      return call->answer(std::move(answer));
     }
-    self->confirm(which, what, std::move(made), until, std::move(done), asking, reloads - 1);
+    --call->reloads;
+    self->confirm(which, call);
   };
   both->where = where_;
   both->replicas = replicas_;
@@ -86,10 +82,12 @@ void confirmer::confirm(partition which, const script& what, std::shared_ptr<con
   const std::string mark = partition_prefix(which) + "w";
   command proof{"SET", mark, "", "PX", "1000"};
   proof.then(command{"WAIT", std::to_string(replicas_), std::to_string(wait)});
-  way->run_once(
-      what, *made, until,
-      [both](result<reply> answer) { both->take(both->answer, std::move(answer)); }, asking);
-  way->send(proof, until,
+  pending_ptr once = make_pending(
+      call->what, until,
+      [both](result<reply> answer) { both->take(both->answer, std::move(answer)); }, call->asking);
+  once->runs = call->runs;
+  way->send(std::move(once));
+  way->send(std::move(proof), until,
             [both](result<reply> answer) { both->take(both->count, std::move(answer)); });
 }
 
@@ -105,12 +103,9 @@ node::node(const net::network& net, const server_options& options, const connect
 
 node::~node() = default;
 
-void node::run(partition which, const script& what, command made, const net::patience& until,
-               spi::completion<reply> done, bool asking) {
-  if (confirmer_ != nullptr) {
-    return confirmer_->run(which, what, std::move(made), until, std::move(done), asking);
-  }
-  commands_->run(what, std::move(made), until, std::move(done), asking);
+void node::run(partition which, pending_ptr call) {
+  if (confirmer_ != nullptr) return confirmer_->run(which, std::move(call));
+  commands_->send(std::move(call));
 }
 
 result<std::unique_ptr<spi::subscription>> node::listen(const channel_id& channel,

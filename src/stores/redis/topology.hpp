@@ -4,6 +4,7 @@
 #pragma once
 
 #include "net/connector.hpp"
+#include "stores/redis/client/batch.hpp"
 #include "stores/redis/client/command.hpp"
 #include "stores/redis/client/connection.hpp"
 #include "stores/redis/client/subscriber.hpp"
@@ -40,15 +41,13 @@ class confirmer : public std::enable_shared_from_this<confirmer> {
 
   confirmer(const net::network& net, const server_options& options, const connection::events& tell);
 
-  // A command that script::call() made. unavailable: too few replicas confirmed it in time;
+  // A script's call. unavailable: too few replicas confirmed it in time;
   // whether it stays granted is not known, as if there had been no answer.
-  void run(partition which, const script& what, command made, const net::patience& until,
-           spi::completion<reply> done, bool asking);
+  void run(partition which, pending_ptr call);
   void close() noexcept;
 
  private:
-  void confirm(partition which, const script& what, std::shared_ptr<const command> made,
-               const net::patience& until, spi::completion<reply> done, bool asking, int reloads);
+  void confirm(partition which, std::shared_ptr<pending> call);
 
   const std::shared_ptr<spi::reactor> reactor_;
   const std::string where_;
@@ -64,9 +63,9 @@ class node {
   node(const node&) = delete;
   node& operator=(const node&) = delete;
 
-  // A command that script::call() made. Error replies are replies. asking: behind ASKING.
-  void run(partition which, const script& what, command made, const net::patience& until,
-           spi::completion<reply> done, bool asking = false);
+  // A script's call. Error replies are replies.
+  void run(partition which, pending_ptr call);
+  // asking: behind ASKING.
   void send(const command& what, const net::patience& until, spi::completion<reply> done,
             bool asking = false) {
     commands_->send(what, until, std::move(done), asking);
@@ -93,12 +92,15 @@ class topology {
  public:
   virtual ~topology() = default;
 
-  // Sends the script to the partition's node. Errors about the topology itself (MOVED, ASK, READONLY)
+  // Sends a script's call to the partition's node. Errors about the topology itself (MOVED, ASK, READONLY)
   // are dealt with here; others are replies. Scripts of one partition are executed in the order of the
   // calls, unless one was answered with unavailable.
-  virtual void run(partition which, const script& what, std::span<const std::string_view> keys,
-                   std::span<const std::string_view> arguments, const net::patience& until,
-                   spi::completion<reply> done) = 0;
+  virtual void run(partition which, pending_ptr call) = 0;
+  template <class Done>
+  void run(partition which, const script& what, std::span<const std::string_view> keys,
+           std::span<const std::string_view> arguments, const net::patience& until, Done done) {
+    run(which, make_call(what, what.call(keys, arguments), until, std::move(done)));
+  }
   // One command to the partition's node; its keys, if any, are the partition's.
   virtual void send(partition which, const command& what, const net::patience& until,
                     spi::completion<reply> done) = 0;
@@ -128,11 +130,8 @@ class single_server final : public topology {
  public:
   explicit single_server(std::shared_ptr<node> only) : node_(std::move(only)) {}
 
-  void run(partition which, const script& what, std::span<const std::string_view> keys,
-           std::span<const std::string_view> arguments, const net::patience& until,
-           spi::completion<reply> done) override {
-    node_->run(which, what, what.call(keys, arguments), until, std::move(done));
-  }
+  using topology::run;
+  void run(partition which, pending_ptr call) override { node_->run(which, std::move(call)); }
   void send(partition, const command& what, const net::patience& until,
             spi::completion<reply> done) override {
     node_->send(what, until, std::move(done));

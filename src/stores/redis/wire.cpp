@@ -60,6 +60,8 @@ stored_claim read_claim(byte_reader& from) {
 
 }  // namespace
 
+void byte_writer::grow(std::size_t size) { bytes_.resize(2 * bytes_.size() + size); }
+
 std::string new_process_name(spi::runtime& runtime) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::uint64_t bits = runtime.random();

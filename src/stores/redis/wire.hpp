@@ -53,7 +53,7 @@ class byte_writer {
  private:
   // Where the next bytes go.
   char* room(std::size_t size) {
-    if (bytes_.size() - written_ < size) bytes_.resize(2 * bytes_.size() + size);
+    if (bytes_.size() - written_ < size) grow(size);
     char* const here = bytes_.data() + written_;
     written_ += size;
     return here;
@@ -64,6 +64,8 @@ class byte_writer {
     for (unsigned i = 0; i < Size; ++i) to[i] = static_cast<char>(value >> (8 * (Size - 1 - i)));
     return *this;
   }
+
+  void grow(std::size_t size);  // apart, so that the rest is expanded in place
 
   std::string bytes_;
   std::size_t written_ = 0;

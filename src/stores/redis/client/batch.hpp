@@ -16,84 +16,97 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <optional>
+#include <deque>
+#include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
 namespace holdfast::redis {
 
+struct pending;
+using pending_ptr = std::unique_ptr<pending>;
+using pending_queue = std::deque<pending_ptr>;  // first in, first out
+
 struct pending {
   // How often it goes once more because the server does not know its script.
   static constexpr std::uint8_t reload_limit = 3;
-  // Sent ahead of a command, for it. Nobody waits for the answer.
+  // Sent ahead of a command, for it.
   enum class ahead : std::uint8_t { no, library, asking };
 
-  spi::completion<reply> done{};
+  pending() = default;
+  pending(const pending&) = delete;
+  pending& operator=(const pending&) = delete;
+  virtual ~pending() = default;
+
+  // Once. Nobody waits for what was sent ahead, and a batch has members that do.
+  virtual void answer(result<reply>) {}
+
   net::patience until{};
-  std::uint32_t replies = 1;      // still to come
-  std::vector<reply> gathered{};  // of a command with several
-  std::optional<command> kept{};  // where it may be sent later, or once more
+  command what{};                 // kept until it is answered: it may be sent later, or once more
+  std::vector<reply> gathered{};  // of a command with several replies
   bool sent = false;              // on some link, perhaps one that is gone
   bool again = false;             // sent after a quiet time: may be sent once more
   std::uint8_t reloads = 0;       // left
   bool asking = false;            // goes behind ASKING
   ahead is_ahead = ahead::no;
-  const script* runs = nullptr;    // or null
-  std::vector<pending> members{};  // of a batch, which has no completion of its own
+  const script* runs = nullptr;        // or null
+  std::vector<pending_ptr> members{};  // of a batch
 
   // What it counts for.
   [[nodiscard]] std::size_t size() const noexcept { return members.empty() ? 1 : members.size(); }
 };
 
-// First in, first out. The memory of some that have left is used again: each thread's command is put
-// here by that thread, and taken out by another.
-class pending_queue {
- public:
-  using iterator = std::list<pending>::iterator;
-  using const_iterator = std::list<pending>::const_iterator;
+// With what is to be called with the answer, in one piece: these are made by one thread and mostly end on another, which
+// costs an allocator more than others do.
+template <class Done>
+struct pending_with final : pending {
+  explicit pending_with(Done then) : done(std::move(then)) {}
+  void answer(result<reply> given) override { done(std::move(given)); }
 
-  [[nodiscard]] bool empty() const noexcept { return all_.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
-  [[nodiscard]] pending& front() noexcept { return all_.front(); }
-  [[nodiscard]] iterator begin() noexcept { return all_.begin(); }
-  [[nodiscard]] iterator end() noexcept { return all_.end(); }
-  [[nodiscard]] const_iterator begin() const noexcept { return all_.begin(); }
-  [[nodiscard]] const_iterator end() const noexcept { return all_.end(); }
-
-  void push_back(pending&& one) {
-    if (spare_.empty()) {
-      all_.push_back(std::move(one));
-    } else {
-      spare_.front() = std::move(one);
-      all_.splice(all_.end(), spare_, spare_.begin());
-    }
-  }
-  // Both of a queue that is not empty.
-  [[nodiscard]] pending take_front() {
-    pending first = std::move(all_.front());
-    drop_front();
-    return first;
-  }
-  void drop_front() noexcept {
-    if (spare_.size() < kept) {
-      spare_.splice(spare_.begin(), all_, all_.begin());
-    } else {
-      all_.pop_front();
-    }
-  }
-  template <class Which>
-  void erase_if(Which which) {
-    all_.remove_if(std::move(which));
-  }
-  void clear() noexcept { all_.clear(); }
-
- private:
-  static constexpr std::size_t kept = 64;
-
-  std::list<pending> all_;
-  std::list<pending> spare_;  // what is left of them ends when they are used again
+  Done done;
 };
+
+template <class Done>
+[[nodiscard]] pending_ptr make_pending(command what, const net::patience& until, Done done,
+                                       bool asking = false) {
+  pending_ptr made = std::make_unique<pending_with<Done>>(std::move(done));
+  made->until = until;
+  made->what = std::move(what);
+  made->asking = asking;
+  return made;
+}
+
+// Of a command that script::call() made, sent once more where the server does not know the script, which lives at least
+// until `done` is called.
+template <class Done>
+[[nodiscard]] pending_ptr make_call(const script& runs, command made, const net::patience& until,
+                                    Done done, bool asking = false) {
+  pending_ptr call = make_pending(std::move(made), until, std::move(done), asking);
+  call->runs = &runs;
+  call->reloads = pending::reload_limit;
+  return call;
+}
+
+// Of a queue that is not empty.
+[[nodiscard]] inline pending_ptr take_front(pending_queue& from) {
+  pending_ptr first = std::move(from.front());
+  from.pop_front();
+  return first;
+}
+// All of it, behind what is in `to`.
+inline void move_all(pending_queue& from, pending_queue& to) {
+  std::ranges::move(from, std::back_inserter(to));
+  from.clear();
+}
+// Those for which `which` is true, behind what is in `to`.
+template <class Which>
+void move_if(pending_queue& from, pending_queue& to, Which which) {
+  const auto those =
+      std::ranges::stable_partition(from, [&](const pending_ptr& one) { return !which(*one); });
+  std::ranges::move(those, std::back_inserter(to));
+  from.erase(those.begin(), those.end());
+}
 
 // When a command had better wait for the next answer, which is on its way, and go out with all that came meanwhile.
 // Not thread-safe.
@@ -169,7 +182,7 @@ inline constexpr std::size_t batch_limit = 32;
 // How many of them go as one call, from the first on; 1: that goes alone. There is at least one.
 [[nodiscard]] std::size_t batch_size(const pending_queue& from);
 // Takes so many out, as one.
-[[nodiscard]] pending take_batch(pending_queue& from, std::size_t count);
+[[nodiscard]] pending_ptr take_batch(pending_queue& from, std::size_t count);
 // The answer for each member of a batch. nil: nothing was done for it, since some of the others take memory, of which
 // the server has none left; it is to go alone.
 [[nodiscard]] std::vector<reply> batch_answers(const pending& whole, reply answer);

@@ -59,6 +59,12 @@ char* put_word(char* to, std::string_view word) {
   return put_line_end(put(to, word));
 }
 
+char* put_number(char* to, std::size_t number) {
+  std::array<char, count_size> text;
+  char* const end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return put_word(to, {text.data(), static_cast<std::size_t>(end - text.data())});
+}
+
 char* put_words(char* to, std::span<const std::string_view> words) {
   for (const std::string_view word : words) to = put_word(to, word);
   return to;
@@ -85,25 +91,25 @@ std::size_t next_line(std::string_view bytes, std::size_t at) { return bytes.fin
 
 command::opening::opening(std::initializer_list<std::string_view> all,
                           std::string_view common_argument)
-    : verb(*all.begin()), words(all.size() + (common_argument.empty() ? 0 : 1)) {
+    : words(all.size() + (common_argument.empty() ? 0 : 1)) {
   for (const std::string_view word : all) append_word(bytes, word);
   if (!common_argument.empty()) append_word(argument_bytes, common_argument);
 }
 
-command::command(std::span<const std::string_view> words)
-    : verb_(words.empty() ? std::string_view() : words.front()) {
+command::command(std::span<const std::string_view> words) {
   bytes_.resize(frame_size + size_of(words));
   finish(put_words(put_count(bytes_.data(), '*', words.size()), words));
 }
 
 command::command(const opening& start, std::span<const std::string_view> keys,
                  std::span<const std::string_view> arguments)
-    : verb_(start.verb), keys_(keys.size()), arguments_(arguments.size()) {
-  const std::string count = std::to_string(keys_);
-  bytes_.resize(2 * frame_size + start.bytes.size() + count.size() + size_of(keys) +
-                start.argument_bytes.size() + size_of(arguments));
+    : bytes_(3 * frame_size + start.bytes.size() + size_of(keys) + start.argument_bytes.size() +
+                 size_of(arguments),
+             '\0'),
+      keys_(keys.size()),
+      arguments_(arguments.size()) {
   char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
-  to = put_word(put(to, start.bytes), count);
+  to = put_number(put(to, start.bytes), keys_);
   keys_at_ = offset(to);
   to = put_words(to, keys);
   keys_end_ = offset(to);
@@ -113,12 +119,13 @@ command::command(const opening& start, std::span<const std::string_view> keys,
 }
 
 command::command(const opening& start, const calls& all)
-    : verb_(start.verb), keys_(all.keys), arguments_(1 + all.letters.size()) {
-  const std::string count = std::to_string(keys_);
-  bytes_.resize(3 * frame_size + start.bytes.size() + count.size() + all.key_bytes.size() +
-                start.argument_bytes.size() + all.letters.size() + all.argument_bytes.size());
+    : bytes_(4 * frame_size + start.bytes.size() + all.key_bytes.size() +
+                 start.argument_bytes.size() + all.letters.size() + all.argument_bytes.size(),
+             '\0'),
+      keys_(all.keys),
+      arguments_(1 + all.letters.size()) {
   char* to = put_count(bytes_.data(), '*', start.words + 1 + keys_ + arguments_);
-  to = put_word(put(to, start.bytes), count);
+  to = put_number(put(to, start.bytes), keys_);
   to = put(to, all.key_bytes);
   to = put(to, start.argument_bytes);
   to = put_word(to, all.letters);
@@ -138,7 +145,6 @@ void command::finish(const char* end) {
 
 command command::with_start(std::initializer_list<std::string_view> words) const {
   command made;
-  if (words.size() > 0) made.verb_ = *words.begin();
   std::size_t at = next_line(bytes_, 0);
   made.bytes_ = bytes_.substr(0, at);
   for (const std::string_view word : words) {
@@ -150,6 +156,12 @@ command command::with_start(std::initializer_list<std::string_view> words) const
   }
   made.bytes_.append(bytes_, at);
   return made;
+}
+
+std::string_view command::verb() const noexcept {
+  if (bytes_.empty()) return {};
+  const std::size_t begin = next_line(bytes_, next_line(bytes_, 0));
+  return std::string_view(bytes_).substr(begin, bytes_.find("\r\n", begin) - begin);
 }
 
 command& command::then(const command& next) {

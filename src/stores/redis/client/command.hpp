@@ -20,7 +20,6 @@ class command {
     explicit opening(std::initializer_list<std::string_view> words,
                      std::string_view common_argument = {});
 
-    std::string verb;
     std::size_t words;  // with the argument
     std::string bytes;
     std::string argument_bytes;
@@ -36,6 +35,8 @@ class command {
     std::string argument_bytes{};
   };
 
+  // Nothing.
+  command() = default;
   // The words: verb and arguments, any bytes.
   explicit command(std::span<const std::string_view> words);
   // As scripts are called: the opening, the number of keys, the keys, its argument, the arguments.
@@ -57,16 +58,15 @@ class command {
   [[nodiscard]] std::uint32_t replies() const noexcept { return replies_; }
   // Of a script's call.
   [[nodiscard]] std::size_t argument_count() const noexcept { return arguments_; }
-  [[nodiscard]] const std::string& verb() const noexcept { return verb_; }
+  // The first word of the first, for messages.
+  [[nodiscard]] std::string_view verb() const noexcept;
 
  private:
-  command() = default;
   void finish(const char* end);
   [[nodiscard]] std::size_t offset(const char* at) const noexcept {
     return static_cast<std::size_t>(at - bytes_.data());
   }
 
-  std::string verb_;  // of the first, for messages
   std::string bytes_;
   std::uint32_t replies_ = 1;
   // Of a script's call.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 namespace holdfast::redis {
@@ -26,35 +25,30 @@ connection::~connection() {
   if (!guard_.forked()) close();
 }
 
-void connection::send(const command& what, pending&& rest) {
+void connection::send(pending_ptr call) {
   if (guard_.forked()) {
-    return rest.done(failure(errc::cancelled, "forked from the client's process"));
+    return call->answer(failure(errc::cancelled, "forked from the client's process"));
   }
   const time_point now = net_.reactor->now();
-  const time_point deadline = rest.until.deadline;
   mutex_lock lock(mutex_);
-  if (state_ != state::open || deadline <= now) {
-    return send_later(lock, what, std::move(rest), now);
+  if (state_ != state::open || call->until.deadline <= now) {
+    return send_later(lock, std::move(call), now);
   }
   if (pacing_.under_way() + held_.size() >= command_limit ||
       link_->unsent() >= net::stream::unsent_limit) {
     lock.unlock();
-    return rest.done(failure(errc::overloaded, where() + ": too many commands at once"));
+    return call->answer(failure(errc::overloaded, where() + ": too many commands at once"));
   }
-  watch_deadline(deadline);
-  if (!unknown_.empty()) {
-    if (!rest.kept) rest.kept = what;
-    return held_.push_back(std::move(rest));
-  }
-  if (rest.reloads > 0 && (!held_.empty() || pacing_.holds_back())) {
-    held_.push_back(std::move(rest));
+  watch_deadline(call->until.deadline);
+  if (!unknown_.empty()) return held_.push_back(std::move(call));
+  if (call->reloads > 0 && (!held_.empty() || pacing_.holds_back())) {
+    held_.push_back(std::move(call));
     if (held_.size() < options_->pace.enough) return;
     queue_held();
   } else {
     queue_held();
-    rest.again = now - heard_at_ >= quiet;
-    if (rest.again && !rest.kept) rest.kept = what;
-    queue(what, std::move(rest));
+    call->again = now - heard_at_ >= quiet;
+    queue(std::move(call));
   }
   if (delivering_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return;
   pacing_.begin_write(now);
@@ -64,17 +58,17 @@ void connection::send(const command& what, pending&& rest) {
 }
 
 // Called with the mutex held and the link open.
-void connection::queue(const command& what, pending&& rest) {
-  if (rest.runs != nullptr) {
-    queue_script(what, rest);
+void connection::queue(pending_ptr call) {
+  if (call->runs != nullptr) {
+    queue_script(*call);
   } else {
-    if (rest.asking) queue_ahead(command{"ASKING"}, pending::ahead::asking, rest.until);
-    link_->queue(what.bytes());
+    if (call->asking) queue_ahead(command{"ASKING"}, pending::ahead::asking, call->until);
+    link_->queue(call->what.bytes());
   }
-  pacing_.queue(rest.size());
-  rest.sent = true;
-  for (pending& member : rest.members) member.sent = true;
-  in_flight_.push_back(std::move(rest));
+  pacing_.queue(call->size());
+  call->sent = true;
+  for (const pending_ptr& member : call->members) member->sent = true;
+  in_flight_.push_back(std::move(call));
 }
 
 // What the server has to know of it: its library, or itself. Called with the mutex held.
@@ -84,20 +78,20 @@ const void* connection::source_of(const script& runs) const noexcept {
 }
 
 // Its bytes, behind what the server needs to know first. Called with the mutex held and the link open.
-void connection::queue_script(const command& what, const pending& rest) {
-  const script& runs = *rest.runs;
+void connection::queue_script(const pending& call) {
+  const script& runs = *call.runs;
   const void* const source = source_of(runs);
   const bool as_function = source != &runs;
   const bool missing = known_.brings(source, as_function);
   if (missing && as_function) {
     queue_ahead(command{"FUNCTION", "LOAD", runs.functions()->text}, pending::ahead::library,
-                rest.until);
+                call.until);
   }
-  if (rest.asking) queue_ahead(command{"ASKING"}, pending::ahead::asking, rest.until);
+  if (call.asking) queue_ahead(command{"ASKING"}, pending::ahead::asking, call.until);
   if (as_function || (!missing && runs.functions() == nullptr)) {
-    link_->queue(what.bytes());
+    link_->queue(call.what.bytes());
   } else {
-    link_->queue((missing ? runs.in_full(what) : runs.by_hash(what)).bytes());
+    link_->queue((missing ? runs.in_full(call.what) : runs.by_hash(call.what)).bytes());
   }
 }
 
@@ -105,35 +99,34 @@ void connection::queue_script(const command& what, const pending& rest) {
 void connection::queue_ahead(const command& what, pending::ahead kind, const net::patience& until) {
   link_->queue(what.bytes());
   pacing_.queue(1);
-  in_flight_.push_back({.until = until, .is_ahead = kind});
+  pending& sent = *in_flight_.emplace_back(std::make_unique<pending>());
+  sent.until = until;
+  sent.is_ahead = kind;
 }
 
 // Called with the mutex held and the link open.
 void connection::queue_held() {
-  while (!held_.empty()) {
-    pending next = take_batch(held_, batch_size(held_));
-    queue(*next.kept, std::move(next));
-  }
+  while (!held_.empty()) queue(take_batch(held_, batch_size(held_)));
 }
 
 // Once more, as soon as nothing else is on its way. Called with the mutex held and the link open.
 void connection::queue_unknown() {
   if (!in_flight_.empty()) return;
-  for (pending& one : unknown_) queue(*one.kept, std::move(one));
+  for (pending_ptr& one : unknown_) queue(std::move(one));
   unknown_.clear();
 }
 
 // The way of a command that finds no open link. Called with the mutex held, which it releases.
-void connection::send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now) {
-  const auto refused = refusal(rest.until, waiting_.size() >= command_limit, what.verb(), now);
+void connection::send_later(mutex_lock& lock, pending_ptr call, time_point now) {
+  const auto refused =
+      refusal(call->until, waiting_.size() >= command_limit, call->what.verb(), now);
   if (refused) {
     lock.unlock();
-    return rest.done(tl::unexpected(*refused));
+    return call->answer(tl::unexpected(*refused));
   }
-  watch_deadline(rest.until.first_end());
-  const bool at_once = rest.until.at_once;
-  if (!rest.kept) rest.kept = what;
-  waiting_.push_back(std::move(rest));
+  watch_deadline(call->until.first_end());
+  const bool at_once = call->until.at_once;
+  waiting_.push_back(std::move(call));
   reach(lock, at_once, now);
 }
 
@@ -147,7 +140,7 @@ void connection::opened(link& which, const server_info& server) {
   known_.clear();
   load_failure_.clear();
   pacing_.restart();
-  for (pending& one : waiting_) queue(*one.kept, std::move(one));
+  for (pending_ptr& one : waiting_) queue(std::move(one));
   waiting_.clear();
   pacing_.begin_write(opened_at_);
   lock.unlock();
@@ -181,7 +174,7 @@ void connection::received(link& which, std::vector<reply>& replies) {
   if (more) which.flush();  // the server is at it while we tell
 
   delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  for (answered& one : finished) one.done(std::move(one.answer));
+  for (answered& one : finished) one.call->answer(std::move(one.answer));
   delivering_.store({}, std::memory_order_relaxed);
 
   const bool sound = !unasked && !demoted;
@@ -202,7 +195,7 @@ void connection::received(link& which, std::vector<reply>& replies) {
 // The server does not know the script of the first in flight. True: it goes once more. Called with the mutex held;
 // in_flight_ is not empty.
 bool connection::keep_unknown() {
-  pending& first = in_flight_.front();
+  pending& first = *in_flight_.front();
   if (first.runs == nullptr) return false;
   const void* const source = source_of(*first.runs);
   known_.forget(source, source != first.runs);
@@ -210,13 +203,13 @@ bool connection::keep_unknown() {
   --first.reloads;
   first.again = false;
   pacing_.answer(first.size());
-  unknown_.push_back(in_flight_.take_front());
+  unknown_.push_back(take_front(in_flight_));
   return true;
 }
 
 // Called with the mutex held; in_flight_ is not empty.
 void connection::match(reply& answer, std::pmr::vector<answered>& into) {
-  pending& first = in_flight_.front();
+  pending& first = *in_flight_.front();
   if (first.is_ahead != pending::ahead::no) {
     if (first.is_ahead == pending::ahead::library) {
       // Another client may have loaded it meanwhile.
@@ -224,32 +217,31 @@ void connection::match(reply& answer, std::pmr::vector<answered>& into) {
       load_failure_ = there ? "" : std::move(answer.text);
     }
     pacing_.answer(1);
-    return in_flight_.drop_front();
+    return in_flight_.pop_front();
   }
   if (is_unknown_script(answer) && !load_failure_.empty()) answer.text = load_failure_;
-  if (first.replies > 1 || !first.gathered.empty()) {
+  if (first.what.replies() > 1) {
     first.gathered.push_back(std::move(answer));
-    if (--first.replies > 0) return;
+    if (first.gathered.size() < first.what.replies()) return;
     answer = reply{};
     answer.kind = reply::type::array;
     answer.elements = std::move(first.gathered);
   }
   pacing_.answer(first.size());
-  if (!first.members.empty()) return open_batch(answer, into);
-  into.push_back({std::move(first.done), std::move(answer)});
-  in_flight_.drop_front();
+  pending_ptr call = take_front(in_flight_);
+  if (!call->members.empty()) return open_batch(*call, answer, into);
+  into.push_back({std::move(call), std::move(answer)});
 }
 
-// Called with the mutex held; a batch is the first in flight.
-void connection::open_batch(reply& answer, std::pmr::vector<answered>& into) {
-  pending whole = in_flight_.take_front();
+// Called with the mutex held.
+void connection::open_batch(pending& whole, reply& answer, std::pmr::vector<answered>& into) {
   std::vector<reply> answers = batch_answers(whole, std::move(answer));
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    pending& one = whole.members[i];
+    pending_ptr& one = whole.members[i];
     if (answers[i].is(reply::type::nil)) {
-      queue(*one.kept, std::move(one));
+      queue(std::move(one));
     } else {
-      into.push_back({std::move(one.done), std::move(answers[i])});
+      into.push_back({std::move(one), std::move(answers[i])});
     }
   }
 }
@@ -257,12 +249,11 @@ void connection::open_batch(reply& answer, std::pmr::vector<answered>& into) {
 void connection::ended(link& which, const error& why) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
-  for (pending& one : unknown_) waiting_.push_back(std::move(one));
-  unknown_.clear();
+  move_all(unknown_, waiting_);
   // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
-  if (state_ == state::open && !in_flight_.empty() && in_flight_.front().again) {
-    while (!in_flight_.empty() && std::exchange(in_flight_.front().again, false)) {
-      waiting_.push_back(in_flight_.take_front());
+  if (state_ == state::open && !in_flight_.empty() && in_flight_.front()->again) {
+    while (!in_flight_.empty() && std::exchange(in_flight_.front()->again, false)) {
+      waiting_.push_back(take_front(in_flight_));
     }
   }
   drop_link(lock, why, net_.reactor->now());
@@ -271,35 +262,29 @@ void connection::ended(link& which, const error& why) {
 // The end of a link, whoever noticed it. Called with the mutex held, which it releases.
 void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   const std::shared_ptr<link> gone = take_link(why, now);
-  std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
-                                  std::make_move_iterator(in_flight_.end()));
-  in_flight_.clear();
-  for (auto* const unsent : {&unknown_, &held_}) {
-    for (pending& one : *unsent) waiting_.push_back(std::move(one));
-    unsent->clear();
-  }
+  pending_queue unanswered = std::exchange(in_flight_, {});
+  move_all(unknown_, waiting_);
+  move_all(held_, waiting_);
   take_waiting(why, unanswered);
-  for (const pending& one : waiting_) watch_deadline(one.until.first_end());
+  for (const pending_ptr& one : waiting_) watch_deadline(one->until.first_end());
   rest_or_idle(now);
   lock.unlock();
   if (gone != nullptr) gone->close();
-  refuse(std::move(unanswered), why);
+  refuse(unanswered, why);
   if (tell_.ended) tell_.ended(why);
 }
 
 // Those that wait for a link and are not to wait for the next one. Called with the mutex held.
-void connection::take_waiting(const error& why, std::vector<pending>& into) {
-  waiting_.erase_if([&](pending& one) {
-    if (!net::definite(why) && (one.sent || !answers(why, one.until))) return false;
-    into.push_back(std::move(one));
-    return true;
+void connection::take_waiting(const error& why, pending_queue& into) {
+  move_if(waiting_, into, [&](const pending& one) {
+    return net::definite(why) || (!one.sent && answers(why, one.until));
   });
 }
 
-void connection::refuse(std::vector<pending> those, const error& why) {
-  for (pending& one : those) {
-    if (one.done) one.done(tl::unexpected(one.sent ? why : net::unsent(why)));
-    for (pending& member : one.members) member.done(tl::unexpected(why));
+void connection::refuse(const pending_queue& those, const error& why) {
+  for (const pending_ptr& one : those) {
+    one->answer(tl::unexpected(one->sent ? why : net::unsent(why)));
+    for (const pending_ptr& member : one->members) member->answer(tl::unexpected(why));
   }
 }
 
@@ -308,37 +293,31 @@ void connection::check_deadlines() {
   const time_point now = net_.reactor->now();
   if (!alarm_is_due(now)) return;
   const error late = lateness();
-  std::vector<pending> expired;
-  const auto take_late = [&](pending_queue& from, auto end_of) {
-    from.erase_if([&](pending& one) {
-      if (end_of(one) > now) return false;
-      expired.push_back(std::move(one));
-      return true;
-    });
-  };
+  pending_queue expired;
   const auto answer_by = [](const pending& one) { return one.until.deadline; };
   const auto link_by = [](const pending& one) {
     return one.sent ? one.until.deadline : one.until.first_end();
   };
-  take_late(waiting_, link_by);
-  take_late(unknown_, answer_by);
-  take_late(held_, answer_by);
+  move_if(waiting_, expired, [&](const pending& one) { return link_by(one) <= now; });
+  for (pending_queue* const unsent : {&unknown_, &held_}) {
+    move_if(*unsent, expired, [&](const pending& one) { return answer_by(one) <= now; });
+  }
   const bool unanswered = std::ranges::any_of(
-      in_flight_, [now](const pending& one) { return one.until.deadline <= now; });
+      in_flight_, [&](const pending_ptr& one) { return answer_by(*one) <= now; });
   time_point next = time_point::max();
   if (!unanswered) {
-    for (const pending& one : in_flight_) next = std::min(next, answer_by(one));
+    for (const pending_ptr& one : in_flight_) next = std::min(next, answer_by(*one));
   }
-  for (const pending& one : unknown_) next = std::min(next, answer_by(one));
-  for (const pending& one : held_) next = std::min(next, answer_by(one));
-  for (const pending& one : waiting_) next = std::min(next, link_by(one));
+  for (const pending_ptr& one : unknown_) next = std::min(next, answer_by(*one));
+  for (const pending_ptr& one : held_) next = std::min(next, answer_by(*one));
+  for (const pending_ptr& one : waiting_) next = std::min(next, link_by(*one));
   watch_deadline(next);
   if (unanswered) {
     drop_link(lock, {errc::unavailable, where() + ": no answer in time"}, now);
   } else {
     lock.unlock();
   }
-  refuse(std::move(expired), late);
+  refuse(expired, late);
 }
 
 void connection::close() noexcept {
@@ -346,16 +325,11 @@ void connection::close() noexcept {
   mutex_lock lock(mutex_);
   if (state_ == state::closed) return;
   const std::shared_ptr<link> gone = set_closed();
-  std::vector<pending> unanswered(std::make_move_iterator(in_flight_.begin()),
-                                  std::make_move_iterator(in_flight_.end()));
-  for (auto* const unsent : {&unknown_, &held_, &waiting_}) {
-    for (pending& one : *unsent) unanswered.push_back(std::move(one));
-    unsent->clear();
-  }
-  in_flight_.clear();
+  pending_queue unanswered = std::exchange(in_flight_, {});
+  for (pending_queue* const unsent : {&unknown_, &held_, &waiting_}) move_all(*unsent, unanswered);
   lock.unlock();
   if (gone != nullptr) gone->close();
-  refuse(std::move(unanswered), {errc::unavailable, "closed"});
+  refuse(unanswered, {errc::unavailable, "closed"});
 }
 
 std::optional<server_info> connection::server() const {

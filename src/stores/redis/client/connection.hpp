@@ -37,7 +37,8 @@ class known_sources {
   // finds it missing: calls that are under way then find the same. A script goes in full the first time, or a call of
   // another script, that the server knows, would overtake it.
   bool brings(const void* source, bool is_library) {
-    return is_library ? missing_libraries_.erase(source) > 0 : scripts_.insert(source).second;
+    if (!is_library) return scripts_.insert(source).second;
+    return !missing_libraries_.empty() && missing_libraries_.erase(source) > 0;
   }
 
   // The server said that it does not know it.
@@ -73,7 +74,7 @@ class known_sources {
 //  5. Commands are executed in the order in which they were sent, unless one was answered with unavailable. So where
 //     the server does not know a script or a function, nothing goes out until all that is on its way is answered; then
 //     what was not executed goes once more, in its order and behind the library, before what came meanwhile. Two
-//     exceptions: a call that is not to be repeated (run_once), and the members of a batch that the server refused
+//     exceptions: a call that is not to be repeated (no reloads), and the members of a batch that the server refused
 //     because its memory is out: these go alone.
 class connection final : public link_user, public net::reconnecting_connection<connection, link> {
  public:
@@ -95,27 +96,12 @@ class connection final : public link_user, public net::reconnecting_connection<c
   // was never sent (error::unsent): no link, see patience. denied,
   // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
   // asking: behind ASKING.
-  void send(const command& what, const net::patience& until, spi::completion<reply> done,
+  // One that runs a script and has no reloads left is answered with is_unknown_script(), if need be; from then on
+  // the script is loaded first.
+  void send(pending_ptr call);
+  void send(command what, const net::patience& until, spi::completion<reply> done,
             bool asking = false) {
-    send(what,
-         {.done = std::move(done), .until = until, .replies = what.replies(), .asking = asking});
-  }
-  // A command that script::call() made, and once more where the server does not know the script. The script lives at
-  // least until `done` is called.
-  void run(const script& what, command made, const net::patience& until,
-           spi::completion<reply> done, bool asking = false) {
-    pending rest{.done = std::move(done),
-                 .until = until,
-                 .reloads = pending::reload_limit,
-                 .asking = asking,
-                 .runs = &what};
-    rest.kept = std::move(made);
-    send(*rest.kept, std::move(rest));
-  }
-  // is_unknown_script() is a reply: nothing was executed. From then on it is loaded first.
-  void run_once(const script& what, const command& made, const net::patience& until,
-                spi::completion<reply> done, bool asking = false) {
-    send(made, {.done = std::move(done), .until = until, .asking = asking, .runs = &what});
+    send(make_pending(std::move(what), until, std::move(done), asking));
   }
 
   // Afterwards every completion has been called, with unavailable. Not from within a lock that
@@ -138,28 +124,26 @@ class connection final : public link_user, public net::reconnecting_connection<c
   static constexpr duration quiet = std::chrono::seconds(1);
 
   struct answered {
-    spi::completion<reply> done;
+    pending_ptr call;
     reply answer;
   };
 
   connection(net::network net, server_options options, events tell);
 
-  // `what` may be what `rest` keeps.
-  void send(const command& what, pending&& rest);
-  void send_later(mutex_lock& lock, const command& what, pending&& rest, time_point now);
-  void queue(const command& what, pending&& rest);
+  void send_later(mutex_lock& lock, pending_ptr call, time_point now);
+  void queue(pending_ptr call);
   [[nodiscard]] const void* source_of(const script& runs) const noexcept;
   void queue_ahead(const command& what, pending::ahead kind, const net::patience& until);
-  void queue_script(const command& what, const pending& rest);
+  void queue_script(const pending& call);
   void queue_unknown();
   void queue_held();
   bool keep_unknown();
   void match(reply& answer, std::pmr::vector<answered>& into);
-  void open_batch(reply& answer, std::pmr::vector<answered>& into);
+  void open_batch(pending& whole, reply& answer, std::pmr::vector<answered>& into);
   void check_deadlines();
   void drop_link(mutex_lock& lock, const error& why, time_point now);
-  void take_waiting(const error& why, std::vector<pending>& into);
-  static void refuse(std::vector<pending> those, const error& why);
+  void take_waiting(const error& why, pending_queue& into);
+  static void refuse(const pending_queue& those, const error& why);
   std::shared_ptr<link> make_link() {
     return std::make_shared<link>(net_, options_, weak_from_this());
   }
@@ -175,11 +159,10 @@ class connection final : public link_user, public net::reconnecting_connection<c
 
   // All below: guarded by mutex_.
   pending_queue in_flight_;
-  pending_queue
-      unknown_;  // not executed, since the server does not know the script: they go once more
-  pending_queue held_;  // each keeps its command; only while something is in flight
+  pending_queue unknown_;  // not executed, since the server does not know the script: they go again
+  pending_queue held_;     // only while something is in flight
   pacing pacing_;
-  pending_queue waiting_;   // each keeps its command
+  pending_queue waiting_;   // for a link
   bool functions_ = false;  // the server has them, and they are wanted
   known_sources known_;
   std::string load_failure_;  // what the server said to the last library; or empty

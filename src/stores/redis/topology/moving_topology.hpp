@@ -112,9 +112,8 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   static constexpr duration shortest_pause = std::chrono::milliseconds(10);
   static constexpr duration longest_pause = std::chrono::milliseconds(200);
 
-  void run(partition which, const script& what, std::span<const std::string_view> keys,
-           std::span<const std::string_view> arguments, const net::patience& until,
-           spi::completion<reply> done) override;
+  using topology::run;
+  void run(partition which, pending_ptr call) override;
   void send(partition which, const command& what, const net::patience& until,
             spi::completion<reply> done) override;
   result<std::unique_ptr<spi::subscription>> listen(

@@ -7,11 +7,10 @@
 
 namespace holdfast::redis {
 
-void moving_topology::run(partition which, const script& what,
-                          std::span<const std::string_view> keys,
-                          std::span<const std::string_view> arguments, const net::patience& until,
-                          spi::completion<reply> done) {
-  dispatch({what.call(keys, arguments), &what, which, 0, until, std::move(done), 0, false, {}, {}});
+void moving_topology::run(partition which, pending_ptr call) {
+  pending& its = *call;
+  auto done = [call = std::move(call)](result<reply> answer) { call->answer(std::move(answer)); };
+  dispatch({std::move(its.what), its.runs, which, 0, its.until, std::move(done), 0, false, {}, {}});
 }
 
 void moving_topology::send(partition which, const command& what, const net::patience& until,
@@ -57,7 +56,8 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, routed_command w
     kept->done(failure(errc::unavailable, "closed"));
   };
   if (out.runs != nullptr) {
-    return to->run(out.where, *out.runs, out.what, out.until, std::move(done), out.asking);
+    return to->run(out.where,
+                   make_call(*out.runs, out.what, out.until, std::move(done), out.asking));
   }
   to->send(out.what, out.until, std::move(done), out.asking);
 }
