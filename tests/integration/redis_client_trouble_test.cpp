@@ -230,6 +230,26 @@ TEST_F(redis_trouble, a_command_that_finds_the_link_closed_after_a_quiet_time_is
   EXPECT_EQ(words(answer.get()), "PONG");
 }
 
+TEST_F(redis_trouble, what_is_sent_once_more_is_answered_from_the_start) {
+  // Broken: an answer that came before the link ended would count, and each command behind it would get the answer of
+  // the one before.
+  ASSERT_EQ(words(client.call(line, {"PING"})), "PONG");
+  const time_point quiet_until = clock::now() + 1100ms;
+  EXPECT_TRUE(eventually([&] { return clock::now() > quiet_until; }));
+  proxy.cut_after(way::to_client, std::string_view("$3\r\none\r\n").size());
+  command both{"ECHO", "one"};
+  both.then({"ECHO", "two"});
+  server.pause();
+  const awaited answer = client.send(line, both);
+  const awaited next = client.send(line, {"ECHO", "next"});
+  server.resume();
+  ASSERT_TRUE(answer.get()) << words(answer.get());
+  ASSERT_EQ(answer.get()->elements.size(), 2U);
+  EXPECT_EQ(answer.get()->elements[0].text, "one");
+  EXPECT_EQ(answer.get()->elements[1].text, "two");
+  EXPECT_EQ(words(next.get()), "next");
+}
+
 TEST_F(redis_trouble, a_stopped_server_is_bounded_by_the_deadline) {
   // Broken (H10): a server that neither answers nor closes would hold the caller.
   server.pause();

@@ -66,6 +66,7 @@ void connection::queue(pending_ptr call) {
     link_->queue(call->what.bytes());
   }
   pacing_.queue(call->size());
+  call->gathered.clear();  // of another link
   call->sent = true;
   for (const pending_ptr& member : call->members) member->sent = true;
   in_flight_.push_back(std::move(call));
