@@ -3,7 +3,7 @@
 
 local function count_in(h, how_many)
   held = held + how_many
-  if h.mode == PERMIT then permits = permits + how_many * permits_of(claim_of(h)) end
+  if h.mode == PERMIT then permits = permits + how_many * permits_of(h.raw) end
   if not h.told then untold = untold + how_many end
 end
 
@@ -18,27 +18,17 @@ end
 
 local function find_holder(id)
   if holder and holder.id == id then return holder end
-  if held == 0 and not known then return nil end
-  known = known or {}
-  local h = known[id]
-  if h == nil then
-    local bytes = call('HGET', side('h'), id)
-    h = bytes and hold_of(bytes, 1) or false
-    known[id] = h
-  end
-  return h or nil
-end
-
-local function write_later(id, what)
-  known, written = known or {}, written or {}
-  known[id], written[id] = what, what
+  if held == 0 then return nil end
+  if written and written[id] then return written[id] end
+  local bytes = call('HGET', side('h'), id)
+  return bytes and hold_of(bytes, 1) or nil
 end
 
 local function holder_changed(h)
   dirty = true
-  lasts(h.fin)
   if holder == h then return end
-  write_later(h.id, h)
+  written = written or {}
+  written[h.id] = h
   if h.fin < next_end then next_end = h.fin end
 end
 
@@ -52,14 +42,21 @@ local function add_holder(h)
   holder_changed(h)
 end
 
-local function remove_holder(h)
+-- It is not counted any more. In the hash it is still.
+local function take_out(h)
   dirty = true
   if holder == h then
     holder = nil
     return
   end
-  write_later(h.id, false)
   count_in(h, -1)
+  if written then written[h.id] = nil end
+end
+
+-- Before the state: it takes no memory, and if the state then fails, the holders are counted again.
+local function remove_holder(h)
+  take_out(h)
+  if h.mode ~= EXCLUSIVE then call('HDEL', side('h'), h.id) end
 end
 
 local function mark_told(h)
@@ -71,7 +68,7 @@ end
 
 -- Only a holder that hears it has been told that it is wanted.
 local function tell_wanted_to(h)
-  local process = process_of(claim_of(h))
+  local process = process_of(h.raw)
   if h.told or not reachable(process) then return end
   mark_told(h)
   post(process, pack('>c1c16', 'w', h.id))
@@ -84,42 +81,33 @@ local function tell_wanted()
   end
   if untold == 0 then return end
   local found = call('HSCAN', side('h'), 0, 'COUNT', NOTIFY_LIMIT)[2]
-  for i = 1, #found, 2 do
-    local h = find_holder(found[i])
-    if h then tell_wanted_to(h) end
-  end
+  for i = 1, #found, 2 do tell_wanted_to(written and written[found[i]] or hold_of(found[i + 1], 1)) end
+end
+
+-- Nobody released it: the holder may be at work still, and where no fence is checked only time helps.
+local function hold_ended(h)
+  remove_holder(h)
+  local delay = unpack_bytes('>d', h.raw, 49)
+  if delay > 0 then delay_till = max(delay_till, h.fin + delay) end
+  if h.offer and not h.revoked then mark = max(mark, h.since) end
+  note(EXPIRED, h.raw, h)
 end
 
 -- Those in the hash whose time is over, found by a look at all. With many of them the next look is not due at once, so
 -- that looking takes the server little of its time; until then such a hold lasts longer.
-local function drop_ended_holders(ended)
+local function drop_ended_holders()
   next_end, dirty = math.huge, true
   for _, bytes in ipairs(call('HVALS', side('h'))) do
     local h = hold_of(bytes, 1)
-    if h.fin <= now then ended(h) elseif h.fin < next_end then next_end = h.fin end
+    if h.fin <= now then hold_ended(h) elseif h.fin < next_end then next_end = h.fin end
   end
   if held > HOLDERS_AT_ONCE then next_end = max(next_end, now + LOOK_PAUSE * held) end
 end
 
--- Before the state: it takes no memory, and if the state then fails, the holders are counted again. A hold that moves
--- between the state and the hash (`moved`) is in both meanwhile, never in neither.
-local function write_holders_before()
-  local over = {}
-  for id, h in pairs(written) do
-    if not h and id ~= moved then over[#over + 1] = id end
-  end
-  emptied = held_before <= #over
-  paged(call, 'HDEL', side('h'), over)
-  local h = moved and written[moved]
-  if h then call('HSET', side('h'), moved, bytes_of(h)) end
-end
-
-local function write_holders_after()
-  local puts = {}
-  for id, h in pairs(written) do
-    if h then puts[#puts + 1], puts[#puts + 2] = id, bytes_of(h) end
-  end
-  if moved and not written[moved] then try('HDEL', side('h'), moved) end -- what stays is recognised by check_held
-  paged(call, 'HSET', side('h'), puts)
-  if emptied and #puts > 0 then keep('h', kept_till) end -- a key that is emptied and filled again is a new one
+-- After the state.
+local function write_holders()
+  local fields = {}
+  for id, h in pairs(written) do fields[#fields + 1], fields[#fields + 2] = id, bytes_of(h) end
+  local added = paged('HSET', side('h'), fields)
+  if added == held then keep('h', kept_till) end -- the key is new
 end

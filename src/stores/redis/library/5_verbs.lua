@@ -33,7 +33,7 @@ local function find_caller()
     prolong(h)
     return h
   end
-  local w = waiting > 0 and find_waiter(caller) or nil
+  local w = find_waiter(caller)
   if w then
     keep_place(w)
     tell_wanted()
@@ -41,7 +41,7 @@ local function find_caller()
   return nil, w
 end
 
--- Places the claim if it is new, finds where it stands if not: as find_caller, and whether the verb takes memory.
+-- Places the claim if it is new, finds where it stands if not: as find_caller.
 local function place(raw, proposed)
   caller = id_of(raw)
   if latch_till > now then refuse(REFUSED.in_use_as_latch) end
@@ -52,12 +52,12 @@ local function place(raw, proposed)
   local mode, idle = mode_of(raw), not holder and held == 0 and waiting == 0
   local why, number = objection(raw, mode, idle)
   if why then commit_and_refuse(why, number) end
-  if idle and delay_till <= now or may_take(raw) then return grant(raw, caller, mode, proposed), nil, true end
-  if not is_queued(raw) then return end
+  if idle and delay_till <= now or may_take(raw) then return grant(raw, caller, mode, proposed) end
+  if not is_queued(raw) then return nil end
   join(raw)
   note(QUEUED, raw)
   if holder then tell_wanted() end
-  return nil, joined, true
+  return nil, waiter
 end
 
 local RESTART_MARK = 'holdfast:born'
@@ -79,17 +79,17 @@ end
 -- A number: granted, it is now and the fence, the ttl is the claim's, no flags (a table takes the server as long as a
 -- command); {1, now, fence, ttl, flags}: granted; a string with now, recheck after, queued and blocker: blocked.
 local function attempt(key, bytes, watched, raw, long_name, proposed)
-  load(key, bytes, watched, long_name)
-  local h, w, grows = place(raw, proposed)
+  take(key, bytes, watched, long_name)
+  local h, w = place(raw, proposed)
   if not h then
     -- Asked before the writing, which changes what is read.
     local blocked = pack('>ddBc0', now, recheck_after(w), w and 1 or 0, blocker_of())
-    commit(grows)
+    commit(true)
     return blocked
   end
-  if not grows or waiting > 0 or h.fence ~= now then return commit_and_show(h, grows) end
+  local ttl, flags = grant_of(h)
   commit(true)
-  return now
+  return h.fence == now and ttl == ttl_of(raw) and flags == 0 and now or { 1, now, h.fence, ttl, flags }
 end
 
 local NO_DELAY = '\0\0\0\0\0\0\0\0'
@@ -103,7 +103,7 @@ local function leave_idle(key, bytes, watched, raw)
   end
   local idle = 'hf4s\0' .. sub(bytes, 6, 21)
   call('SET', key, idle, 'KEEPTTL')
-  if rewritten then rewritten[key] = idle end
+  stored = idle
   return true
 end
 
@@ -111,7 +111,6 @@ end
 local function keep_tombstone(id, ttl)
   tombstone, tombstone_id = now + ttl + TOMBSTONE_EXTRA, id
   tombs_till, dirty = max(tombs_till, tombstone), true
-  lasts(tombs_till)
 end
 
 -- Release and withdrawal are one verb, since a waiter may have become the holder meanwhile. raw: of the claim its id,
@@ -119,22 +118,19 @@ end
 -- other than nil: no shortcut. {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the holder,
 -- it is now, or 0: not asked for.
 local function leave(key, bytes, watched, raw, remember, long_name)
-  if rewritten then bytes = rewritten[key] or bytes end
   if not remember and leave_idle(key, bytes, watched, raw) then return 0 end
-  load(key, bytes, watched, long_name)
+  take(key, bytes, watched, long_name) -- not promoted yet: a claim that leaves must not be granted on its way out
   local id, left = id_of(raw), 2
-  -- Not promoted yet: a claim that leaves must not be granted on its way out.
-  drop_ended()
   local h = find_holder(id)
-  local w = waiting > 0 and (not h or h ~= holder) and find_waiter(id)
+  local w = (not h or h ~= holder) and find_waiter(id)
   if w then
-    cut_waiter(w, true)
+    if h then waiting = waiting + 1 end -- what a failure left in the queue: the state does not count it
+    withdraw({ w })
     left = 0
   end
   if h then
-    if w then waiting = waiting + 1 end -- what a failure left in the queue: the state does not count it
     remove_holder(h)
-    note(RELEASED, claim_of(h), h)
+    note(RELEASED, h.raw, h)
     left = 1
   elseif w then
     note(WITHDRAWN, w.raw)
@@ -148,7 +144,7 @@ end
 -- Prolongs a hold, keeps a place in the queue, finds a grant whose message was lost. With a fence (of a quorum): no
 -- later one is below it. {state (0 renewed, 1 held, 2 waiting, 3 lost), fence, ttl, flags, recheck after}
 local function renew(key, bytes, watched, raw, fence)
-  load(key, bytes, watched)
+  take(key, bytes, watched)
   caller = id_of(raw)
   local h, w = find_caller()
   if not h then
@@ -161,53 +157,59 @@ local function renew(key, bytes, watched, raw, fence)
     h.fence = fence
     holder_changed(h)
   end
-  local block_end = fence and fence + block_of(claim_of(h)) - 1 or 0
+  local block_end = fence and fence + block_of(h.raw) - 1 or 0
   if block_end > last then last, dirty = block_end, true end
   if h.revoked then tell_gone(h, 2) end -- the message may have been lost
-  note(RENEWED, claim_of(h), h)
+  note(RENEWED, h.raw, h)
   local shown = commit_and_show(h)
-  return { is_renewed(claim_of(h)) and not h.revoked and 0 or 1, shown[3], shown[4], shown[5], 0 }
+  return { is_renewed(h.raw) and not h.revoked and 0 or 1, shown[3], shown[4], shown[5], 0 }
 end
 
--- Downgrade (to shared) or upgrade (to exclusive) of a hold.
+-- Downgrade (to shared) or upgrade (to exclusive) of a hold. While it moves between the state and the hash it is in
+-- both, never in neither.
 local function change(key, bytes, watched, raw, mode)
-  load(key, bytes, watched)
+  take(key, bytes, watched)
   promote()
   local to, h = tonumber(mode), find_holder(id_of(raw))
   if not h then commit_and_refuse(REFUSED.not_held) end
   if to == PERMIT or h.mode == PERMIT then commit_and_refuse(REFUSED.no_other_mode) end
-  if h.mode ~= to then
+  local moves = h.mode ~= to
+  if moves then
     -- An upgrade never waits: two readers that did would wait for each other.
     if to == EXCLUSIVE and held > 1 then commit_and_refuse(REFUSED.other_readers) end
     if to == EXCLUSIVE and delay_till > now then commit_and_refuse(REFUSED.reader_died) end
-    remove_holder(h)
-    h.mode, h.fence, moved = to, next_fence(block_of(claim_of(h))), h.id
+    take_out(h)
+    h.mode, h.fence = to, next_fence(block_of(h.raw))
     add_holder(h)
-    note(GRANTED, claim_of(h), h)
+    if to == SHARED then call('HSET', side('h'), h.id, bytes_of(h)) end
+    note(GRANTED, h.raw, h)
     promote()
   end
   prolong(h)
-  return commit_and_show(h)
+  local answer = commit_and_show(h)
+  if moves and to == EXCLUSIVE then try('HDEL', side('h'), h.id) end -- what stays is recognised by check_held
+  return answer
 end
 
 -- Gives a hold to another claim, with the same fence: where `from` holds, the claim `raw` holds instead, from now on
 -- for its ttl; where it holds already, that is prolonged. remember: '1': `from` gets a tombstone.
 local function transfer(key, bytes, watched, raw, from, remember)
-  load(key, bytes, watched)
-  drop_ended() -- not promoted yet: a claim that waits must not be granted on its way to another
+  take(key, bytes, watched) -- not promoted yet: a claim that waits must not be granted on its way to another
   local to = id_of(raw)
   local h = find_holder(to) or not left_behind(to) and find_holder(from)
   if not h or h.revoked then
     promote()
     commit_and_refuse(REFUSED.nothing_to_take)
   end
-  local before, event = claim_of(h), RENEWED
-  if h.id ~= to then
+  local before, event = h.raw, RENEWED
+  if h.id == to then
+    take_out(h)
+  else
+    remove_holder(h)
     event = GRANTED
     note(RELEASED, before, h)
     if remember == '1' then keep_tombstone(from, ttl_of(before)) end
   end
-  remove_holder(h)
   -- What was granted stays what it is: lock delay, offer, fences, permits, mode, fairness.
   h.id, h.raw = to, sub(raw, 1, 48) .. sub(before, 49, 78) .. sub(raw, 79)
   h.fin, h.offer, h.told = now + ttl_of(raw), false, waiting > 0
@@ -217,29 +219,29 @@ local function transfer(key, bytes, watched, raw, from, remember)
   return commit_and_show(h)
 end
 
--- The ids of all that hold. Whoever has just been granted is written first, so that all are found.
+-- The ids of all that hold: of some that were granted just now the hash does not know yet.
 local function holding_ids()
-  commit()
-  load(state_key, call('GET', state_key), observed, name)
-  promote()
-  local ids = held > 0 and call('HKEYS', side('h')) or {}
-  if holder then ids[#ids + 1] = holder.id end
+  local ids = {}
+  for _, id in ipairs(held > 0 and call('HKEYS', side('h')) or {}) do ids[id] = true end
+  for id in pairs(written or {}) do ids[id] = true end
+  if holder then ids[holder.id] = true end
   return ids
 end
 
 -- Takes holds away: at once (force is '1'), or by not renewing them any more. What follows: the ids of those meant;
 -- none: all. {0, now, then each holder taken, as it was}
 local function revoke(key, bytes, watched, force, ...)
-  load(key, bytes, watched)
+  take(key, bytes, watched)
   promote()
-  local answer = { 0, now }
-  for _, id in ipairs(... and { ... } or holding_ids()) do
+  local answer, those = { 0, now }, ... and {} or holding_ids()
+  for _, id in ipairs({ ... }) do those[id] = true end
+  for id in pairs(those) do
     local h = find_holder(id)
     if h then
       answer[#answer + 1] = bytes_of(h)
       if force == '1' then
         remove_holder(h)
-        note(FORCED, claim_of(h), h)
+        note(FORCED, h.raw, h)
       else
         h.revoked = true
         holder_changed(h)
@@ -254,8 +256,8 @@ end
 
 -- For a verb that writes nothing where nothing is. MGET shows no value of another type.
 local function load_to_read(key, bytes, watched, long_name)
-  load(key, bytes, watched, long_name)
-  if not existed and call('EXISTS', key) == 1 then refuse(REFUSED.foreign) end
+  take(key, bytes, watched, long_name)
+  if not stored and call('EXISTS', key) == 1 then refuse(REFUSED.foreign) end
   promote()
 end
 
@@ -270,21 +272,16 @@ local function inspect(key, bytes, watched)
     if i <= SHOWN_LIMIT then holding[#holding + 1] = found end
     granted[sub(found, 26, 41)] = true
   end
-  local number = first
-  while waiting > 0 and number <= seq and #queued < SHOWN_LIMIT do
-    for _, found in ipairs(read_records(number, min(seq, number + PAGE - 1))) do
-      if found and #queued < SHOWN_LIMIT and not granted[sub(found, 17, 32)] then
-        queued[#queued + 1] = sub(found, 1, 8) .. sub(found, 17)
-      end
-    end
-    number = number + PAGE
-  end
+  walk(first, function(_, record)
+    if not granted[sub(record, 17, 32)] then queued[#queued + 1] = sub(record, 1, 8) .. sub(record, 17) end
+    return #queued == SHOWN_LIMIT
+  end)
   return { 0, now, holding, queued, max(delay_till - now, 0) }
 end
 
 -- How many hold and wait: {holders, waiters, name, lock delay left}.
 local function summary(key, bytes, watched)
-  load(key, bytes, watched)
+  take(key, bytes, watched)
   promote()
   commit()
   return { (holder and 1 or 0) + held, waiting, name, max(delay_till - now, 0) }
@@ -313,10 +310,7 @@ local function write_latch(id, count, generation, before, life)
     call('SREM', latch_ids(generation), id)
     fail(done)
   end
-  if life then
-    latch_till, dirty = now + life, true
-    lasts(latch_till)
-  end
+  if life then latch_till, dirty = now + life, true end
   local fin = string.format('%.0f', math.ceil(latch_till / 1000))
   if generation > before and before > 0 then call('PEXPIRE', latch_ids(before), REMEMBERED) end
   call('PEXPIREAT', side('l'), fin)

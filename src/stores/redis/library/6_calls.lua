@@ -48,11 +48,12 @@ end
 function calls.renew(keys, args)
   local found = begin(keys, args[1])
   read_clock()
-  rewritten = {}
-  local votes, answer = keys[#keys] == RESTART_MARK, { now }
+  local votes, answer, latest = keys[#keys] == RESTART_MARK, { now }, {}
   local names = #keys - (votes and 2 or 1)
   for i = 1, names do
-    answer[i + 1] = answer_of(renew, keys[i], found[i], found[names + 1], args[i + 1], tonumber(args[names + 3 + i]))
+    local key, fence = keys[i], tonumber(args[names + 3 + i])
+    answer[i + 1] = answer_of(renew, key, latest[key] or found[i], found[names + 1], args[i + 1], fence)
+    latest[key] = stored -- it may come again
   end
   if votes then
     answer[names + 2], answer[names + 3] = counts_after(found[#keys], args[names + 2], args[names + 3])
@@ -88,11 +89,11 @@ end
 -- an error is that one's alone.
 function calls.batch(keys, args)
   local found = begin(keys, args[1])
-  local answers = {}
-  rewritten = {}
+  local answers, latest = {}, {}
   for i = 1, #args[2] do
-    local verb = byte(args[2], i) == 97 and attempt or leave
-    answers[i] = answer_of(verb, keys[2 * i - 1], found[2 * i - 1], found[2 * i], args[i + 2])
+    local verb, key = byte(args[2], i) == 97 and attempt or leave, keys[2 * i - 1]
+    answers[i] = answer_of(verb, key, latest[key] or found[2 * i - 1], found[2 * i], args[i + 2])
+    latest[key] = stored -- it may come again
   end
   return answers
 end
