@@ -20,12 +20,120 @@ namespace holdfast::redis {
 
 namespace {
 
+constexpr std::uint16_t default_port = 6379;
 constexpr std::uint16_t sentinel_port = 26'379;
 
 // OpenSSL for digests, of scripts and long names.
 result<void> load_libraries() {
   if (auto loaded = libhiredis.load(); !loaded) return loaded;
   return net::libcrypto.load();
+}
+
+// nullopt: the URL does not say.
+std::optional<std::string> option(const spi::url& url, const std::string& name) {
+  const auto found = url.options.find(name);
+  if (found == url.options.end()) return std::nullopt;
+  return found->second;
+}
+
+// "250ms", "2s".
+result<duration> time_option(const spi::url& url, const std::string& name, duration otherwise,
+                             duration least, duration most) {
+  const auto text = option(url, name);
+  if (!text) return otherwise;
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
+  const bool written = problem == std::errc{} && number >= 0 && number <= 86'400'000 &&
+                       (unit == "ms" || unit == "s");
+  const duration value = unit == "s" ? duration(std::chrono::seconds(number))
+                                     : duration(std::chrono::milliseconds(number));
+  if (!written || value < least || value > most) {
+    return failure(errc::invalid, "URL: " + name + " is written 250ms or 2s, from " +
+                                      std::to_string(least / std::chrono::milliseconds(1)) +
+                                      "ms to " + std::to_string(most / std::chrono::seconds(1)) +
+                                      "s");
+  }
+  return value;
+}
+
+result<std::uint32_t> replicas_of(const spi::url& url) {
+  const auto number = parse_number<std::uint32_t>(option(url, "wait_replicas").value_or("0"));
+  constexpr std::uint32_t most = 100;
+  if (number && *number <= most) return *number;
+  return failure(errc::invalid, "URL: wait_replicas is a number from 0 to 100");
+}
+
+result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool secured) {
+  constexpr std::string_view names[] = {"ca", "cert", "key", "sni", "verify"};
+  if (!secured) {
+    for (const std::string_view name : names) {
+      if (url.options.contains(std::string(name))) {
+        return failure(errc::invalid, "URL: " + std::string(name) + " is for TLS; write " +
+                                          (url.scheme == "redis" ? "rediss://" : "tls=yes"));
+      }
+    }
+    return std::shared_ptr<const net::tls_context>();
+  }
+  net::tls_options options;
+  options.ca = option(url, "ca").value_or("");
+  options.cert = option(url, "cert").value_or("");
+  options.key = option(url, "key").value_or("");
+  options.sni = option(url, "sni").value_or("");
+  const std::string verify = option(url, "verify").value_or("full");
+  if (verify != "full" && verify != "none") {
+    return failure(errc::invalid, "URL: verify is full or none");
+  }
+  if (verify == "none") options.verify = net::tls_options::verification::none;
+  return net::tls_context::make(options);
+}
+
+std::string_view without_slash(std::string_view path) noexcept {
+  return path.starts_with('/') ? path.substr(1) : path;
+}
+
+// A path's last part; empty: 0.
+result<std::uint32_t> database_of(std::string_view text, const char* example) {
+  const auto number = parse_number<std::uint32_t>(text.empty() ? "0" : text);
+  if (number) return *number;
+  return failure(errc::invalid, std::string("URL: the database is a number, as in ") + example);
+}
+
+net::target target_of(const spi::endpoint& where, std::uint16_t otherwise) {
+  return {where.host, where.port == 0 ? otherwise : where.port, {}};
+}
+
+// What a URL says of servers, users and TLS; where: of its first host. pauses: between two attempts to connect.
+result<server_options> server_options_of(const spi::url& url, const net::backoff_limits& pauses) {
+  server_options options;
+  options.backoff = pauses;
+  options.where = target_of(url.hosts.at(0), default_port);
+  options.where.path = option(url, "socket").value_or("");
+  options.user = url.user;
+  options.password = url.password;
+  if (!url.user.empty() && url.password.empty()) {
+    return failure(errc::invalid,
+                   "URL: a user without a password; give it in the URL, in "
+                   "$HOLDFAST_PASSWORD or by --password-file");
+  }
+  const std::string secured = option(url, "tls").value_or("no");
+  if (secured != "yes" && secured != "no") return failure(errc::invalid, "URL: tls is yes or no");
+  auto tls = tls_of(url, url.scheme == "rediss" || secured == "yes");
+  if (!tls) return tl::unexpected(std::move(tls.error()));
+  options.tls = *std::move(tls);
+  options.name = "holdfast";
+  const auto limit = net::connect_timeout(url);
+  if (!limit) return tl::unexpected(limit.error());
+  options.connect_limit = limit->value_or(options.connect_limit);
+  const auto replicas = replicas_of(url);
+  if (!replicas) return tl::unexpected(replicas.error());
+  options.wait_replicas = *replicas;
+  const std::string functions = option(url, "functions").value_or("on");
+  if (functions != "on" && functions != "off") {
+    return failure(errc::invalid, "URL: functions is on or off");
+  }
+  options.functions = functions == "on";
+  return options;
 }
 
 // Who we are to the sentinels: they have users of their own.
@@ -63,10 +171,9 @@ result<void> introduce(const spi::url& url, server_options& sentinel) {
 result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
                                                 const std::shared_ptr<spi::reactor>& reactor,
                                                 const net::backoff_limits& pauses) {
-  auto server = server_options_of(url, 0, pauses);
+  auto server = server_options_of(url, pauses);
   if (!server) return tl::unexpected(std::move(server.error()));
-  std::string_view path = url.path;
-  if (path.starts_with('/')) path.remove_prefix(1);
+  const std::string_view path = without_slash(url.path);
   const auto slash = path.find('/');
   const std::string_view database = slash == path.npos ? "" : path.substr(slash + 1);
   sentinel_topology::settings how;
@@ -74,25 +181,18 @@ result<std::shared_ptr<topology>> open_sentinel(const spi::url& url,
   if (how.master.empty()) {
     return failure(errc::invalid, "URL: the master's name is missing: redis+sentinel://host/NAME");
   }
-  if (!database.empty()) {
-    const char* const end = database.data() + database.size();
-    const auto [read, problem] = std::from_chars(database.data(), end, server->database);
-    if (problem != std::errc{} || read != end) {
-      return failure(errc::invalid,
-                     "URL: the database is a number, as in redis+sentinel://host/NAME/0");
-    }
-  }
+  const auto number = database_of(database, "redis+sentinel://host/NAME/0");
+  if (!number) return tl::unexpected(number.error());
+  server->database = *number;
   server_options common = *server;
   if (auto fine = introduce(url, common); !fine) return tl::unexpected(std::move(fine.error()));
-  for (std::size_t i = 0; i < url.hosts.size(); ++i) {
-    server_options sentinel = common;
-    sentinel.where = {url.hosts[i].host, url.hosts[i].port, {}};
-    if (sentinel.where.port == 0) sentinel.where.port = sentinel_port;
-    sentinel.wanted = server_options::role::any;
-    sentinel.database = 0;
-    sentinel.wait_replicas = 0;
-    sentinel.name.clear();
-    how.sentinels.push_back(std::move(sentinel));
+  common.wanted = server_options::role::any;
+  common.database = 0;
+  common.wait_replicas = 0;
+  common.name.clear();
+  for (const spi::endpoint& each : url.hosts) {
+    common.where = target_of(each, sentinel_port);
+    how.sentinels.push_back(common);
   }
   how.server = *std::move(server);
   return std::make_shared<sentinel_topology>(net::make_network(reactor), std::move(how));
@@ -110,14 +210,10 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
                    "URL: a cluster has the dialects native and redisson only: the keys of the "
                    "others are in different slots");
   }
-  auto server = server_options_of(url, 0, pauses);
+  auto server = server_options_of(url, pauses);
   if (!server) return tl::unexpected(std::move(server.error()));
   cluster_topology::settings how;
-  for (std::size_t i = 0; i < url.hosts.size(); ++i) {
-    auto each = server_options_of(url, i, pauses);
-    if (!each) return tl::unexpected(std::move(each.error()));
-    how.seeds.push_back(each->where);
-  }
+  for (const spi::endpoint& each : url.hosts) how.seeds.push_back(target_of(each, default_port));
   how.server = *std::move(server);
   if (foreign != nullptr && how.server.wait_replicas > 0) {
     return failure(errc::invalid, "URL: wait_replicas is for the native dialect on a cluster");
@@ -128,148 +224,29 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
   return std::make_shared<cluster_topology>(net::make_network(reactor), std::move(how));
 }
 
-}  // namespace
-
-result<std::shared_ptr<topology>> open_topology(const spi::url& url,
-                                                const std::shared_ptr<spi::reactor>& reactor,
-                                                const net::backoff_limits& pauses) {
-  return url.scheme == "redis+cluster" ? open_cluster(url, reactor, pauses)
-                                       : open_sentinel(url, reactor, pauses);
+result<std::shared_ptr<topology>> open_single(const spi::url& url,
+                                              const std::shared_ptr<spi::reactor>& reactor,
+                                              const net::backoff_limits& pauses) {
+  auto options = server_options_of(url, pauses);
+  if (!options) return tl::unexpected(std::move(options.error()));
+  const auto database = database_of(without_slash(url.path), "redis://host/0");
+  if (!database) return tl::unexpected(database.error());
+  options->database = *database;
+  return std::make_shared<single_server>(
+      std::make_shared<node>(net::make_network(reactor), *options));
 }
-
-namespace {
-
-constexpr std::uint16_t default_port = 6379;
-
-// "250ms", "2s".
-result<duration> time_option(const spi::url& url, const std::string& name, duration otherwise,
-                             duration least, duration most) {
-  const auto text = option(url, name);
-  if (!text) return otherwise;
-  std::int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), number);
-  const std::string_view unit(end, static_cast<std::size_t>(text->data() + text->size() - end));
-  const bool written = problem == std::errc{} && number >= 0 && number <= 86'400'000 &&
-                       (unit == "ms" || unit == "s");
-  const duration value = unit == "s" ? duration(std::chrono::seconds(number))
-                                     : duration(std::chrono::milliseconds(number));
-  if (!written || value < least || value > most) {
-    return failure(errc::invalid, "URL: " + name + " is written 250ms or 2s, from " +
-                                      std::to_string(least / std::chrono::milliseconds(1)) +
-                                      "ms to " + std::to_string(most / std::chrono::seconds(1)) +
-                                      "s");
-  }
-  return value;
-}
-
-result<std::uint32_t> database_of(const spi::url& url) {
-  std::string_view path = url.path;
-  if (path.starts_with('/')) path.remove_prefix(1);
-  if (path.empty()) return 0U;
-  std::uint32_t number = 0;
-  const auto [end, problem] = std::from_chars(path.data(), path.data() + path.size(), number);
-  if (problem != std::errc{} || end != path.data() + path.size()) {
-    return failure(errc::invalid, "URL: the database is a number, as in redis://host/0");
-  }
-  return number;
-}
-
-result<std::uint32_t> replicas_of(const spi::url& url) {
-  const auto text = option(url, "wait_replicas");
-  if (!text) return 0U;
-  std::uint32_t number = 0;
-  const auto [end, problem] = std::from_chars(text->data(), text->data() + text->size(), number);
-  constexpr std::uint32_t most = 100;
-  if (problem != std::errc{} || end != text->data() + text->size() || number > most) {
-    return failure(errc::invalid, "URL: wait_replicas is a number from 0 to 100");
-  }
-  return number;
-}
-
-result<std::shared_ptr<const net::tls_context>> tls_of(const spi::url& url, bool secured) {
-  constexpr std::string_view names[] = {"ca", "cert", "key", "sni", "verify"};
-  if (!secured) {
-    for (const std::string_view name : names) {
-      if (url.options.contains(std::string(name))) {
-        return failure(errc::invalid, "URL: " + std::string(name) + " is for TLS; write " +
-                                          (url.scheme == "redis" ? "rediss://" : "tls=yes"));
-      }
-    }
-    return std::shared_ptr<const net::tls_context>();
-  }
-  net::tls_options options;
-  options.ca = option(url, "ca").value_or("");
-  options.cert = option(url, "cert").value_or("");
-  options.key = option(url, "key").value_or("");
-  options.sni = option(url, "sni").value_or("");
-  const std::string verify = option(url, "verify").value_or("full");
-  if (verify != "full" && verify != "none") {
-    return failure(errc::invalid, "URL: verify is full or none");
-  }
-  if (verify == "none") options.verify = net::tls_options::verification::none;
-  return net::tls_context::make(options);
-}
-
-}  // namespace
-
-std::optional<std::string> option(const spi::url& url, const std::string& name) {
-  const auto found = url.options.find(name);
-  if (found == url.options.end()) return std::nullopt;
-  return found->second;
-}
-
-result<server_options> server_options_of(const spi::url& url, std::size_t host,
-                                         const net::backoff_limits& pauses) {
-  server_options options;
-  options.backoff = pauses;
-  const spi::endpoint& where = url.hosts.at(host);
-  options.where = {where.host, where.port == 0 ? default_port : where.port,
-                   option(url, "socket").value_or("")};
-  options.user = url.user;
-  options.password = url.password;
-  if (!url.user.empty() && url.password.empty()) {
-    return failure(errc::invalid,
-                   "URL: a user without a password; give it in the URL, in "
-                   "$HOLDFAST_PASSWORD or by --password-file");
-  }
-  const std::string secured = option(url, "tls").value_or("no");
-  if (secured != "yes" && secured != "no") return failure(errc::invalid, "URL: tls is yes or no");
-  auto tls = tls_of(url, url.scheme == "rediss" || secured == "yes");
-  if (!tls) return tl::unexpected(std::move(tls.error()));
-  options.tls = *std::move(tls);
-  options.name = "holdfast";
-  const auto limit = net::connect_timeout(url);
-  if (!limit) return tl::unexpected(limit.error());
-  options.connect_limit = limit->value_or(options.connect_limit);
-  const auto replicas = replicas_of(url);
-  if (!replicas) return tl::unexpected(replicas.error());
-  options.wait_replicas = *replicas;
-  const std::string functions = option(url, "functions").value_or("on");
-  if (functions != "on" && functions != "off") {
-    return failure(errc::invalid, "URL: functions is on or off");
-  }
-  options.functions = functions == "on";
-  return options;
-}
-
-namespace {
 
 result<std::shared_ptr<topology>> servers_of(const spi::url& url,
                                              const std::shared_ptr<spi::reactor>& reactor,
                                              const net::backoff_limits& pauses) {
-  if (url.scheme.starts_with("redis+")) return open_topology(url, reactor, pauses);
+  if (url.scheme == "redis+sentinel") return open_sentinel(url, reactor, pauses);
+  if (url.scheme == "redis+cluster") return open_cluster(url, reactor, pauses);
   if (url.hosts.size() != 1) {
     return failure(errc::invalid,
                    "URL: one host; several are written redis+sentinel:// or "
                    "redis+cluster:// or redlock://");
   }
-  auto options = server_options_of(url, 0, pauses);
-  if (!options) return tl::unexpected(std::move(options.error()));
-  const auto database = database_of(url);
-  if (!database) return tl::unexpected(database.error());
-  options->database = *database;
-  return std::make_shared<single_server>(
-      std::make_shared<node>(net::make_network(reactor), *options));
+  return open_single(url, reactor, pauses);
 }
 
 result<void> check_known(const spi::url& url) {
@@ -320,15 +297,10 @@ result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting
                                                const std::shared_ptr<spi::reactor>& reactor,
                                                const net::backoff_limits& pauses) {
   if (auto loaded = load_libraries(); !loaded) return tl::unexpected(std::move(loaded.error()));
-  auto options = server_options_of(url, 0, pauses);
-  if (!options) return tl::unexpected(std::move(options.error()));
-  const auto database = database_of(url);
-  if (!database) return tl::unexpected(database.error());
-  options->database = *database;
-  auto servers =
-      std::make_shared<single_server>(std::make_shared<node>(net::make_network(reactor), *options));
-  auto inner = std::make_shared<native_store>(reactor, servers, native_store::settings{});
-  return std::make_shared<voter>(reactor, std::move(servers), std::move(inner), how);
+  auto servers = open_single(url, reactor, pauses);
+  if (!servers) return tl::unexpected(std::move(servers.error()));
+  auto inner = std::make_shared<native_store>(reactor, *servers, native_store::settings{});
+  return std::make_shared<voter>(reactor, *std::move(servers), std::move(inner), how);
 }
 
 }  // namespace holdfast::redis
