@@ -85,15 +85,14 @@ result<spi::outcome> voter::vote_of(const spi::claim& claim, time_point sent,
 void voter::raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
                   spi::completion<spi::granted> done) {
   raise_all({{std::move(claim), fence}}, context.deadline,
-            [done = std::move(done)](const result<std::vector<spi::renewal>>& answer) mutable {
+            [done = std::move(done)](const result<votes>& answer) mutable {
               if (!answer) return done(tl::unexpected(answer.error()));
-              done(grant_of(answer->front()));
+              done(grant_of(answer->of_claims.front()));
             });
 }
 
-void voter::raise_all(raised those, time_point deadline,
-                      spi::completion<std::vector<spi::renewal>> done) {
-  const partition where = partition_of(those.front().first->resource);
+void voter::raise_all(const raised& those, time_point deadline, spi::completion<votes> done) {
+  const partition where = those.empty() ? 0 : partition_of(those.front().first->resource);
   std::vector<std::string> kept;
   for (const auto& [claim, fence] : those) kept.push_back(place_of(claim->resource).state);
   kept.push_back(observed_key(where));
@@ -122,14 +121,14 @@ void voter::raise_all(raised those, time_point deadline,
                    }
                    const auto at = to_server_time(fields[0].integer);
                    self->times_.learn(sent, self->runtime_->now(), at);
-                   std::vector<spi::renewal> all_answers;
+                   votes all_votes{{}, microseconds(fields[1 + count].integer)};
                    for (std::size_t i = 0; i < count; ++i) {
                      spi::renewal one = renewal_of(fields[1 + i], at);
-                     one.grant.counts_after = microseconds(fields[1 + count].integer);
+                     one.grant.counts_after = all_votes.counts_after;
                      one.grant.server = server_number(fields[2 + count].words());
-                     all_answers.push_back(one);
+                     all_votes.of_claims.push_back(std::move(one));
                    }
-                   done(std::move(all_answers));
+                   done(std::move(all_votes));
                  });
 }
 
@@ -149,10 +148,10 @@ void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& con
       // Fence 0 raises nothing.
       for (const std::size_t i : part) those.emplace_back(claims[i], fence_token(0));
       all->missing.fetch_add(1, std::memory_order_relaxed);
-      raise_all(std::move(those), context.deadline,
-                [all, part = std::move(part)](const result<std::vector<spi::renewal>>& answer) {
+      raise_all(those, context.deadline,
+                [all, part = std::move(part)](const result<votes>& answer) {
                   for (std::size_t i = 0; answer && i < part.size(); ++i) {
-                    all->answers[part[i]] = (*answer)[i];
+                    all->answers[part[i]] = answer->of_claims[i];
                   }
                   all->arrived();
                 });
@@ -161,50 +160,31 @@ void voter::renew(std::vector<spi::claim_ptr> claims, const spi::op_context& con
   all->arrived();
 }
 
-void voter::ask_youth(time_point deadline, spi::completion<duration> done) {
-  // A renewal of nothing.
-  constexpr partition any{};
-  const std::string mark = observed_key(any);
-  const std::string born = born_key();
-  const std::array<std::string_view, 2> keys{mark, born};
-  const std::array<std::string_view, 2> words{longest_, keeps_};
-  topology_->run(any, scripts_->renew, keys, words, deadline,
-                 [self = shared_from_this(), done = std::move(done)](result<reply> answer) mutable {
-                   if (!answer) return done(tl::unexpected(std::move(answer.error())));
-                   if (answer->is_error()) {
-                     return done(tl::unexpected(to_error(*answer, "raise", self->topology_->where(),
-                                                         {"~holdfast:*", "+info"})));
-                   }
-                   if (answer->elements.size() < 2) {
-                     return done(failure(errc::unavailable, "unexpected reply"));
-                   }
-                   done(duration(microseconds(answer->elements[1].integer)));
-                 });
-}
-
 void voter::probe(const spi::op_context& context, spi::completion<std::vector<spi::check>> done) {
   inner()->probe(context, [self = shared_from_this(), deadline = context.deadline,
                            done = std::move(done)](result<std::vector<spi::check>> found) mutable {
     if (!found) return done(std::move(found));
-    self->ask_youth(deadline, [found = std::move(found),
-                               done = std::move(done)](const result<duration>& youth) mutable {
-      if (!youth) {
-        found->push_back({"vote", spi::check::status::warn, "not known: " + youth.error().message(),
-                          "see the other checks"});
-      } else if (*youth > duration{0}) {
-        const auto seconds = std::chrono::ceil<std::chrono::seconds>(*youth).count();
-        found->push_back({"vote", spi::check::status::warn,
-                          "new, or has lost its state: its vote counts in " +
-                              std::to_string(seconds) +
-                              " s, when nothing can be held any more "
-                              "that it has forgotten",
-                          "wait; until then the others must be a majority. Where every write is "
-                          "on disk before it is answered, durable=yes"});
-      } else {
-        found->push_back({"vote", spi::check::status::ok, "counts", ""});
-      }
-      done(std::move(found));
-    });
+    self->raise_all(
+        {}, deadline,
+        [found = std::move(found), done = std::move(done)](const result<votes>& told) mutable {
+          if (!told) {
+            found->push_back({"vote", spi::check::status::warn,
+                              "not known: " + told.error().message(), "see the other checks"});
+          } else if (told->counts_after > duration{0}) {
+            const auto seconds =
+                std::chrono::ceil<std::chrono::seconds>(told->counts_after).count();
+            found->push_back(
+                {"vote", spi::check::status::warn,
+                 "new, or has lost its state: its vote counts in " + std::to_string(seconds) +
+                     " s, when nothing can be held any more "
+                     "that it has forgotten",
+                 "wait; until then the others must be a majority. Where every write is "
+                 "on disk before it is answered, durable=yes"});
+          } else {
+            found->push_back({"vote", spi::check::status::ok, "counts", ""});
+          }
+          done(std::move(found));
+        });
   });
 }
 

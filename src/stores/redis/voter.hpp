@@ -57,12 +57,12 @@ class voter final : public stores::forwarding_store, public std::enable_shared_f
 
   result<spi::outcome> vote_of(const spi::claim& claim, time_point sent,
                                const result<reply>& answer);
-  // Claims of one partition, each with a fence; one answer per claim, in order.
-  void raise_all(raised those, time_point deadline,
-                 spi::completion<std::vector<spi::renewal>> done);
-
-  // How long its word does not count yet.
-  void ask_youth(time_point deadline, spi::completion<duration> done);
+  struct votes {
+    std::vector<spi::renewal> of_claims;  // in their order
+    duration counts_after{};              // how long its word does not count yet
+  };
+  // Claims of one partition, each with a fence. Of none: only whether its word counts.
+  void raise_all(const raised& those, time_point deadline, spi::completion<votes> done);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
