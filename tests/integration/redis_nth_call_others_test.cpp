@@ -108,8 +108,8 @@ class redis_nth_call_foreign : public redis_nth_call_others {
       test();
     }
   }
-  const redis::script& use(redis::script redis::scripts::*which) { return (*all).*which; }
-  const redis::script& taking_script() { return use(used->scripts->attempt); }
+  const redis::claim_scripts& calls() { return (*all).*used->scripts->calls; }
+  const redis::script& taking_script() { return calls().attempt; }
 
   [[nodiscard]] std::vector<std::string> keys(std::vector<std::string> common) const {
     common.insert(common.end(), used->beside.begin(), used->beside.end());
@@ -136,9 +136,7 @@ class redis_nth_call_foreign : public redis_nth_call_others {
     return caller.run(taking_script(), taking(), taking_words(who));
   }
   std::int64_t leave(const std::string& who) {
-    return caller.run(use(used->scripts->leave), leaving(), leaving_words(who))
-        .elements.at(0)
-        .integer;
+    return caller.run(calls().leave, leaving(), leaving_words(who)).elements.at(0).integer;
   }
   std::string holder() {
     if (used->scripts == redis::redisson_format.permits) {
@@ -186,7 +184,7 @@ TEST_P(redis_nth_call_foreign, of_a_release) {
   // Broken: a release that failed would free another's lock, or could not be repeated.
   in_every_format([&] {
     sweep(
-        use(used->scripts->leave), leaving(), leaving_words("me"), [&] { attempt("me"); },
+        calls().leave, leaving(), leaving_words("me"), [&] { attempt("me"); },
         [&] {
           EXPECT_THAT(holder(), testing::AnyOf("", "me"));
           leave("me");
@@ -203,12 +201,11 @@ TEST_P(redis_nth_call_foreign, of_a_renewal) {
   in_every_format([&] {
     std::int64_t fence = 0;
     sweep(
-        use(used->scripts->renew), renewing(), renewing_words(),
+        calls().renew, renewing(), renewing_words(),
         [&] { fence = attempt("me").elements.at(2).integer; },
         [&] {
           EXPECT_EQ(holder(), "me");
-          const redis::reply renewed =
-              caller.run(use(used->scripts->renew), renewing(), renewing_words());
+          const redis::reply renewed = caller.run(calls().renew, renewing(), renewing_words());
           EXPECT_EQ(renewed.elements.at(1).integer, 0);
           const bool permits =
               used->scripts == redis::redisson_format.permits;  // have one from the grant
@@ -282,8 +279,8 @@ TEST(redis_foreign_scripts,
         .integer;
   };
   for (const auto& [what, name] :
-       {std::pair{&all->simple_attempt, "text"}, std::pair{&all->redisson_attempt, "hash"},
-        std::pair{&all->redisson_rw_attempt, "both"}}) {
+       {std::pair{&all->simple.attempt, "text"}, std::pair{&all->redisson.attempt, "hash"},
+        std::pair{&all->redisson_read_write.attempt, "both"}}) {
     EXPECT_EQ(asked(*what, name, 0), 1'000) << name;
     EXPECT_EQ(asked(*what, name, 7), 7'000) << name;
     EXPECT_EQ(asked(*what, name, -1), 1'000'000) << name;  // it has no end

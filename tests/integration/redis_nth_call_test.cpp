@@ -377,7 +377,7 @@ TEST(redis_scripts, no_number_becomes_text_by_luas_own_conversion) {
   const auto all = redis::scripts::make(redis::channel_id::flavour::classic);
   for (const redis::script* each :
        {&all->attempt, &all->leave, &all->renew, &all->change, &all->revoke, &all->inspect,
-        &all->list, &all->latch, &all->simple_attempt, &all->simple_leave, &all->simple_renew,
+        &all->list, &all->latch, &all->simple.attempt, &all->simple.leave, &all->simple.renew,
         &all->simple_inspect}) {
     const std::string& text = each->text();
     EXPECT_EQ(text.find("tostring"), std::string::npos);

@@ -79,6 +79,11 @@ class foreign_calls {
     return script(std::move(text), what, {}, {}, std::move(verb));
   }
 
+  [[nodiscard]] claim_scripts of_claims(std::string_view dialect) const {
+    return {(*this)(dialect, "attempt", script::gives::holds), (*this)(dialect, "leave"),
+            (*this)(dialect, "renew", script::gives::holds)};
+  }
+
  private:
   const bool sharded_;
 };
@@ -108,20 +113,12 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
               calls.make("latch_count"),
               calls.make("vote", holds),
               calls.make("version"),
-              foreign("simple", "attempt", holds),
-              foreign("simple", "leave"),
-              foreign("simple", "renew", holds),
+              foreign.of_claims("simple"),
+              foreign.of_claims("redisson"),
+              foreign.of_claims("redisson_rw"),
+              foreign.of_claims("redisson_permits"),
               foreign("simple", "inspect"),
-              foreign("redisson", "attempt", holds),
-              foreign("redisson", "leave"),
-              foreign("redisson", "renew", holds),
               foreign("redisson", "inspect"),
-              foreign("redisson_rw", "attempt", holds),
-              foreign("redisson_rw", "leave"),
-              foreign("redisson_rw", "renew", holds),
-              foreign("redisson_permits", "attempt", holds),
-              foreign("redisson_permits", "leave"),
-              foreign("redisson_permits", "renew", holds),
               foreign("redisson_latch", "set", holds),
               foreign("redisson_latch", "down", holds),
               foreign("redisson_latch", "count")});

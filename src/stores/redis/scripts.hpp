@@ -13,6 +13,13 @@ namespace holdfast::redis {
 // As FUNCTION LOAD takes it, for operators who load it themselves.
 std::string library_text();
 
+// Of one kind of lock in a foreign dialect.
+struct claim_scripts {
+  script attempt;
+  script leave;
+  script renew;
+};
+
 // Thread-safe, immutable.
 struct scripts {
   script attempt;
@@ -27,20 +34,12 @@ struct scripts {
   script latch_count;
   script vote;
   script version;  // does nothing
-  script simple_attempt;
-  script simple_leave;
-  script simple_renew;
+  claim_scripts simple;
+  claim_scripts redisson;
+  claim_scripts redisson_read_write;
+  claim_scripts redisson_permits;
   script simple_inspect;
-  script redisson_attempt;
-  script redisson_leave;
-  script redisson_renew;
   script redisson_inspect;
-  script redisson_rw_attempt;
-  script redisson_rw_leave;
-  script redisson_rw_renew;
-  script redisson_permit_attempt;
-  script redisson_permit_leave;
-  script redisson_permit_renew;
   script redisson_latch_set;
   script redisson_latch_down;
   script redisson_latch_count;

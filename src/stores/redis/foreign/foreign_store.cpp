@@ -161,7 +161,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
   const auto not_after = times_.latest(context.deadline);
   const auto since = not_after ? not_after->time_since_epoch() : duration{0};
   ask<spi::outcome>(
-      claim->resource, form, (*scripts_).*form.attempt,
+      claim->resource, form, ((*scripts_).*form.calls).attempt,
       keys_of(format_, form, claim->resource.name, form.owner(*claim),
               {format_.fence_key(claim->resource), tombstone_key(format_, *claim)}),
       {form.owner(*claim), milliseconds(claim->ttl),
@@ -199,7 +199,7 @@ void foreign_store::end(const spi::resource_id& resource, const foreign_form& fo
                         const std::string& owner, std::uint32_t permits, leaving how,
                         const std::string& tombstone_key, duration tombstone,
                         const spi::op_context& context, spi::completion<spi::departure> done) {
-  ask<spi::departure>(resource, form, (*scripts_).*form.leave,
+  ask<spi::departure>(resource, form, ((*scripts_).*form.calls).leave,
                       keys_of(format_, form, resource.name, owner, {tombstone_key}),
                       {owner, milliseconds(tombstone),
                        how == leaving::is_revoked ? "revoke"
@@ -243,7 +243,7 @@ void foreign_store::renew_one(const spi::claim& claim, std::optional<fence_token
     unknown.why = where.error().detail;
     return done(std::move(unknown));
   }
-  topology_->run(*where, (*scripts_).*form.renew, key_words, argument_words, context,
+  topology_->run(*where, ((*scripts_).*form.calls).renew, key_words, argument_words, context,
                  [done = std::move(done)](const result<reply>& answer) mutable {
                    spi::renewal one;
                    if (answer && !answer->elements.empty()) {
@@ -286,9 +286,13 @@ void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 namespace {
 
 // For what a refusal says is missing.
-const foreign_form latch_form{nullptr, nullptr,       nullptr,
-                              nullptr, nullptr,       nullptr,
-                              false,   "~holdfast:*", "&redisson_countdownlatch__channel__*"};
+const foreign_form latch_form{nullptr,
+                              nullptr,
+                              nullptr,
+                              nullptr,
+                              false,
+                              "~holdfast:*",
+                              "&redisson_countdownlatch__channel__*"};
 
 // What became of each holder that is to be taken away.
 class takings {

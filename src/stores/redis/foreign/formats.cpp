@@ -60,9 +60,7 @@ std::string redisson_channel(const std::string& name) {
 }
 
 const foreign_form redisson_fair{
-    &scripts::redisson_attempt,
-    &scripts::redisson_leave,
-    &scripts::redisson_renew,
+    &scripts::redisson,
     redisson_owner,
     no_key,
     redisson_channel,
@@ -71,9 +69,7 @@ const foreign_form redisson_fair{
     "&redisson_lock__channel:*"};
 
 const foreign_form redisson_read_write{
-    &scripts::redisson_rw_attempt,
-    &scripts::redisson_rw_leave,
-    &scripts::redisson_rw_renew,
+    &scripts::redisson_read_write,
     redisson_reader_or_writer,
     redisson_reader_end,
     [](const std::string& name) { return "redisson_rwlock:" + tagged(name); },
@@ -87,9 +83,7 @@ std::string raw_id(const spi::claim& claim) {
 }
 
 const foreign_form redisson_permits{
-    &scripts::redisson_permit_attempt,
-    &scripts::redisson_permit_leave,
-    &scripts::redisson_permit_renew,
+    &scripts::redisson_permits,
     raw_id,
     no_key,
     [](const std::string& name) { return "redisson_sc:" + tagged(name); },
@@ -105,8 +99,7 @@ const foreign_format simple_format{
     fence_beside,
     own_prefix,
     &scripts::simple_inspect,
-    {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner, no_key,
-     no_channel, false, "~holdfast:*", ""},
+    {&scripts::simple, hex_owner, no_key, no_channel, false, "~holdfast:*", ""},
     nullptr,
     nullptr,
     nullptr,
@@ -120,7 +113,7 @@ const foreign_format python_redis_lock_format{
     fence_beside,
     own_prefix,
     &scripts::simple_inspect,
-    {&scripts::simple_attempt, &scripts::simple_leave, &scripts::simple_renew, hex_owner,
+    {&scripts::simple, hex_owner,
      [](const std::string& name, const std::string&) { return "lock-signal:" + name; }, no_channel,
      false, "~lock-signal:* ~holdfast:*", ""},
     nullptr,
@@ -136,9 +129,8 @@ const foreign_format redisson_format{
     [](const spi::resource_id& resource) { return "redisson_lock_token:" + tagged(resource.name); },
     [](const spi::resource_id& resource) { return "holdfast:" + tagged(resource.name) + ":"; },
     &scripts::redisson_inspect,
-    {&scripts::redisson_attempt, &scripts::redisson_leave, &scripts::redisson_renew, redisson_owner,
-     no_key, redisson_channel, false, "~redisson_lock_token:* ~holdfast:*",
-     "&redisson_lock__channel:*"},
+    {&scripts::redisson, redisson_owner, no_key, redisson_channel, false,
+     "~redisson_lock_token:* ~holdfast:*", "&redisson_lock__channel:*"},
     &redisson_fair,
     &redisson_read_write,
     &redisson_permits,

@@ -15,17 +15,15 @@ namespace holdfast::redis {
 
 // One kind of lock. The scripts of all have the same arguments and answers; what differs is here.
 struct foreign_form {
-  script scripts::*attempt;
-  script scripts::*leave;
-  script scripts::*renew;
+  claim_scripts scripts::*calls;
   // What stands for a claim in the lock.
   std::string (*owner)(const spi::claim& claim);
   // A key that the scripts need after the common ones; empty: none.
   std::string (*beside)(const std::string& name, const std::string& owner);
   // Where those who wait hear of a release; empty: nowhere.
   std::string (*channel)(const std::string& name);
-  bool
-      in_line;  // they hear of it one by one, each on a channel of its own, which ends with ":OWNER"
+  // They hear of it one by one, each on a channel of its own, which ends with ":OWNER".
+  bool in_line;
   // What an ACL must allow beside the name itself.
   const char* keys;
   const char* channels;
