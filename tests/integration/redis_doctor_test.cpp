@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <set>
 #include <sstream>
 
 namespace holdfast::test {
@@ -54,6 +56,22 @@ TEST_F(redis_doctor, a_healthy_server_fails_in_nothing) {
   }
   EXPECT_GE(checks->size(), 10U);
   EXPECT_EQ(server.cli({"KEYS", "*"}), "");  // nothing of its trials is left
+}
+
+TEST(redis_doctor_tries, what_the_library_calls_and_nothing_else) {
+  // Broken: a right that is missing would be found by the first lock, or one that nobody needs would be asked for.
+  const std::string text = redis::library_text();
+  const std::regex by_name("(?:call|try|paged)\\('([A-Z]+)'");
+  std::set<std::string> called{"PUBLISH", "SCAN"};  // by the kind of channel; by a listing
+  for (std::sregex_iterator at(text.begin(), text.end(), by_name), end; at != end; ++at) {
+    called.insert((*at)[1]);
+  }
+  EXPECT_EQ(called.erase("TIME") + called.erase("INFO"), 2U);  // by doctor's own questions
+  std::set<std::string> tried;
+  for (const auto& each : redis::native_requirements(nullptr).calls) {
+    tried.insert(each.words.front());
+  }
+  EXPECT_EQ(called, tried);
 }
 
 TEST_F(redis_doctor, eviction_fails) {

@@ -191,15 +191,12 @@ requirements native_requirements(std::shared_ptr<const script> tried) {
   const std::string m = at + "set";
   const std::string far = "4102444800000";
   const std::vector<std::vector<std::string>> all{{"SET", s, "1", "PX", "1000"},
-                                                  {"GET", s},
                                                   {"MGET", s},
                                                   {"EXISTS", s},
-                                                  {"PTTL", s},
                                                   {"PEXPIRE", s, "1000"},
                                                   {"HSET", h, "f", "1"},
                                                   {"HGET", h, "f"},
                                                   {"HMGET", h, "f"},
-                                                  {"HEXISTS", h, "f"},
                                                   {"HLEN", h},
                                                   {"HKEYS", h},
                                                   {"HVALS", h},
