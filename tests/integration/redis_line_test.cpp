@@ -1,6 +1,8 @@
 // The line of a name: a hash beside its state.
 #include "redis_scripts_harness.hpp"
 
+#include <thread>
+
 namespace holdfast::test {
 namespace {
 
@@ -54,6 +56,24 @@ TEST_F(redis_line, is_served_in_order_and_nothing_of_it_stays) {
   ASSERT_NE(key, "");
   EXPECT_GT(std::stoll(server.cli({"PTTL", key})), 60'000);
   serve(1, claims);
+  EXPECT_EQ(line_key(), "");
+}
+
+TEST_F(redis_line, of_one_that_waits_for_nobody_but_a_lock_delay_is_kept) {
+  // Broken: it would be sent to the end with each look.
+  spi::claim delayed = claim(1);
+  delayed.ttl = 100ms;
+  delayed.lock_delay = 60s;
+  const std::string words =
+      redis::claim_bytes(delayed, {process_name(1), 100ms}, redis::queueing::allowed, std::nullopt);
+  EXPECT_EQ(redis::answer_of(caller.run(caller.scripts().attempt, keys, {words}))->kind, 1);
+  std::this_thread::sleep_for(150ms);  // its end is the server's
+  EXPECT_EQ(answer(2), 0);
+  EXPECT_EQ(answer(3), 0);
+  EXPECT_EQ(answer(2), 0);
+  EXPECT_EQ(server.cli({"HLEN", line_key()}), "4");  // of each a record and a number
+  EXPECT_EQ(leave(2), 0);
+  EXPECT_EQ(leave(3), 0);
   EXPECT_EQ(line_key(), "");
 }
 
