@@ -29,15 +29,12 @@ class listing : public std::enable_shared_from_this<listing> {
 
   using summaries = std::vector<spi::resource_summary>;
   // `what`: namespace, and the beginning of the names.
-  static void start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                    std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
-                    const net::patience& until, spi::completion<summaries> done);
-
- private:
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
           std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
           const net::patience& until, spi::completion<summaries> done);
+  void start();
 
+ private:
   // Keys that are found before their partitions are asked.
   static constexpr std::size_t keys_at_once = 20'000;
 
@@ -85,16 +82,11 @@ listing::listing(std::shared_ptr<topology> servers, std::shared_ptr<const script
       end_(clock_->now() + longest),
       done_(std::move(done)) {}
 
-void listing::start(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
-                    std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
-                    const net::patience& until, spi::completion<summaries> done) {
-  const std::shared_ptr<listing> made(new listing(std::move(servers), std::move(with),
-                                                  std::move(clock), std::move(what), until,
-                                                  std::move(done)));
-  made->topology_->ready(until, [made](const result<void>& known) {
-    if (!known) return made->fail(known.error());
-    made->nodes_ = made->topology_->nodes();
-    made->scan();
+void listing::start() {
+  topology_->ready(first_, [self = shared_from_this()](const result<void>& known) {
+    if (!known) return self->fail(known.error());
+    self->nodes_ = self->topology_->nodes();
+    self->scan();
   });
 }
 
@@ -207,8 +199,9 @@ void list_names(std::shared_ptr<topology> servers, std::shared_ptr<const scripts
                 std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
                 const net::patience& until,
                 spi::completion<std::vector<spi::resource_summary>> done) {
-  listing::start(std::move(servers), std::move(with), std::move(clock), std::move(what), until,
-                 std::move(done));
+  std::make_shared<listing>(std::move(servers), std::move(with), std::move(clock), std::move(what),
+                            until, std::move(done))
+      ->start();
 }
 
 }  // namespace holdfast::redis
