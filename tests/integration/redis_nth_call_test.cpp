@@ -331,6 +331,22 @@ TEST_P(redis_nth_call, of_an_upgrade) {
   EXPECT_GT(met, 3);
 }
 
+TEST_P(redis_nth_call, of_a_transfer) {
+  // Broken: a hold would belong to nobody, or to both.
+  for (const auto mode : {spi::mode::exclusive, spi::mode::shared, spi::mode::permit}) {
+    const spi::claim from = claim(1, mode);
+    const std::string id(reinterpret_cast<const char*>(from.id.bytes.data()), from.id.bytes.size());
+    for (const char* const remember : {"0", "1"}) {
+      for (const auto& all :
+           {std::vector{from}, {from, claim(3, mode)}, {from, claim(4, mode), claim(5, mode)}}) {
+        met = 0;
+        sweep(all, caller.scripts().transfer, {bytes(claim(2, mode)), id, remember});
+        EXPECT_GT(met, 2);
+      }
+    }
+  }
+}
+
 TEST_P(redis_nth_call, of_a_renewal_by_the_holder) {
   sweep({claim(1), claim(2)}, caller.scripts().renew, {bytes(claim(1))});
   EXPECT_GT(met, 1);

@@ -49,6 +49,32 @@ class redis_shared_holders : public testing::Test, protected one_name {
   }
 };
 
+TEST_F(redis_shared_holders, without_memory_a_hold_changes_its_mode_and_its_claim) {
+  // Broken: a writer could not let readers in, and a reader could not hand its hold over, on a full server.
+  for (const bool functions : {true, false}) {
+    SCOPED_TRACE(functions);
+    server.cli({"FLUSHALL"});
+    script_caller way(server.port(), {}, functions);
+    const auto bytes_of = [](std::uint8_t number) {
+      spi::claim made = permit(number, 0);
+      made.mode = spi::mode::exclusive;
+      return redis::claim_bytes(made, from(made), redis::queueing::allowed, std::nullopt);
+    };
+    const auto kind = [&](const redis::script& what, const std::vector<std::string>& words) {
+      const redis::reply answer = way.run(what, keys, words);
+      EXPECT_FALSE(answer.is_error()) << answer.text;
+      return answer.is_error() ? -1 : kind_of(answer);
+    };
+    EXPECT_EQ(kind(way.scripts().attempt, {bytes_of(1)}), 1);
+    server.cli({"CONFIG", "SET", "maxmemory", "1"});
+    EXPECT_EQ(kind(way.scripts().change, {bytes_of(1), "1"}), 1);
+    EXPECT_EQ(kind(way.scripts().transfer, {bytes_of(2), bytes_of(1).substr(0, 16), "0"}), 1);
+    EXPECT_EQ(kind(way.scripts().change, {bytes_of(2), "0"}), 1);
+    server.cli({"CONFIG", "SET", "maxmemory", "0"});
+    EXPECT_EQ(server.cli({"EXISTS", beside('h')}), "0");
+  }
+}
+
 TEST_F(redis_shared_holders, keys_that_were_emptied_and_filled_again_have_an_end_of_life) {
   // Broken: what a dead process holds would stay forever, once the state is gone.
   for (const bool watched : {false, true}) {

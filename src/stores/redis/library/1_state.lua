@@ -4,8 +4,8 @@
 --
 -- A verb loads a name into the variables of "the name in hand", changes them by the rules of stores/ledger, and
 -- writes them in one go (commit). What must hold:
---  1. Every check comes before the first write. Nothing is rolled back: if a write fails, what is stored is as before
---     or as after the verb, and the verb can be repeated.
+--  1. Every check comes before the first write, but what has ended or left goes out of its hash at once. Nothing is
+--     rolled back: if a write fails, what is stored is as before or as after the verb, and the verb can be repeated.
 --  2. Publishing comes last, and its failure fails nothing.
 --  3. Numbers become text by struct.pack or as arguments of redis.call, never by Lua's own conversion, which rounds
 --     microseconds to 14 digits.
@@ -185,9 +185,7 @@ end
 
 -- A channel of the partition.
 local function channel(which)
-  if not base then
-    base, tail = string.match(state_key, '^(.-}:)s(:.*)$')
-  end
+  if not base then base, tail = string.match(state_key, '^(.-}:)s(:.*)$') end
   return base .. which
 end
 
@@ -196,6 +194,12 @@ local function side(what) return channel(what) .. tail end
 
 -- The key beside the state lives until then.
 local function keep(what, till) call('PEXPIREAT', side(what), string.format('%.0f', math.ceil(till / 1000))) end
+
+-- Before what is kept is written: a script has no flag that lets it run when memory is out, but once it has written,
+-- the server lets it write on.
+local function lift_limit()
+  if wrapped and stored then keep('s', kept_till + STATE_LIFE * 1000) end
+end
 
 -- Lua hands over only so many arguments at once. What the last part is answered.
 local function paged(verb, key, list)

@@ -59,6 +59,18 @@ local function remove_holder(h)
   if h.mode ~= EXCLUSIVE then call('HDEL', side('h'), h.id) end
 end
 
+-- Gives the record of a hold to another id, at once: what the state says is the same of both. Where that fails it is
+-- still that of `from`.
+local function move_in_hash(from, h)
+  lift_limit()
+  call('HSET', side('h'), h.id, bytes_of(h))
+  local done = try('HDEL', side('h'), from)
+  if type(done) == 'table' then
+    try('HDEL', side('h'), h.id)
+    fail(done)
+  end
+end
+
 local function mark_told(h)
   if h.told then return end
   h.told = true

@@ -170,8 +170,7 @@ local function commit(grows)
     local till = last_end()
     local longer = till > kept_till
     if longer then kept_till = till + LIFE_SLACK end
-    -- A script has no flag that lets it run when memory is out, but once it has written, the server lets it write on.
-    if wrapped and not grows and stored then keep('s', kept_till + STATE_LIFE * 1000) end
+    if not grows then lift_limit() end
     if longer and held > 0 then keep('h', kept_till) end
     if longer and waiting > 0 then keep('q', kept_till) end
     if dirty or longer then save(longer) end

@@ -181,7 +181,10 @@ local function change(key, bytes, watched, raw, mode)
     take_out(h)
     h.mode, h.fence = to, next_fence(block_of(h.raw))
     add_holder(h)
-    if to == SHARED then call('HSET', side('h'), h.id, bytes_of(h)) end
+    if to == SHARED then
+      lift_limit()
+      call('HSET', side('h'), h.id, bytes_of(h))
+    end
     note(GRANTED, h.raw, h)
     promote()
   end
@@ -201,12 +204,9 @@ local function transfer(key, bytes, watched, raw, from, remember)
     promote()
     commit_and_refuse(REFUSED.nothing_to_take)
   end
-  local before, event = h.raw, RENEWED
-  if h.id == to then
-    take_out(h)
-  else
-    remove_holder(h)
-    event = GRANTED
+  local before, moves = h.raw, h.id ~= to
+  take_out(h)
+  if moves then
     note(RELEASED, before, h)
     if remember == '1' then keep_tombstone(from, ttl_of(before)) end
   end
@@ -214,7 +214,8 @@ local function transfer(key, bytes, watched, raw, from, remember)
   h.id, h.raw = to, sub(raw, 1, 48) .. sub(before, 49, 78) .. sub(raw, 79)
   h.fin, h.offer, h.told = now + ttl_of(raw), false, waiting > 0
   add_holder(h)
-  note(event, h.raw, h)
+  if moves and h.mode ~= EXCLUSIVE then move_in_hash(from, h) end
+  note(moves and GRANTED or RENEWED, h.raw, h)
   promote()
   return commit_and_show(h)
 end
