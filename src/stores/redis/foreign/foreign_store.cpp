@@ -5,7 +5,6 @@
 #include "stores/redis/foreign/release_channels.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/topology/cluster_topology.hpp"
-#include "stores/redis/wire.hpp"
 
 #include <algorithm>
 #include <atomic>
