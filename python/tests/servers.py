@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+import holdfast
+
 LIMIT = 120  # seconds: a slow machine
 
 
@@ -26,6 +28,20 @@ def eventually(condition, limit=LIMIT):
         if condition():
             return True
         time.sleep(0.02)
+    return False
+
+
+def times_out(wait):
+    """`wait` takes seconds: their end is what it reports. A short wait may be over before a busy engine has answered
+    at all; then a longer one decides. Whether one timed out."""
+    for seconds in (0.05, 0.2, 0.8, 3.2, 12.8):
+        try:
+            wait(seconds)
+            return False
+        except holdfast.TimedOut:
+            return True
+        except holdfast.Unavailable:
+            pass
     return False
 
 
