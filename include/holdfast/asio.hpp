@@ -1,5 +1,5 @@
-// Completion tokens for Asio, standalone or Boost's: the one that was included before this header, else
-// the one that is installed, standalone first.
+// Completion tokens for Asio, standalone or Boost's: whichever was included before this header,
+// else whichever is installed, standalone first.
 //
 //   auto lease = co_await holdfast::async_acquire(stock, {.wait = 1s}, asio::use_awaitable);
 //
@@ -51,7 +51,7 @@ namespace holdfast {
 
 namespace detail {
 
-// Begins what `make` gives and brings its answer to the handler.
+// Starts what `make` returns and passes its answer to the handler.
 template <class T>
 struct initiation {
   template <class Handler, class Make>
@@ -181,8 +181,8 @@ requires(std::is_same_v<Lease, lease> || std::is_same_v<Lease, multi_lease>)  //
   return detail::initiate<void, CompletionToken>(token, [&held] { return held.async_release(); });
 }
 
-// Composes: `co_await (async_lost(lease, use_awaitable) || work())` ends the work when it is lost,
-// and stops waiting for the loss when the work is done.
+// Composes: `co_await (async_lost(lease, use_awaitable) || work())` ends the work when the lease is
+// lost, and stops waiting for the loss when the work is done.
 template <class CompletionToken>
 auto async_lost(const lease& held, CompletionToken&& token) {
   return detail::initiate<void, CompletionToken>(token, [&held] { return async_lost(held); });

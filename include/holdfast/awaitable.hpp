@@ -35,11 +35,11 @@ template <class T>
 class operation {
  public:
   virtual ~operation() = default;
-  // Once. `where`: empty, or instead of the client's executor.
+  // Called once. `where`: used instead of the client's executor unless it is empty.
   virtual void start(move_only_function<void(result<T>)> done, executor where) = 0;
-  // Answers cancelled if there is no answer yet, where the call may take long; else nothing.
+  // If there is no answer yet and the call may take long, answers cancelled; else does nothing.
   virtual void cancel() noexcept = 0;
-  // Cancels, and the answer is of no interest any more.
+  // Cancels; the answer is no longer wanted.
   virtual void abandon() noexcept = 0;
 };
 

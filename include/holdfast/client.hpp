@@ -28,9 +28,9 @@ namespace holdfast {
 struct client_options {
   // Names in different namespaces never conflict. 0 to 64 bytes of [A-Za-z0-9._-].
   std::string name_space{};
-  // Who we are, for people who look at holders; empty: "host:pid:program". At most 256 bytes.
+  // Who we are, shown to people who look at holders; empty: "host:pid:program". At most 256 bytes.
   std::string payload{};
-  // Instead of one in the URL.
+  // Used instead of a password in the URL.
   std::string password{};
   std::shared_ptr<holdfast::observer> observer{};
   // Counts what this client does; one object may count for several clients.
@@ -41,16 +41,16 @@ struct client_options {
   // Threads of this process pass an unfair mutex on among themselves, within a budget, before it
   // goes back to the engine. Reserves 33 fences with each grant.
   bool hand_over_locally = true;
-  // For all that is asked again while the engine is silent. Locks that have one of their own take that;
-  // connections and releases take its pauses only, and go on.
+  // For everything that is retried while the engine is silent. Locks with a policy of their own use
+  // that; connections and releases use only its pauses, and keep trying.
   retry_policy retry{};
-  // How long closing may take for releases.
+  // How long closing may wait for releases.
   duration close_within = std::chrono::seconds(2);
 };
 
-// A cheap handle, copied freely; the locks made from it keep it open. Thread-safe. When the last
-// handle goes the client is closed. There is no empty one: what was moved from is still a handle, until
-// it goes. After fork() the child's copy is inert: every call answers
+// A cheap handle, copied freely; the locks made from it keep it open. Thread-safe. The client is
+// closed when its last handle is destroyed. There is no empty handle: a moved-from one is still a
+// handle until it is destroyed. After fork() the child's copy is inert: every call answers
 // cancelled, nothing is sent.
 class client {
  public:
@@ -61,43 +61,46 @@ class client {
   // invalid: the URL or an option is wrong; unsupported: an engine that was not built in; overloaded:
   // no descriptor or thread is left; otherwise what the engine or the file says.
   [[nodiscard]] static result<client> open(std::string_view url, client_options options = {});
-  // With a store of your own making, and the runtime that it was made with.
+  // With a store of your own, and the runtime that it was made with.
   [[nodiscard]] static result<client> open(std::shared_ptr<spi::reactor> runtime,
                                            std::shared_ptr<spi::store> store,
                                            client_options options = {});
 
-  // Cancels all who wait (they answer cancelled before this returns), fires lost() of all leases,
-  // releases them, and waits for that at most options.close_within. Answers with the names whose
+  // Cancels all waiting calls (they answer cancelled before this returns), fires lost() of all
+  // leases, releases them, and waits for that at most options.close_within. Returns the names whose
   // release could not be confirmed: their ttl ends them. May be called twice.
   std::vector<std::string> close();
 
   [[nodiscard]] const capabilities& caps() const noexcept;
 
-  // Does the engine answer? For checks at start-up: connects, logs in and reads, once. unavailable, with
-  // the cause: not reached, or no answer within the time; else what the engine says against us.
+  // Does the engine answer? For checks at start-up: connects, logs in and reads, once. unavailable,
+  // with the cause: not reached, or no answer in time; else the engine's reason for refusing us.
   [[nodiscard]] result<void> ping(duration timeout = std::chrono::seconds(5)) const;
 
   // Continues a lease that was detached, by any client of the same engine and namespace: with the same
-  // fence, renewed as from now. Once: the token is used up by it. Errors: invalid: not a token, or one of
-  // another engine or namespace; lost: the lease has ended, was adopted or released before, was revoked, or
-  // is of another server; unavailable: no answer in time, so that nobody knows whether the token is used up:
-  // if it is, the lock is released in the background, else it is as it was. unsupported.
+  // fence, renewed as from now. This uses up the token. Errors: invalid: not a token, or one of
+  // another engine or namespace; lost: the lease has ended, was adopted or released before, was
+  // revoked, or is of another server; unavailable: no answer in time, so it is not known whether
+  // the token is used up: if it is, the lock is released in the background, else nothing has
+  // changed. unsupported.
   [[nodiscard]] result<lease> adopt(std::string_view token, const adopt_options& options = {},
                                     std::stop_token stop = {}) const;
   awaitable<lease> async_adopt(std::string_view token, const adopt_options& options = {},
                                std::stop_token stop = {}) const;
-  // For those who only pass a token on. Each waits at most 5 s, answers as adopt() does, and leaves the token
-  // as it is. The lease ends `ttl` after this call; zero: after the time that it was acquired with.
+  // For programs that only pass a token on. Each waits at most 5 s, answers as adopt() does, and
+  // leaves the token as it is. The lease ends `ttl` after this call; zero: after the time that it
+  // was acquired with.
   [[nodiscard]] result<void> renew(std::string_view token, duration ttl = duration{0}) const;
   awaitable<void> async_renew(std::string_view token, duration ttl = duration{0}) const;
   // Frees the lock at once. unavailable: no answer; if it was not carried out, the ttl ends it.
   [[nodiscard]] result<void> release(std::string_view token) const;
   awaitable<void> async_release(std::string_view token) const;
 
-  // For operators. Each waits at most 5 s; list() on Redis for each part of its answer, and 60 s for all.
+  // For operators. Each waits at most 5 s; on Redis, list() waits 5 s for each part of its answer,
+  // and 60 s in all.
   [[nodiscard]] result<resource_state> inspect(const std::string& name) const;
   [[nodiscard]] result<std::vector<resource_summary>> list(const std::string& prefix = {}) const;
-  // Break-glass; the holders that were taken away. `claim`: public id, empty for all.
+  // Break-glass; returns the holders that were removed. `claim`: a public id, empty for all.
   [[nodiscard]] result<std::vector<holder>> revoke(const std::string& name, revocation how,
                                                    const std::string& claim = {});
   // Events of one name, or of all where it is empty, until the subscription is destroyed. The sink

@@ -15,31 +15,32 @@
  *   hf_lock_free(stock);
  *   hf_client_free(client);
  *
- * What is promised is in docs/guarantees.md; what the words mean is the same in every language.
+ * docs/guarantees.md says what is promised; terms mean the same in every language.
  *
- * Answers. A call that can fail returns an hf_status and fills the hf_error that it is given, which may
- * be NULL. Handles are set only with HF_OK. No C++ exception leaves the library, and a NULL or a number
- * out of its limits is HF_INVALID. HF_UNAVAILABLE means that the outcome is unknown; it is resolved in
- * the background.
+ * Answers. A call that can fail returns an hf_status and fills the hf_error passed to it, which may
+ * be NULL. Handles are set only with HF_OK. No C++ exception leaves the library, and a NULL or a
+ * number out of its limits is HF_INVALID. HF_UNAVAILABLE means that the outcome is unknown; it is
+ * resolved in the background.
  *
  * Strings are UTF-8 with a length in bytes; HF_Z instead of the length: up to the terminating zero.
- * Strings in structures that the library fills belong to the handle that was asked, and live as long as
- * it. They are followed by a zero.
+ * Strings in structures that the library fills belong to the handle that the call was made on, and
+ * live as long as it does. They are followed by a zero.
  *
  * Times are nanoseconds. HF_FOREVER is no limit; a wait of zero or less tries once.
  *
- * Structures begin with their size, which the caller sets: {.size = sizeof options}. In options zero is
- * the default, for every member. So programs and libraries of different versions fit together: the
- * library reads and fills no more than `size`. An option that it does not know yet is HF_INVALID.
+ * Structures begin with their size, which the caller sets: {.size = sizeof options}. In options
+ * zero is the default, for every member. So programs and libraries of different versions work
+ * together: the library reads and fills no more than `size`. An option that it does not know yet is
+ * HF_INVALID.
  *
- * Ownership. Every handle that a call sets is the caller's, to be freed by the _free of its type, which
- * accepts NULL, in any order. A client is closed when it, its locks and its latches are freed: leases and
- * calls do not keep it open. Freeing a lease releases the lock without waiting for the answer; freeing a
- * call cancels it.
+ * Ownership. Every handle that a call sets belongs to the caller, who frees it with the _free of
+ * its type, which accepts NULL, in any order. A client is closed when it, its locks and its latches
+ * are freed: leases and calls do not keep it open. Freeing a lease releases the lock without
+ * waiting for the answer; freeing a call cancels it.
  *
  * Threads. Every call may be made from any thread, and several may use one handle at once. Only a
- * _free must be the last use of its handle. The library calls nothing back: whatever happens later is
- * asked for, or waited for by a descriptor.
+ * _free must be the last use of its handle. The library never calls back: to learn what happens
+ * later, ask for it or wait for a descriptor.
  *
  * Waiting. Blocking calls take a wait and an hf_cancel, which another thread may fire. Calls that end in
  * _start return at once with an hf_call: poll() its descriptor, or give many calls one hf_queue, whose
@@ -153,9 +154,9 @@ typedef struct hf_client_options {
  * block for long. options: may be NULL. */
 hf_status hf_client_open(const char* url, size_t url_length, const hf_client_options* options,
                          hf_client** client, hf_error* error);
-/* Cancels all who wait, notifies and releases all leases, and waits for that at most close_within.
- * unconfirmed: NULL, or the names whose release was not confirmed (hf_list_name); their ttl ends them.
- * May be called twice. */
+/* Cancels all waiting calls, notifies and releases all leases, and waits for that at most
+ * close_within. unconfirmed: NULL, or the names whose release was not confirmed (hf_list_name);
+ * their ttl ends them. May be called twice. */
 hf_status hf_client_close(hf_client* client, hf_list** unconfirmed, hf_error* error);
 void hf_client_free(hf_client* client);
 /* Does the engine answer? Connects, logs in and reads, once. */
@@ -185,7 +186,7 @@ uint64_t hf_client_capabilities(const hf_client* client);
 
 /* ---- cancelling --------------------------------------------------------------------------------- */
 
-/* One that was fired stays fired: every call that is given it returns HF_CANCELLED. */
+/* Once fired it stays fired: every call that uses it returns HF_CANCELLED. */
 hf_status hf_cancel_new(hf_cancel** cancel, hf_error* error);
 void hf_cancel_fire(hf_cancel* cancel); /* not in a signal handler */
 void hf_cancel_free(hf_cancel* cancel); /* may be freed while calls use it; they go on */
@@ -200,8 +201,8 @@ typedef struct hf_lock_options {
   hf_retry retry;            /* all zero: the client's */
   int32_t fair;              /* not 0: granted in the order of arrival */
   int32_t no_renewal;        /* not 0: taken once for ttl, ends by itself */
-  /* The longest time that it is held, however it is renewed: then it is lost, with its notice, and
-   * released; at least 100 ms and more than twice the notice; 0: no limit. */
+  /* The longest time that it is held, however often it is renewed: then it is lost, with its
+   * notice, and released; at least 100 ms and more than twice the notice; 0: no limit. */
   hf_nanoseconds max_hold;
   hf_text payload; /* who holds or waits, for people; none: the client's. Elections have their id. */
 } hf_lock_options;
@@ -377,7 +378,7 @@ hf_status hf_latch_wait_start(const hf_latch* latch, hf_nanoseconds wait, hf_que
 
 /* HF_PENDING: no answer yet; else the outcome, as often as it is asked for. */
 hf_status hf_call_result(const hf_call* call, hf_error* error);
-/* Waits for the answer at most that long: then HF_PENDING; the call goes on. */
+/* Waits for the answer at most that long, then HF_PENDING; the call goes on. */
 hf_status hf_call_wait(const hf_call* call, hf_nanoseconds wait, hf_error* error);
 /* The outcome of hf_acquire_start or hf_adopt_start, and with HF_OK the lease: once, then HF_NOT_HELD. */
 hf_status hf_call_lease(hf_call* call, hf_lease** lease, hf_error* error);
@@ -387,8 +388,8 @@ hf_status hf_call_number(const hf_call* call, uint32_t* number, hf_error* error)
 hf_status hf_call_leader(const hf_call* call, hf_leader* leader, hf_error* error);
 /* A descriptor that becomes readable when the answer is there. HF_OVERLOADED: none is left. */
 hf_status hf_call_fd(hf_call* call, int* fd, hf_error* error);
-/* If there is no answer yet it will be HF_CANCELLED, soon; an answer that is on its way may be first.
- * Calls that end soon by themselves (a release, a count) go on. */
+/* If there is no answer yet it will soon be HF_CANCELLED, unless an answer that is on its way comes
+ * first. Calls that end soon by themselves (a release, a count) go on. */
 void hf_call_cancel(hf_call* call);
 /* Cancels. A grant that nobody took is released. The call's tag will not be returned any more. */
 void hf_call_free(hf_call* call);
@@ -400,7 +401,7 @@ int hf_queue_fd(const hf_queue* queue);
 /* Takes the tags of up to `limit` calls that were answered; each tag comes once. HF_PENDING: none. */
 hf_status hf_queue_next(hf_queue* queue, uint64_t* tags, size_t limit, size_t* count,
                         hf_error* error);
-/* Calls that were given it go on; their answers can still be asked for. */
+/* Calls that use it go on; their answers can still be asked for. */
 void hf_queue_free(hf_queue* queue);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// What the calls for operators answer: who holds and who waits, what an engine can do, how it is.
+// What the calls for operators return: who holds and who waits, what an engine can do, how healthy
+// it is.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -33,12 +34,12 @@ struct capabilities {
   bool latches = true;
   bool supports_listing = true;     // ls, and events for watch
   bool reports_holders = true;      // claim, fence and payload; no election without it
-  bool reports_waiters = true;      // in line, and to the holder: lease.wanted()
-  bool revokes = true;              // what another holds can be taken away
+  bool reports_waiters = true;      // in the queue, and to the holder: lease.wanted()
+  bool revokes = true;              // another's hold can be taken away
   bool supports_lock_delay = true;  // lock_delay
   bool supports_namespaces = true;
   bool supports_detach = false;        // a lease can be handed to another process
-  bool supports_shared_detach = true;  // where that is so: also one of a shared_mutex
+  bool supports_shared_detach = true;  // if so: also a lease of a shared_mutex
   bool excludes_processes = true;      // false: memory
   bool can_vote = false;               // may be a member of a quorum: proposed fences, raise()
 };
@@ -49,7 +50,7 @@ struct holder {
   std::uint32_t permits = 1;
   std::optional<fence_token> fence;   // none: a foreign holder
   std::optional<duration> remaining;  // none: does not end by time, or nobody can say when
-  bool by_session = false;            // none, because it ends with a session of the engine's
+  bool by_session = false;            // none, because it ends with a session of the engine
   std::optional<duration> held_for;
   std::string payload;
   // For people: its own process has ended, and this one, which inherited the hold, keeps it.
@@ -67,7 +68,7 @@ struct waiter {
 struct resource_state {
   std::vector<holder> holders;
   std::vector<waiter> waiters;  // in order
-  // One with a lock delay ended abnormally: nobody is granted for this long.
+  // A hold with a lock delay ended abnormally: nobody is granted the lock for this long.
   std::optional<duration> blocked_for{};
 };
 
@@ -103,7 +104,7 @@ struct lock_event {
   std::string payload;
 };
 
-// Ends when destroyed; no call is made after that.
+// Ends when it is destroyed; no call is made after that.
 class subscription {
  public:
   virtual ~subscription() = default;

@@ -39,21 +39,23 @@ class [[nodiscard]] lease {
 
   // Releases the lock and waits for the answer, at most a third of the ttl or 5 s. Errors: lost: it
   // had ended before; unavailable: no answer, repeated in the background; not_held: nothing to
-  // release. The lease holds nothing afterwards, whatever the answer. Where others wait for the lock
-  // already, this process may keep it for 0.1 ms, for a thread that comes back (guarantees.md, G7.2).
+  // release. The lease holds nothing afterwards, whatever the answer. If others already wait for
+  // the lock, this process may keep it for 0.1 ms, for a thread that asks again (guarantees.md,
+  // G7.2).
   [[nodiscard]] result<void> release();
   // The same without blocking, for coroutines and callbacks. The lease holds nothing from this call
   // on, whether the answer is awaited or not.
   awaitable<void> async_release();
 
-  // Gives the lease up to the owner of the token, which client::adopt() continues in this process or another
-  // one: the same lock with the same fence, while nobody else gets in. Until then it is not renewed and lives
-  // on its ttl alone, counted from this call. The token is a secret: anyone who has it can adopt, renew and
-  // release. Waits for the answer, at most a third of the ttl or 5 s. Errors: lost: it had ended before;
-  // unavailable: no answer, so nobody knows whether the engine carried it out; the lock is released in the
-  // background, or ends with its ttl. The lease holds nothing afterwards, whatever the answer, and lost()
-  // does not fire. Except: unsupported, where the engine cannot do it (nor for a leadership or a degraded
-  // lease); then it goes on as before.
+  // Hands the lease over to whoever owns the token; client::adopt() continues it in this process or
+  // another one: the same lock with the same fence, while nobody else gets in. Until then it is not
+  // renewed and lives on its ttl alone, counted from this call. The token is a secret: anyone who
+  // has it can adopt, renew and release. Waits for the answer, at most a third of the ttl or 5 s.
+  // Errors: lost: it had ended before; unavailable: no answer, so it is not known whether the
+  // engine carried it out; the lock is released in the background, or ends with its ttl. The lease
+  // holds nothing afterwards, whatever the answer, and lost() does not fire. The exception is
+  // unsupported, if the engine cannot do it, or the lease is a leadership or degraded; then the
+  // lease goes on as before.
   [[nodiscard]] result<std::string> detach();
   // The same without blocking.
   awaitable<std::string> async_detach();
@@ -70,11 +72,12 @@ class [[nodiscard]] lease {
   // Its callbacks run on the client's notifier thread, never on the thread that renews.
   [[nodiscard]] std::stop_token lost() const;
   // Blocks until the lease is lost. ok: it is lost; timed_out: not yet; cancelled: by the token;
-  // not_held: it holds nothing, or was released in the meantime.
+  // not_held: the lease holds nothing, or was released in the meantime.
   [[nodiscard]] result<void> wait_lost(duration wait = forever, std::stop_token token = {}) const;
-  // For poll() and epoll: an eventfd that becomes readable when the lease is lost, and stays so. It is
-  // the lease's: do not read, write or close it, nor use it after the lease was released or destroyed.
-  // not_held: holds nothing; lost: in a forked child; overloaded: no descriptor is left.
+  // For poll() and epoll: an eventfd that becomes readable when the lease is lost, and stays so. It
+  // belongs to the lease: do not read, write or close it, nor use it after the lease was released
+  // or destroyed. not_held: holds nothing; lost: in a forked child; overloaded: no descriptor is
+  // left.
   [[nodiscard]] result<int> lost_fd() const;
   // Fires when somebody else waits for this lock, so that a batch job can step aside.
   [[nodiscard]] std::stop_token wanted() const;

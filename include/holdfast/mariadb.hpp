@@ -13,12 +13,13 @@ struct st_mysql;  // libmariadb's MYSQL
 namespace holdfast::mariadb {
 
 struct transaction_lock_options {
-  // How long to wait while another transaction has it, rounded up to seconds. Zero or less: not at all.
+  // How long to wait while another transaction has the lock, rounded up to seconds. Zero or less:
+  // not at all.
   duration wait{};
   // Names in different namespaces never conflict. 0 to 64 of [A-Za-z0-9._-].
   std::string name_space{};
-  // Of holdfast's tables, in the connection's database. They must exist: any client of mariadb://
-  // with strategy=row or strategy=session creates them.
+  // The prefix of holdfast's tables, in the connection's database. They must exist: any client of
+  // mariadb:// with strategy=row or strategy=session creates them.
   std::string prefix = "holdfast_";
 };
 

@@ -1,5 +1,5 @@
-// A move-only callable, as std::move_only_function of C++23: completions capture what cannot be
-// copied. Small callables live inside, so that a completion costs no allocation.
+// A move-only callable, like std::move_only_function of C++23: completions capture what cannot be
+// copied. Small callables are stored inline, so that a completion costs no allocation.
 #pragma once
 
 #include <cstddef>

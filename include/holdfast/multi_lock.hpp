@@ -1,6 +1,6 @@
-// Several locks as one, of any mix of clients and engines: all or nothing, with one deadline. No order
-// of locks deadlocks. Like std::lock it blocks on one and tries the rest. After a failure it pauses for
-// a random time, so on a slow engine it succeeds sooner than std::lock.
+// Several locks as one, of any mix of clients and engines: all or nothing, with one deadline. No
+// order of the locks can deadlock. Like std::lock it blocks on one and tries the rest. After a
+// failure it pauses for a random time, so on a slow engine it succeeds sooner than std::lock.
 //
 //   holdfast::multi_lock both({from, to});
 //   if (auto leases = both.acquire({.wait = 1s})) transfer(leases->lost());
@@ -113,7 +113,7 @@ class multi_lock {
   bool lock_within(duration wait);
 
   std::shared_ptr<const std::vector<lock_part>> parts_;
-  // Of the std face; written only by who locked.
+  // Of the std face; written only by the thread that locked.
   multi_lease held_;
   std::uint64_t owner_ = 0;  // the thread
 };

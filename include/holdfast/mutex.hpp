@@ -83,7 +83,7 @@ class mutex {
   bool lock_within(duration wait);
 
   detail::lock_handle handle_;
-  // Of the std face; written only by who locked.
+  // Of the std face; written only by the thread that locked.
   holdfast::lease lease_;
   std::uint64_t owner_ = 0;  // the thread
 };

@@ -20,16 +20,16 @@ enum class event_kind : std::uint8_t {
   renewed,            // a renewal was answered
   renewal_failed,     // no usable answer, `cause` says why; goes on until validity ends
   release_pending,    // a release got no answer; goes on in the background
-  release_abandoned,  // nobody could be told; the ttl ends it
-  self_wait,          // an acquire waits for a lock that this client holds already
+  release_abandoned,  // the engine could not be told; the ttl ends it
+  self_wait,          // an acquire waits for a lock that this client already holds
   foreign_unlock,     // a plain mutex was unlocked by another thread
   handed_over,        // passed on inside the process, without the engine
   callback_threw,     // user code threw out of a callback
-  // No connection to the engine can be made, or its breaker is open; `cause` says why. Told once, until
-  // it is back.
+  // No connection to the engine can be made, or its breaker is open; `cause` says why. Raised once,
+  // until it is back.
   engine_unreachable,
   engine_back,  // it answers again
-  degraded,     // granted by the local fallback, beside `granted`: it excludes no other process
+  degraded,     // granted by the local fallback, besides `granted`: it excludes no other process
 };
 
 std::string_view to_string(event_kind kind) noexcept;
@@ -44,7 +44,7 @@ enum class loss_cause : std::uint8_t {
   none,
   unconfirmed,  // no renewal was answered before its validity ended
   ended,        // it is not renewed, and its ttl has passed
-  taken,  // the engine no longer has it: released by force, revoked, its session ended, forgotten
+  taken,  // the engine no longer has it: released by force, revoked, its session ended, state lost
   max_hold,  // held for its longest time
   closed,    // the client was closed
 };
@@ -64,7 +64,7 @@ struct event {
 };
 
 // Called on the client's notifier thread, one event at a time. Must not block for long; must not
-// throw (a throw is swallowed).
+// throw (exceptions are swallowed).
 class observer {
  public:
   virtual ~observer() = default;

@@ -1,5 +1,5 @@
-/* The part of <holdfast/holdfast.h> for operators: who holds and who waits, what happens to a name, how the
- * engine is. The rules of that header apply. */
+/* The part of <holdfast/holdfast.h> for operators: who holds and who waits, what happens to a name,
+ * how healthy the engine is. The rules of that header apply. */
 #ifndef HOLDFAST_OPERATORS_H
 #define HOLDFAST_OPERATORS_H
 
@@ -38,7 +38,7 @@ typedef struct hf_claim {
   uint32_t permits;
   int32_t mode; /* HF_EXCLUSIVE, ... */
   int32_t waiting;    /* 0: a holder */
-  int32_t by_session; /* ends with a session of the engine's */
+  int32_t by_session; /* ends with a session of the engine */
 } hf_claim;
 
 typedef struct hf_name {
@@ -59,13 +59,14 @@ typedef struct hf_check {
   int32_t reserved;
 } hf_check;
 
-/* The strings are the list's. Waiters come behind holders, in order. HF_INVALID: index is not below the
- * count, or the list is one of other things. */
+/* The strings belong to the list. Waiters come after holders, in order. HF_INVALID: index is not
+ * below the count, or the list holds something else. */
 size_t hf_list_count(const hf_list* list);
 hf_status hf_list_claim(const hf_list* list, size_t index, hf_claim* claim, hf_error* error);
 hf_status hf_list_name(const hf_list* list, size_t index, hf_name* name, hf_error* error);
 hf_status hf_list_check(const hf_list* list, size_t index, hf_check* check, hf_error* error);
-/* Of hf_inspect: nobody is granted the lock for this long, because of a lock delay; -1: not so. */
+/* Of hf_inspect: nobody is granted the lock for this long, because of a lock delay; -1: not
+ * blocked. */
 hf_nanoseconds hf_list_blocked_for(const hf_list* list);
 void hf_list_free(hf_list* list);
 

@@ -1,4 +1,4 @@
-// Options, all aggregates with a default on every member: {.ttl = 10s}. Those that may stand in a
+// Options, all aggregates with a default on every member: {.ttl = 10s}. Those that may appear in a
 // co_await expression are trivially destructible: GCC 12 destroys aggregate temporaries of such an
 // expression twice, so tokens, strings and callbacks are parameters of their own.
 #pragma once
@@ -18,8 +18,8 @@ enum class renew : std::uint8_t {
 };
 
 // Spaces attempts while the engine does not answer; `wait` bounds them. Contention is not retried:
-// it waits in line. One object for all that is asked again: connections, claims, releases, latches
-// (client_options::retry); a lock may have another for its claims (lock_options::retry).
+// it waits in the queue. One policy for everything that is retried: connections, claims, releases,
+// latches (client_options::retry); a lock may have another for its claims (lock_options::retry).
 struct retry_policy {
   std::uint32_t attempts = UINT32_MAX;             // tries in all; 1: never again
   duration first = std::chrono::milliseconds(50);  // full jitter: 0 to first, then doubled
@@ -38,8 +38,8 @@ struct retry_policy {
 struct lock_options {
   // How long the engine keeps the lock without a sign of life: 100 ms to 24 h.
   duration ttl = std::chrono::seconds(30);
-  // Granted in the order in which the engine saw the claims. Unfair is faster: a lock found free
-  // is taken although others wait.
+  // Granted in the order in which the engine saw the claims. Unfair is faster: a free lock is taken
+  // even though others wait.
   bool fair = false;
   holdfast::renew renew = holdfast::renew::automatic;
   // lost() fires this long before validity ends; less than ttl / 2.
@@ -47,11 +47,11 @@ struct lock_options {
   // After an abnormal end (holder died, lease ran out) the lock stays blocked this long: for resources
   // that cannot check fences.
   duration lock_delay{0};
-  // Of its claims: asking for it, renewing it, giving it back. None: the client's.
+  // For its claims: acquiring, renewing and releasing it. None: the client's.
   std::optional<retry_policy> retry{};
-  // The longest time that it is held, from its grant on, however it is renewed: then it is lost, lost()
-  // having fired `notice` before, and it is released. So a holder that hangs does not keep it forever. At
-  // least 100 ms and more than twice the notice.
+  // The longest time that it is held, counted from its grant, however often it is renewed: then it
+  // is lost, lost() having fired `notice` before, and it is released. So a holder that hangs does
+  // not keep it forever. At least 100 ms and more than twice the notice.
   duration max_hold = forever;
   // Who holds or waits, for people who look; copied when the lock object is made. Empty: the client's. At
   // most 256 bytes; unprintable characters become '?'. An election has its id instead.
@@ -60,20 +60,20 @@ struct lock_options {
 
 // One acquisition.
 struct acquire_options {
-  // Zero or less: try once. Bounds contention and outage alike. An engine that this client has not yet
-  // reached is waited for no longer than the URL's connect_timeout, 5 s; a try gives an engine that
-  // says nothing 1 s.
+  // Zero or less: try once. Bounds contention and outage alike. An engine that this client has not
+  // yet reached is waited for no longer than the URL's connect_timeout, 5 s by default; a try gives
+  // a silent engine 1 s.
   duration wait = forever;
 };
 
 // A lease that another process has detached.
 struct adopt_options {
-  // Of the lease from now on; zero: what it had.
+  // The lease's from now on; zero: what it had.
   duration ttl{0};
   holdfast::renew renew = holdfast::renew::automatic;
   duration notice{0};           // as of lock_options
   duration max_hold = forever;  // from the adoption on
-  // How long an engine that does not answer is asked again. There is nobody to wait for.
+  // How long an engine that does not answer is retried. There are no other claims to wait for.
   duration wait = std::chrono::seconds(5);
 };
 

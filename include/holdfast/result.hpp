@@ -1,6 +1,6 @@
-// What a call answers when it cannot do what was asked. Outcomes and failures are values of
-// result<T>; only the std face (lock, try_lock, ...), constructors that are given a bad argument, and
-// result<T>::value() throw, and then a lock_error.
+// What a call returns when it cannot do what was asked. Outcomes and failures are values of
+// result<T>; only the std face (lock, try_lock, ...), constructors with a bad argument, and
+// result<T>::value() throw, always a lock_error.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -19,7 +19,7 @@ namespace holdfast {
 enum class errc {
   busy = 1,            // wait was zero and the lock was not free
   timed_out = 2,       // not granted within the wait
-  cancelled = 3,       // stop token, client closed, or the process is a fork of the client's
+  cancelled = 3,       // stop token, client closed, or a forked child
   lost = 4,            // the lease had ended before
   not_held = 5,        // nothing of ours to release or change
   would_deadlock = 6,  // this thread holds it already, or two upgrades wait for each other

@@ -18,8 +18,8 @@
 namespace holdfast {
 
 struct semaphore_options {
-  // Number of permits, 1 to 1,000,000. The first claim fixes it while anyone holds or waits; another
-  // number is then refused with conflict, which names both.
+  // Number of permits, 1 to 1,000,000. The first claim fixes it for as long as anyone holds or
+  // waits; another number is then refused with conflict, which names both.
   std::uint32_t max = 1;
   lock_options lock{};
 };

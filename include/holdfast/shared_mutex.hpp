@@ -85,8 +85,8 @@ class shared_mutex {
       const std::chrono::time_point<Clock, Duration>& deadline) {
     return lock_shared_within(detail::patience_until(deadline));
   }
-  // Releases the caller's own read lock, else any: they are interchangeable, so that a std::shared_lock
-  // may be moved between threads. Does nothing if this object has no reader.
+  // Releases the caller's own read lock, or else any other: they are interchangeable, so that a
+  // std::shared_lock may be moved between threads. Does nothing if this object has no reader.
   void unlock_shared() noexcept;
 
   // The writer's lease of the std face: only between lock() and unlock(), on the thread that locked.
@@ -107,7 +107,7 @@ class shared_mutex {
 
   detail::lock_handle writer_;
   detail::lock_handle reader_;
-  // Of the std face's writer; written only by who locked.
+  // Of the std face's writer; written only by the thread that locked.
   holdfast::lease lease_;
   std::uint64_t owner_ = 0;  // the thread
 

@@ -32,12 +32,12 @@ struct lock_handle_terms {
   spi::role role = spi::role::lock;
 };
 
-// Thread-safe; cheap to copy. Throws lock_error(invalid) when made of a bad name or bad options.
+// Thread-safe; cheap to copy. Throws lock_error(invalid) when made with a bad name or bad options.
 class lock_handle {
  public:
   lock_handle(const client& client, std::string name, const lock_options& options,
               lock_handle_terms terms = {});
-  // Copied, also where it is moved: there is no empty one.
+  // A move copies, too: there is no empty handle.
   lock_handle(const lock_handle&) noexcept = default;
   lock_handle& operator=(const lock_handle&) noexcept = default;
   ~lock_handle() = default;

@@ -1,4 +1,4 @@
-// What the std face is given as a limit, as a wait: any clock, any unit, any number of them.
+// Converts a limit given to the std face into a wait: any clock, any unit, any number of them.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -7,8 +7,8 @@
 
 namespace holdfast::detail {
 
-// Rounded up. Zero for what is negative; forever for what is longer than nanoseconds can count, where
-// a cast would overflow.
+// Rounded up. Zero for negative values; forever where nanoseconds cannot count that far and a cast
+// would overflow.
 template <class Rep, class Period>
 constexpr duration patience_for(const std::chrono::duration<Rep, Period>& wait) {
   constexpr std::chrono::duration<double> longest = std::chrono::hours(24 * 365 * 250);
@@ -17,7 +17,7 @@ constexpr duration patience_for(const std::chrono::duration<Rep, Period>& wait) 
   return about < longest ? std::chrono::ceil<duration>(wait) : forever;
 }
 
-// By that clock: zero where the moment has passed.
+// By that clock; zero if the moment has passed.
 template <class Clock, class Duration>
 duration patience_until(const std::chrono::time_point<Clock, Duration>& deadline) {
   const auto now = Clock::now();

@@ -12,7 +12,7 @@ struct readiness {
   bool readable = false;
   bool writable = false;
   bool hung_up = false;  // error or hang-up: read to learn which
-  bool awaited = false;  // not there yet, perhaps: reading may sleep for it, see expect()
+  bool awaited = false;  // perhaps not there yet: reading may sleep for it, see expect()
 };
 
 // Thread-safe.
@@ -28,9 +28,10 @@ class reactor : public runtime {
                          function<void(readiness)> on_ready) = 0;
   virtual void rewatch(watch_id id, bool readable, bool writable) = 0;
   virtual void unwatch(watch_id id) noexcept = 0;
-  // A hint: what the calling thread waits for next comes from there. If that thread is alone in
-  // wait() then, on_ready may be called before the descriptor is readable, with `awaited`, and may
-  // sleep in the read itself, for some milliseconds at most: nothing else is done meanwhile.
+  // A hint: what the calling thread waits for next will arrive on that descriptor. If that thread
+  // is then alone in wait(), on_ready may be called before the descriptor is readable, with
+  // `awaited`, and may sleep in the read itself, for some milliseconds at most: nothing else is
+  // done meanwhile.
   virtual void expect(watch_id /*id*/) noexcept {}
 };
 

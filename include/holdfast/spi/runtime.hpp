@@ -24,8 +24,8 @@ class runtime {
   // Runs the task soon, on the engine's thread or on a thread that drives it.
   virtual void post(task work) = 0;
 
-  // Runs the task at the time or shortly after. The id may be cancelled; cancelling a timer that
-  // fires at this moment may come too late: tasks must stand that.
+  // Runs the task at the time or shortly after. The id may be cancelled; cancelling a timer that is
+  // just firing may come too late: tasks must tolerate that.
   virtual timer_id at(time_point when, task work) = 0;
   virtual void cancel(timer_id timer) noexcept = 0;
 
@@ -40,14 +40,14 @@ class runtime {
   // caller's while it drives and runs a task.
   [[nodiscard]] virtual bool on_own_thread() const noexcept = 0;
 
-  // True in a child that was forked from the process that made this runtime: its threads are not
-  // there, and its descriptors are the parent's.
+  // True in a child that was forked from the process that made this runtime: its threads do not
+  // exist there, and its descriptors are the parent's.
   [[nodiscard]] virtual bool forked() const noexcept { return false; }
 
-  // Blocks the caller until `done` is true, driving the runtime's work itself where nobody else
-  // does: a lone thread pays no hop to another. The thread that sets `done` calls wake() with it.
-  // Not to be called from a task. Returns with `done` unset only if the runtime ends or this is a
-  // forked child.
+  // Blocks the caller until `done` is true, driving the runtime's work itself if nobody else does:
+  // a lone thread pays no hop to another. The thread that sets `done` calls wake() with it. Not to
+  // be called from a task. Returns with `done` unset only if the runtime ends or this is a forked
+  // child.
   virtual void wait(const std::atomic<bool>& done) = 0;
   virtual void wake(const std::atomic<bool>& done) noexcept = 0;
 };

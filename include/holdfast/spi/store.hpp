@@ -6,17 +6,17 @@
 //  1. Arguments are valid until the call returns; copy what you keep.
 //  2. A completion is called exactly once, by the context's deadline (see useful_until), possibly
 //     before the call returns, on any thread, never under a lock of yours.
-//  3. Every verb is idempotent by the claim's id. A renewal never creates; a late duplicate never
-//     revives what was left (see op_context::unanswered).
+//  3. Every verb is idempotent by the claim's id. A renewal never creates a claim; a late duplicate
+//     never revives one that was left (see op_context::unanswered).
 //  4. No answer is errc::unavailable: unknown, neither success nor loss; with error::unsent nothing
-//     was sent, and nothing of the claim is at the engine on account of this call. Every other code is a
+//     was sent, and this call has left nothing of the claim at the engine. Every other code is a
 //     definite answer of the engine: this request changed nothing. not_sent, to an attempt only:
-//     the engine is known not to answer, so it was not asked; the requester is told unavailable at
+//     the engine is known not to answer, so it was not asked; the requester gets unavailable at
 //     once.
 //  5. wakeup calls may be spurious, may come before the attempt's own answer, and may be lost: the
 //     core re-checks. They are made under no lock.
-//  6. leave() with a deadline that is over: nothing is sent. The engine never heard of the claim; what is
-//     kept of it here ends.
+//  6. leave() with a deadline that has passed: nothing is sent. The engine never learned of the
+//     claim; the store forgets it.
 //  7. Verbs of one claim that were called one after the other are executed in that order, unless
 //     the first was answered with unavailable.
 #pragma once
@@ -59,15 +59,15 @@ struct granted {
   bool wanted = false;    // another claim waits for the resource
   bool degraded = false;  // granted by the local fallback, not by the engine
   // Of a quorum's member, for a claim with a proposed fence:
-  duration counts_after{};   // it lost its state not long ago: its word counts only after this
+  duration counts_after{};   // it recently lost its state: its vote counts only after this
   std::uint64_t server = 0;  // which server this is, to find one that is listed twice; 0: unknown
 };
 
 struct blocked {
-  bool queued = false;       // the claim has a place in the server's line, and pushes come for it
+  bool queued = false;       // the claim has a place in the server's queue, and pushes come for it
   duration recheck_after{};  // when could asking again help, if no push comes?
   server_time at{};
-  std::string blocker;  // payload of one that is in the way, for people; may be empty
+  std::string blocker;  // payload of a claim that is in the way, for people; may be empty
 };
 
 using outcome = std::variant<granted, blocked>;
@@ -75,8 +75,8 @@ using outcome = std::variant<granted, blocked>;
 enum class hold_state : std::uint8_t {
   renewed,  // held; ttl starts again
   held,     // held, not prolonged: a lease that is not renewed, or one that was revoked
-  waiting,  // in line still, its place kept
-  lost,     // neither holder nor in line
+  waiting,  // still queued, its place kept
+  lost,     // neither held nor queued
   unknown,  // no answer for this claim
 };
 
@@ -85,8 +85,8 @@ struct renewal {
   granted grant;             // with renewed and held
   duration recheck_after{};  // with waiting
   server_time at{};
-  std::string why{};        // with unknown: what is known of the reason, for people
-  bool from_engine = true;  // false: by a proof from before, the engine was not asked now
+  std::string why{};        // with unknown: the reason, as far as it is known, for people
+  bool from_engine = true;  // false: from an earlier proof, the engine was not asked now
 };
 
 enum class departure : std::uint8_t { was_waiting, was_holder, gone };
@@ -110,24 +110,25 @@ class wakeup {
 
 struct op_context {
   time_point deadline{};  // answer by then, with unavailable if need be
-  // Where it is after the deadline, an answer is of use until then. A store whose engine is at work, since
-  // it has answered others after this was sent, may wait that long instead.
+  // If later than the deadline: an answer is still of use until then. A store whose engine is at
+  // work, since it has answered other requests after this one was sent, may wait that long instead.
   time_point useful_until{};
   // Some request of this claim was never answered and may still arrive: leave() keeps a tombstone.
   bool unanswered = false;
-  // Nobody waits for the answer, but somebody for the call to return: leave() does not block.
+  // Nobody waits for the answer, but somebody waits for the call to return: leave() does not block.
   bool in_passing = false;
-  // Where there is no connection: max, it is waited for until the deadline. Else the first attempt to
-  // connect that fails is the answer (unavailable, unsent), and so is a server that has said nothing by then.
+  // If there is no connection: max waits for one until the deadline. Otherwise the first attempt to
+  // connect that fails is the answer (unavailable, unsent), and so is a server that has said
+  // nothing by then.
   time_point reach_by = time_point::max();
-  // Connects now, also where a pause after a failure is not over. For calls that somebody waits for.
+  // Connects now, even if a pause after a failure is not over. For calls that somebody waits for.
   bool at_once = false;
 };
 
 template <class T>
 using completion = function<void(result<T>)>;
 
-// What users see too, under their names in the public headers.
+// These are visible to users too, under their names in the public headers.
 using caps = capabilities;
 using holder = holdfast::holder;
 using waiting = waiter;
@@ -151,24 +152,24 @@ struct latch_state {
   std::optional<std::uint32_t> count;  // none: unset
 };
 
-// Whether the engine answers, as told by a store that keeps watch over it.
+// Whether the engine answers, as reported by a store that monitors it.
 enum class reach : std::uint8_t { lost, back };
 using reach_sink = function<void(reach now, const error& why)>;
 
 // Called when the latch changes; may be spurious.
 using latch_watch = function<void()>;
 
-// The stores declare these functions in the same words: the compiler compares them with these, and a macro would
-// hide what a reader looks for.
+// The stores repeat these declarations word for word: the compiler checks them against these, and a
+// macro would hide what a reader looks for.
 class store {
  public:
   virtual ~store() = default;
 
   [[nodiscard]] virtual const spi::caps& caps() const noexcept = 0;
 
-  // Places the claim if it is new, answers where it stands if not. The wakeup is registered before
-  // anything is sent, and stays until leave() is answered or the claim's `queued` is false and the
-  // answer was blocked.
+  // Places the claim if it is new; otherwise answers where it stands. The wakeup is registered
+  // before anything is sent, and stays until leave() is answered or the claim's `queued` is false
+  // and the answer was blocked.
   virtual void attempt(claim_ptr claim, std::shared_ptr<wakeup> wakeup, const op_context& context,
                        completion<outcome> done) = 0;
   // Only called after a blocked answer with queued == false, where caps().pushes.
@@ -176,21 +177,23 @@ class store {
                      completion<armed> done) = 0;
   // Release and withdrawal: one verb, since a waiter may have become the holder meanwhile.
   virtual void leave(claim_ptr claim, const op_context& context, completion<departure> done) = 0;
-  // Prolongs holds, keeps places in line, and finds grants whose push was lost. One answer per
+  // Prolongs holds, keeps places in the queue, and finds grants whose push was lost. One answer per
   // claim, in order.
   virtual void renew(std::vector<claim_ptr> claims, const op_context& context,
                      completion<std::vector<renewal>> done) = 0;
-  // Downgrade keeps the hold and lets no writer in between; upgrade succeeds for the sole reader
-  // only, else would_deadlock. Answers with a new fence. Replayed: the same answer again.
+  // A downgrade keeps the hold and lets no writer in between; an upgrade succeeds for the sole
+  // reader only, else would_deadlock. Answers with a new fence. When replayed: the same answer
+  // again.
   virtual void change(claim_ptr claim, mode to, const op_context& context,
                       completion<granted> done) = 0;
 
   // Gives a hold to another claim of the resource, in one atomic step: where `from` holds, `to` holds
   // instead, with the same fence, mode, permits and lock delay, for to->ttl from the engine's now on. Nobody
-  // else is let in. Where `to` holds already, it is prolonged: replayed, the same answer again. Where both
-  // are the same, a detached claim is prolonged. Never creates: not_held, and nothing was changed, where
-  // neither holds, the hold was revoked, or `to` has a tombstone. `from` gets one with op_context::unanswered.
-  // The wakeup is that of `to`, as with attempt(); none where that is detached.
+  // else is let in. Where `to` already holds, it is prolonged; when replayed: the same answer
+  // again. Where both are the same, a detached claim is prolonged. Never creates: not_held, and
+  // nothing was changed, where neither holds, the hold was revoked, or `to` has a tombstone. `from`
+  // gets one with op_context::unanswered. The wakeup is that of `to`, as with attempt(); null if
+  // `to` is detached.
   virtual void transfer(const claim_id& from, claim_ptr to, std::shared_ptr<wakeup> wakeup,
                         const op_context& context, completion<granted> done);
 
@@ -204,7 +207,8 @@ class store {
                        completion<resource_state> done) = 0;
   virtual void list(const std::string& space, const std::string& prefix, const op_context& context,
                     completion<std::vector<resource_summary>> done) = 0;
-  // Holders taken away; empty if nobody held. `claim`: a public id, or empty for all.
+  // Answers with the holders that were removed; empty if nobody held. `claim`: a public id, or
+  // empty for all.
   virtual void revoke(const resource_id& resource, revocation how, const std::string& claim,
                       const op_context& context, completion<std::vector<holder>> done) = 0;
   // Events of one name, or of all in the namespace where resource.name is empty.
@@ -223,12 +227,12 @@ class store {
   virtual void probe(const op_context& context, completion<std::vector<check>> done) = 0;
 
   // For a process that runs another under its locks: a descriptor that the other inherits, so that
-  // the holds live on while it runs although we were killed. A new one, close-on-exec, the caller's
-  // to close. -1: this engine has no such thing.
+  // the holds live on while it runs even if we are killed. A new one, close-on-exec, which the
+  // caller closes. -1: this engine has no such thing.
   [[nodiscard]] virtual int life_descriptor() const noexcept { return -1; }
 
-  // Who is to be told when the engine stops answering and when it answers again; set once, before
-  // any verb. False: this store does not keep watch, and the core goes by the answers that it gets.
+  // Sets who is notified when the engine stops answering and when it answers again; once, before
+  // any verb. False: this store does not monitor it, and the core goes by the answers that it gets.
   virtual bool report_to(reach_sink) { return false; }
 
   // After close() every pending completion has been called (unavailable) and no wakeup comes.

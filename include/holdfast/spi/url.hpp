@@ -55,7 +55,7 @@ result<url> parse_url(std::string_view text);
 // The text with its password replaced by nothing, for a child's environment and for logs.
 std::string without_password(std::string_view text);
 
-// invalid, naming the options that are known, if the URL has another.
+// invalid, listing the known options, if the URL has any other.
 result<void> check_options(const url& url, std::initializer_list<std::string_view> known);
 
 }  // namespace holdfast::spi
