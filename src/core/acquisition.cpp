@@ -44,7 +44,7 @@ void acquisition::start() {
                    {.resource = request_.resource, .mode = request_.mode, .role = request_.role});
   }
   engine_->schedule().schedule(shared_from_this(), deadline_);
-  // Its turn, a cancel or a close may have come between entering the line and here.
+  // Its turn, a cancel or a close may have come between entering the queue and here.
   bool cancelled = false;
   bool waits = false;
   {
@@ -84,7 +84,7 @@ void acquisition::pursue() {
   claim->ttl = request_.lock.ttl;
   claim->lock_delay = request_.lock.lock_delay;
   claim->payload = request_.payload.empty() ? engine_->settings().payload : request_.payload;
-  // Its notice and its longest hold are the claim's own: the next holder would be told of a loss too
+  // Notice and longest hold belong to the claim: the next holder would be notified of a loss too
   // early.
   const bool passes_on = request_.lock.notice == duration{0} && request_.lock.max_hold == forever;
   if (local_queue_ && engine_->settings().hand_over_locally && passes_on) {
@@ -141,7 +141,7 @@ bool acquisition::take_over(const std::shared_ptr<claim_runner>& runner, fence_t
   auto holder = std::make_shared<hold>(runner, local_queue_, fence, engine_->runtime().now());
   if (!runner->attach(holder)) {
     holder->disown();
-    // The claim is gone, but the local queue is still ours: go on with a claim of our own.
+    // The claim is gone, but we are still inside the local queue: go on with a claim of our own.
     pursue();
     return true;
   }
@@ -174,7 +174,7 @@ bool acquisition::answer(result<std::shared_ptr<hold>> outcome) {
 }
 
 void acquisition::count(const result<std::shared_ptr<hold>>& outcome) {
-  // The time of a grant is known; each look at the clock costs.
+  // The time of a grant is known; reading the clock costs.
   const time_point now = outcome ? (*outcome)->since() : engine_->runtime().now();
   const duration took = now - started_;
   if (core::meter* meter = engine_->meter()) {

@@ -27,7 +27,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
 
   void start();
 
-  // Answers `cancelled` if there is no answer yet. What the engine may have been asked for is
+  // Answers `cancelled` if there is no answer yet. Whatever the engine may have been asked for is
   // withdrawn in the background, never under the caller's token. Thread-safe; may be called from
   // anywhere, also from within a stop callback.
   void cancel() noexcept;
@@ -46,7 +46,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
   void settled(const std::shared_ptr<claim_runner>& runner, result<fence_token> outcome,
                time_point now);
 
-  std::uint64_t sequence = 0;  // the local queue's
+  std::uint64_t sequence = 0;  // in the local queue
 
  private:
   bool answer(result<std::shared_ptr<hold>> outcome);
@@ -57,7 +57,7 @@ class acquisition : public agenda_item, public std::enable_shared_from_this<acqu
   const request request_;
   const time_point started_;
   const time_point deadline_;
-  const std::shared_ptr<local_queue> local_queue_;  // null: passes it
+  const std::shared_ptr<local_queue> local_queue_;  // null: bypasses it
 
   std::mutex mutex_;
   spi::completion<std::shared_ptr<hold>> done_;  // guarded by mutex_; empty once answered

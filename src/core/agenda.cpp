@@ -7,7 +7,8 @@ void agenda::schedule(const std::shared_ptr<agenda_item>& item, time_point when)
   std::unique_lock lock(mutex_);
   if (stopped_) return;
   if (item->listed_.load(std::memory_order_relaxed)) {
-    // Listed for earlier: it will look at the time itself then. Saves a re-listing per renewal.
+    // Listed for earlier: then it will look at the time itself. Saves re-listing it at each
+    // renewal.
     if (item->key_.first <= when) return;
     auto node = items_.extract(item->key_);
     item->key_ = {when, next_sequence_++};
@@ -37,7 +38,7 @@ void agenda::drop(agenda_item& item) noexcept {
   if (found == items_.end()) return;
   dropped = std::move(found->second);
   spare_ = items_.extract(found);
-  // The timer stays: firing for nothing once is cheaper than a system call per release.
+  // The timer stays: firing once for nothing is cheaper than a system call per release.
 }
 
 void agenda::arm(std::unique_lock<std::mutex>& lock) {
@@ -45,7 +46,8 @@ void agenda::arm(std::unique_lock<std::mutex>& lock) {
   armed_ = items_.empty() ? time_point::max() : items_.begin()->first.first;
   const time_point when = armed_;
   if (when != time_point::max()) {
-    // Under the lock, so that two arms cannot swap; a runtime's at() calls nothing back.
+    // Under the lock, so that two calls cannot arm in the wrong order; a runtime's at() never calls
+    // back.
     timer_ = runtime_.at(when, [self = weak_from_this(), round = ++round_] {
       if (const auto alive = self.lock()) alive->sweep(round);
     });

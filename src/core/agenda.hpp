@@ -1,5 +1,5 @@
-// The agenda: when does each claim or acquisition want to be looked at next? One ordered list and
-// one timer of the runtime, however many items there are.
+// The agenda: when must each claim or acquisition be looked at next? One ordered list and one timer
+// of the runtime, however many items there are.
 //
 // Thread-safe. due() is called under no lock, possibly earlier than asked for and possibly once
 // after drop(): items look at the time themselves and ask again.
@@ -21,7 +21,7 @@ class agenda_item {
  public:
   virtual ~agenda_item() = default;
   virtual void due(time_point now) = 0;
-  // A batch of renewals is about to leave: join it if yours would follow before `horizon`.
+  // A batch of renewals is about to be sent: join it if yours would follow before `horizon`.
   virtual void join(time_point now, time_point horizon) {
     static_cast<void>(now);
     static_cast<void>(horizon);
@@ -67,7 +67,7 @@ class agenda : public std::enable_shared_from_this<agenda> {
 
   mutable std::mutex mutex_;
   list items_;                            // guarded
-  list::node_type spare_;                 // guarded; of the last that was dropped, for the next
+  list::node_type spare_;                 // guarded; of the last dropped item, for the next
   std::uint64_t next_sequence_ = 1;       // guarded
   time_point armed_ = time_point::max();  // guarded
   spi::runtime::timer_id timer_ = 0;      // guarded

@@ -11,7 +11,7 @@ constexpr duration shortest_period = std::chrono::milliseconds(1);
 constexpr duration fastest_counts_for = std::chrono::seconds(10);
 constexpr duration rest_counts_from = std::chrono::seconds(1);
 
-// Without overflow where one of the two was never.
+// Does not overflow if one of the two means "never".
 duration since(time_point then, time_point now) noexcept {
   return then == time_point::min() ? duration::max() : now - then;
 }
@@ -79,12 +79,12 @@ bool attempt_window::room(precedence rank, time_point now) const noexcept {
   return rank != precedence::fresh || (now >= fresh_not_before_ && !overdue(now));
 }
 
-// Renewals take too long. Not where one of several servers is silent: it must not hold up the others.
+// Renewals take too long. Not if one of several servers is silent: it must not hold up the others.
 bool attempt_window::overdue(time_point now) const noexcept {
   return !one_silent_ && !many_since_.empty() && now - *many_since_.begin() > target();
 }
 
-// How fast the engine was says little after a while without an answer.
+// How fast the engine was says little after a time without answers.
 void attempt_window::start_over_after_rest(time_point now) noexcept {
   if (in_flight() > 0 || since(worked_at_, now) < rest_counts_from) return;
   window_ = std::min(window_, static_cast<double>(limit_.window_first));
@@ -127,8 +127,8 @@ void attempt_window::drop(slot taken) noexcept {
   }
 }
 
-// What was sent before the period that just ended is not counted any more: the engine is too slow
-// for so many, or silent.
+// What was sent before the period that just ended no longer counts: the engine is too slow for so
+// many, or silent.
 void attempt_window::roll(time_point now) {
   const duration span = target();
   const duration age = since(period_began_, now);
@@ -145,8 +145,8 @@ void attempt_window::roll(time_point now) {
   period_began_ = now;
 }
 
-// Once for all attempts sent before it was halved. Not where few were in flight: they did not make
-// the engine slow.
+// Once for all attempts sent before it was halved. Not if few were in flight: they did not make the
+// engine slow.
 void attempt_window::shrink(time_point sent_at, time_point now) noexcept {
   if (sent_at < shrunk_at_ || static_cast<double>(in_flight()) < window_ / 2) return;
   shrunk_at_ = now;
@@ -214,7 +214,7 @@ void attempt_window::renewed(const renewal_start& began, time_point now, std::si
     last_answer_ = now;
   }
   if (took > target()) shrink(began.at, now);
-  // A few slow answers have other causes than load; and where only some of many are missing, one
+  // A few slow answers have other causes than load; and if only some of many are missing, one
   // server is silent rather than overloaded.
   const bool many = claims >= limit_.many_renewals;
   const bool one_server = unknown > 0 && unknown < claims / 2;

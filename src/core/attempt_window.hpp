@@ -1,14 +1,15 @@
 // The attempt window of a client: how many attempts may be on their way to the engine at once. A
 // client that asks for ten thousand locks must not fill the engine's queue with attempts: the
-// renewals of what it holds would wait behind them, and their answers would come when their time is
-// over. What does not fit waits here, unsent, without a deadline of its own.
+// renewals of what it holds would wait behind them, and be answered too late. What does not fit
+// waits here, unsent, without a deadline of its own.
 //
 // The window follows the answers: it grows while attempts are answered within a fraction of the
-// shortest deadline that depends on the engine, and is halved when they are not. Releases need a slot
-// too, and get the next one that is free. Renewals pass by it, and what they take is taken from the new
-// claims: after a batch of many has kept the engine busy for a while, no new claim is sent for as long
-// again, nor while such a batch has been on its way for longer than an answer may take. So the renewals of all that a client holds take half of the engine's time at most; a client
-// that holds as much as that is given no more.
+// shortest deadline that depends on the engine, and is halved when they are not. Releases need a
+// slot too, and get the next one that is free. Renewals bypass the window, and their time is taken
+// from new claims: after a large batch has kept the engine busy for a while, no new claim is sent
+// for as long again, nor while such a batch has been on its way for longer than an answer may take.
+// So the renewals of everything that a client holds take at most half of the engine's time; a
+// client that holds that much is granted no more.
 // Releases go first, then claims that the engine knows already (woken, offered a lock, at their
 // deadline), then all others, each group in order of arrival.
 //
@@ -47,7 +48,7 @@ class window_item {
 
  private:
   friend class attempt_window;
-  // Guarded by the window's mutex; second 0: not in line.
+  // Guarded by the window's mutex; second 0: not queued.
   std::pair<precedence, std::uint64_t> place_{};
 };
 
@@ -57,7 +58,7 @@ class ttl_census {
  public:
   void add(duration ttl) noexcept;
   void remove(duration ttl) noexcept;
-  // At most a fifth less than the shortest; max: there is none.
+  // At most a fifth below the shortest; max: there is none.
   [[nodiscard]] duration shortest() const noexcept {
     return duration(shortest_.load(std::memory_order_relaxed));
   }
@@ -80,9 +81,9 @@ class attempt_window final : public agenda_item,
 
   using slot = window_item::slot;
 
-  // A slot: to be sent now, and answered() is called with it later. 0: waits in line.
+  // A slot: to be sent now, and answered() is called with it later. 0: it is queued.
   slot enter(const std::shared_ptr<window_item>& who, precedence rank, time_point now);
-  // Out of the line, if it is in it.
+  // Removes it from the queue, if it is there.
   void withdraw(window_item& who) noexcept;
   // `usable`: an answer, whatever it says. Lets others in.
   void answered(slot taken, time_point sent_at, time_point now, bool usable);
@@ -94,9 +95,9 @@ class attempt_window final : public agenda_item,
     std::uint64_t answers;  // before it
   };
   [[nodiscard]] renewal_start renewing(time_point now, std::size_t claims);
-  // A batch of so many claims was answered but for `unknown` of them.
+  // A batch of so many claims was answered, except for `unknown` of them.
   void renewed(const renewal_start& began, time_point now, std::size_t claims, std::size_t unknown);
-  // Why one that waits here was not sent.
+  // Why an item that waits here was not sent.
   [[nodiscard]] error reason() const;
 
   void due(time_point now) override;
@@ -134,29 +135,30 @@ class attempt_window final : public agenda_item,
   bool pumping_ = false;
   bool stopped_ = false;
   double window_;
-  bool doubling_ = true;  // until it was too large once
+  bool doubling_ = true;  // until it was too large for the first time
   time_point shrunk_at_ = time_point::min();
-  // In flight, by period. One that is older than the period before counts no longer: if
-  // one of many servers is silent, it must not hold up the others.
+  // In flight, by period. Anything older than the previous period no longer counts: if one of many
+  // servers is silent, it must not hold up the others.
   slot period_ = 2;
   time_point period_began_ = time_point::min();
   std::size_t current_ = 0;
   std::size_t previous_ = 0;
   time_point fresh_not_before_ = time_point::min();  // until then the engine's time is for renewals
-  // The fastest answers of this while and of the one before: what the network costs without a queue.
+  // The fastest answers of this interval and of the previous one: what the network costs without a
+  // queue.
   duration fastest_ = duration::max();
   duration fastest_before_ = duration::max();
   time_point fastest_since_ = time_point::min();
   duration usual_{0};
-  // How much of the engine's time an attempt or a release costs: the time from one answer to the next,
-  // of one that was on its way all the time, while no renewal was.
+  // How much of the engine's time an attempt or a release costs: the time between two answers,
+  // where the second was on its way all that time and no renewal was.
   duration each_costs_{0};
   std::uint64_t answers_ = 0;                  // of attempts and releases
   time_point worked_at_ = time_point::min();   // the last of those
   time_point counted_at_ = time_point::min();  // the last one, also of a renewal
   std::size_t renewals_under_way_ = 0;         // batches
-  std::multiset<time_point> many_since_;       // of those with many claims, when they were sent
-  bool one_silent_ = false;                    // of several servers, when the last of those ended
+  std::multiset<time_point> many_since_;       // when the batches with many claims were sent
+  bool one_silent_ = false;                    // of several servers, when the last such batch ended
   time_point last_answer_ = time_point::min();
   time_point last_silence_ = time_point::min();
 };

@@ -16,7 +16,7 @@ claim_machine::claim_machine(const machine_settings& settings)
 
 void claim_machine::prove(time_point proven_at, const spi::granted& grant) {
   const time_point end = validity_end(proven_at, grant.ttl);
-  if (end >= valid_until_) {  // else an older proof that came late: the holder's view only grows
+  if (end >= valid_until_) {  // else an older proof that came late: validity only grows
     valid_until_ = end;
     granted_ttl_ = grant.ttl;
     offer_ = grant.offer;
@@ -59,7 +59,7 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
         prove(sent_at, {.fence = fence_, .ttl = settings_.ttl});
         return todo;
       }
-      // A place in line, which only an older attempt can have taken, must not be left behind.
+      // A place in the queue, which only an older attempt can have taken, must not be left behind.
       return lose(
           now, loss_cause::taken, {errc::lost, "the engine no longer has this claim"},
           answer.state == spi::hold_state::waiting || may_reappear() ? now : time_point::max());
@@ -80,8 +80,8 @@ claim_machine::orders claim_machine::refreshed_held(time_point now, time_point s
 
 claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_at,
                                                const spi::renewal& answer) {
-  // I3: what was asked before we were granted says nothing against the grant, and its answer, which
-  // may take longer than an offer lives, is not waited for.
+  // I3: a request from before the grant says nothing against the grant, and its answer, which may
+  // take longer than an offer lives, is not waited for.
   const bool outdated = phase_ == phase::held && outdated_renewals_ > 0 && sent_at <= accepted_at_;
   if (outdated) {
     --outdated_renewals_;
@@ -108,7 +108,7 @@ claim_machine::orders claim_machine::refreshed(time_point now, time_point sent_a
 claim_machine::orders claim_machine::gone(time_point now, const error& why) {
   if (phase_ == phase::seeking) {
     in_line_ = false;
-    proof_.reset();        // of a place that is gone, perhaps by another clock
+    proof_.reset();        // for a place that is gone, perhaps by another clock
     woken_ = attempting_;  // the answer on its way may be older than this
     doubted_ = attempting_;
     return attempting_ ? orders{} : send_attempt(now);
@@ -117,8 +117,8 @@ claim_machine::orders claim_machine::gone(time_point now, const error& why) {
   return revoked(now, loss_cause::taken, why, may_reappear() ? valid_until_ : time_point::max());
 }
 
-// A safe revocation keeps others out until the lease has ended: no leave before that, unless the holder
-// says that it has stopped, by its release.
+// A safe revocation keeps others out until the lease has ended: no leave before that, unless the
+// holder says by releasing that it has stopped.
 claim_machine::orders claim_machine::revoked(time_point now, loss_cause cause, error why,
                                              time_point leave_from) {
   orders todo = lose(now, cause, std::move(why), leave_from);
@@ -149,8 +149,8 @@ bool claim_machine::expired(time_point now) const noexcept {
 }
 
 // The engine may keep the claim for the margin longer, and others need not wait for that: it is
-// left. But a holder that asked for notice is protected until validity ends. And where the lock
-// stays blocked after an abnormal end, the engine must see one: to it a leave would be a release. A
+// left. But a holder that asked for notice is protected until validity ends. And if the lock stays
+// blocked after an abnormal end, the engine must see one: it would take a leave for a release. A
 // renewal that was carried out and not answered moves that end, so no moment is safe for a leave:
 // the claim runs out.
 claim_machine::orders claim_machine::let_run_out(time_point now, loss_cause cause,
@@ -159,8 +159,9 @@ claim_machine::orders claim_machine::let_run_out(time_point now, loss_cause caus
   return lose(now, cause, {errc::lost, why}, stays_blocked ? time_point::max() : valid_until_);
 }
 
-// The engine would keep it: it is left when the time is over, or before by the holder's release. Where the
-// lock stays blocked after an abnormal end, which this is, it runs out instead, if it ever does.
+// The engine would keep it: it is left when the time is over, or earlier when the holder releases
+// it. If the lock stays blocked after an abnormal end, which this is, it runs out instead, if it
+// ever does.
 claim_machine::orders claim_machine::held_too_long(time_point now) {
   const bool stays_blocked =
       settings_.lock_delay > duration{0} && valid_until_ != time_point::max();
@@ -218,7 +219,7 @@ claim_machine::orders claim_machine::close(time_point now) {
     return transfer_in_flight_ ? orders{} : retry_transfer(now);
   }
   if (phase_ == phase::leaving && !leave_in_flight_) {
-    leave_at_ = now;  // there is not much time left to be heard
+    leave_at_ = now;  // there is not much time left for an answer
     return tick(now);
   }
   return {};
@@ -237,8 +238,8 @@ claim_machine::orders claim_machine::detach(time_point now) {
   return retry_transfer(now);
 }
 
-// Not answered in time, it may have been carried out, or may yet be: left, the claim cannot be transferred
-// any more, and what it was transferred to ends with its ttl.
+// A transfer that is not answered in time may have been carried out, or may still be: once left,
+// the claim can no longer be transferred, and a claim that it was transferred to ends with its ttl.
 claim_machine::orders claim_machine::retry_transfer(time_point now) {
   orders todo;
   transfer_at_ = time_point::max();
@@ -260,7 +261,7 @@ claim_machine::orders claim_machine::transferred(time_point now,
   if (!detaching_) return {};
   orders todo;
   if (answer || answer.error() == errc::not_held) {
-    // Another fence: this hold had ended, a late attempt was granted, and it is that hold which was
+    // Another fence: this hold had ended, a late attempt was granted, and that hold was
     // transferred.
     const bool moved = answer && answer->fence == fence_;
     detaching_ = false;
@@ -316,8 +317,7 @@ claim_machine::orders claim_machine::departed(time_point now,
   if (answer) {
     phase_ = phase::ended;
     if (std::exchange(releasing_, false)) {
-      // The answer to the first leave is the one that the releasing caller gets, or that there is
-      // none.
+      // The releasing caller gets the answer to the first leave, or learns that there was none.
       todo.released = *answer == spi::departure::was_holder
                           ? result<void>{}
                           : failure(errc::lost, "the engine no longer had this claim");

@@ -1,6 +1,5 @@
 // The life of one claim, without input or output: gets answers, wake-ups and the time, returns
-// orders. Everything that decides whether a lock is believed to be held is here and in the two .cpp
-// files.
+// orders. Everything that decides whether a lock counts as held is here and in the two .cpp files.
 //
 // Not thread-safe: claim_runner feeds it one input at a time.
 //
@@ -15,10 +14,11 @@
 // Invariants, cited by number in the .cpp files:
 //  I1  A hold is dated from before the request that proved it was sent (or by date_push).
 //  I2  No answer is unknown: neither success nor loss.
-//  I3  A grant is sticky: once believed, a later "blocked" or "waiting" of an older request is void.
-//  I4  Whatever ends the seeking, a claim that the engine may know of is left, by a request with a
+//  I3 A grant is sticky: once accepted, a later "blocked" or "waiting" of an older request is void.
+//  I4 However the seeking ends, a claim that the engine may know of is left, by a request with a
 //      deadline of its own, until last_sent + ttl: a renewal that was sent but not answered counts.
-//  I5  Nothing is renewed after it was released, nor after its transfer to a detached claim was sent.
+//  I5 No claim is renewed after it was released, nor after its transfer to a detached claim was
+//      sent.
 #pragma once
 
 #include "core/backoff.hpp"
@@ -50,8 +50,8 @@ struct machine_settings {
   duration max_hold = forever;              // from the grant on
   time_point deadline = time_point::max();  // of the seeking
   retry_policy retry{};
-  // An engine that this client never heard of: how long a connection is waited for, whatever the
-  // deadline. What was sent and not answered is an outage like others.
+  // An engine that this client never reached: how long a connection is waited for, whatever the
+  // deadline. A request that was sent and not answered is an outage like any other.
   duration first_contact = forever;
   const limits* limit = &default_limits;  // outlives the machine
   std::uint64_t seed = 0;                 // for jitter
@@ -63,24 +63,24 @@ class claim_machine {
 
   // What to do now, in the order of the members. At most one of each.
   struct orders {
-    std::optional<error> lose;           // tell the holder
+    std::optional<error> lose;           // tells the holder
     loss_cause loss = loss_cause::none;  // with lose
     bool attempt = false;
     bool watch = false;
     bool renew = false;
     bool leave = false;
     bool transfer = false;                      // to the detached claim
-    std::optional<result<void>> detached;       // answer who detached
+    std::optional<result<void>> detached;       // answers the detaching caller
     bool unanswered = false;                    // with leave and transfer: keep a tombstone
-    bool starved = false;                       // with settle: it was not asked for in time
+    bool starved = false;                       // with settle: it was not sent in time
     bool forget = false;                        // nothing of it is at the engine
-    std::optional<result<fence_token>> settle;  // answer the requester
-    std::optional<result<void>> released;       // answer who released
+    std::optional<result<fence_token>> settle;  // answers the requester
+    std::optional<result<void>> released;       // answers the releasing caller
     bool release_pending = false;               // events
     bool release_abandoned = false;
     std::optional<std::string> renewal_failed;  // why
     bool renewed = false;
-    bool wanted = false;  // tell the holder that somebody waits
+    bool wanted = false;  // tells the holder that somebody waits
   };
 
   explicit claim_machine(const machine_settings& settings);
@@ -88,8 +88,8 @@ class claim_machine {
   orders start(time_point now);
   // The attempt that was just ordered is not sent yet: the client's window is full.
   void postpone(time_point now);
-  // Its turn has come. Not sent where it is not wanted any more, or no answer would come in time:
-  // answers usually take so long.
+  // Its turn has come. It is not sent if it is no longer wanted, or if the answer would come too
+  // late. `usual`: how long answers take.
   orders admitted(time_point now, duration usual);
   orders attempted(time_point now, time_point sent_at, const result<spi::outcome>& answer);
   orders watched(time_point now, const result<spi::armed>& answer);
@@ -113,7 +113,7 @@ class claim_machine {
   [[nodiscard]] time_point wake_at() const noexcept;
 
   [[nodiscard]] phase where() const noexcept { return phase_; }
-  // As the holder may believe: not beyond its longest hold.
+  // What the holder may rely on: not beyond its longest hold.
   [[nodiscard]] time_point valid_until() const noexcept {
     return std::min(valid_until_, hold_until_);
   }
@@ -164,8 +164,8 @@ class claim_machine {
   // What the engine may know of us.
   std::optional<time_point> first_sent_;  // of the first attempt
   time_point last_sent_{};                // of the last attempt or renewal
-  time_point last_answered_sent_{};       // of those, the last that was answered
-  // The two before the attempt that was ordered last, in case it is postponed.
+  time_point last_answered_sent_{};       // the last of those that was answered
+  // Both as they were before the last attempt was ordered, in case it is postponed.
   std::optional<time_point> first_sent_before_;
   time_point last_sent_before_{};
   bool attempting_ = false;  // an attempt is in flight
@@ -180,7 +180,7 @@ class claim_machine {
   bool postponed_ = false;                     // an attempt waits for its turn, unsent
   time_point starved_at_ = time_point::max();  // a try waits for it until then
   bool woken_ = false;                         // a wake-up came while an attempt was in flight
-  bool doubted_ = false;  // it said "gone": of a place before the attempt, or of its grant
+  bool doubted_ = false;  // the engine said "gone": of a place before the attempt, or of its grant
   bool last_try_ = false;
   error last_error_{errc::unavailable, "not answered"};  // short: no allocation
   bool outage_ = true;                                   // the last request got no usable answer
@@ -194,13 +194,13 @@ class claim_machine {
 
   // Held.
   time_point accepted_at_{};
-  std::uint32_t outdated_renewals_ = 0;  // in flight since before that
+  std::uint32_t outdated_renewals_ = 0;  // in flight since before accepted_at_
   fence_token fence_;
   duration granted_ttl_{};
   bool offer_ = false;
   bool degraded_ = false;
   time_point valid_until_ = time_point::min();
-  time_point hold_until_ = time_point::max();  // the longest hold is over then
+  time_point hold_until_ = time_point::max();  // when the longest hold is over
   time_point renew_at_ = time_point::max();
 
   // Leaving.
@@ -208,10 +208,11 @@ class claim_machine {
   bool was_held_ = false;
   bool leave_in_flight_ = false;
   time_point leave_at_ = time_point::max();
-  // The engine took it away, and may keep it until then for a holder that has yet to stop: what that one
-  // releases before is free at once. min: not so.
+  // The engine took it away, and may keep it until then for a holder that has yet to stop: if that
+  // holder releases it earlier, it is free at once. min: not so.
   time_point revoked_until_ = time_point::min();
-  // Being detached: the transfer is repeated until then, and what it did is not known before its answer.
+  // Being detached: the transfer is repeated until then, and its outcome is not known before the
+  // answer.
   time_point detach_until_ = time_point::min();
   bool detaching_ = false;
   bool transfer_in_flight_ = false;

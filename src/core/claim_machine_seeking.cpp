@@ -1,4 +1,4 @@
-// The seeking of a claim_machine: attempts, wake-ups, places in line, the deadline.
+// How a claim_machine seeks: attempts, wake-ups, places in the queue, the deadline.
 #include "core/claim_machine.hpp"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ claim_machine::orders claim_machine::blocked(time_point now, time_point sent_at,
   last_error_ = {errc::timed_out, answer.blocker.empty() ? std::string("held by another")
                                                          : "held by " + answer.blocker};
   in_line_ = answer.queued;
-  known_ = known_ || settings_.queued;  // in line, or its wake-up is registered
+  known_ = known_ || settings_.queued;  // queued, or its wake-up is registered
   if (!settings_.queued) {
     last_error_.code = errc::busy;
     return give_up(now, last_error_);
@@ -108,7 +108,7 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
                                             const spi::granted& grant) {
   known_ = true;
   if (validity_end(proven_at, grant.ttl) - std::min(settings_.notice, grant.ttl / 2) <= now) {
-    // I1: the answer took longer than the lease. Not believed; asked again, the same claim.
+    // I1: the answer took longer than the lease. Not accepted; the same claim asks again.
     last_error_ = {errc::unavailable, "the grant came too late"};
     outage_ = true;
     if (!settings_.queued || last_try_) return give_up(now, last_error_);
@@ -135,7 +135,7 @@ claim_machine::orders claim_machine::accept(time_point now, time_point proven_at
 claim_machine::orders claim_machine::watched(time_point now, const result<spi::armed>& answer) {
   if (phase_ != phase::seeking || attempting_) return {};
   if (!answer) {
-    // No wake-up will come: poll, as where the engine has none.
+    // No wake-up will come: poll, as for an engine that has none.
     next_at_ = std::min(next_at_, now + poll_);
     poll_ = std::min(poll_ * 2, settings_.limit->recheck);
     return {};
@@ -152,11 +152,12 @@ claim_machine::orders claim_machine::notified(time_point now,
   // The engine said later than this that we wait: what the push offered is over.
   const bool outdated = grant && proof_ && grant->at < proof_->answered_at;
   if (grant && !outdated) {
-    // Never answered "waiting": any attempt may have been the one that placed us, also the first.
+    // Never answered "waiting": any attempt, even the first, may have been the one that placed us.
     const waiting_proof proof =
         proof_.value_or(waiting_proof{first_sent_.value_or(last_sent_), grant->at});
     const time_point proven_at = date_push(now, proof, grant->at);
-    // An offer of which little is left would be lost before it can be taken up: that is done first.
+    // An offer with little time left would be lost before it can be taken up: taking it up comes
+    // first.
     const bool late = grant->offer && validity_end(proven_at, grant->ttl) - now < grant->ttl / 2;
     if (!late) {
       orders todo = accept(now, proven_at, *grant);

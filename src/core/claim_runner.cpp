@@ -30,8 +30,9 @@ claim_runner::claim_runner(std::shared_ptr<engine> engine, spi::claim_ptr claim,
 
 claim_runner::~claim_runner() = default;
 
-// The first thread to arrive feeds the machine, then whatever other threads have brought meanwhile.
-// An answer that comes before the store's call returns is such an input, so there is no recursion.
+// The first thread to arrive feeds the machine, then feeds it whatever other threads have brought
+// meanwhile. An answer that comes before the store's call returns is such an input, so there is no
+// recursion.
 template <class Step>
 void claim_runner::feed(Step&& step) {
   feed(engine_->runtime().now(), std::forward<Step>(step));
@@ -103,7 +104,7 @@ void claim_runner::publish() noexcept {
 
 // `begun`: when the step began, so before whatever is sent here.
 void claim_runner::carry_out(claim_machine::orders&& todo, time_point begun) {
-  if (todo.wanted) tell_wanted();  // before anybody can pass it on
+  if (todo.wanted) tell_wanted();  // before anybody can hand it over
   if (todo.lose) tell_lost(*todo.lose, todo.loss);
   if (todo.attempt) send_attempt(begun);
   if (todo.watch) {
@@ -163,9 +164,9 @@ spi::op_context claim_runner::attempt_context(time_point now) const {
   how.reach_by = now + limit;
   how.at_once = tries;
   if (!tries) {
-    // A grant is dated from now: later than this, little of it would be left.
+    // A grant is dated from now: any later than this, little of it would be left.
     how.useful_until = now + claim_->ttl / 3 * 2;
-    // A little before the deadline, so that the cause is known when it is over.
+    // A little before the deadline, so that the cause is known by then.
     constexpr duration head_start = std::chrono::milliseconds(20);
     const time_point end = std::max(deadline_, now + engine_->settings().limit.last_try);
     how.reach_by = std::min(how.reach_by, end - head_start);
@@ -175,7 +176,7 @@ spi::op_context claim_runner::attempt_context(time_point now) const {
     return how;
   }
   how.reach_by = now + std::min(limit, patience_);
-  // The first call of all creates the engine's tables, and may need longer than a try has.
+  // The very first call creates the engine's tables, and may need longer than a try has.
   if (engine_->heard()) how.deadline = std::min(how.deadline, now + limit);
   if (patience_ < how.deadline - now) how.deadline = now + patience_;
   return how;
@@ -215,14 +216,14 @@ void claim_runner::send_attempt(time_point sent_at) {
     self->feed(now, [self = self.get(), sent_at](time_point at) {
       return self->machine_.attempted(at, sent_at, self->attempt_answer_);
     });
-    // What was never sent says nothing about the pace of the engine.
+    // A request that was never sent says nothing about the engine's speed.
     if (unsent) return owner.window().give_back(taken, now);
     if (usable && owner.meter() != nullptr) owner.meter()->round_trip(now - sent_at);
     owner.window().answered(taken, sent_at, now, usable);
   });
 }
 
-// For the lock, or for a lease that is there already.
+// Asks for the lock, or for a lease that exists already.
 void claim_runner::ask(time_point sent_at, spi::completion<spi::outcome> done) {
   const spi::op_context how = attempt_context(sent_at);
   const std::optional<adoption>& adopts = requester_->wanted().adopts;  // while it seeks
@@ -264,7 +265,7 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
   engine_->store().leave(
       claim_, how, [self = shared_from_this(), taken, sent_at](result<spi::departure> answer) {
         core::engine& owner = *self->engine_;
-        // "Gone" may be said without asking.
+        // "Gone" may be answered without asking the engine.
         if (!answer || *answer != spi::departure::gone) {
           owner.judge(answer ? nullptr : &answer.error());
         }
@@ -275,7 +276,8 @@ void claim_runner::send_leave(slot taken, time_point sent_at, bool unanswered, b
         self->leave_answer_ = std::move(answer);
         self->feed(now, [self = self.get()](time_point at) {
           const result<spi::departure>& given = self->leave_answer_;
-          // Transferred after all, perhaps, by a request that was never answered. Once: the ttl ends it.
+          // Perhaps transferred after all, by a request that was never answered. Tried once: the
+          // ttl ends it.
           if (self->detached_ && given && *given == spi::departure::gone) {
             self->engine_->store().leave(self->detached_, self->leave_context(at, false),
                                          [](const result<spi::departure>&) {});
@@ -307,7 +309,8 @@ void claim_runner::tell_lost(const error& why, loss_cause cause) {
     holder = holder_.lock();
     holder_.reset();
   }
-  // Without one nobody has lost anything: it was released, and is perhaps about to be passed on.
+  // Without a holder nobody has lost anything: it was released, and is perhaps about to be handed
+  // over.
   if (holder) holder->tell_lost(why, cause);
 }
 
@@ -334,7 +337,7 @@ void claim_runner::detach() noexcept {
 }
 
 void claim_runner::start() {
-  // Enlisted before the attempt is sent: whatever happens next, somebody looks after this claim.
+  // Enlisted before the attempt is sent: whatever happens next, this claim is looked after.
   engine_->enlist(shared_from_this());
   if (engine_->closed()) close();  // close() may have looked before we were on the list
   feed([this](time_point now) { return machine_.start(now); });
@@ -394,7 +397,7 @@ void claim_runner::gone(const error& why) noexcept {
 void claim_runner::due(time_point) {
   feed([this](time_point now) {
     if (!waiting_leave_ || now < waiting_leave_->until) return machine_.tick(now);
-    waiting_leave_->until = time_point::max();  // keeps its place: the lock is to be given back
+    waiting_leave_->until = time_point::max();  // keeps its place: the lock must be released
     return machine_.leave_delayed(engine_->window().reason());
   });
 }

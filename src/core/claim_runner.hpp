@@ -41,7 +41,7 @@ class inbox {
     }
   }
 
-  // Not of an empty one.
+  // The inbox must not be empty.
   [[nodiscard]] input take() {
     input step = std::exchange(first_, nullptr);
     if (!others_.empty()) {
@@ -52,8 +52,8 @@ class inbox {
   }
 
  private:
-  input first_;                // empty: none at all
-  std::vector<input> others_;  // behind it
+  input first_;                // empty: there is none
+  std::vector<input> others_;  // after it
 };
 
 class acquisition;
@@ -71,7 +71,8 @@ class claim_runner final : public agenda_item,
   void start();
   void cancel(error why) noexcept;
   void release(spi::completion<void> done) noexcept;
-  // Transfers the hold to `to`. ok; lost; unavailable: not known, and being left in the background.
+  // Transfers the hold to `to`. ok; lost; unavailable: the outcome is unknown, and the claim is
+  // left in the background.
   void transfer_to(spi::claim_ptr to, spi::completion<void> done) noexcept;
   void close() noexcept;
   void change(spi::mode to, spi::completion<fence_token> done);
@@ -94,7 +95,7 @@ class claim_runner final : public agenda_item,
   // In the engine's list, if it is there; guarded by the engine's mutex.
   std::optional<runner_list::iterator> place;
 
-  // The hold to be notified of a loss from now on. False: lost already.
+  // Sets the hold that is notified of a loss from now on. False: already lost.
   bool attach(const std::shared_ptr<hold>& holder);
   void detach() noexcept;
 
@@ -108,7 +109,8 @@ class claim_runner final : public agenda_item,
     return duration(ttl_.load(std::memory_order_acquire));
   }
   [[nodiscard]] bool degraded() const noexcept { return degraded_.load(std::memory_order_acquire); }
-  // False once it is being left: what was collected for a batch before that must not go out.
+  // False once it is being left: a renewal that was collected for a batch before that must not be
+  // sent.
   [[nodiscard]] bool renewable() const noexcept {
     return renewable_.load(std::memory_order_acquire);
   }
@@ -153,9 +155,9 @@ class claim_runner final : public agenda_item,
   result<spi::outcome> attempt_answer_;
   result<spi::departure> leave_answer_;  // likewise, of the one leave
   bool announced_ = false;  // used while running_: this step is a release others wait for
-  bool in_window_ = false;  // used while running_: it may be in the window's line
+  bool in_window_ = false;  // used while running_: it may be queued in the window
   slot admitted_ = 0;       // used while running_: this step's attempt has its slot already
-  // Used while running_: a leave that waits for its slot. The machine takes it for sent.
+  // Used while running_: a leave that waits for its slot. To the machine it has been sent.
   struct waiting_leave {
     bool unanswered;
     bool in_passing;
@@ -163,7 +165,7 @@ class claim_runner final : public agenda_item,
   };
   std::optional<waiting_leave> waiting_leave_;
   std::shared_ptr<acquisition> requester_;  // used while running_; until settled
-  spi::completion<void> on_released_;       // used while running_; also of transfer_to()
+  spi::completion<void> on_released_;       // used while running_; also for transfer_to()
 
   std::mutex mutex_;
   bool running_ = false;        // guarded by mutex_: somebody feeds the machine
@@ -171,7 +173,7 @@ class claim_runner final : public agenda_item,
   std::weak_ptr<hold> holder_;  // guarded by mutex_
   bool lost_ = false;           // guarded by mutex_
 
-  claim_machine machine_;  // touched only by who set running_
+  claim_machine machine_;  // touched only by the thread that set running_
   std::atomic<duration::rep> valid_until_{time_point::min().time_since_epoch().count()};
   std::atomic<duration::rep> ttl_{0};
   std::atomic<bool> degraded_{false};

@@ -23,8 +23,7 @@ inline time_point validity_end(time_point proven_at, duration ttl) noexcept {
   return proven_at + ttl - drift_margin(ttl);
 }
 
-// The last answered "you are waiting": when its request left here, and what the server's clock
-// said.
+// The last answer "you are waiting": when its request was sent, and what the server's clock said.
 struct waiting_proof {
   time_point sent_at{};
   spi::server_time answered_at{};
@@ -32,8 +31,8 @@ struct waiting_proof {
 
 // A pushed grant has no request to be dated from. It happened g - s0 after the server said
 // "waiting", by the server's clock; we sent that request at t0, so it happened after
-// t0 + 0.99 (g - s0), whenever we read of it. Dated at receipt, a process that was stopped across
-// the push would believe beside the next holder.
+// t0 + 0.99 (g - s0), whenever we read of it. If it were dated at receipt, a process that was
+// stopped across the push would trust its hold while the next holder has the lock.
 inline time_point date_push(time_point receipt, const waiting_proof& proof,
                             spi::server_time granted_at) noexcept {
   if (mutated(mutant::push_dated_at_arrival)) return receipt;

@@ -144,7 +144,7 @@ std::shared_ptr<acquisition> engine::acquire(request request,
     return nullptr;
   }
   std::shared_ptr<local_queue> local_queue;
-  // An adopted lease queues behind nobody, not even behind waiters of this client.
+  // An adopted lease waits for nobody, not even for waiters of this client.
   if (request.mode == spi::mode::exclusive && !request.lock.fair && !store_->caps().always_fair &&
       !request.adopts) {
     local_queue =

@@ -5,8 +5,8 @@
 // Thread-safe. Nothing here blocks; completions are called exactly once, on whatever thread brought
 // the answer, under no lock, and must not block.
 //
-// Shutdown: close() cancels all who wait, declares all holds lost, releases them, and completes
-// when every release is answered or the limit has passed.
+// Shutdown: close() cancels all waiters, declares all holds lost, releases them, and completes when
+// every release is answered or the limit has passed.
 #pragma once
 
 #include "core/agenda.hpp"
@@ -40,7 +40,7 @@ namespace holdfast::core {
 // does not know of it yet. The next request for such a name goes to the store after that release: a
 // thread that unlocks and then tries finds the lock free.
 
-// Thread-safe; costs one load while there is none.
+// Thread-safe; costs one load while there are none.
 class departures {
  public:
   void announce(const spi::resource_id& resource) {
@@ -49,7 +49,8 @@ class departures {
     any_.store(true, std::memory_order_release);
   }
 
-  // One that was announced has been given to the store. Runs what waited for the last of them.
+  // An announced release has been passed to the store. After the last of them, runs what waited for
+  // it.
   void sent(const spi::resource_id& resource) {
     std::vector<spi::task> next;
     {
@@ -63,7 +64,7 @@ class departures {
     for (spi::task& each : next) each();
   }
 
-  // `work`, now or behind the releases that were announced.
+  // Runs `work` now, or after the releases that were announced.
   template <class Work>
   void follow(const spi::resource_id& resource, Work&& work) {
     if (any_.load(std::memory_order_acquire)) {
@@ -113,7 +114,7 @@ struct request {
   std::uint64_t thread = 0;  // of a blocking caller, for the event self_wait; 0: none
   std::shared_ptr<core::local_queue>
       local_queue;                   // of the name, where the caller keeps one; else looked up
-  std::optional<adoption> adopts{};  // set: nothing is queued for, this lease is continued
+  std::optional<adoption> adopts{};  // set: nothing is queued, this lease is continued
 };
 
 // invalid, saying which limit a request breaks; whatever the engine.
@@ -122,7 +123,7 @@ result<void> check_limits(const request& request, const limits& limit);
 struct engine_settings {
   std::string payload;  // "host:pid:program"
   limits limit{};
-  bool hand_over_locally = true;  // threads of this process pass a lock on
+  bool hand_over_locally = true;  // threads of this process hand a lock over
   retry_policy retry{};           // of requests that have none of their own
   std::string where;              // for messages: "redis db:6379"; empty: the engine's name
   std::optional<duration> connect_timeout;  // as the user gave it
@@ -144,7 +145,7 @@ class engine : public std::enable_shared_from_this<engine> {
   std::shared_ptr<acquisition> acquire(request request,
                                        spi::completion<std::shared_ptr<hold>> done);
 
-  // Names of what could not be released in time.
+  // Names of the locks that could not be released in time.
   using abandoned = std::vector<std::string>;
   void close(duration limit, spi::function<void(abandoned)> done);
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
@@ -177,12 +178,12 @@ class engine : public std::enable_shared_from_this<engine> {
   void enlist(const std::shared_ptr<claim_runner>& runner);
   void discharge(claim_runner& runner) noexcept;
   void answered() noexcept { pending_.fetch_sub(1, std::memory_order_relaxed); }
-  // What an answer says about the engine's health; null: it answered. Raises the events of an
-  // outage and of its end.
+  // Records what an answer says about the engine's health; null: it answered. Raises the events at
+  // the start and the end of an outage.
   void judge(const error* why);
   // True once it has answered this client.
   [[nodiscard]] bool heard() const noexcept { return heard_.load(std::memory_order_relaxed); }
-  // How long an engine may say nothing while it is connected to.
+  // How long an engine may be silent while a connection is being made.
   [[nodiscard]] duration reach_limit(bool tries) const noexcept;
   // Nothing may be sent any more: closed, or a fork of the process that opened it.
   [[nodiscard]] bool inert() const noexcept { return closed() || runtime_->forked(); }
@@ -207,7 +208,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   mutable std::mutex mutex_;
   std::map<spi::resource_id, std::weak_ptr<local_queue>> local_queues_;  // guarded by mutex_
-  runner_list runners_;                       // guarded by mutex_; in the order of their coming
+  runner_list runners_;                       // guarded by mutex_; in order of arrival
   spi::function<void(abandoned)> on_closed_;  // guarded by mutex_
 };
 

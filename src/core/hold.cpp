@@ -51,7 +51,7 @@ const spi::claim& hold::claim() const noexcept { return runner_->claim(); }
 std::stop_token hold::lost() {
   const std::lock_guard lock(mutex_);
   if (!lost_) lost_.emplace();
-  // After the fact: nobody listens on this source yet, so no callback runs here.
+  // Nobody has the token of this source yet, so no callback runs here.
   if (gone()) lost_->request_stop();
   return lost_->get_token();
 }
@@ -68,7 +68,7 @@ std::uint64_t hold::watch_end(spi::completion<void> told) {
     id = next_watch_++;
     end_watches_.push_back({id, std::move(told)});
   }
-  // Sequentially consistent with leave_held(): one of the two sees the other.
+  // Sequentially consistent with leave_held(): at least one of the two sees the other's write.
   end_watched_.store(true);
   if (gone()) {
     tell_ended({});
@@ -230,12 +230,12 @@ void hold::change(spi::mode to, spi::completion<void> done) {
     return done(failure(errc::unavailable, "a downgrade may still arrive and undo this"));
   }
   // Perhaps no longer exclusive, even if the answer is lost: it must not be passed on as such, and
-  // the next writer of this client has to stand in the engine's line, or readers would overtake it.
+  // the next writer of this client has to wait in the engine's queue, or readers would overtake it.
   leave_local_queue();
   runner_->change(to, [self = shared_from_this(), to,
                        done = std::move(done)](result<fence_token> answer) mutable {
     if (!answer) {
-      // A late upgrade only makes the engine stricter than we believe.
+      // A late upgrade only makes the engine stricter than we assume.
       const bool risky = to == spi::mode::shared && answer.error() == errc::unavailable;
       if (risky) self->downgrade_unanswered_.store(true, std::memory_order_release);
       return done(tl::unexpected<error>(std::move(answer.error())));

@@ -39,7 +39,7 @@ class hold : public std::enable_shared_from_this<hold> {
       const noexcept;  // compares with the clock: right even if a notice is late
   [[nodiscard]] time_point valid_until() const noexcept;
   [[nodiscard]] fence_token fence() const noexcept;
-  [[nodiscard]] duration ttl() const noexcept;  // what the engine gave
+  [[nodiscard]] duration ttl() const noexcept;  // what the engine granted
   [[nodiscard]] bool degraded() const noexcept;
   [[nodiscard]] const spi::claim& claim() const noexcept;
   [[nodiscard]] const std::shared_ptr<spi::runtime>& runtime() const noexcept;
@@ -52,8 +52,8 @@ class hold : public std::enable_shared_from_this<hold> {
   // first; at once where it has ended. The id is for ignore_end(), after which no call begins.
   std::uint64_t watch_end(spi::completion<void> told);
   void ignore_end(std::uint64_t id) noexcept;
-  // An object of the caller's that lives as long as this one: the first one given stays. Returns
-  // what is kept; null if nothing was given.
+  // Keeps an object of the caller's for as long as this one lives: the first one given stays.
+  // Returns the one that is kept; null if none was given.
   std::shared_ptr<void> keep(std::shared_ptr<void> companion);
 
   // ok; lost (it was gone before); unavailable (goes on in the background); not_held (released
@@ -62,10 +62,11 @@ class hold : public std::enable_shared_from_this<hold> {
   // The same without an answer; what unlock() and destructors use.
   void release() noexcept;
 
-  // ok; else why it cannot be detached, and it goes on as it is.
+  // ok; else why it cannot be detached, and nothing changes.
   [[nodiscard]] result<void> detachable() const;
   // Detaches it, so that the token continues it. It is no longer held, whatever the answer, and
-  // never lost. lost: it was gone before; unavailable: not known, and being left in the background.
+  // never lost. lost: it was gone before; unavailable: the outcome is unknown, and the claim is
+  // left in the background.
   void detach(spi::completion<std::string> done);
 
   // Downgrade or upgrade: see spi::store::change. The fence changes with it.
@@ -102,7 +103,7 @@ class hold : public std::enable_shared_from_this<hold> {
   [[nodiscard]] bool gone() const noexcept;
   void tell_ended(const result<void>& how) noexcept;
   void release_lost(spi::completion<void> done);
-  // The local queue, if it was still ours to leave or to pass on; null otherwise.
+  // The local queue, if we had not yet left it or handed it on; null otherwise.
   std::shared_ptr<local_queue> take_local_queue() noexcept;
   void leave_local_queue() noexcept;
 
@@ -111,10 +112,10 @@ class hold : public std::enable_shared_from_this<hold> {
   std::atomic<std::uint64_t> fence_;
   std::atomic<spi::mode> mode_;  // change() makes it differ from the claim's
   std::atomic<state> state_{state::held};
-  std::atomic<bool> in_local_queue_;  // ours to leave or to pass on, once
+  std::atomic<bool> in_local_queue_;  // we must leave it or hand it on, once
   std::shared_ptr<local_queue>
-      local_queue_;  // touched only by who cleared in_local_queue_; dropped then, since the local queue
-                     // may own this hold
+      local_queue_;  // touched only by the thread that cleared in_local_queue_, which drops it,
+                     // since the local queue may own this hold
   std::atomic<bool> downgrade_unanswered_{false};
 
   std::atomic<bool> end_watched_{false};

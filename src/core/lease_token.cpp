@@ -42,7 +42,8 @@ std::optional<std::string> from_base64(std::string_view text) {
     count -= 8;
     bytes += static_cast<char>(bits >> count & 255U);
   }
-  // One text for each token: what does not fill a byte is zero, and less than a digit.
+  // Each token has one text only: bits that do not fill a byte are zero, and fewer than a digit
+  // has.
   if (count >= 6 || (bits & ((1U << count) - 1U)) != 0) return std::nullopt;
   return bytes;
 }

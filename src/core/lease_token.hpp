@@ -1,8 +1,8 @@
 // A lease token: what a process must know to continue a lease that another one has detached. The text is a
 // secret: anyone who has it can adopt, renew or release the lease.
 //
-// Text: "hft1_" and base64url of the fields below, ended by a checksum, so that a token that was cut off or
-// mistyped is not taken for one whose lease has ended.
+// Text: "hft1_" and base64url of the fields below, ended by a checksum, so that a token that was
+// cut off or mistyped is not mistaken for one whose lease has ended.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -18,7 +18,7 @@
 
 namespace holdfast::core {
 
-// What every token begins with; what follows is the secret.
+// Every token begins with this; the secret follows.
 inline constexpr std::string_view token_mark = "hft1_";
 
 struct lease_token {
@@ -44,7 +44,7 @@ result<void> check_detachable(const spi::caps& caps, spi::mode mode, spi::role r
 // The claim that holds while the lease is detached.
 std::shared_ptr<spi::claim> detached_claim(const lease_token& token, const std::string& payload);
 
-// What an engine that knows nothing of a token's claim means to the token's owner.
+// What it means to a token's owner that the engine does not know the token's claim.
 inline constexpr const char* nothing_detached =
     "the lease of this token has ended, was adopted or released before, or is of another server";
 

@@ -4,10 +4,10 @@
 // the grant reserved, up to 32 times or for 10 ms; once the engine has reported waiters of other
 // processes, for one turn (limits::turn). Within its turn a released claim is also kept for a
 // moment (limits::keep), for a thread that asks again sooner than another process could take over;
-// while none does, this is tried only now and then. Where the engine does not report waiters, the
-// name rests between two of our claims once it has been in use here for 10 ms: other processes,
-// which poll or are woken, would never find it free. Fair, shared and permit claims bypass the
-// local queue: each queues at the engine.
+// if none does, this is tried only now and then. Where the engine does not report waiters, the name
+// rests between two of our claims once it has been in use here for 10 ms: other processes, which
+// poll or are woken, would never find it free. Fair, shared and permit claims bypass the local
+// queue: each queues at the engine.
 //
 // Thread-safe; calls acquisitions and runners under no lock.
 #pragma once
@@ -46,19 +46,20 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
 
   enum class entry : std::uint8_t { entered, queued, refused, answered };
   // refused: the lock is in use here and `may_wait` is false. A rest does not refuse a try.
-  // answered: it has the claim that was kept.
+  // answered: it was given the claim that was kept.
   entry enter(const std::shared_ptr<acquisition>& who, bool may_wait);
-  // False: no longer in line.
+  // False: no longer queued.
   bool withdraw(acquisition& who) noexcept;
 
-  // The one inside was granted by the engine: fences first to last are ours to give.
+  // The acquisition inside was granted by the engine: we may hand out the fences up to `last`.
   void granted(time_point now, fence_token last, std::uint64_t thread) noexcept;
-  // The one inside is done. True: its claim was passed on or is kept, and must not be released.
+  // The acquisition inside is done. True: its claim was handed over or is kept, and must not be
+  // released.
   bool pass_on(const std::shared_ptr<claim_runner>& runner, fence_token fence, time_point now);
-  // The one inside is out: the next may pursue a claim of its own.
+  // The acquisition inside has left: the next may pursue a claim of its own.
   void leave();
-  // The same in two steps, for a caller that gets its answer in between: it may ask again at once,
-  // and must not find itself still inside.
+  // The same in two steps, for a caller that is answered in between: it may ask again at once, and
+  // must not find itself still inside.
   void vacate() noexcept;
   void admit_next();
 
@@ -67,7 +68,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
 
   void give_up_all(const error& why);
 
-  // The end of a rest, or of the time that a claim is kept.
+  // A rest has ended, or the time for which a claim is kept.
   void due(time_point now) override;
 
   // Who holds this name through the std face, and the counted entries of a recursive mutex.
@@ -86,7 +87,7 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   [[nodiscard]] bool may_pass_on(const claim_runner& runner, fence_token fence,
                                  time_point now) const;
   [[nodiscard]] bool may_take_over(const acquisition& next, const claim_runner& runner) const;
-  // These release the lock that they are given, but for keep() where it answers false.
+  // These release the lock that they are given, except for keep() if it returns false.
   bool keep(std::unique_lock<std::mutex>& lock, const std::shared_ptr<claim_runner>& runner,
             fence_token fence, time_point now);
   entry take_kept(std::unique_lock<std::mutex>& lock, const std::shared_ptr<acquisition>& who);
@@ -116,9 +117,9 @@ class local_queue final : public agenda_item, public std::enable_shared_from_thi
   fence_token last_fence_;          // guarded by mutex_
   std::uint64_t thread_ = 0;        // guarded by mutex_
   std::optional<kept_claim> kept_;  // guarded by mutex_
-  std::uint32_t keep_every_;        // guarded by mutex_: of so many releases within a turn, one
-  std::uint32_t not_kept_ = 0;      // guarded by mutex_: since the last that was
-  // Of the time that the name was in use here, with gaps too short for others; max: it is not.
+  std::uint32_t keep_every_;        // guarded by mutex_: one in so many releases within a turn
+  std::uint32_t not_kept_ = 0;      // guarded by mutex_: since the last one kept
+  // Since when the name has been in use here, with gaps too short for others; max: it is not.
   time_point used_since_ = time_point::max();  // guarded by mutex_
   time_point left_at_{};                       // guarded by mutex_
   time_point rest_until_{};                    // guarded by mutex_

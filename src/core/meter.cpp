@@ -36,7 +36,7 @@ duration histogram::sum() const noexcept {
 
 namespace {
 
-// Zero where the end was counted a moment before the beginning.
+// Zero if the end was counted a moment before the beginning.
 std::uint64_t more(std::uint64_t begun, std::uint64_t ended) noexcept {
   return begun > ended ? begun - ended : 0;
 }
@@ -104,8 +104,8 @@ primitive primitive_of(spi::mode mode, spi::role role) noexcept {
   return role == spi::role::leader ? primitive::election : primitive::mutex;
 }
 
-// Out of memory for another name: it is counted with the others. So is a lock whose name is that
-// label's value, or two series would have the same labels.
+// If there is no memory for another name it is counted with the others. So is a lock whose name is
+// that label's value, or two series would have the same labels.
 series& meter::of(primitive what, std::string_view name) noexcept {
   if (numbers_.by_name && name != other_names) {
     try {

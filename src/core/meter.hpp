@@ -29,7 +29,7 @@ inline void add(counter& to, std::uint64_t much = 1) noexcept {
   to.fetch_add(much, std::memory_order_relaxed);
 }
 
-inline constexpr std::size_t bucket_count = 15;  // and one for all that is above
+inline constexpr std::size_t bucket_count = 15;  // and one for everything above
 using bucket_bounds = std::array<duration, bucket_count>;
 
 // Waits and holds: from the fastest engine to jobs of an hour.
@@ -60,7 +60,7 @@ class histogram {
   void observe(duration took) noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept;
   [[nodiscard]] const bucket_bounds& bounds() const noexcept { return bounds_; }
-  // Not cumulative; the last is what is above all bounds.
+  // Not cumulative; the last counts everything above all bounds.
   [[nodiscard]] std::array<std::uint64_t, bucket_count + 1> buckets() const noexcept;
   [[nodiscard]] duration sum() const noexcept;
 
@@ -74,12 +74,12 @@ inline constexpr std::size_t primitive_count = 6;   // of holdfast::primitive
 inline constexpr std::size_t loss_cause_count = 6;  // of holdfast::loss_cause
 inline constexpr std::size_t refusal_count = 14;    // of holdfast::errc, which begins with 1
 
-// Of one primitive of an engine, and of one name where names are told apart.
+// Of one primitive of an engine, and of one name if names are told apart.
 struct series {
   counter asked{0};
   std::array<counter, refusal_count> refused{};  // by errc; 0: any other
-  histogram waits{long_bounds};                  // of those granted
-  histogram holds{long_bounds};                  // that ended
+  histogram waits{long_bounds};                  // of granted acquisitions
+  histogram holds{long_bounds};                  // that have ended
   std::array<counter, loss_cause_count> lost{};
 
   // Ends before beginnings: never less than zero.
@@ -121,13 +121,13 @@ struct engine_numbers {
 
   const std::string engine;
   const bool by_name;
-  std::array<series, primitive_count> all{};  // those without a name of their own
+  std::array<series, primitive_count> all{};  // all locks without a series of their own
   name_table<series> named;
   name_table<std::atomic<std::int64_t>> terms;  // of elections: how many are held here
   counter renewed{0};
   counter renewal_failed{0};
   histogram round_trips{short_bounds};
-  // Clients that know: their engine answers, or does not.
+  // Clients that know whether their engine answers: those that reach it, and those that do not.
   std::atomic<std::int64_t> reached{0};
   std::atomic<std::int64_t> unreached{0};
 };

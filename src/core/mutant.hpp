@@ -42,7 +42,7 @@ enum class mutant : std::uint8_t {
   adopted_after_its_end,
   renewed_by_both_sides,
   turn_never_ends,
-  // Of the quorum: worlds of their own show them.
+  // Of the quorum, caught in worlds of their own.
   quorum_fence_not_written_back,
   quorum_fence_written_back_anywhere,
   quorum_young_member_counted,

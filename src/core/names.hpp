@@ -20,7 +20,7 @@ result<void> check_name(std::string_view name);
 // 0 to 64 bytes of [A-Za-z0-9._-].
 result<void> check_space(std::string_view space);
 
-// At most 256 bytes; invalid UTF-8 and control characters become '?'. For people's eyes only.
+// At most 256 bytes; invalid UTF-8 and control characters become '?'. For people only.
 std::string clean_payload(std::string_view payload);
 
 }  // namespace holdfast::core

@@ -121,7 +121,7 @@ result<void> parse_options(std::string_view text, url& into) {
   return {};
 }
 
-// Where the password stands in a URL's text: [first, second), or nothing.
+// Where the password is in a URL's text: [first, second), or nothing.
 std::optional<std::pair<std::size_t, std::size_t>> password_in(std::string_view text) {
   const auto slashes = text.find("://");
   if (slashes == std::string_view::npos) return std::nullopt;
@@ -134,7 +134,7 @@ std::optional<std::pair<std::size_t, std::size_t>> password_in(std::string_view 
   return std::pair{start + colon, start + at};
 }
 
-// Valkey is Redis in all that matters here: everything below knows one name for both.
+// Valkey is Redis in every respect that matters here: everything below has one name for both.
 std::string engine_scheme(std::string_view given) {
   constexpr std::string_view valkey = "valkey";
   const std::string_view form = given.starts_with(valkey) ? given.substr(valkey.size()) : "?";
@@ -210,7 +210,7 @@ result<void> check_options(const url& url, std::initializer_list<std::string_vie
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     std::string list;
     for (const std::string_view one : known) list += std::string(one) + ", ";
-    // Of all engines: stores/degraded.
+    // Known to all engines: stores/degraded.
     return failure(errc::invalid, "URL: unknown option '" + key + "' for " + url.scheme +
                                       "; known: " + list + "breaker, breaker_pause, degrade");
   }

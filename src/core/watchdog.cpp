@@ -21,7 +21,7 @@ void watchdog::collect(std::shared_ptr<claim_runner> runner) {
   {
     const std::lock_guard lock(mutex_);
     collected_.push_back(std::move(runner));
-    // The agenda's sweep flushes; but a claim may also ask later, from another thread.
+    // The agenda's sweep flushes; but a claim may also ask later, on another thread.
     if (std::exchange(flush_posted_, true)) return;
   }
   runtime_.post([self = weak_from_this()] {
@@ -61,7 +61,8 @@ void watchdog::flush() {
   }
 }
 
-// A third of what depends on the answer: an offer is much shorter than the lease it becomes.
+// A third of the lease that depends on the answer: an offer is much shorter than the lease it
+// becomes.
 duration watchdog::time_for(const claim_runner& runner) const {
   const duration granted = runner.ttl();
   const duration ttl = runner.claim().ttl;

@@ -31,7 +31,7 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
   // Set once, before anything is collected: receives how long renewals take.
   void report_to(std::shared_ptr<meter> meter) noexcept { meter_ = std::move(meter); }
 
-  // The runner's claim goes with the next batch. Its answer comes to claim_runner::refreshed().
+  // The runner's claim joins the next batch. Its answer goes to claim_runner::refreshed().
   void collect(std::shared_ptr<claim_runner> runner);
 
   // Sends what was collected; called when the agenda has swept.
@@ -44,7 +44,7 @@ class watchdog : public std::enable_shared_from_this<watchdog> {
   spi::runtime& runtime_;
   const std::shared_ptr<spi::store> store_;
   const std::shared_ptr<agenda> agenda_;
-  const std::shared_ptr<attempt_window> window_;  // hears how long renewals take
+  const std::shared_ptr<attempt_window> window_;  // learns how long renewals take
   const limits limit_;
   std::shared_ptr<meter> meter_;
 

@@ -1,4 +1,4 @@
-// A file descriptor that is closed at its end.
+// A file descriptor that is closed by its destructor.
 #pragma once
 
 #include <unistd.h>
@@ -32,7 +32,7 @@ class descriptor {
   int number_ = -1;
 };
 
-// Takes what a system call returned; throws std::system_error where that is -1.
+// Takes what a system call returned; throws std::system_error if that is -1.
 inline descriptor checked(int number, const char* call) {
   if (number < 0) throw std::system_error(errno, std::system_category(), call);
   return descriptor(number);

@@ -28,7 +28,7 @@ event_loop::timer_id event_loop::at(time_point when, spi::task work) {
   if (lead_ == lead::nobody) {
     if (when < engine_up_at_) which = rouse();
   } else if (lead_ == lead::caller ? leader_asleep_ : engine_asleep_) {
-    set_alarm();  // who sleeps need not get up for that; who is up does it before it sleeps
+    set_alarm();  // a sleeper need not wake up for that; an awake leader sets it itself
   }
   lock.unlock();
   signal(which);
@@ -38,7 +38,7 @@ event_loop::timer_id event_loop::at(time_point when, spi::task work) {
 void event_loop::cancel(timer_id timer) noexcept {
   spi::task cancelled;
   const std::scoped_lock lock(mutex_);
-  // The alarm stays: once too early costs less than a system call each time.
+  // The alarm stays: waking once too early costs less than a system call each time.
   cancelled = timers_.cancel(timer);
 }
 
@@ -96,8 +96,8 @@ void event_loop::wait(const std::atomic<bool>& flag) {
       lead_ = lead::caller;
       leader_ = &self;
       ++drives_;
-      // Away from the descriptors, or it would wake up beside us at the first event. Its way back
-      // costs us nothing: we wait for an answer meanwhile.
+      // Moves it away from the descriptors, or it would wake up alongside us at the first event.
+      // Its way back costs us nothing: we wait for an answer meanwhile.
       if (parked && std::exchange(engine_parked_, false) && std::exchange(engine_asleep_, false)) {
         lock.unlock();
         signal(wake_target::engine);
@@ -219,14 +219,14 @@ bool event_loop::drive(mutex_lock& lock, const waiter& self, const void* flag) {
     set_alarm();
     leader_asleep_ = posted_.empty();
     const auto patience = posted_.empty() ? poller::patience::unlimited : poller::patience::none;
-    // What was reported is dispatched to the end, also where our own flag is set on the way: the
-    // rest may be what somebody else waits for.
+    // Everything that was reported is dispatched, even if our own flag is set along the way:
+    // somebody else may be waiting for the rest.
     if (!collect(lock, patience, batch) || !dispatch(lock, batch)) return false;
   }
 }
 
-// Where the leader is alone and nothing else is to be done, the read itself can wait for the answer:
-// one system call instead of two. Null: it must ask the kernel about everything.
+// If the leader is alone and has nothing else to do, the read itself can wait for the answer: one
+// system call instead of two. Null: it must ask the kernel about everything.
 std::shared_ptr<runtime::watch> event_loop::take_expected() noexcept {
   const auto [where, what] = std::exchange(expected_here, {});
   if (where != this || line_.size() > 1 || !posted_.empty()) return nullptr;
@@ -235,8 +235,8 @@ std::shared_ptr<runtime::watch> event_loop::take_expected() noexcept {
   return watches_.find(what);
 }
 
-// `stay`: wait for descriptors and timers afterwards, until the lead goes to a caller. Otherwise
-// only what is due is done: callers are about, and lead without us.
+// `stay`: wait for descriptors and timers afterwards, until a caller takes the lead. Otherwise only
+// what is due is done: callers are active, and lead without us.
 bool event_loop::lead_as_engine(mutex_lock& lock, bool stay) {
   lead_ = lead::engine;
   ready_batch batch;
@@ -258,13 +258,13 @@ bool event_loop::lead_as_engine(mutex_lock& lock, bool stay) {
 }
 
 bool event_loop::run_round(mutex_lock& lock) {
-  // Only what was there at the start: a task that posts itself again must not keep out the rest.
+  // Only what was there at the start: a task that posts itself again must not starve the rest.
   for (std::size_t left = posted_.size(); left > 0 && !posted_.empty(); --left) {
     spi::task work = std::move(posted_.front());
     posted_.pop_front();
     if (!run_task(lock, std::move(work))) return false;
   }
-  // As long as the alarm is set for the earliest, none is due, or the alarm will say so.
+  // As long as the alarm is set for the earliest timer, none is due, or the alarm will say so.
   if (timers_.earliest() >= alarm_at_) return true;
   const time_point now = clock::now();
   for (std::size_t left = timers_per_round; left > 0 && timers_.earliest() <= now; --left) {
@@ -348,7 +348,7 @@ void event_loop::hand_to(mutex_lock& lock, waiter& next) noexcept {
   call.make();
 }
 
-// The end of every wait(): out of the line, and the lead, if it is ours, to the next.
+// The end of every wait(): leaves the line, and passes the lead, if it is ours, to the next.
 void event_loop::leave(mutex_lock& lock, waiter& self, const void* flag) noexcept {
   line_.leave(self);
   expected_here = {};
@@ -380,8 +380,8 @@ bool event_loop::park(mutex_lock& lock) noexcept {
   return lead_ == lead::engine;
 }
 
-// The engine does not lead and sleeps: a little while, or, where one caller has led ever since the
-// last look, until that leaves. `seen`: drives_ at the last look.
+// The engine does not lead and sleeps: for a short while or, if one caller has led ever since the
+// last look, until that caller leaves. `seen`: drives_ at the last look.
 void event_loop::stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept {
   std::optional<duration> limit;
   engine_settled_ = lead_ == lead::caller && drives_ == seen;
@@ -405,7 +405,7 @@ void event_loop::stand_by(mutex_lock& lock, std::uint64_t& seen) noexcept {
 bool event_loop::work_waits() noexcept {
   if (!posted_.empty()) return true;
   if (timers_.earliest() > clock::now()) return false;
-  // The alarm has gone off while nobody led, and lies in the kernel: as if it had been heard.
+  // The alarm went off while nobody led, and is still pending in the kernel: treat it as handled.
   alarm_at_ = time_point::max();
   return true;
 }

@@ -2,11 +2,11 @@
 //
 // At any time at most one thread leads: it waits in the kernel and runs what is ready. A thread that
 // waits for its flag takes the lead if nobody has it, so a lone caller pays no hop to another
-// thread; the others sleep, each on a futex of its own. Who leaves hands the lead to the first whose
-// flag is not set. Where no caller is left the engine's thread leads.
+// thread; the others sleep, each on a futex of its own. A leaving thread hands the lead to the
+// first whose flag is not set. If no caller is left, the engine's thread leads.
 //
 //   lead      means                            changes to
-//   nobody    callers came and went just now   caller: one waits; engine: work is due, or no caller
+//   nobody    callers came and left just now   caller: one waits; engine: work is due, or no caller
 //                                              has led for one to two look_intervals
 //   caller    a thread in wait() leads         caller: handed on; nobody: none left
 //   engine    the engine's thread leads        caller: taken by one that waits, if the engine sleeps
@@ -15,13 +15,15 @@
 // What must hold:
 //  1. Only the leader dispatches, and the lead never moves during a callback: nothing runs twice at
 //     once.
-//  2. Whoever adds work sees under the mutex whether the leader sleeps, and rouses it if so; the
-//     leader looks for work under the mutex before it says that it sleeps. Nothing is overlooked.
+//  2. A thread that adds work sees under the mutex whether the leader sleeps, and wakes it if so;
+//     the leader looks for work under the mutex before it says that it sleeps. Nothing is
+//     overlooked.
 //  3. alarm_at_ is never later than the earliest timer while the leader sleeps, and a leader that does
 //     not go on to listen for the alarm (lead_as_engine without `stay`) trusts the clock instead.
 //  4. While nobody leads the engine's thread sleeps for a bounded time only.
-//  5. Whom a callback wakes gets up when it returns, several by one system call: one by one, each
-//     would run at once in the leader's place. So nobody is waited for in a callback.
+//  5. Threads that a callback wakes start running when it returns, several by one system call:
+//     woken one by one, each would run at once in the leader's place. So a callback must not wait
+//     for them.
 //  6. Callbacks run, and tasks are destroyed, outside the mutex. System calls under it are only
 //     those that cannot block and whose order matters (epoll_ctl, timerfd_settime).
 #pragma once
@@ -59,7 +61,7 @@ struct watch {
   bool awaited = false;  // somebody waits for on_ready to return
   bool ended = false;
 
-  // Without what is no longer asked for; false if nothing is left to tell.
+  // Clears what is no longer asked for; false if nothing is left to report.
   [[nodiscard]] bool concerns(spi::readiness& readiness) const noexcept {
     readiness.readable = readiness.readable && readable;
     readiness.writable = readiness.writable && writable;
@@ -123,7 +125,7 @@ class event_loop {
   void unwatch(watch_id id) noexcept;
   void expect(watch_id id) noexcept { expected_here = {this, id}; }
 
-  // Must not be called from within a callback of this loop: aborts.
+  // Aborts if it is called from within a callback of this loop.
   void wait(const std::atomic<bool>& flag);
   void wake(const std::atomic<bool>& flag) noexcept;
 
@@ -138,7 +140,7 @@ class event_loop {
     itself_ = std::move(itself);
   }
 
-  // For tests and metrics: how often any thread came back from the kernel, how many throws were
+  // For tests and metrics: how often any thread came back from the kernel, how many exceptions were
   // swallowed, how many threads wait and descriptors are watched, who leads.
   [[nodiscard]] std::uint64_t wakeups() const;
   [[nodiscard]] std::uint64_t swallowed() const noexcept;
@@ -147,26 +149,26 @@ class event_loop {
   [[nodiscard]] lead leader() const;
 
  private:
-  // The engine's thread looks this often whether callers still drive.
+  // The engine's thread checks this often whether callers still drive.
   static constexpr duration look_interval = std::chrono::milliseconds(1);
-  // Then descriptors have their turn.
+  // After so many, descriptors have their turn.
   static constexpr std::size_t timers_per_round = 1'024;
 
-  // A leader sleeps in the read of what it expects only if all descriptors were looked at within the
+  // A leader sleeps in the read of what it expects only if all descriptors were checked within the
   // first, and no timer is due within the second, which is longer than any such sleep.
   static constexpr duration unseen_limit = std::chrono::milliseconds(1);
   static constexpr duration undisturbed = std::chrono::milliseconds(20);
 
   enum class wake_target : std::uint8_t { none, leader, engine };
 
-  // What a thread said that it expects.
+  // What a thread has said it expects.
   struct expectation {
     const event_loop* where;
     watch_id what;
   };
 
-  // Leading. Those that answer bool: false if a callback forked and this is the child; the lock is
-  // then not held and nothing may be touched.
+  // Leading. Functions that return bool: false if a callback forked and this is the child; the lock
+  // is then not held and nothing may be touched.
   bool drive(mutex_lock& lock, const waiter& self, const void* flag);
   bool lead_as_engine(mutex_lock& lock, bool stay);
   bool run_round(mutex_lock& lock);
@@ -199,7 +201,7 @@ class event_loop {
   mutable std::mutex mutex_;
   std::condition_variable settled_;  // an awaited on_ready has returned
   // All below: guarded by mutex_.
-  std::deque<spi::task> posted_;  // no limit of its own: those who post are counted elsewhere
+  std::deque<spi::task> posted_;  // no limit of its own: what is posted is bounded elsewhere
   timer_heap timers_;
   time_point alarm_at_ = time_point::max();
   watch_table watches_{poller::first_id};
@@ -209,7 +211,7 @@ class event_loop {
   bool leader_asleep_ = false;   // a leading caller sleeps and was not roused
   bool engine_asleep_ = false;   // the engine's thread sleeps and was not roused
   bool engine_parked_ = false;   // it leads and sleeps: the lead may be taken from it
-  bool engine_settled_ = false;  // it sleeps without limit: who leaves the lead rouses it
+  bool engine_settled_ = false;  // it sleeps without limit: woken by a thread that leaves the lead
   time_point engine_up_at_ = time_point::max();  // standing by: when it looks again
   std::uint64_t drives_ = 0;                     // how often callers took or left the lead
   std::uint64_t wakeups_ = 0;

@@ -14,9 +14,9 @@ namespace holdfast::runtime {
 namespace {
 
 // Globals, since this is a property of the process and not of any object in it. Constant-initialised:
-// a fork in the middle of a first use would leave the child with a half-made guard.
+// a fork during a first use would leave the child with a half-made guard.
 constinit std::atomic<std::uint64_t> plain_counter{1};
-constinit std::atomic<std::uint64_t> last_generation{1};  // not less than the other ever was
+constinit std::atomic<std::uint64_t> last_generation{1};  // never less than the other one was
 
 }  // namespace
 

@@ -7,14 +7,15 @@
 
 namespace holdfast::runtime {
 
-// Never zero; grows by one in every child, whether fork(), _Fork() or clone() made it. Only one that
-// shares the memory (vfork) is not told apart: it may do nothing but exec.
+// Never zero; grows by one in every child, whether fork(), _Fork() or clone() made it. Only a child
+// that shares the memory (vfork) cannot be told apart: it may do nothing but exec.
 std::uint64_t fork_generation() noexcept;
 // Where it is counted; zero in a child that has not asked yet.
 extern std::atomic<std::uint64_t>* fork_counter;
 
 // Remembers the process in which it was made. Thread-safe; takes no lock, since in the child any
-// lock may be held forever by a thread that is not there. One load: cheap enough for every call.
+// lock may be held forever by a thread that does not exist there. One load: cheap enough for every
+// call.
 class fork_guard {
  public:
   fork_guard() noexcept : born_(fork_generation()) {}

@@ -9,7 +9,7 @@
 namespace holdfast::runtime {
 
 result<void> lazy_library::load() const {
-  // Not RTLD_GLOBAL: nothing else in the process is to be resolved by what it brings.
+  // Not RTLD_GLOBAL: its symbols must not resolve references of anything else in the process.
   if (file_ == nullptr || ::dlopen(file_, RTLD_LAZY | RTLD_LOCAL) != nullptr) return {};
   const char* why = ::dlerror();
   return failure(errc::unavailable, std::string("the driver cannot be loaded (package ") +

@@ -12,15 +12,15 @@ namespace holdfast::runtime {
 // Thread-safe; what was loaded stays until the process ends.
 class lazy_library {
  public:
-  // `file`: by its SONAME, the one that the headers belong to, so that a program that has it already
-  // shares it; `package`: what brings it, for messages.
+  // `file`: the SONAME that the headers belong to, so that a program that has already loaded it
+  // shares it; `package`: where to get it, for messages.
   constexpr lazy_library(const char* file, const char* package) noexcept
       : file_(file), package_(package) {}
 
   // unavailable: it is not installed, or cannot be loaded.
   result<void> load() const;
 
-  // Ends the process with a message where the library or the function is missing: load() is asked
+  // Ends the process with a message if the library or the function is missing: load() is called
   // first, when a store is opened.
   [[nodiscard]] void* address(const char* name) const;
 
@@ -29,7 +29,7 @@ class lazy_library {
   const char* package_;
 };
 
-// One that is linked all the same: static, or in a folder that the loader does not search.
+// A library that is linked after all: static, or in a folder that the loader does not search.
 inline constexpr lazy_library linked(nullptr, nullptr);
 
 // A function of such a library, called as if it were linked. An object, not a function: in its namespace

@@ -38,7 +38,7 @@ void notifier::stop() noexcept {
 }
 
 void notifier::abandon() noexcept {
-  // Leaked, both: to join or to detach would touch a thread that this process does not have, and
+  // Both are leaked: joining or detaching would touch a thread that this process does not have, and
   // a condition variable with a vanished waiter cannot be destroyed.
   [[maybe_unused]] const auto* thread = thread_.release();
   state_->itself = state_;

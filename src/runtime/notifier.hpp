@@ -20,9 +20,9 @@ namespace holdfast::runtime {
 // Thread-safe. Tasks run one after the other, in order; what they throw is swallowed and counted.
 //
 // Nothing is ever dropped, and notify() never blocks: a lost "your lease is gone" would be two
-// holders, a blocked engine would be all leases lost. So queue_limit is no wall: beyond it tasks are
-// still taken, and lagging() tells those who admit new work to refuse it (errc::overloaded). What
-// can queue up is bounded there: a few tasks per lease and per waiting acquisition.
+// holders, a blocked engine would be all leases lost. So queue_limit is a soft limit: beyond it
+// tasks are still accepted, and lagging() tells the code that admits new work to refuse it
+// (errc::overloaded). That bounds the queue: a few tasks per lease and per waiting acquisition.
 //
 // Shutdown: stop() runs what was queued before, then joins; called from one of the tasks, it leaves
 // the thread to end by itself after them.
@@ -38,7 +38,7 @@ class notifier {
 
   void notify(spi::task work);
   void stop() noexcept;
-  // In a forked child, where the thread is not: forgets it and what was queued.
+  // In a forked child, where the thread does not exist: forgets it and what was queued.
   void abandon() noexcept;
 
   [[nodiscard]] bool lagging() const noexcept;

@@ -7,8 +7,8 @@
 
 namespace holdfast::runtime {
 
-// The first line. Also of a pipe; no more than a password can have is read of a file that never
-// ends. invalid: why, without the file's name or a word of its content.
+// The first line, of a pipe too; reads no more than the longest password, even of a file that never
+// ends. invalid: says why, without the file's name or anything of its content.
 result<std::string> read_password_file(const std::string& path);
 
 }  // namespace holdfast::runtime

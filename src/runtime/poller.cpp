@@ -50,7 +50,7 @@ poller::poller()
           checked(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
       wake_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       engine_wake_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {
-  // Edge-triggered, so that nobody has to read them empty: two system calls saved per wake.
+  // Edge-triggered, so that nobody has to drain them: saves two system calls per wake-up.
   control(epoll_.get(), EPOLL_CTL_ADD, wake_event_.get(), EPOLLIN | std::uint32_t{EPOLLET},
           wake_event_id);
   control(epoll_.get(), EPOLL_CTL_ADD, alarm_.get(), EPOLLIN | std::uint32_t{EPOLLET}, alarm_id);
@@ -65,7 +65,7 @@ void poller::change(int fd, std::uint64_t id, bool readable, bool writable) {
 }
 
 void poller::remove(int fd) noexcept {
-  // Fails only where the caller has closed it already.
+  // Fails only if the caller has already closed it.
   epoll_event unused{};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, &unused);
 }
@@ -101,7 +101,7 @@ void poller::silence_engine() noexcept {
 
 void poller::set_alarm(time_point when) noexcept {
   itimerspec setting{};
-  // Zero would mean never; what is past goes off at once.
+  // Zero would mean never; a time in the past goes off at once.
   setting.it_value = to_timespec(std::max(when.time_since_epoch(), duration{1}));
   ::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &setting, nullptr);
 }

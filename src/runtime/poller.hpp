@@ -1,5 +1,5 @@
 // The kernel's side of the event loop: one epoll instance with a wake event (eventfd) and an alarm
-// (timerfd on CLOCK_BOOTTIME) in it, and a second wake event that only the engine's thread hears.
+// (timerfd on CLOCK_BOOTTIME) in it, and a second wake event that wakes only the engine's thread.
 #pragma once
 
 #include "runtime/descriptor.hpp"
@@ -36,8 +36,8 @@ inline spi::readiness to_readiness(const epoll_event& event) noexcept {
           .hung_up = (event.events & (EPOLLERR | EPOLLHUP)) != 0};
 }
 
-// Every call may be made by any thread at any time; which of them make sense together is the event
-// loop's matter. Bell and alarm are edge-triggered: what one wait() reports, the next does not.
+// Every call may be made by any thread at any time; which of them make sense together is up to the
+// event loop. Wake event and alarm are edge-triggered: what one wait() reports, the next does not.
 class poller {
  public:
   // Ids below this are the poller's own.
@@ -54,19 +54,19 @@ class poller {
   // Waits for descriptors, the wake event or the alarm; fills the batch, in which each descriptor has the
   // id it was added with, and wake event and alarm have ids of the poller's. Signals interrupt it.
   void wait(patience limit, ready_batch& batch) noexcept;
-  // The same for the engine's thread, which its own wake event also wakes: tells only that wait() is
-  // worth a call.
+  // The same for the engine's thread, which is also woken by its own wake event: it only means that
+  // a call of wait() is worthwhile.
   void wait_as_engine() noexcept;
   // Only the engine's wake event, not the descriptors. No limit: until it is signalled.
   void wait_for_engine_wake(std::optional<duration> limit) noexcept;
 
-  void wake() noexcept;         // wakes who is in wait()
+  void wake() noexcept;         // wakes the thread in wait()
   void wake_engine() noexcept;  // wakes the engine's thread, now or when it waits next
 
   // The alarm goes off at this time, and not at the one set before.
   void set_alarm(time_point when) noexcept;
 
-  // In a forked child: closes the descriptors, which the parent does not feel.
+  // In a forked child: closes the descriptors, which does not affect the parent.
   void close() noexcept;
 
  private:

@@ -26,7 +26,7 @@ void draw(void* to, std::size_t size) {
   }
 }
 
-// Given out from the end; drawn again by a child that was forked with it.
+// Handed out from the end; a forked child draws a new block.
 struct random_block {
   std::array<std::uint64_t, 64> numbers;
   std::size_t left = 0;
@@ -43,7 +43,7 @@ std::uint64_t random_number() {
     mine.left = mine.numbers.size();
     mine.drawn_in = here;
   }
-  // What was given out is not kept.
+  // A number that was handed out is not kept.
   return std::exchange(mine.numbers[--mine.left], 0);
 }
 

@@ -17,7 +17,7 @@ epoll_reactor::~epoll_reactor() {
   if (guard_.forked()) {
     loop_->abandon(loop_);
     notifier_.abandon();
-    // Leaked: to join or to detach would touch a thread that this process does not have.
+    // Leaked: joining or detaching would touch a thread that this process does not have.
     [[maybe_unused]] const auto* thread = engine_.release();
     return;
   }

@@ -18,10 +18,10 @@ namespace holdfast::runtime {
 // In a forked child it is inert: nothing runs, post() and notify() drop their task, wait() returns
 // at once whether its flag is set or not, and the parent's epoll instance is not touched.
 //
-// Shutdown, in the destructor: those who wait return; the engine's thread ends; the notifier runs
-// what it was given, and ends; what was posted, timed or watched is destroyed uncalled. A thread is
-// joined, or left to end by itself where the destructor runs on it. A caller may end the reactor
-// from a task that it runs while it drives.
+// Shutdown, in the destructor: waiting calls return; the engine's thread ends; the notifier runs
+// what it was given, and ends; what was posted, timed or watched is destroyed without being called.
+// A thread is joined, or left to end by itself where the destructor runs on it. A caller may end
+// the reactor from a task that it runs while it drives.
 class epoll_reactor final : public spi::reactor {
  public:
   epoll_reactor();

@@ -9,8 +9,8 @@ namespace holdfast::runtime {
 
 namespace {
 
-// While it lives, threads made by the calling thread are born with all signals blocked: set later,
-// a signal could still be delivered to them in between.
+// While it lives, threads made by the calling thread start with all signals blocked: if they were
+// blocked later, a signal could still be delivered in between.
 class signals_blocked {
  public:
   signals_blocked() noexcept {

@@ -11,7 +11,7 @@ namespace holdfast::runtime {
 // Throws std::system_error if the thread cannot be made. The name is at most 15 bytes.
 std::unique_ptr<std::jthread> start_service(const char* name, spi::task body);
 
-// Joins it, or detaches from it where the caller is that thread. Null: nothing to do.
+// Joins it, or detaches it if the caller is that thread. Null: nothing to do.
 void end_service(std::unique_ptr<std::jthread> thread) noexcept;
 
 }  // namespace holdfast::runtime

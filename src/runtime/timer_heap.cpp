@@ -6,7 +6,7 @@
 namespace holdfast::runtime {
 
 timer_heap::timer_id timer_heap::add(time_point when, spi::task work) {
-  // What can fail comes first and changes nothing that is seen.
+  // Whatever can fail comes first and has no visible effect.
   if (free_ == none) {
     slots_.emplace_back().place = none;
     free_ = static_cast<index>(slots_.size() - 1);

@@ -1,5 +1,5 @@
-// Timers in the order of their times: a binary heap in which each timer knows its place, so that one
-// in the middle can be cancelled.
+// Timers ordered by time: a binary heap in which each timer knows its place, so that one in the
+// middle can be cancelled.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -12,14 +12,15 @@
 namespace holdfast::runtime {
 
 // Not thread-safe. add(), cancel() and pop() are O(log n). Timers of the same time come out in the
-// order in which they were added. Ids are never zero, and are not given again until the same slot
-// has been used 2^32 times.
+// order in which they were added. Ids are never zero, and are not reused until the same slot has
+// been used 2^32 times.
 class timer_heap {
  public:
   using timer_id = spi::runtime::timer_id;
 
   timer_id add(time_point when, spi::task work);
-  // The task, for the caller to destroy where it holds no lock; empty if there is no such timer.
+  // Returns the task, which the caller must destroy while it holds no lock; empty if there is no
+  // such timer.
   spi::task cancel(timer_id id) noexcept;
   // The task of the earliest timer. The heap must not be empty.
   spi::task pop() noexcept;

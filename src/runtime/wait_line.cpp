@@ -14,7 +14,7 @@ void waiter::sleep() noexcept {
   while (true) {
     const std::uint32_t calls = row_->calls.load(std::memory_order_acquire);
     if (called_.exchange(false, std::memory_order_acquire)) return;
-    // A signal, or a call since: look again.
+    // A signal, or a call in the meantime: look again.
     ::syscall(SYS_futex, &row_->calls, FUTEX_WAIT_BITSET_PRIVATE, calls, nullptr, nullptr, bit_);
   }
 }
@@ -42,7 +42,8 @@ void wake_party::wake() noexcept {
   }
 }
 
-// A row and a bit that were given to nobody for long: who still has them is woken too, for nothing.
+// Gives it the row and bit that were assigned least recently: a waiter that still has them is woken
+// too, without effect.
 void wait_line::lay_down(waiter& who) noexcept {
   constexpr std::uint32_t places = rows * neighbours;
   const std::uint32_t number = came_++;
@@ -122,7 +123,8 @@ void wait_line::wake_all() noexcept {
 }
 
 std::size_t wait_line::bucket_of(const void* flag) noexcept {
-  // Flags live on stacks, at like offsets of large aligned blocks: the low bits alone say little.
+  // Flags live on stacks, at similar offsets in large aligned blocks: the low bits alone say
+  // little.
   const auto address = reinterpret_cast<std::uintptr_t>(flag);
   return static_cast<std::size_t>((address * 0x9E3779B97F4A7C15ULL) >> 56);
 }

@@ -10,19 +10,19 @@
 
 namespace holdfast::runtime {
 
-// A word that threads sleep on, each with one of 32 bits, so that one system call wakes any of them. It
-// counts the calls: none falls between a look and the sleep.
+// A word that threads sleep on, each with one of 32 bits, so that one system call wakes any of
+// them. It counts the calls, so that none is missed between a look and the sleep.
 struct sleeping_row {
   std::atomic<std::uint32_t> calls{0};
-  // Of a wake_party.
+  // Used by a wake_party.
   std::uint32_t in_party = 0;  // bits
   sleeping_row* next_in_party = nullptr;
 
   void wake(std::uint32_t bits) noexcept;
 };
 
-// Somebody to be woken, where no lock is held. By then it may have left, and another be woken for nothing, which is
-// harmless.
+// A waiter to wake while no lock is held. By then it may have left, and another may be woken
+// without need, which is harmless.
 struct wake_call {
   sleeping_row* row = nullptr;
   std::uint32_t bit = 0;  // 0: nobody
@@ -32,18 +32,19 @@ struct wake_call {
   }
 };
 
-// One waiting thread. Belongs to the line's pool and is used again.
+// One waiting thread. Belongs to the line's pool and is reused.
 class waiter {
  public:
-  // Sleeps until it is called, also if that came before.
+  // Sleeps until it is called; returns at once if it was called before.
   void sleep() noexcept;
-  // To be made then. Nobody, if it was called before and has not noticed.
+  // The call to make once no lock is held. Nobody, if the waiter was called before and has not
+  // noticed.
   [[nodiscard]] wake_call call() noexcept;
   void wake() noexcept { call().make(); }
 
   // True as long as the thread has to go on waiting. The flag lives as long as that.
   [[nodiscard]] bool unserved() const noexcept { return !flag_->load(std::memory_order_acquire); }
-  // Whoever set its flag took it out of the line.
+  // The thread that set its flag took it out of the line.
   [[nodiscard]] bool dismissed() const noexcept {
     return dismissed_.load(std::memory_order_acquire);
   }
@@ -61,8 +62,8 @@ class waiter {
   std::atomic<bool> dismissed_{false};
 };
 
-// Waiters that are to be woken together, one system call for a row. Not thread-safe, and a line has one party
-// at a time.
+// Waiters to be woken together, with one system call per row. Not thread-safe, and a line has one
+// party at a time.
 class wake_party {
  public:
   void add(wake_call who) noexcept;
@@ -72,13 +73,14 @@ class wake_party {
   sleeping_row* first_ = nullptr;
 };
 
-// Not thread-safe, but for waiter::sleep() and give_back(). As many waiters are kept as ever waited at
-// once: one per blocked thread of the process.
+// Not thread-safe, except for waiter::sleep() and give_back(). Keeps as many waiters as ever waited
+// at once: one per blocked thread of the process.
 class wait_line {
  public:
   waiter& enter(const std::atomic<bool>& flag);
   void leave(waiter& who) noexcept;
-  // Out of the line, by another thread than its own, which is to be woken then, and gives it back.
+  // Takes it out of the line, on another thread than its own, which must then be woken, and gives
+  // it back.
   void dismiss(waiter& who) noexcept;
   void give_back(waiter& who) noexcept;
 
@@ -94,8 +96,8 @@ class wait_line {
  private:
   static constexpr std::size_t buckets = 256;
 
-  // Who comes one after the other is often answered together, and shares a row. The more sleep in a row, the longer
-  // the kernel looks for the one that is meant.
+  // Threads that arrive one after the other are often answered together, and share a row. The more
+  // threads sleep in a row, the longer the kernel looks for the right one.
   static constexpr std::size_t rows = 64;
   static constexpr std::size_t neighbours = 8;
 
