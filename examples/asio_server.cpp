@@ -1,4 +1,4 @@
-// A server on Asio: a coroutine per connection, each sells under a lock that other servers share.
+// A server on Asio: a coroutine per connection, each selling under a lock that other servers share.
 #include <holdfast/asio.hpp>
 
 #include <asio.hpp>
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     });
   }
   io.run();
-  client.close();  // before `io` goes: its threads call into it
+  client.close();  // before `io` is destroyed: the client's threads call into it
   std::cout << heard;
   return left == 0 ? 0 : 1;
 }

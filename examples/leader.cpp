@@ -1,4 +1,4 @@
-// A leader and its successor: candidates wait their turn, anybody may watch.
+// A leader and its successor: candidates wait for their turn, anybody may watch.
 #include <holdfast/holdfast.hpp>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// At most three calls at a time to a partner, whoever makes them and wherever.
+// At most three calls at a time to a partner, no matter who makes them or where.
 #include <holdfast/holdfast.hpp>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A job that every host starts and only one may run: whoever finds it taken goes home.
+// A job that every host starts and only one may run: a host that finds it taken gives up.
 #include <holdfast/holdfast.hpp>
 
 #include <atomic>

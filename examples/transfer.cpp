@@ -1,4 +1,4 @@
-// Transfers between two accounts, in both directions at once: both locks or none, no dead-lock.
+// Transfers between two accounts, in both directions at once: both locks or none, no deadlock.
 #include <holdfast/holdfast.hpp>
 
 #include <iostream>

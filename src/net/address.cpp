@@ -19,8 +19,7 @@ struct free_list {
 };
 using address_list = std::unique_ptr<addrinfo, free_list>;
 
-// No AI_ADDRCONFIG: where the only interface has but a link-local address it refuses even
-// 127.0.0.1.
+// No AI_ADDRCONFIG: if the only interface has just a link-local address, it refuses even 127.0.0.1.
 address_list ask(const std::string& host, int flags, int& problem) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;

@@ -17,7 +17,7 @@ class address {
   // A copy of what getaddrinfo() or accept() gave. `size` is at most that of sockaddr_storage.
   address(const sockaddr* raw, socklen_t size) noexcept;
 
-  // Nothing if the text is a name and not an address. Asks no name server, never blocks.
+  // std::nullopt if the text is a name and not an address. Asks no name server, never blocks.
   static std::optional<address> numeric(const std::string& host, std::uint16_t port);
   // invalid if the path is longer than the system allows.
   static result<address> unix_socket(const std::string& path);

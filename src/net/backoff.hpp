@@ -1,5 +1,5 @@
-// When to try again: full jitter, so that many clients of a server that comes back do not come at
-// the same moment.
+// When to try again: full jitter, so that the many clients of a server that comes back do not
+// reconnect at the same moment.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -25,8 +25,8 @@ class backoff {
     ceiling_ = std::min(ceiling_ * 2, limits_.longest);
     return duration(static_cast<duration::rep>(random % range));
   }
-  // A success that lasted longer than the pause before it begins again. One that broke at once does
-  // not, so that the pace is never faster than what breaks.
+  // A success that lasted longer than the pause before it starts the pauses over. A connection that
+  // broke at once does not, so that the retries are never faster than the failures.
   void succeeded(duration lasted) noexcept {
     if (lasted >= ceiling_) ceiling_ = limits_.first;
   }

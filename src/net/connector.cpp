@@ -169,7 +169,7 @@ void dialer::cancel() noexcept {
   finish(failure(errc::cancelled));
 }
 
-// Begins with the next address, and with those after it as long as they are refused at once.
+// Tries the next address, and those after it as long as they are refused at once.
 void dialer::proceed() {
   std::unique_lock lock(mutex_);
   const std::size_t before = attempts_.size();

@@ -1,5 +1,5 @@
-// From a target to a stream: resolve, connect, and shake hands where TLS is wanted; all of it
-// within one deadline, none of it blocking.
+// From a target to a stream: resolves, connects, and does the TLS handshake if TLS is wanted; all
+// of it within one deadline, none of it blocking.
 #pragma once
 
 #include "net/address.hpp"
@@ -23,9 +23,8 @@
 
 namespace holdfast::net {
 
-// Connects to the first of several addresses that answers. They are tried in turn, and the next is
-// not kept waiting by one that is silent: it starts a little later beside it (RFC 8305,
-// simplified).
+// Connects to the first of several addresses that answers. They are tried in turn, and a silent one
+// does not delay the next: that one starts a little later, in parallel (RFC 8305, simplified).
 
 // Thread-safe. Ends exactly once: connected, refused by all, out of time, or cancelled (then
 // without a call). The reactor keeps it until then.
@@ -35,7 +34,7 @@ class dialer : public std::enable_shared_from_this<dialer> {
   static constexpr duration head_start = std::chrono::milliseconds(250);
   static constexpr std::size_t address_limit = 16;  // the rest is not tried
 
-  // `done` may be called before start() returns. Tells the last refusal if there is no success.
+  // `done` may be called before start() returns. Reports the last refusal if there is no success.
   static std::shared_ptr<dialer> start(std::shared_ptr<spi::reactor> reactor, const addresses& to,
                                        time_point deadline,
                                        spi::completion<runtime::descriptor> done);
@@ -72,13 +71,13 @@ class dialer : public std::enable_shared_from_this<dialer> {
   bool over_ = false;
 };
 
-// Families take turns, as one of them may be broken as a whole.
+// Address families alternate, since one of them may be broken entirely.
 addresses interleaved(const addresses& from);
 
 class dialer;
 class tls_stream;
 
-// What a store needs of the network, made once per store.
+// What a store needs from the network, made once per store.
 struct network {
   std::shared_ptr<spi::reactor> reactor;
   std::shared_ptr<net::resolver> resolver;
@@ -88,9 +87,8 @@ network make_network(std::shared_ptr<spi::reactor> reactor);
 // One connection being made. Thread-safe; ends once, by its deadline at the latest.
 class connector : public std::enable_shared_from_this<connector> {
  public:
-  // `tls`: null for none. `done` may be called before start() returns; whoever gets the stream
-  // starts it from within. unavailable: no answer, or not reached; denied: a certificate is
-  // refused.
+  // `tls`: null for none. `done` may be called before start() returns; it starts the stream that it
+  // is given. unavailable: no answer, or not reached; denied: a certificate is refused.
   static std::shared_ptr<connector> start(network net, target where,
                                           std::shared_ptr<const tls_context> tls,
                                           time_point deadline,
@@ -98,7 +96,7 @@ class connector : public std::enable_shared_from_this<connector> {
   // `done` is not called any more, but a call that has begun goes on.
   void cancel() noexcept;
 
-  // For messages: what takes so long. "in the TLS handshake"
+  // For messages: what is taking so long. "in the TLS handshake"
   [[nodiscard]] const char* progress();
   // Connected, and in the TLS handshake.
   [[nodiscard]] bool shaking_hands();

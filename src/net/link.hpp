@@ -1,5 +1,6 @@
-// One life of a connection to a server, whatever is spoken on it: connecting, greeting, open, over. Never used again
-// after that: a late answer must not be taken for another's. Each engine adds its greeting and its frames.
+// One connection to a server, whatever its protocol: connecting, greeting, open, over. Never reused
+// after that: a late answer must not be taken for another request's. Each engine adds its greeting
+// and its frames.
 #pragma once
 
 #include "net/connector.hpp"
@@ -26,7 +27,8 @@ class link_base : public stream_user {
   void flush() noexcept { stream_->flush(); }  // only once opened
   [[nodiscard]] const target& where() const noexcept { return where_; }
 
-  // As net::stream's: no call afterwards, not under a lock that the calls take.
+  // Like net::stream's: no callback afterwards; not to be called under a lock that the callbacks
+  // take.
   void close() noexcept;
 
   // From the stream.
@@ -37,21 +39,23 @@ class link_base : public stream_user {
   link_base(network net, target where, std::shared_ptr<const tls_context> tls, const char* engine);
   ~link_base() override = default;
 
-  // `late`: what there was not by the deadline ("no greeting in time"). `self`: what derives from this.
+  // `late`: what was missing at the deadline ("no greeting in time"). `self`: the object that
+  // derives from this.
   void connect(std::weak_ptr<link_base> self, time_point deadline, const char* late);
-  // Called with the mutex held when the greeting is over: the timer, to be cancelled when the mutex is free.
+  // Called with the mutex held when the greeting is over. Returns the timer, to be cancelled once
+  // the mutex is free.
   [[nodiscard]] spi::runtime::timer_id greeted();
-  // Ends it, and tells the user, once.
+  // Ends it, and notifies the user, once.
   void fail(const error& why);
 
   // For messages: "redis 127.0.0.1:6379: what"
   [[nodiscard]] error problem(const std::string& what) const;
-  // What the stream says, with the engine before it.
+  // The stream's error, prefixed with the engine.
   [[nodiscard]] error named(const error& why) const;
 
   // There is a stream. Starts it, and greets.
   virtual void connected() = 0;
-  // What a connection that could not be made is called.
+  // The error for a connection that could not be made.
   [[nodiscard]] virtual error unreachable(const error& why) const;
   virtual void tell_end(const error& why) = 0;
   // Ends what else is under way; once, within close().

@@ -1,5 +1,5 @@
-// The functions of OpenSSL that are called here. Where it is a shared library of the system, it is loaded with
-// the first URL that asks for TLS; else it is linked.
+// The functions of OpenSSL that are called here. If it is a shared library of the system, it is
+// loaded with the first URL that asks for TLS; else it is linked.
 #pragma once
 
 #include "runtime/lazy_library.hpp"

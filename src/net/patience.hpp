@@ -1,4 +1,4 @@
-// How long a request waits: for its answer, and for a connection to be sent on.
+// How long a request waits: for its answer, and for a connection to send it on.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -6,7 +6,7 @@
 
 namespace holdfast::net {
 
-// As op_context has it; a deadline alone waits for a connection until then.
+// The same as in op_context; a deadline alone waits for a connection until then.
 struct patience {
   patience() = default;
   patience(time_point until) : deadline(until) {}

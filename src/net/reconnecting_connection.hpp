@@ -1,5 +1,6 @@
-// What every connection to a server has in common: a link that is made again whenever it is needed, the pause between
-// attempts, why the last one failed, and one timer for all deadlines. Each engine adds what it sends and how it waits.
+// What all connections to a server have in common: a link that is made again whenever it is needed,
+// the pause between attempts, why the last attempt failed, and one timer for all deadlines. Each
+// engine adds what it sends and how it waits.
 #pragma once
 
 #include "net/backoff.hpp"
@@ -23,7 +24,7 @@
 
 namespace holdfast::net {
 
-// Trying again at once would be answered alike.
+// Trying again at once would give the same answer.
 [[nodiscard]] inline bool definite(const error& why) noexcept {
   return why == errc::denied || why == errc::unsupported || why == errc::invalid;
 }
@@ -52,13 +53,13 @@ class reconnecting_connection : public std::enable_shared_from_this<Self> {
   enum class state : std::uint8_t { idle, connecting, login, open, resting, closed };
   using mutex_lock = std::unique_lock<std::mutex>;
 
-  // `servers`: among which each attempt takes the next.
+  // `servers`: how many there are; each attempt takes the next one.
   reconnecting_connection(network net, backoff_limits pauses, std::size_t servers,
                           std::size_t first = 0)
       : net_(std::move(net)), servers_(servers), turn_(first), backoff_(pauses) {}
   ~reconnecting_connection() = default;
 
-  // Why a call is neither sent nor kept, if so. `full`: too many are.
+  // Why a call is neither sent nor kept; none if it is. `full`: too many are kept already.
   [[nodiscard]] std::optional<error> refusal(const patience& until, bool full,
                                              std::string_view operation, time_point now) const {
     const auto because = [&](errc code, const char* why) {
@@ -114,8 +115,9 @@ class reconnecting_connection : public std::enable_shared_from_this<Self> {
     last_failure_.reset();
   }
 
-  // The link has ended; it is to be closed, or destroyed, when the mutex is free. The next server comes
-  // at once; after all of them have failed, or one that was in use has ended, there is a pause.
+  // The link has ended; the caller closes or destroys it once the mutex is free. The next server is
+  // tried at once; after all of them have failed, or a link that was in use has ended, there is a
+  // pause.
   [[nodiscard]] std::shared_ptr<Link> take_link(const error& why, time_point now) {
     const bool lasted = state_ == state::open && now - opened_at_ > short_life;
     failures_ = lasted ? 0 : failures_ + 1;
@@ -133,7 +135,7 @@ class reconnecting_connection : public std::enable_shared_from_this<Self> {
     return definite(why) || (all_failed && until.takes_failure());
   }
 
-  // What is said to a call that is out of time.
+  // The error for a call that is out of time.
   [[nodiscard]] error lateness() const {
     if (state_ == state::open) return {errc::unavailable, self().where() + ": no answer in time"};
     std::string reason;
@@ -162,7 +164,7 @@ class reconnecting_connection : public std::enable_shared_from_this<Self> {
     return true;
   }
 
-  // For good. Returns the link, which is to be closed when the mutex is free.
+  // For good. Returns the link, which the caller closes once the mutex is free.
   [[nodiscard]] std::shared_ptr<Link> set_closed() noexcept {
     state_ = state::closed;
     net_.reactor->cancel(alarm_);
@@ -179,7 +181,7 @@ class reconnecting_connection : public std::enable_shared_from_this<Self> {
   state state_ = state::idle;
   std::shared_ptr<Link> link_;
   const std::size_t servers_;
-  std::size_t turn_;          // which server: the next one after each failure
+  std::size_t turn_;          // which server is next; advances after each failure
   std::size_t failures_ = 0;  // in a row
   backoff backoff_;
   time_point not_before_{};  // the next attempt

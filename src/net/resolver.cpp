@@ -64,7 +64,8 @@ resolver::resolver(std::shared_ptr<spi::reactor> reactor, lookup ask)
     : state_(std::make_shared<state>(reactor, std::move(ask))) {}
 
 resolver::~resolver() {
-  // In a forked child a lock may be held forever by a thread that is not there: leaked untouched.
+  // In a forked child a lock may be held forever by a thread that does not exist there: leaked
+  // untouched.
   if (guard_.forked()) [[maybe_unused]]
     const auto* kept = new std::shared_ptr<state>(state_);
 }
@@ -107,7 +108,7 @@ bool resolver::state::enqueue(const std::string& host) {
   try {
     start_worker();
   } catch (const std::system_error&) {
-    if (workers > 0) return true;  // one that is there takes it
+    if (workers > 0) return true;  // an existing worker takes it
     queue.pop_back();
     return false;
   }
@@ -136,7 +137,7 @@ void resolver::state::work() {
     queue.pop_front();
     lock.unlock();
     result<addresses> answer = ask_safely(host);
-    // Callers are answered on the reactor; without one nobody waits any more.
+    // Callers are answered on the reactor; without one nobody is waiting.
     if (const auto engine = reactor.lock()) {
       engine->post([weak = weak_from_this(), host, found = std::move(answer)]() mutable {
         if (const auto self = weak.lock()) self->answered(host, std::move(found));

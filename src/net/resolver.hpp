@@ -1,5 +1,5 @@
-// Names into addresses without ever blocking the engine: the system's resolver may take tens of
-// seconds, so it is asked on threads of its own, and a waiter has a deadline.
+// Resolves names to addresses without ever blocking the engine: the system's resolver may take tens
+// of seconds, so it is called on separate threads, and each waiter has a deadline.
 #pragma once
 
 #include "net/address.hpp"
@@ -17,12 +17,12 @@
 
 namespace holdfast::net {
 
-// Thread-safe. One look-up per host at a time, however many ask. The last good addresses of a host
-// are kept: they are the answer where a look-up fails or is slow, as the name server may be down
-// while the server is not.
+// Thread-safe. One look-up per host at a time, however many callers ask. The last good addresses of
+// a host are kept: they are the answer if a look-up fails or is slow, since the name server may be
+// down while the server is not.
 //
-// Destroying it neglects what is under way: threads that are inside the system's resolver cannot be
-// stopped, and end by themselves when it returns.
+// Destroying it abandons what is under way: threads inside the system's resolver cannot be stopped,
+// and end by themselves when it returns.
 class resolver {
  public:
   using lookup = std::function<result<addresses>(const std::string& host)>;
@@ -30,7 +30,7 @@ class resolver {
   static constexpr std::size_t worker_limit = 4;  // then hosts queue
   static constexpr std::size_t queue_limit = 64;  // then unavailable
   static constexpr std::size_t cache_limit = 256;
-  // How long a fresh answer is awaited where an old one is known.
+  // How long to wait for a fresh answer when an old one is known.
   static constexpr duration patience = std::chrono::milliseconds(500);
 
   // `ask` blocks; tests give one that is slow on purpose.

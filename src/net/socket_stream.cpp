@@ -18,8 +18,8 @@ socket_stream::socket_stream(std::shared_ptr<spi::reactor> reactor, runtime::des
       where_(std::move(where)),
       incoming_(read_size),
       socket_(std::move(socket)) {
-  // Every call says itself that it does not block, but for the read of an awaited answer. Where a
-  // limit cannot be set no read waits.
+  // Every call is made non-blocking by its own flag, except for the read of an awaited answer. If
+  // the limit cannot be set, no read waits.
   const timeval limit{0, read_patience.count()};
   const int flags = ::fcntl(socket_.get(), F_GETFL);
   patient_ = ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0 &&
@@ -70,7 +70,7 @@ std::size_t socket_stream::unsent() const noexcept {
 
 void socket_stream::close() noexcept {
   if (guard_.forked())
-    return;  // the descriptor closes the child's copy, without a word to the peer
+    return;  // the descriptor closes the child's copy, without notifying the peer
   mutex_lock lock(mutex_);
   if (std::exchange(closed_, true)) return;
   const spi::reactor::watch_id watch = std::exchange(watch_, 0);
@@ -83,7 +83,7 @@ void socket_stream::close() noexcept {
 
 // Called with the mutex held.
 void socket_stream::end_socket() noexcept {
-  // A forked child may have the socket too: without this the peer would not learn of the end.
+  // A forked child may have the socket, too: without this the peer would not learn of the end.
   ::shutdown(socket_.get(), SHUT_RDWR);
   socket_.close();
 }
@@ -187,7 +187,7 @@ void socket_stream::await_writable(bool wanted) noexcept {
   }
 }
 
-// Called with the mutex held. The reading side notices the shut-down, and tells it.
+// Called with the mutex held. The reading side notices the shut-down, and reports it.
 void socket_stream::write_failed(int number) noexcept {
   why_ = socket_error("send to", where_, number);
   unsent_ = 0;
@@ -196,8 +196,7 @@ void socket_stream::write_failed(int number) noexcept {
 
 namespace {
 
-// Options that a kernel does not know are not worth a refusal: deadlines guard every request
-// anyway.
+// Options that a kernel does not know are no reason to fail: deadlines guard every request anyway.
 void set(int socket, int level, int option, int value) noexcept {
   ::setsockopt(socket, level, option, &value, sizeof value);
 }
@@ -223,7 +222,7 @@ result<connecting_socket> begin_connect(const address& to, const keepalive& life
   if (made.get() < 0) return tl::unexpected(socket_error("socket", to.text(), errno));
   if (to.family() != AF_UNIX) set_tcp_options(made.get(), life);
   const bool connected = ::connect(made.get(), to.data(), to.size()) == 0;
-  // Interrupted by a signal, it goes on like one under way.
+  // If a signal interrupts it, it goes on in the background, as with EINPROGRESS.
   if (!connected && errno != EINPROGRESS && errno != EINTR) {
     return tl::unexpected(socket_error("connect", to.text(), errno));
   }

@@ -19,10 +19,10 @@
 
 namespace holdfast::net {
 
-// Stream sockets, made non-blocking and closed on exec, with what a lock's connection needs: no
-// delay of small writes, and no waiting for hours on a peer that is gone.
+// Stream sockets, made non-blocking and closed on exec, with what a lock's connection needs: small
+// writes are not delayed, and a peer that is gone is not waited for for hours.
 
-// A silent peer is asked after `idle`, then every `interval`, and given up after `count` times.
+// A silent peer is probed after `idle`, then every `interval`, and given up after `count` probes.
 struct keepalive {
   std::chrono::seconds idle{10};
   std::chrono::seconds interval{5};
@@ -46,8 +46,8 @@ error socket_error(const char* what, const std::string& where, int number);
 
 // Writing has three states, under the mutex: nobody writes; one thread writes (outside the mutex,
 // and takes along what others queue meanwhile); blocked, until the reactor finds the socket
-// writable. The socket is closed when close() was called, no callback runs and no thread writes:
-// its number must not be given to another connection under their feet.
+// writable. The socket is closed once close() was called, no callback runs and no thread writes:
+// until then its number must not be reused for another connection.
 class socket_stream final : public stream, public std::enable_shared_from_this<socket_stream> {
  public:
   // The socket is connected. `where`: the peer, for messages.
@@ -65,9 +65,10 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
 
  private:
   static constexpr std::size_t read_size = 16'384;
-  // Where the reactor lets a read sleep for its answer (the kernel's ticks make it some more).
+  // How long a read may sleep for its answer if the reactor allows it (the kernel's ticks add to
+  // it).
   static constexpr std::chrono::microseconds read_patience{1'000};
-  static constexpr int reads_per_turn = 16;    // then other descriptors have theirs
+  static constexpr int reads_per_turn = 16;    // then other descriptors have their turn
   static constexpr int writes_per_thread = 8;  // then the reactor writes on: a sender has own work
   static constexpr std::size_t kept_capacity = 65'536;  // of a buffer between uses
 
@@ -96,7 +97,7 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
   std::string queued_;
   std::string sending_;
   std::size_t sent_ = 0;      // of sending_
-  std::optional<error> why_;  // a write failed; told when the reactor notices
+  std::optional<error> why_;  // a write failed; reported when the reactor notices
   spi::reactor::watch_id watch_ = 0;
   bool writing_ = false;
   bool blocked_ = false;

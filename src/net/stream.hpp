@@ -1,5 +1,5 @@
 // A connection as bytes, whatever carries it: TCP, a unix socket, TLS. Everything that is received
-// comes by the reactor's callbacks; what is sent goes out on the thread that sends it.
+// arrives through the reactor's callbacks; what is sent goes out on the sending thread.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -20,11 +20,11 @@ class stream_user {
   virtual void ended(const error& why) = 0;
 };
 
-// Thread-safe. Used once: when it has ended it stays so. In a forked child every call does nothing,
+// Thread-safe. Used once: when it has ended it stays so. In a forked child no call does anything,
 // and the parent's connection stays as it is.
 class stream {
  public:
-  // More is queued than a healthy peer lets pile up: senders should refuse work.
+  // More than this never piles up with a healthy peer: senders should refuse work.
   static constexpr std::size_t unsent_limit = std::size_t{64} * 1024 * 1024;
 
   virtual ~stream() = default;
@@ -35,15 +35,15 @@ class stream {
   // Appends bytes to what will be sent, in the order of the calls. No I/O and no callback: may be
   // called under a lock of the caller's, where that order matters.
   virtual void queue(std::string_view bytes) = 0;
-  // Sends what was queued, now and on this thread. If another thread is at it, that one sends ours
-  // too: many threads share one write. What the peer does not take goes out when it does. A failure
-  // is told by ended().
+  // Sends what was queued, now and on this thread. If another thread is already sending, it sends
+  // ours too: many threads share one write. What the peer does not accept now is sent when it does.
+  // A failure is reported by ended().
   virtual void flush() noexcept = 0;
-  // Queued and not yet given to the system.
+  // Bytes that are queued and not yet passed to the system.
   [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
 
-  // No callback after it has returned, unless it is called from within one. Not to be called under
-  // a lock that the callbacks take.
+  // No callback runs after it has returned, unless it is called from within one. Not to be called
+  // under a lock that the callbacks take.
   virtual void close() noexcept = 0;
 };
 

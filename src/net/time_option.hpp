@@ -1,4 +1,4 @@
-// A span of time among the options of a URL: 250ms, 60s.
+// A duration among the options of a URL: 250ms, 60s.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -14,7 +14,7 @@
 
 namespace holdfast::net {
 
-// `otherwise` where the URL does not have it; invalid: not so written, or more than a day.
+// `otherwise` if the URL does not have it; invalid: malformed, or more than a day.
 inline result<duration> time_option(const spi::url& url, const std::string& name,
                                     duration otherwise) {
   const auto found = url.options.find(name);
@@ -30,8 +30,8 @@ inline result<duration> time_option(const spi::url& url, const std::string& name
   return failure(errc::invalid, "URL: " + name + " is written 250ms or 60s, at most 86400s");
 }
 
-// How long connecting may take: name, connection, TLS and login together. None: the URL does not say.
-// In a URL of PostgreSQL also as libpq has it, seconds without a unit.
+// How long connecting may take: name, connection, TLS and login together. None: the URL does not
+// say. In a URL of PostgreSQL it may also be seconds without a unit, as in libpq.
 inline result<std::optional<duration>> connect_timeout(const spi::url& url) {
   const auto found = url.options.find("connect_timeout");
   if (found == url.options.end()) return std::optional<duration>();

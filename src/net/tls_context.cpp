@@ -61,7 +61,7 @@ std::string tls_problem() {
   const unsigned long code = ERR_get_error();
   const char* reason = ERR_reason_error_string(code);
   std::string text = reason != nullptr ? reason : "unknown error";
-  // For a file that is not there the system's words are the reason.
+  // For a missing file the system's message is the reason.
   if (ERR_SYSTEM_ERROR(code)) text = std::system_category().message(ERR_GET_REASON(code));
   ERR_clear_error();
   return text;
@@ -83,7 +83,7 @@ result<std::shared_ptr<const tls_context>> tls_context::make(const tls_options& 
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
-  // Peers that end without a farewell are an end like any other.
+  // A peer that ends without a close notification is an end like any other.
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION);
   if (options.verify == tls_options::verification::full) {
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
@@ -107,7 +107,7 @@ ssl_st* tls_context::new_session(const std::string& host) const {
   X509_VERIFY_PARAM* wanted = SSL_get0_param(session);
   bool ready = true;
   if (address::numeric(name, 0)) {
-    // An address is looked for among the certificate's addresses, and is no name to tell.
+    // An address is looked for among the certificate's addresses, and is not sent as a name.
     ready = X509_VERIFY_PARAM_set1_ip_asc(wanted, name.c_str()) == 1;
   } else {
     X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
@@ -228,7 +228,7 @@ void tls_stream::close() noexcept {
     if (std::exchange(closed_, true)) return;
     shaken_ = nullptr;
     if (open_ && !end_) {
-      // A farewell, for who reads logs on the other side; not awaited.
+      // A close notification, for the other side's logs; not awaited.
       ERR_clear_error();
       SSL_shutdown(session_->ssl);
       carry();
@@ -264,7 +264,7 @@ void tls_stream::ended(const error& why) {
   deliver();
 }
 
-// Gives the user what was received, and then the end.
+// Passes on to the user what was received, and then the end.
 void tls_stream::deliver() {
   mutex_lock lock(mutex_);
   const std::shared_ptr<stream_user> user = user_.lock();
@@ -285,7 +285,8 @@ void tls_stream::deliver() {
   if (user != nullptr) user->ended(*why);
 }
 
-// Called with the mutex held. Reading may make the session answer (a key update): carried too.
+// Called with the mutex held. Reading may make the session answer (a key update): that is sent,
+// too.
 std::optional<error> tls_stream::read_some(std::size_t& got) {
   ERR_clear_error();
   const int read = SSL_read(session_->ssl, plain_.data(), static_cast<int>(plain_.size()));
@@ -332,7 +333,7 @@ error tls_stream::problem(int code) const {
     return {errc::denied, where_ + ": TLS: the server's certificate is not accepted: " +
                               X509_verify_cert_error_string(verdict)};
   }
-  // What the server says of ours.
+  // What the server says about our certificate.
   static constexpr std::array refusals{
       SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, SSL_R_TLSV1_ALERT_UNKNOWN_CA,
       SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,       SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
@@ -340,7 +341,7 @@ error tls_stream::problem(int code) const {
       SSL_R_TLSV1_ALERT_ACCESS_DENIED,         SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE};
   const int reason = ERR_GET_REASON(ERR_peek_error());
   const std::string text = tls_problem();
-  // Its first bytes are no record of TLS at all.
+  // Its first bytes are not a TLS record at all.
   if (!open_ && (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)) {
     return {errc::denied, where_ + ": the server does not speak TLS"};
   }

@@ -1,5 +1,5 @@
-// What TLS trusts and how it shows itself: certificates and keys, read once per store. Everything
-// is verified unless the user spelled out that it is not.
+// What TLS trusts and how it identifies itself: certificates and keys, read once per store.
+// Everything is verified unless the user explicitly turned that off.
 #pragma once
 
 #include "net/stream.hpp"
@@ -24,15 +24,14 @@ namespace holdfast::net {
 struct tls_options {
   enum class verification : std::uint8_t {
     full,  // the chain, and the name in the certificate
-    none,  // anybody may be the server: only as asked for by verify=none
+    none,  // anybody may be the server: only with verify=none
   };
 
   verification verify = verification::full;
   std::string ca;    // a file or folder of certificates to trust; empty: the system's
   std::string cert;  // our own certificate, with its chain, if the server wants one
   std::string key;   // its key, without a passphrase; empty: in the same file
-  std::string
-      sni;  // the server's name, told to it and looked for in its certificate; empty: the host
+  std::string sni;  // the server's name, sent to it and checked in its certificate; empty: the host
   std::string alpn{};  // the protocol that is asked for ("h2"); empty: none
 };
 
@@ -47,7 +46,7 @@ class tls_context {
   tls_context& operator=(const tls_context&) = delete;
 
   // A session that will accept only a server of this name or address (or of options.sni). Null if
-  // memory is out. The caller frees it.
+  // out of memory. The caller frees it.
   [[nodiscard]] ssl_st* new_session(const std::string& host) const;
   [[nodiscard]] bool verifies() const noexcept {
     return options_.verify == tls_options::verification::full;
@@ -63,7 +62,7 @@ class tls_context {
 // The first thing in OpenSSL's queue of errors, which is emptied: "wrong version number".
 std::string tls_problem();
 
-// The stream inside TLS: a session of OpenSSL between two buffers in memory. Its bytes travel by
+// The stream inside TLS: an OpenSSL session between two buffers in memory. Its bytes are carried by
 // another stream, so that OpenSSL itself never touches a socket (nor raises SIGPIPE).
 //
 // States: handshaking, until the completion of handshake(); then open; then ended or closed.
@@ -71,7 +70,7 @@ class tls_stream final : public stream,
                          public stream_user,
                          public std::enable_shared_from_this<tls_stream> {
  public:
-  // `host`: whom the certificate must name; `where`: for messages.
+  // `host`: the name that the certificate must have; `where`: for messages.
   static std::shared_ptr<tls_stream> make(std::shared_ptr<stream> carrier,
                                           std::shared_ptr<const tls_context> context,
                                           const std::string& host, std::string where);
@@ -123,7 +122,7 @@ class tls_stream final : public stream,
   spi::completion<void> shaken_;     // set while handshaking
   std::weak_ptr<stream_user> user_;  // set once started
   std::string queued_;               // not yet encrypted
-  std::optional<error> end_;         // the carrier ended, to be told after what was received
+  std::optional<error> end_;         // the carrier ended, to be reported after what was received
   bool open_ = false;
   bool closed_ = false;
 };

@@ -1,4 +1,5 @@
-// What is done with the token of a detached lease: it is continued here, renewed, or released.
+// What can be done with the token of a detached lease: continue the lease here, renew it, or
+// release it.
 #include "core/hold.hpp"
 #include "core/lease_token.hpp"
 #include "primitives/lock_handle_inside.hpp"
@@ -52,7 +53,7 @@ result<core::request> adopting(const client::state& of, std::string_view text,
   return wanted;
 }
 
-// What the caller is answered: lost, where the engine knows nothing of it.
+// What the caller gets: lost, if the engine does not know the lease.
 result<void> as_lost(error why) {
   if (why == errc::not_held) why = {errc::lost, core::nothing_detached};
   return tl::unexpected(std::move(why));

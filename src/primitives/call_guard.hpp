@@ -1,5 +1,5 @@
-// Calls into user code that can be ended: after end() no call begins, and none is running except
-// one that called end() itself.
+// Guards calls into user code: after end() no call begins, and none is running except one that
+// called end() itself.
 //
 // Thread-safe.
 #pragma once
@@ -62,8 +62,8 @@ class call_guard {
   std::vector<std::thread::id> running_;  // guarded by mutex_
 };
 
-// A store's subscription whose calls go through a guard: none is made after it was destroyed,
-// although some may have been handed to an executor before.
+// A store's subscription whose calls go through a guard: none is made after it was destroyed, even
+// if it was handed to an executor before.
 class guarded_subscription final : public spi::subscription {
  public:
   guarded_subscription(std::unique_ptr<spi::subscription> inner, std::shared_ptr<call_guard> calls,

@@ -98,7 +98,7 @@ std::vector<std::string> client::state::close(std::optional<duration> within) {
   const duration limit = within.value_or(options.close_within);
   waits.close({errc::cancelled, "the client was closed"});
   if (runtime->on_own_thread()) {
-    // The last handle was dropped inside a callback: waiting here would wait for ourselves.
+    // The last handle was dropped inside a callback: we would wait for ourselves.
     engine->close(limit, [keep = engine](const core::engine::abandoned&) {});
     return {};
   }
@@ -169,7 +169,7 @@ result<void> client::state::usable() const {
                  "the client is closed, or this process was forked from the one that opened it");
 }
 
-// Nobody's name: it is only looked at.
+// Nobody locks this name: it is only inspected.
 result<void> client::ping(duration timeout) const {
   if (auto fine = state_->usable(); !fine) return fine;
   if (timeout <= duration{0}) return failure(errc::invalid, "a ping needs time");

@@ -24,8 +24,8 @@
 
 namespace holdfast {
 
-// Those who wait in a client for something else than a claim (latches), so that closing it can tell
-// them. Thread-safe; calls those it tells under no lock.
+// What waits in a client for something other than a claim (latches), so that closing the client can
+// notify it. Thread-safe; notifies under no lock.
 class wait_registry {
  public:
   class entry {
@@ -36,7 +36,7 @@ class wait_registry {
 
   static constexpr std::size_t limit = 100'000;
 
-  // Keeps it alive until remove(). cancelled: closed; overloaded: too many.
+  // Keeps the entry alive until remove(). cancelled: closed; overloaded: too many.
   result<std::uint64_t> add(std::shared_ptr<entry> waiting) {
     const std::lock_guard lock(mutex_);
     if (closed_) return failure(errc::cancelled, "the client is closed");
@@ -80,7 +80,7 @@ struct client::state {
   state& operator=(const state&) = delete;
   ~state();
 
-  // `within`: instead of the client's own.
+  // `within`: instead of the client's own limit.
   std::vector<std::string> close(std::optional<duration> within = {});
   // Runs user code on the executor; what it throws is swallowed and raised as an event.
   void deliver(spi::task work) const;
@@ -90,7 +90,7 @@ struct client::state {
   [[nodiscard]] result<void> usable() const;
   // invalid and cancelled are answered at once.
   void inspect(const std::string& name, spi::completion<resource_state> done) const;
-  // For `done`: a failure then tells what was asked, of which server, and of which name.
+  // Wraps `done`: a failure then says what was asked, of which server, and about which name.
   template <class T>
   spi::completion<T> telling(spi::completion<T> done, const char* verb, std::string name) const {
     return [where = engine->settings().where, verb, name = std::move(name),

@@ -28,7 +28,7 @@ std::string checked(const std::string& id) {
   return core::clean_payload(id);
 }
 
-// A leader that cannot be announced does not count.
+// A leader that cannot be announced is of no use.
 result<void> elects(const client& client) {
   const spi::caps& caps = client.caps();
   if (caps.reports_holders) return {};
@@ -37,15 +37,15 @@ result<void> elects(const client& client) {
 
 constexpr duration election_recheck = std::chrono::seconds(1);
 
-// Who leads, by the engine's word.
+// Who leads, according to the engine.
 std::optional<leader_info> leader_of(const spi::resource_state& state) {
   if (state.holders.empty()) return std::nullopt;
   const spi::holder& first = state.holders.front();
   return leader_info{first.payload, first.fence.value_or(fence_token{}), first.claim};
 }
 
-// Follows who leads: looks when the engine tells of a change, and each second in case it did not;
-// reports what is new, the latest winning over those in between.
+// Follows who leads: looks when the engine reports a change, and each second in case it did not;
+// reports what is new; of several changes, only the latest.
 //
 // Thread-safe. One look and one report at a time. Ends with end(), or when the client is closed.
 class election_watch : public std::enable_shared_from_this<election_watch> {
@@ -56,7 +56,7 @@ class election_watch : public std::enable_shared_from_this<election_watch> {
                  report on_change);
 
   void start();
-  // After this no report is made, nor does one run but on this thread.
+  // After this no report is made, and none is running except on this thread.
   void end();
 
  private:
@@ -78,7 +78,7 @@ class election_watch : public std::enable_shared_from_this<election_watch> {
   std::unique_ptr<spi::subscription> subscription_;
   bool ended_ = false;
   bool looking_ = false;
-  bool again_ = false;  // told of a change while a look was in flight
+  bool again_ = false;  // a change was reported while a look was in flight
   bool telling_ = false;
   std::optional<std::optional<leader_info>> seen_;
   std::optional<std::optional<leader_info>> told_;
@@ -92,7 +92,7 @@ election_watch::election_watch(std::shared_ptr<client::state> client, spi::resou
       on_change_(std::move(on_change)) {}
 
 void election_watch::start() {
-  // Posted: from a store's call, where the store must not be called in turn.
+  // Posted, since this is called by a store, which must not be called in turn.
   auto made = client_->engine->store().observe(
       resource_, [self = weak_from_this(),
                   runtime = std::weak_ptr(client_->runtime)](const spi::store_event&) {
@@ -105,7 +105,7 @@ void election_watch::start() {
   if (made) {
     const std::lock_guard lock(mutex_);
     subscription_ = std::move(*made);
-  }  // else the clock alone wakes us
+  }  // else only the clock wakes us
   look();
 }
 
@@ -143,7 +143,7 @@ void election_watch::looked(const result<spi::resource_state>& answer) {
     const std::lock_guard lock(mutex_);
     looking_ = false;
     again = std::exchange(again_, false) && answer;
-    if (answer) seen_ = leader_of(*answer);  // without an answer, what was known stands
+    if (answer) seen_ = leader_of(*answer);  // without an answer, what was known still holds
     news = !telling_ && seen_ != told_;
     if (news) telling_ = true;
   }
@@ -156,7 +156,8 @@ void election_watch::rest() {
   const time_point when = client_->runtime->now() + election_recheck;
   spi::runtime::timer_id old = 0;
   {
-    // Made under the lock, as in latch_wait: else the one that follows it could be cancelled in its place.
+    // Set under the lock, as in latch_wait: else the timer that follows it could be cancelled in
+    // its place.
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     old = std::exchange(timer_, client_->runtime->at(when, [self = weak_from_this()] {
@@ -166,7 +167,7 @@ void election_watch::rest() {
   if (old != 0) client_->runtime->cancel(old);
 }
 
-// Also where the report throws: the next one must not be held up by it.
+// Also if the report throws: the next one must not be held up by it.
 struct election_watch::reporting {
   election_watch* watch;
   ~reporting() { watch->told(); }

@@ -87,7 +87,7 @@ class latch_update : public std::enable_shared_from_this<latch_update> {
   spi::completion<spi::latch_state> done_;
 };
 
-// What the caller is answered of what the store says: that it is done, or the count.
+// Turns the store's answer into the caller's: that it is done, or the count.
 template <class T>
 spi::completion<spi::latch_state> answering(const client::state& state, const char* action,
                                             const std::string& name, spi::completion<T> done) {
@@ -153,7 +153,7 @@ detail::verb<optional_count> reading_count(const std::shared_ptr<client::state>&
   };
 }
 
-// To be started. None where latches cannot be used: `done` was told.
+// Must be started. Null if latches cannot be used: `done` has the error.
 std::shared_ptr<latch_wait> make_wait(const std::shared_ptr<client::state>& state,
                                       const std::string& name, duration wait,
                                       spi::completion<void> done) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr duration latch_recheck = std::chrono::seconds(1);
 constexpr duration shortest_pause = std::chrono::milliseconds(1);
-constexpr duration last_look = std::chrono::milliseconds(100);  // how long that at the end may take
+constexpr duration last_look = std::chrono::milliseconds(100);  // how long the final look may take
 
 time_point end_of(time_point now, duration wait) {
   return wait >= time_point::max() - now ? time_point::max() : now + wait;
@@ -58,7 +58,7 @@ spi::latch_watch latch_wait::on_change() {
   };
 }
 
-// A watch that fails is tried again with the next look: until then the clock alone wakes us.
+// A watch that fails is tried again with the next look: until then only the clock wakes us.
 void latch_wait::watch() {
   auto made = client_->engine->store().watch_latch(resource_, on_change());
   if (!made) return;
@@ -76,7 +76,7 @@ void latch_wait::look() {
     if (std::exchange(looking_, true)) return;
     watched = subscription_ != nullptr;
   }
-  // An engine that was never reached is not waited for without an end.
+  // An engine that was never reached is not waited for indefinitely.
   const core::engine& engine = *client_->engine;
   const duration patience = engine.heard() ? forever : engine.reach_limit(false);
   if (unanswered_ == 0) {
@@ -98,7 +98,7 @@ std::optional<result<void>> latch_wait::judge(const result<spi::latch_state>& an
   unanswered_ = answer ? 0 : unanswered_ + 1;
   const bool tired = unanswered_ >= client_->options.retry.attempts || now >= tired_at_;
   if (!answer && tired && now < deadline_) return tl::unexpected(answer.error());
-  // The last look has little time: without an answer to it, that to the look before it counts.
+  // The last look has little time: if it gets no answer, the answer to the previous look counts.
   const std::optional<spi::latch_state> before =
       std::exchange(seen_, answer ? std::optional(*answer) : std::nullopt);
   if (now < deadline_) return std::nullopt;
@@ -131,8 +131,8 @@ void latch_wait::looked(result<spi::latch_state> state) {
 void latch_wait::rest_until(time_point when) {
   spi::runtime::timer_id old = 0;
   {
-    // Made under the lock, or it could fire and be followed by another, which would be cancelled here in its
-    // place: nobody would look again. A runtime's at() calls nothing back.
+    // Set under the lock, or it could fire and be followed by another timer, which would be
+    // cancelled here in its place: nobody would look again. A runtime's at() never calls back.
     const std::lock_guard lock(mutex_);
     if (!done_) return;
     old = std::exchange(timer_, client_->runtime->at(when, [self = weak_from_this()] {

@@ -31,7 +31,7 @@ class latch_wait final : public wait_registry::entry,
   void cancel() noexcept { cancel({errc::cancelled, "cancelled while waiting"}); }
 
  private:
-  // Posts a look: from a store's call, where the store must not be called in turn.
+  // Posts a look, since this is called by a store, which must not be called in turn.
   spi::latch_watch on_change();
   void watch();
   void look();
@@ -45,9 +45,9 @@ class latch_wait final : public wait_registry::entry,
   const spi::resource_id resource_;
   const time_point deadline_;
   // Touched by one look after the other.
-  std::optional<spi::latch_state> seen_;  // by the look before
-  std::uint32_t unanswered_ = 0;          // looks in a row
-  time_point tired_at_{};                 // the retry policy's patience ends then, unless answered
+  std::optional<spi::latch_state> seen_;  // by the previous look
+  std::uint32_t unanswered_ = 0;          // unanswered looks in a row
+  time_point tired_at_{};                 // when the retry policy gives up, unless answered
 
   std::mutex mutex_;
   // All below: guarded by mutex_.

@@ -24,7 +24,7 @@ namespace {
 
 const error nothing_held{errc::not_held, "this lease holds nothing"};
 
-// Whatever comes first ends the wait: the loss, the release, the time, the token.
+// Whichever comes first ends the wait: the loss, the release, the time, the token.
 class lost_meeting {
  public:
   explicit lost_meeting(std::shared_ptr<spi::runtime> runtime) : meeting_(std::move(runtime)) {}
@@ -104,7 +104,7 @@ lease::~lease() {
 result<void> lease::release() {
   const auto hold = std::exchange(hold_, nullptr);
   if (!hold) return tl::unexpected(nothing_held);
-  // Not under the caller's patience: a release has a deadline of its own, in the core.
+  // Not under the caller's limit: a release has a deadline of its own, in the core.
   return wait_for<void>(hold->runtime(),
                         [&](spi::completion<void> done) { hold->release(std::move(done)); });
 }

@@ -12,7 +12,7 @@ namespace holdfast::detail {
 
 core::request lock_handle::inside::request(const acquire_options& how) const {
   lock_options lock = options;
-  lock.payload = {};  // a view of what may not live as long as the request
+  lock.payload = {};  // a view of something that may not outlive the request
   return {.resource = resource,
           .mode = terms.mode,
           .role = terms.role,
@@ -40,7 +40,7 @@ lock_handle::lock_handle(const client& client, std::string name, const lock_opti
   made->terms = std::move(terms);
   made->options.payload = made->terms.payload;
   made->local_queue = made->client->engine->local_queue_of(made->resource);
-  // Limits only: what the engine cannot do is an answer of acquire(), not of the constructor.
+  // Limits only: acquire(), not the constructor, reports what the engine cannot do.
   if (auto fine = core::check_limits(made->request({}), core::limits{}); !fine) {
     throw lock_error(fine.error());
   }
@@ -117,8 +117,8 @@ void acquire_operation::begin() {
     cancelled = cancelled_;
   }
   if (cancelled) return acquisition->cancel();
-  // Outside the lock: a token that is stopped already calls back at once. An answer that comes at
-  // this moment leaves a callback behind that cancels nothing.
+  // Outside the lock: a token that is stopped already calls back at once. If the answer comes just
+  // now, the callback that is left behind cancels nothing.
   if (token_.stop_possible()) on_stop_.emplace(token_, acquisition);
 }
 

@@ -17,7 +17,7 @@ namespace holdfast::detail {
 
 struct lock_handle::inside {
   inside() = default;
-  // Its options' payload is its own text.
+  // The payload of its options refers to its own text.
   inside(const inside& other)
       : client(other.client),
         resource(other.resource),

@@ -46,8 +46,8 @@ metrics_options checked(metrics_options options) {
   return options;
 }
 
-// In the order of errc. The first five are shown even where they are zero: a series that appears with its
-// first event hides that event from rate().
+// In the order of errc. The first five are shown even if they are zero: a series that appears with
+// its first event hides that event from rate().
 constexpr std::array<std::pair<errc, std::string_view>, 9> refusals{
     {{errc::busy, "busy"},
      {errc::timed_out, "timed_out"},
@@ -66,7 +66,7 @@ struct line {
   exposition::labels labels;
 };
 
-// Whether its name is a label or not, a primitive that nobody used is left out.
+// Whether or not its name is a label, a primitive that nobody used is left out.
 std::vector<line> lines_of(const std::vector<const engine_numbers*>& engines) {
   std::vector<line> found;
   const auto take = [&](const engine_numbers& from, primitive what, const series& numbers,
@@ -166,7 +166,7 @@ void write_engines(exposition& to, const std::vector<const engine_numbers*>& eng
   }
 }
 
-// Two engines may have an election of one name: leading one of them is leading.
+// Two engines may have an election of the same name: leading either of them counts as leading.
 void write_elections(exposition& to, const std::vector<const engine_numbers*>& engines) {
   std::vector<std::pair<std::string_view, bool>> found;
   for (const engine_numbers* each : engines) {

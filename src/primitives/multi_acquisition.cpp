@@ -10,12 +10,12 @@ namespace holdfast {
 
 namespace {
 
-// How long one lock may be waited for, by a slow engine, while another is held.
+// How long to wait for one lock of a slow engine while another is held.
 constexpr duration longest_try = std::chrono::seconds(1);
 
-// Two groups that take each other's locks in step could go on so for long, the longer the slower the
-// engine. A random pause after each failed round, up to what the failed tries took, then up to twice
-// that and four times, lets one of them finish.
+// Two groups that take each other's locks in step could go on like that for long, the longer the
+// slower the engine. A random pause after each failed round, first up to what the failed tries
+// took, then up to twice and four times that, lets one of them finish.
 constexpr unsigned most_doublings = 2;
 constexpr duration longest_pause = std::chrono::milliseconds(250);
 
@@ -27,7 +27,7 @@ duration random_pause(spi::runtime& runtime, duration tried, unsigned failures) 
       static_cast<duration::rep>(runtime.random() % static_cast<std::uint64_t>(longest.count())));
 }
 
-// Contention and outage are waited out; everything else is an answer.
+// Contention and outages are waited out; everything else is an answer.
 bool passing(const error& why) { return why == errc::busy || why == errc::unavailable; }
 
 error stopped_waiting() { return {errc::cancelled, "cancelled while waiting"}; }
@@ -42,7 +42,8 @@ multi_acquisition::multi_acquisition(shared_parts parts, const acquire_options& 
       runtime_(parts_->front().inside().in().client->runtime),
       order_(parts_->size()) {
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  // Clients that take them in one order are seldom in each other's way; it need not be the same for all.
+  // Clients that take the locks in the same order are seldom in each other's way; different orders
+  // work, too.
   std::stable_sort(order_.begin(), order_.end(), [this](std::size_t left, std::size_t right) {
     return (*parts_)[left].inside().name() < (*parts_)[right].inside().name();
   });
@@ -154,7 +155,7 @@ void multi_acquisition::end_round(const error& why) {
   pause(random_pause(*runtime_, tried, failures_++), why);
 }
 
-// Also a pause of no length is left to the runtime: rounds must not call each other ever deeper.
+// Even a pause of zero goes through the runtime: rounds must not recurse deeper and deeper.
 void multi_acquisition::pause(duration length, const error& why) {
   {
     const std::lock_guard lock(mutex_);

@@ -1,9 +1,9 @@
 // The acquisition of several locks: rounds that wait for one lock and try the others, until one round
 // gets all of them.
 //
-// Thread-safe. States: taking (one acquisition is in flight) -> (answered | pausing -> taking). What a
-// round took is given back before the next begins, and the next waits for the lock that was in the way:
-// nobody holds one and waits for another, so no circle can close.
+// Thread-safe. States: taking (one acquisition is in flight) -> (answered | pausing -> taking). The
+// locks of a round are released before the next begins, and the next waits for the lock that was in
+// the way: nobody holds one and waits for another, so no cycle can form.
 #pragma once
 
 #include "core/acquisition.hpp"
@@ -50,10 +50,10 @@ class multi_acquisition : public std::enable_shared_from_this<multi_acquisition>
   const std::uint64_t thread_;
   const std::shared_ptr<spi::runtime> runtime_;  // of the first; keeps the time
   time_point deadline_{};
-  std::vector<std::size_t> order_;  // in which they are taken: by name, the same everywhere
+  std::vector<std::size_t> order_;  // the order of taking them: by name, the same everywhere
 
   // Touched by one step after the other.
-  std::size_t first_ = 0;  // the place in order_ that this round waits for
+  std::size_t first_ = 0;  // the index in order_ that this round waits for
   std::size_t step_ = 0;   // how many this round has taken
   std::vector<lease> leases_;
   time_point tries_begun_{};

@@ -76,7 +76,7 @@ result<multi_lock> multi_lock::make(std::vector<lock_part> parts) {
   return detail::made([&] { return multi_lock(std::move(parts)); });
 }
 
-// Copies, and so leaves a multi_lock that can still be used, as a mutex does.
+// Copies, as a mutex does, so the moved-from multi_lock can still be used.
 multi_lock::multi_lock(multi_lock&& other) noexcept {
   detail::check_movable(!other.held_, "multi_lock");
   parts_ = other.parts_;
@@ -146,7 +146,7 @@ void multi_lock::unlock() noexcept {
   for (const lock_part& each : *parts_) {
     if (owned(each)) detail::leave_thread(each.inside(), owner_, {});
   }
-  // Emptied before the locks are given back: the next holder of this object writes its own.
+  // Emptied before the locks are released: the next holder of this object writes its own.
   const multi_lease last = std::exchange(held_, multi_lease{});
 }
 
@@ -195,7 +195,7 @@ result<void> multi_lease::release() {
 
 namespace {
 
-// Gives the leases back one after the other, the last first; each completion begins the next.
+// Releases the leases one after the other, the last first; each completion starts the next.
 struct giving_back {
   std::vector<lease> left;
   result<void> first;

@@ -1,5 +1,5 @@
-// An asynchronous call in the hands of user code: its answer is delivered once, on the executor; after
-// abandon() never, and what comes then (a grant) is given back by its own destructor.
+// An asynchronous call in the hands of user code: its answer is delivered once, on the executor;
+// after abandon() never, and what arrives then (a grant) is released by its own destructor.
 //
 // Thread-safe.
 #pragma once
@@ -87,7 +87,7 @@ struct cancel_on_stop {
 template <class Waiting>
 using stop_cancels = std::optional<std::stop_callback<cancel_on_stop<Waiting>>>;
 
-// What a blocking call and its asynchronous form begin alike.
+// What both a blocking call and its asynchronous form start.
 template <class T>
 using verb = move_only_function<void(spi::completion<T>)>;
 
@@ -108,8 +108,8 @@ class short_operation final : public client_operation<T> {
   verb<T> verb_;
 };
 
-// The answer that is known before anything begins, with nobody's executor: given at once, on `where` or
-// by the caller.
+// An answer that is known before anything begins, without a client's executor: delivered at once,
+// on `where` or on the caller's thread.
 template <class T>
 class refused_operation final : public operation<T> {
  public:
@@ -133,7 +133,7 @@ awaitable<T> make_refusal(error why) {
   return awaitable<T>(std::make_shared<refused_operation<T>>(std::move(why)));
 }
 
-// Both forms of a call. An error in place of the verb is the answer: nothing is begun.
+// Both forms of a call. An error instead of the verb is the answer: nothing is started.
 template <class T>
 result<T> call_now(const core::engine& engine, result<verb<T>> begin) {
   if (!begin) return tl::unexpected(std::move(begin.error()));

@@ -152,7 +152,7 @@ bool shared_mutex::lock_shared_within(duration wait) {
 }
 
 void shared_mutex::unlock_shared() noexcept {
-  holdfast::lease last;  // given back after the lock is gone
+  holdfast::lease last;  // released after the lock is gone
   if (detail::forked(reader_)) return readers_.clear();
   const std::lock_guard lock(mutex_);
   auto found = readers_.find(core::thread_token());

@@ -1,4 +1,4 @@
-// What the std faces share: which thread asks, what it may not ask for, and what is thrown.
+// What the std faces share: which thread is calling, what it may not do, and what is thrown.
 #pragma once
 
 #include "core/local_queue.hpp"
@@ -16,31 +16,31 @@
 
 namespace holdfast::detail {
 
-// Moving a locked lock would leave its guard with a lock that is not there any more.
+// Moving a locked lock would leave its guard with a lock that no longer exists.
 inline void check_movable(bool free, const char* type) noexcept {
   if (free) return;
   std::fprintf(stderr, "holdfast: a %s was moved while it was locked\n", type);
   std::abort();
 }
 
-// In a forked child nothing of the parent's may be touched, not even a mutex: some thread that is
-// not here may have held it.
+// In a forked child nothing of the parent's may be touched, not even a mutex: a thread that does
+// not exist here may have held it.
 inline bool forked(const lock_handle& lock_handle) noexcept {
   return lock_handle.in().client->runtime->forked();
 }
 
-// Throws cancelled where the client is closed or the process is a fork.
+// Throws cancelled if the client is closed or the process is a fork.
 inline void check_usable(const lock_handle& lock_handle) {
   if (auto fine = lock_handle.in().client->usable(); !fine) throw lock_error(fine.error());
 }
 
-// Throws would_deadlock where the calling thread holds the name through any object of its client.
+// Throws would_deadlock if the calling thread holds the name through any object of its client.
 inline void check_not_held(const lock_handle& lock_handle) {
   if (!lock_handle.in().local_queue->held_by(core::thread_token())) return;
   throw lock_error(error{errc::would_deadlock, "this thread holds it already"});
 }
 
-// None: not free in time. Everything else that is no grant is thrown.
+// None: not free in time. Every other error is thrown.
 template <class Lease>
 std::optional<Lease> unless_busy(result<Lease> granted) {
   if (granted) return std::move(*granted);
@@ -66,7 +66,8 @@ inline bool lock_within(const lock_handle& lock_handle, duration wait, lease& he
   return true;
 }
 
-// The thread `owner` holds it no more. Refusing another thread would hold it forever: the watchdog would go on renewing.
+// The thread `owner` no longer holds it. Another thread is not refused, or it would be held
+// forever: the watchdog would go on renewing.
 inline void leave_thread(const lock_handle& lock_handle, std::uint64_t owner,
                          fence_token fence) noexcept {
   if (forked(lock_handle)) return;
@@ -79,7 +80,7 @@ inline void leave_thread(const lock_handle& lock_handle, std::uint64_t owner,
 inline void unlock(const lock_handle& lock_handle, lease& held, std::uint64_t owner) noexcept {
   if (!held) return;
   leave_thread(lock_handle, owner, held.fence());
-  // Emptied before the lock is given back: the next holder of this object writes its own.
+  // Emptied before the lock is released: the next holder of this object writes its own.
   const lease last = std::exchange(held, lease{});
 }
 

@@ -21,15 +21,15 @@ class rendezvous {
   void arrive(result<T> answer) {
     answer_ = std::move(answer);
     done_.store(true);
-    // Sequentially consistent with wait(): one of the two sees the other's flag, and an answer that
-    // comes before the wait costs no wake-up.
+    // Sequentially consistent with wait(): at least one of the two sees the other's flag, and an
+    // answer that comes before the wait costs no wake-up.
     if (parked_.load()) runtime_->wake(done_);
   }
 
   result<T> wait() {
     parked_.store(true);
     if (!done_.load()) runtime_->wait(done_);
-    if (!answer_) return failure(errc::unavailable, "no answer");  // forked: nobody brings one
+    if (!answer_) return failure(errc::unavailable, "no answer");  // forked: nobody will bring one
     return *std::move(answer_);
   }
 
