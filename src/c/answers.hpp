@@ -1,5 +1,6 @@
-// How the C interface answers and reads its arguments: results become an hf_status and an hf_error, nothing
-// is thrown, structures of another version's size are read and filled as far as both sides know them.
+// How the C interface answers and reads its arguments: results become an hf_status and an hf_error,
+// nothing is thrown, structures of another version are read and filled as far as both sides know
+// them.
 #pragma once
 
 #include "runtime/fork_guard.hpp"
@@ -32,8 +33,9 @@ inline hf_status report(hf_error* error, const result<void>& answer) {
   return answer ? report(error, HF_OK, {}) : report(error, answer.error());
 }
 
-// What every call does: runs `call` and lets nothing out. What it returns is the answer: nothing, a result<void>, or the
-// status of what it has reported itself. Mistakes of the caller are thrown as lock_error.
+// Wraps every call: runs `call` and lets no exception out. The answer is what it returns: nothing,
+// a result<void>, or the status of what it has reported itself. Mistakes of the caller are thrown
+// as lock_error.
 template <class Call>
 hf_status guarded(hf_error* error, Call&& call) noexcept {
   try {
@@ -51,8 +53,8 @@ hf_status guarded(hf_error* error, Call&& call) noexcept {
   }
 }
 
-// Where the handle was made. A handle's mutex may be locked forever in a forked child, and the child must
-// not touch descriptors that it shares with its parent.
+// The process in which a handle was made. A handle's mutex may be locked forever in a forked child,
+// and the child must not touch descriptors that it shares with its parent.
 class home {
  public:
   [[nodiscard]] bool left() const noexcept { return here_.forked(); }
@@ -63,7 +65,7 @@ class home {
 
 [[noreturn]] void mistake(errc code, const std::string& what);
 
-// Throw invalid: the argument is missing; cancelled: the handle is of the parent process.
+// Throw invalid: the argument is missing; cancelled: the handle belongs to the parent process.
 inline void need(const void* argument, const char* what) {
   if (argument == nullptr) mistake(errc::invalid, std::string(what) + " is missing");
 }
@@ -85,8 +87,8 @@ inline hf_nanoseconds to_time(const std::optional<duration>& time) {
   return time ? time->count() : -1;
 }
 
-// The caller's structure as one of ours. Null: all defaults. Throws invalid: it is smaller than the first version
-// of it, or sets something that this version does not know.
+// Converts the caller's structure to our version of it. Null: all defaults. Throws invalid: it is
+// smaller than the first version of it, or sets something that this version does not know.
 template <class Struct>
 Struct read_struct(const Struct* given, const char* what) {
   Struct read{};

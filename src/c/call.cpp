@@ -47,7 +47,7 @@ std::optional<result<void>> call_state::outcome_within(duration wait) const {
   {
     std::unique_lock lock(mutex_);
     const auto there = [this] { return answer_.has_value(); };
-    // Longer than this is no limit; a greater number would overflow.
+    // Anything longer counts as no limit; a greater number would overflow.
     constexpr duration longest = std::chrono::hours(24 * 365 * 10);
     if (wait > longest) {
       answered_.wait(lock, there);
@@ -97,7 +97,7 @@ namespace {
 
 hf_status pending(hf_error* error) { return report(error, HF_PENDING, "no answer yet"); }
 
-// Calls `take` with what a call has answered, if it is of this type.
+// Calls `take` with a call's answer, if it is of this type.
 template <class T, class Take>
 hf_status take_answer(const hf_call* call, hf_error* error, const Take& take) noexcept {
   return guarded(error, [&]() -> hf_status {

@@ -64,7 +64,7 @@ class call_state : public std::enable_shared_from_this<call_state> {
   [[nodiscard]] std::optional<result<void>> outcome() const;
   // The same after at most `wait`.
   [[nodiscard]] std::optional<result<void>> outcome_within(duration wait) const;
-  // Calls `with` with the value, if it was answered well.
+  // Calls `with` with the value, if the call succeeded.
   template <class With>
   result<void> use(With&& with) {
     const std::lock_guard lock(mutex_);
@@ -79,7 +79,7 @@ class call_state : public std::enable_shared_from_this<call_state> {
   [[nodiscard]] bool abandoned() const;
   [[nodiscard]] std::uint64_t tag() const noexcept { return tag_; }
 
-  // An answer as it is kept until it is asked for.
+  // Converts an answer to the form in which it is kept until it is asked for.
   template <class T>
   static result<value> kept(result<T> answer) {
     if (!answer) return tl::unexpected(std::move(answer.error()));
@@ -132,7 +132,8 @@ struct hf_call {
 
 namespace holdfast::c {
 
-// Makes the call that every _start returns; `begin` is given its state, to run something in it.
+// Makes the call that every _start function returns; `begin` gets its state, to run something in
+// it.
 template <class Begin>
 void begin_call(hf_queue* queue, std::uint64_t tag, hf_call** call, const Begin& begin) {
   need(call, "call");

@@ -1,4 +1,4 @@
-// The client, and what it tells operators.
+// The client, and its calls for operators.
 #include "c/handles.hpp"
 
 #include <holdfast/inspection.hpp>

@@ -30,7 +30,7 @@ struct hf_cancel {
 
 namespace holdfast::c {
 
-// A mutex whose owner may take it again.
+// A mutex whose owner may acquire it again.
 struct recursive_lock {
   std::shared_ptr<reentries> among;
   mutex lock;
@@ -43,7 +43,7 @@ struct hf_lock {
                              holdfast::semaphore, holdfast::election, holdfast::multi_lock>;
 
   holdfast::c::home made_in{};
-  // Acquiring changes nothing in these objects that they do not guard themselves.
+  // Mutable: acquiring changes only what these objects guard themselves.
   mutable kinds inside;
 };
 

@@ -62,7 +62,7 @@ struct entry_key {
   friend auto operator<=>(const entry_key&, const entry_key&) = default;
 };
 
-// Thread-safe: unlike a lease of C++ it may be asked while another thread releases it.
+// Thread-safe: unlike a C++ lease it may be queried while another thread releases it.
 class held {
  public:
   using hold = std::variant<lease, multi_lease>;
@@ -83,7 +83,7 @@ class held {
   std::optional<hold> leave();
 
   [[nodiscard]] bool valid();
-  // Of a recursive lock: others of its owner may refer to it.
+  // Whether it is of a recursive lock: other leases of its owner may refer to it.
   [[nodiscard]] bool recursive() const noexcept { return among_ != nullptr; }
   // Null: there is no such lease in it.
   static const lease* part(const hold& of, std::size_t index);
@@ -91,7 +91,7 @@ class held {
 
   // A string that lives as long as this; call it within with().
   hf_text keep(std::string text);
-  int lost_fd();  // throws where it was released
+  int lost_fd();  // throws if it was released
 
  private:
   struct notify {
@@ -134,7 +134,7 @@ struct hf_lease {
     if (!made_in.left()) static_cast<void>(leave());
   }
 
-  // The hold, if this was the last lease of it: destroying it releases the lock.
+  // Returns the hold if this was its last lease: destroying it releases the lock.
   std::optional<holdfast::c::held::hold> leave() {
     return released.exchange(true) ? std::nullopt : inside->leave();
   }
@@ -147,7 +147,7 @@ struct hf_lease {
 
 namespace holdfast::c {
 
-// Throws, too, where it was released.
+// Throws, too, if it was released.
 inline hf_lease& use_lease(hf_lease* lease) {
   if (use(lease, "lease").released) released_before();
   return *lease;

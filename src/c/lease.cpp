@@ -1,4 +1,4 @@
-// Leases: given back, watched, described, changed, and handed from process to process by their token.
+// Leases: released, watched, described, changed, and handed from process to process by their token.
 #include "c/call.hpp"
 #include "c/handles.hpp"
 
@@ -109,7 +109,7 @@ void fill_info(held& of, const lease& part, hf_lease_info& info) {
   info.degraded = part.degraded() ? 1 : 0;
 }
 
-// What `ask` says of the locks that are held; zero where none are.
+// What `ask` returns for the locks that are held; zero if none are.
 template <class Ask>
 auto of_held(const hf_lease* lease, const Ask& ask) {
   using answer = std::invoke_result_t<Ask, const held::hold&>;
@@ -146,7 +146,7 @@ adopt_options adopt_options_of(const hf_adopt_options* options) {
   return made;
 }
 
-// The client that something is to be done with a token of.
+// The client to use for a token.
 const holdfast::client& client_for(const hf_client* client, const char* token) {
   const auto& found = use(client, "client").inside;
   need(token, "token");

@@ -24,7 +24,7 @@ lock_options lock_options_of(const hf_lock_options* options) {
   return made;
 }
 
-// Makes a lock of a name; `make` is given the name and its options, and answers a result of its kind.
+// Makes a lock with a name; `make` gets the name and its options, and returns a result of its kind.
 template <class Make>
 hf_status new_lock(const hf_client* client, const char* name, size_t name_length,
                    const hf_lock_options* options, hf_lock** lock, hf_error* error,

@@ -76,7 +76,7 @@ struct hf_watch {
   holdfast::c::home made_in{};
   std::shared_ptr<holdfast::c::event_buffer> events = std::make_shared<holdfast::c::event_buffer>();
   std::mutex mutex;
-  holdfast::c::kept_event last;  // guarded by mutex; its strings are lent to the caller
+  holdfast::c::kept_event last;  // guarded by mutex; the caller borrows its strings
   std::unique_ptr<holdfast::subscription> source;
 };
 

@@ -11,8 +11,8 @@ namespace holdfast::cli {
 
 namespace {
 
-// How many letters are wrong, missing, too many, or changed places with their neighbour. Three rows
-// of the usual table: a change of places looks two rows back.
+// How many letters are wrong, missing, superfluous, or swapped with their neighbour. Three rows of
+// the usual table: a swap looks two rows back.
 std::size_t distance(std::string_view one, std::string_view other) {
   std::vector<std::size_t> before(other.size() + 1);
   std::vector<std::size_t> last(other.size() + 1);
@@ -32,8 +32,8 @@ std::size_t distance(std::string_view one, std::string_view other) {
   return row.back();
 }
 
-// What was probably meant by a word that nobody knows: "; did you mean --wait?", or nothing where no known word is near.
-// Of two that are equally near, the first.
+// What was probably meant by an unknown word: "; did you mean --wait?", or nothing if no known word
+// is near. Of two that are equally near, the first.
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
   constexpr std::size_t letters_a_mistake = 3;
   const auto letters = std::count_if(word.begin(), word.end(), [](char c) { return c != '-'; });
@@ -49,7 +49,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return nearest.empty() ? nearest : "; did you mean " + nearest + "?";
 }
 
-// Something that may be repeated: a word, and nothing like a secret that stands in a wrong place.
+// Whether a text may be repeated: it is a word, and not something like a secret in the wrong place.
 bool is_word(const std::string& text) {
   return !text.empty() && text.size() <= 24 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || c == '-';
@@ -76,12 +76,12 @@ std::vector<std::string> known_options(const CLI::App& app) {
   }
 }
 
-// What no option took are words, or options that nobody knows. The library's own positional
-// arguments would take "[a,b]" for a list. `line`: what stands before "--".
+// What no option took are words, or unknown options. The library's own positional arguments would
+// take "[a,b]" for a list. `line`: what comes before "--".
 void sort_rest(const CLI::App& app, const std::vector<std::string>& line,
                const std::string& command, typed_line& into) {
   for (const std::string& one : app.remaining(true)) {
-    // "-1" is a number out of range, which the command tells better.
+    // "-1" is a number out of range, which the command explains better.
     const bool negative =
         command == "latch" && one.size() > 1 && one[0] == '-' && one[1] >= '0' && one[1] <= '9';
     if (!one.starts_with('-') || one == "-" || negative) {
@@ -93,7 +93,7 @@ void sort_rest(const CLI::App& app, const std::vector<std::string>& line,
     refuse("unknown option " + name + suggestion(name, known_options(app)));
   }
   if (into.before.empty()) return;
-  // Whatever stands before the command was meant as one.
+  // Whatever comes before the command was meant as one.
   const std::string& first = into.before.front();
   const auto place = std::find(line.begin(), line.end(), command.substr(0, command.find(' ')));
   const auto word = std::find(line.rbegin(), line.rend(), first);
@@ -104,7 +104,8 @@ void sort_rest(const CLI::App& app, const std::vector<std::string>& line,
   throw wrong_usage{"unknown command " + first + suggestion(first, commands), ""};
 }
 
-// Options only of commands that are named: to make them all took a quarter of the program's start.
+// Declares the options of commands that are named only: declaring them all took a quarter of the
+// program's start.
 void declare_commands(CLI::App& app, const std::vector<std::string>& line, arguments& into) {
   for (const known_command& one : known_commands()) {
     CLI::App& command = add_command(app, one.name);
@@ -150,14 +151,14 @@ outcome<arguments> read_arguments(std::vector<std::string> line) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
-  app.require_subcommand(0, 1);  // one: what follows a command is never taken for another
+  app.require_subcommand(0, 1);  // one: what follows a command is never mistaken for another
   declare_global(app, made);
   declare_commands(app, line, made);
   try {
     try {
-      app.parse(std::vector<std::string>(line.rbegin(), line.rend()));  // as the library wants it
+      app.parse(std::vector<std::string>(line.rbegin(), line.rend()));  // as the library expects
     } catch (const wrong_usage&) {
-      if (!made.help && !made.version) throw;  // what is wrong with a value does not matter to them
+      if (!made.help && !made.version) throw;  // wrong values do not matter to them
     }
     made.command = chosen_name(app);
     sort_rest(app, line, made.command, words);

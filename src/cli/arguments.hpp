@@ -1,4 +1,4 @@
-// The command line, understood and checked as far as that goes without an engine.
+// The command line, parsed and checked as far as possible without an engine.
 #pragma once
 
 #include "cli/output.hpp"
@@ -47,7 +47,7 @@ struct hold_arguments {
   std::uint32_t permits = 1;
   int busy_exit_code = exit_code::busy;
   bool quiet = false;     // says nothing of a lock that is busy
-  bool pass_url = false;  // the command gets the way to the engine
+  bool pass_url = false;  // the command gets the URL of the engine
   bool pass_notify =
       false;  // the command tells the service manager that it is ready, instead of us
   bool elects = false;
@@ -57,7 +57,7 @@ struct hold_arguments {
   std::vector<std::string> command;
 };
 
-// How long before the end of validity the child must be dead: a fourth of a very short lease.
+// How long before the end of validity the child must be dead: a quarter of a very short lease.
 duration kill_margin(duration ttl) noexcept;
 
 // renew, and release of a lease that was detached.
@@ -91,7 +91,7 @@ struct look_arguments {
 };
 
 struct serve_arguments {
-  std::vector<std::string> urls;  // as they were given: URL or NAME=URL; none: the usual one
+  std::vector<std::string> urls;  // as they were given: URL or NAME=URL; none: the default one
   listen_address listen{"127.0.0.1", 9464};
   std::vector<std::string> hosts;
   std::optional<std::string> token_file;
@@ -108,7 +108,7 @@ struct sale_arguments {
 enum class lock_choice : std::uint8_t {
   same,  // one for all
   own,   // one for each thread
-  zipf,  // of a thousand, the n-th n times as seldom as the first
+  zipf,  // one of a thousand, the n-th a factor n less often than the first
 };
 
 enum class lock_kind : std::uint8_t { mutex, fair, rw, semaphore };
@@ -125,7 +125,7 @@ struct bench_arguments {
   bool json = false;
 
   [[nodiscard]] std::uint32_t all_threads() const noexcept { return threads * processes; }
-  // Exclusive: who gets it next follows exactly one that had it.
+  // Exclusive: the next holder follows exactly one previous holder.
   [[nodiscard]] bool hands_over() const noexcept {
     return locks != lock_choice::own && (mode == lock_kind::mutex || mode == lock_kind::fair);
   }
@@ -144,8 +144,8 @@ struct torture_arguments {
   std::optional<std::uint32_t> clients;
   std::optional<duration> length;
   std::optional<duration> ttl;
-  std::vector<torture::workload> workloads;           // empty: all that the engine knows
-  std::optional<std::vector<torture::fault>> faults;  // none: all that are possible
+  std::vector<torture::workload> workloads;           // empty: all that the engine supports
+  std::optional<std::vector<torture::fault>> faults;  // none: all possible ones
   std::optional<std::uint64_t> seed;
   std::string json;    // where to keep the history
   std::string report;  // where to put the page

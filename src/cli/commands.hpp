@@ -1,4 +1,4 @@
-// The commands. Each answers with the exit code and has told why.
+// The commands. Each returns the exit code and has reported why.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -37,10 +37,10 @@ std::string help_about(std::string_view topic);
 
 // Of run, and of acquire: one lock, shared or not, or permits of a semaphore.
 result<lease> take(const hold_arguments& how, const client& client, std::stop_token token);
-// An acquisition that failed, told, as an exit code.
+// Reports an acquisition that failed; returns the exit code.
 int not_granted(const hold_arguments& how, const std::string& what, const engine& engine,
                 const error& why);
-// One that a signal ended.
+// The same for an acquisition that a signal ended.
 int withdrawn(int signal, const std::string& what, const engine& engine, const std::string& action);
 
 }  // namespace holdfast::cli

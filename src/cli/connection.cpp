@@ -26,9 +26,9 @@ outcome<std::string> namespace_of(const global_arguments& global) {
   return space;
 }
 
-// The file, else what stands in the URL, else the environment: the nearer to this call, the
-// stronger. What was passed to us was decided by the same rule, by a holdfast around us. An engine
-// without a server has no password, and the environment may be meant for others.
+// The file, else the URL, else the environment: what is closer to this call wins. What was passed
+// to us was decided by the same rule, by a holdfast around us. An engine without a server has no
+// password, and the environment may be meant for others.
 outcome<std::string> password_of(const context& context, const address& to) {
   std::string password = context.taken.password.value_or(to.password);
   const auto parsed = spi::parse_url(to.url);
@@ -46,7 +46,7 @@ namespace fs = std::filesystem;
 
 outcome<fs::path> state_folder() {
   const char* state = std::getenv("XDG_STATE_HOME");
-  // The specification has relative ones ignored.
+  // The specification says to ignore relative paths.
   if (state != nullptr && *state == '/') return fs::path(state);
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return fs::path(home) / ".local" / "state";
@@ -55,14 +55,14 @@ outcome<fs::path> state_folder() {
                ": name the file with --url sqlite:FILE, or an engine with --url");
 }
 
-// The embedded store's file where no URL is given. Makes its folder (0700) where that is missing.
+// The embedded store's file, used if no URL is given. Makes its folder (0700) if it is missing.
 outcome<std::string> default_file() {
   auto folder = state_folder();
   if (!folder) return tl::unexpected(folder.error());
   *folder /= "holdfast";
   std::error_code problem;
   fs::create_directories(folder->parent_path(), problem);
-  // Made with its mode, not changed afterwards: nobody gets in between.
+  // Created with its mode, not changed afterwards: nobody can get in between.
   if (!problem && ::mkdir(folder->c_str(), 0700) != 0 && errno != EEXIST) {
     problem.assign(errno, std::system_category());
   }
@@ -165,7 +165,7 @@ std::string in_url(std::string_view path) {
 
 namespace {
 
-// What the program tells anyway in its own words (lost, busy, failed) is only repeated on demand.
+// What the program reports anyway in its own words (lost, busy, failed) is only repeated on demand.
 log_level level_of(event_kind kind) {
   switch (kind) {
     case event_kind::renewal_failed:

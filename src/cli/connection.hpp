@@ -1,4 +1,5 @@
-// Which engine, and the way to it: --url, else HOLDFAST_URL, else the embedded file of this user.
+// Which engine to use, and how to reach it: --url, else HOLDFAST_URL, else the embedded file of
+// this user.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -24,7 +25,7 @@ struct context {
   std::optional<passed_url> received;
   char** environment = nullptr;
 
-  // Else it is the embedded file.
+  // If false: the embedded file is used.
   [[nodiscard]] bool names_engine() const noexcept {
     return global.url || (taken.url && !taken.url->empty());
   }
@@ -38,18 +39,18 @@ struct address {
 
 enum class memory_is : std::uint8_t { useless, fine };
 
-// Usage errors: no URL at all, `memory:` where it would exclude nobody, no HOME to find the default
-// file in. Makes the default file's folder.
+// Usage errors: no URL at all, `memory:` where it would exclude nobody, no HOME for the default
+// file. Makes the default file's folder.
 outcome<address> find_address(const context& context, memory_is memory = memory_is::useless);
 
-// What the engine is opened with beside its URL.
+// What the engine is opened with besides its URL.
 struct credentials {
   std::string space;
   std::string password;
 };
 outcome<credentials> credentials_for(const context& context, const address& to);
 
-// One thread has nobody to hand over to, and then fences grow by one.
+// A single thread has nobody to hand over to; without hand-over fences grow by one.
 enum class hand_over : std::uint8_t { never, within_process };
 
 // `payload`: empty for the library's own.
@@ -57,8 +58,8 @@ outcome<client> connect(const address& to, const credentials& with,
                         hand_over locally = hand_over::never,
                         std::shared_ptr<observer> observer = {}, std::string payload = {});
 
-// What the library tells while the program runs: lines on stderr, as --log-level asks, and the
-// reason of the last loss, for the line that ends the program. Thread-safe.
+// What the library reports while the program runs: lines on stderr, according to --log-level, and
+// the reason for the last loss, for the program's last line. Thread-safe.
 class log : public observer {
  public:
   explicit log(log_level level) : level_(level) {}
@@ -81,17 +82,18 @@ struct engine {
   std::shared_ptr<cli::log> log;
   holdfast::client client;
 
-  // An answer of the library, told; the exit code.
+  // Reports an error of the library; returns the exit code.
   int refused(const std::string& what, std::string_view action, const error& why) const {
     return tell(from_engine(what, to.engine, action, why));
   }
-  // For whoever is about to wait, or to watch, without an end: an outage is sat out, but an engine that was
-  // never reached is something else. The URL may be wrong, and nobody would be told. At most 5 s.
+  // For commands that are about to wait, or to watch, indefinitely: an outage is waited out, but an
+  // engine that was never reached is different. The URL may be wrong, and nobody would learn of it.
+  // At most 5 s.
   [[nodiscard]] std::optional<complaint> first_contact(const std::string& name) const;
 };
 outcome<engine> open_engine(const context& context, std::string payload = {});
 
-// A path as the path of a URL: what means something in a URL is escaped.
+// A path as the path of a URL: characters with a meaning in URLs are escaped.
 std::string in_url(std::string_view path);
 
 }  // namespace holdfast::cli

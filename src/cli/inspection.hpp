@@ -1,5 +1,5 @@
-// What show, ls, watch, doctor and serve tell of an engine: as JSON, in which keys are only ever added, and as tables
-// for people.
+// What show, ls, watch, doctor and serve report about an engine: as JSON, in which keys are only
+// ever added, and as tables for people.
 #pragma once
 
 #include <holdfast/spi/store.hpp>
@@ -19,12 +19,12 @@ std::string_view name_of(spi::mode mode);
 std::string_view name_of(spi::event_kind kind);
 std::string_view name_of(spi::check::status status);
 
-// A name that is listed though nobody is there: the engine found it and could not read it.
+// A name that is listed without holders or waiters: the engine found it but could not read it.
 inline bool cannot_be_read(const spi::resource_summary& one) noexcept {
   return one.holders == 0 && one.waiters == 0 && !one.blocked_for;
 }
 
-// Empty where nobody is.
+// Empty if there are none.
 std::string holder_table(const std::vector<spi::holder>& holders);
 std::string waiter_table(const std::vector<spi::waiting>& waiters);
 
@@ -39,7 +39,8 @@ value of(const std::vector<spi::check>& all);
 value of(const spi::store_event& event, wall_time at);
 value milliseconds(const std::optional<duration>& span);
 
-// A document in one line. Payloads were written by others: what is not UTF-8 is replaced, not refused.
+// A document on one line. Payloads were written by others: what is not UTF-8 is replaced, not
+// rejected.
 std::string line(const value& document);
 
 }  // namespace json

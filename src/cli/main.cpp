@@ -18,9 +18,9 @@ namespace {
 
 namespace cli = holdfast::cli;
 
-// A standard file that is closed would be taken by the next open(), and the child's output would go
-// into a database. Opened the wrong way round, so that reading and writing go on failing: an answer
-// that nobody can get is not a success.
+// The number of a closed standard file would be taken by the next open(), and the child's output
+// would go into a database. Opened the wrong way round, so that reading and writing keep failing:
+// an answer that nobody can get is not a success.
 void open_standard_files() noexcept {
   for (int file = 0; file <= 2; ++file) {
     if (::fcntl(file, F_GETFD) >= 0) continue;

@@ -118,7 +118,7 @@ void check_kind(const typed_line& line, const hold_arguments& into) {
   if (into.permits > *into.max) refuse("--permits must not exceed --max");
 }
 
-// NAME... -- CMD ARGS...; a name that begins with '-' stands between two: -- -x -- CMD.
+// NAME... -- CMD ARGS...; put a name that begins with '-' between two: -- -x -- CMD.
 void read_names_and_command(const typed_line& line, bool several, hold_arguments& into) {
   if (!line.split) refuse("the command to run comes after --");
   into.names = line.before;

@@ -1,5 +1,5 @@
-// The options of every command, and what goes together. Only this knows the library that takes a command line apart, and
-// the sources that include it: the library is slow to compile.
+// The options of every command, and which may be combined. Only this file and the sources that
+// include it know the library that parses command lines: it is slow to compile.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -20,7 +20,7 @@ namespace holdfast::cli {
 // Thrown while a line is read: what is wrong with it.
 struct wrong_usage {
   std::string what;
-  std::optional<std::string> topic{};  // whose --help tells more; none: that of the command
+  std::optional<std::string> topic{};  // whose --help says more; none: that of the command
 };
 
 // What a reader makes of the text of an option.
@@ -29,7 +29,7 @@ using understood = tl::expected<T, std::string>;
 
 [[noreturn]] inline void refuse(std::string what) { throw wrong_usage{.what = std::move(what)}; }
 
-// An option with a value. What `read` says of a wrong one is the end of the sentence "--ttl ...".
+// An option with a value. The error of `read` is the end of the sentence "--ttl ...".
 template <class T, class Read>
 void add(CLI::App& command, const std::string& name, T& into, Read read) {
   command.add_option_function<std::string>(name, [name, &into, read](const std::string& text) {
@@ -111,7 +111,7 @@ inline bool given(const typed_line& line, const char* name) {
   return option != nullptr && option->count() > 0;
 }
 
-// Where no command follows "--", words before and after it are the same.
+// If no command follows "--", words before and after it mean the same.
 inline std::vector<std::string> all_of(const typed_line& line) {
   std::vector<std::string> all = line.before;
   all.insert(all.end(), line.after.begin(), line.after.end());

@@ -23,8 +23,9 @@ namespace {
 constexpr int patience_with_stderr = 500;  // ms
 constexpr std::string_view wipe_line = "\r\x1b[K";
 
-// Writes no more than stderr takes: a reader that has stopped reading must keep nobody from obeying a
-// signal. What it does not take in time is lost, and so is what follows until it reads again.
+// Writes no more than stderr accepts: a reader that has stopped reading must not keep us from
+// obeying a signal. What it does not accept in time is lost, and so is what follows until it reads
+// again.
 void write_to_stderr(std::string_view text) noexcept {
   static constinit std::atomic<bool> stuck{false};
   while (!text.empty()) {
@@ -32,7 +33,7 @@ void write_to_stderr(std::string_view text) noexcept {
     const bool ready = ::poll(&out, 1, stuck.load() ? 0 : patience_with_stderr) > 0;
     stuck.store(!ready);
     if (!ready) return;
-    // A pipe that is ready takes at least so much.
+    // A pipe that is ready accepts at least this much.
     const ssize_t written =
         ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (written <= 0) return;  // nobody to tell

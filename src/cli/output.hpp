@@ -1,5 +1,5 @@
-// What the program says: results on stdout; what it could not do as an exit code and one line on stderr,
-// `holdfast: <what> (<engine, command, answer>)`; and, on a terminal, a line about what goes on.
+// What the program prints: results on stdout; failures as an exit code and one line on stderr,
+// `holdfast: <what> (<engine, command, answer>)`; and, on a terminal, a status line.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -28,24 +28,24 @@ inline constexpr int signalled = 128;  // + the signal's number
 struct complaint {
   int code = exit_code::usage;
   std::string text;
-  std::string answer{};  // of the engine, where it gave one: the part of the text in brackets
+  std::string answer{};  // the engine's, if it gave one: the part of the text in brackets
 };
 
 template <class T>
 using outcome = tl::expected<T, complaint>;
 
-// Exit 2. `topic`: the command whose --help tells more; may be empty.
+// Exit 2. `topic`: the command whose --help says more; may be empty.
 tl::unexpected<complaint> usage(const std::string& what, std::string_view topic = {});
 
-// An answer of the library: invalid is usage, not granted is busy, all else is the engine's.
-// `action`: what was asked of the engine, as in "attempt".
+// From an error of the library: invalid is usage, not granted is busy, everything else is the
+// engine's. `action`: what was asked of the engine, as in "attempt".
 complaint from_engine(const std::string& what, std::string_view engine, std::string_view action,
                       const error& answer);
 
 // "sqlite, attempt, held by host:17:backup"
 std::string provenance(std::string_view engine, std::string_view action, const error& answer);
 
-// One line on stderr, in one write; prints nothing that a terminal would take as a command.
+// One line on stderr, in one write; prints nothing that a terminal would interpret as a command.
 void tell(std::string_view text) noexcept;
 int tell(const complaint& complaint) noexcept;  // answers with its code
 
@@ -53,7 +53,7 @@ int tell(const complaint& complaint) noexcept;  // answers with its code
 bool write_all(int file, std::string_view text) noexcept;
 // To stdout.
 bool print(std::string_view result) noexcept;
-// The same as a command's last word: its exit code, having told what is wrong.
+// The same at the end of a command: returns its exit code, and reports what is wrong.
 int print_all(std::string_view result) noexcept;
 // For people: on stdout too where that is a terminal, else on stderr, so that a pipe gets results only.
 void note(std::string_view text) noexcept;

@@ -34,7 +34,7 @@ struct range {
   std::size_t end = 0;
 };
 
-// From the ':' of "user:password@" to the last '@' there is: rather too much than too little.
+// From the ':' of "user:password@" to the very last '@': rather too much than too little.
 std::optional<range> widest_credentials(std::string_view text) {
   const auto slashes = text.find("://");
   const auto at = text.rfind('@');
@@ -150,7 +150,7 @@ void demand(bool fine, const char* call) {
   if (!fine) throw std::system_error(errno, std::system_category(), call);
 }
 
-// The number may have been given to another file since.
+// The number may have been reused for another file since.
 bool is_ours(int file) {
   const std::string link = "/proc/self/fd/" + std::to_string(file);
   std::array<char, 64> target{};
@@ -166,7 +166,8 @@ std::optional<passed_url> read_passed_url(int file) {
     return std::nullopt;
   }
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  // At its place, not from where the last reader stopped: all of CMD shares one position.
+  // From the start, not from where the last reader stopped: all of CMD's processes share one
+  // position.
   if (::pread(file, text.data(), text.size(), 0) != status.st_size) return std::nullopt;
   const auto end = text.find('\0');
   if (end == std::string::npos) return std::nullopt;

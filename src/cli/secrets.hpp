@@ -14,21 +14,21 @@
 
 namespace holdfast::cli {
 
-// What the environment said before it was wiped.
+// What the environment contained before it was wiped.
 struct secrets {
   std::optional<std::string> url;       // HOLDFAST_URL, whole
   std::optional<std::string> password;  // HOLDFAST_PASSWORD
 };
 
-// Overwrites tokens, and passwords in URLs, before the first "--" of the arguments, where they stand: ps shows
-// the process's own memory. Copy the arguments first.
+// Overwrites tokens, and passwords in URLs, in place, in the arguments before the first "--": ps
+// shows the process's own memory. Copy the arguments first.
 void scrub_arguments(int count, char** arguments) noexcept;
 
 // Reads the two variables and overwrites them in the same way. Only before any thread exists.
 secrets take_secrets(char** environment);
 
-// A URL that may be shown: without the password of its credentials or its options. Of a text that
-// is no URL at all, everything that could be one is cut.
+// A URL that may be shown: without the password of its credentials or its options. From a text that
+// is no URL at all, everything that could be a password is cut.
 std::string public_url(std::string_view text);
 
 // The environment of a child: ours without the password and what is withheld ("NAME=" each), and with the
@@ -41,16 +41,16 @@ std::vector<std::string> child_environment(char** ours, const secrets& taken,
 outcome<std::string> read_secret(std::string_view option, const std::string& file,
                                  std::string_view topic = {});
 
-// --pass-url: the way to the engine for a holdfast inside CMD. The URL goes into the environment
-// without its secrets; these go into a sealed file in memory, whose descriptor CMD inherits. A
-// program in between that closes descriptors closes this one too: then there is no password, never
+// --pass-url: how a holdfast inside CMD reaches the engine. The URL goes into the environment
+// without its secrets; these go into a sealed file in memory, whose descriptor CMD inherits. If a
+// program in between closes descriptors, it closes this one, too: then there is no password, never
 // a wrong one.
 struct passed_url {
   std::string url;       // whole
   std::string password;  // of a password file or the environment; empty: the URL's, or none
 };
 
-// What a holdfast around us passed; none, too, where the descriptor was closed on the way.
+// What a holdfast around us passed; none, too, if the descriptor was closed on the way.
 std::optional<passed_url> received_url();
 
 // What CMD gets.

@@ -24,7 +24,7 @@ sigset_t read_ones() {
   ::sigemptyset(&set);
   for (const int number : forwarded) ::sigaddset(&set, number);
   ::sigaddset(&set, SIGCHLD);
-  ::sigaddset(&set, SIGTSTP);  // not to be stopped while the child runs on unguarded
+  ::sigaddset(&set, SIGTSTP);  // so that we are not stopped while the child runs on unguarded
   ::sigaddset(&set, SIGCONT);  // only to learn that we were stopped
   return set;
 }
@@ -38,13 +38,13 @@ signal_inbox::signal_inbox() {
     ::sigaction(number, nullptr, &action);
     if (action.sa_handler == SIG_IGN) ::sigaddset(&ignored_, number);
   }
-  // Ignored children would be gone before they can be asked how they ended.
+  // If SIGCHLD were ignored, children would be gone before their exit status can be read.
   ::signal(SIGCHLD, SIG_DFL);
   // A closed stderr must not end us, and with us the child.
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, &former_pipe_);
-  // Nor must a file that may not grow (ulimit -f): the write fails, and that is told.
+  // Nor must a file that may not grow (ulimit -f): the write fails, and that is reported.
   ::sigaction(SIGXFSZ, &ignore, &former_size_);
 
   const sigset_t set = read_ones();
@@ -95,7 +95,7 @@ bool signal_inbox::stop_with_pipeline() noexcept {
   ::sigtimedwait(&go, nullptr, &at_once);  // an old one
   ::kill(0, SIGTSTP);
   ::pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
-  // Here we stand still.
+  // Here we are stopped.
   ::pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   return ::sigtimedwait(&go, nullptr, &at_once) == SIGCONT;
 }

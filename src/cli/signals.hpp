@@ -18,8 +18,8 @@
 
 namespace holdfast::cli {
 
-// Made before any thread exists, so that no thread of the process takes one of them another way. Not thread-safe. Stays
-// in force until the process ends: there is nothing to go back to.
+// Made before any thread exists, so that no thread of the process receives one of them any other
+// way. Not thread-safe. Stays in force until the process ends: there is nothing to go back to.
 class signal_inbox {
  public:
   struct message {
@@ -38,18 +38,19 @@ class signal_inbox {
 
   // The next one that ends a wait, without waiting; SIGTSTP stops this process meanwhile.
   [[nodiscard]] std::optional<int> take_end() noexcept;
-  // Waits for it, however long. `on_beat` is called whenever `beat` has passed.
+  // Waits for it, however long it takes. `on_beat` is called whenever `beat` has passed.
   [[nodiscard]] int wait_for_end(duration beat = forever,
                                  const std::function<void()>& on_beat = {});
 
-  // INT TERM HUP QUIT USR1 USR2, unless whoever started us had it ignored, as nohup does.
+  // INT TERM HUP QUIT USR1 USR2, unless we were started with it ignored, as by nohup.
   [[nodiscard]] bool ends_wait(int number) const noexcept;
 
   // Stops this process and all of its group, as ^Z does, until somebody continues it. False: it was
   // not stopped, because nobody could continue it. Takes a SIGCONT out of the inbox.
   static bool stop_with_pipeline() noexcept;
 
-  // In a child between vfork() and exec(): what the process was started with. Async-signal-safe.
+  // In a child between vfork() and exec(): restores what the process was started with.
+  // Async-signal-safe.
   void restore() const noexcept;
 
  private:
@@ -63,8 +64,8 @@ class signal_inbox {
 // "SIGTERM"
 std::string signal_name(int number);
 
-// As process 1 of a container we inherit the children of others: they are waited for, so that they
-// do not stay zombies. Never takes the child that is still `watched`.
+// As process 1 of a container we inherit the children of others: reaps them, so that they do not
+// stay zombies. Never reaps the child that is still `watched`.
 void reap_orphans(pid_t watched = 0) noexcept;
 
 // "the demo was ended by SIGTERM", with 128 + n.

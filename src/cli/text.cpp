@@ -35,7 +35,7 @@ constexpr std::array units{
     unit{"ms", std::chrono::milliseconds(1)},
 };
 
-// In all. Long enough for anybody.
+// The total. Long enough for anybody.
 constexpr duration longest = std::chrono::hours(24 * 3660);
 
 tl::unexpected<std::string> wrong(const char* why) {

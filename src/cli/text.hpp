@@ -1,4 +1,5 @@
-// Numbers, durations and times as people write and read them, tables, and text that a terminal may be shown.
+// Numbers, durations and times as people write and read them, tables, and text that is safe to show
+// on a terminal.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -24,17 +25,18 @@ tl::expected<std::uint32_t, std::string> parse_number(std::string_view text, std
 // error says what is wrong with it, as the end of the sentence "--ttl ...".
 tl::expected<duration, std::string> parse_duration(std::string_view text);
 
-// "1h30m", "250ms"; "0s". What is below a millisecond is cut off.
+// "1h30m", "250ms"; "0s". Fractions of a millisecond are cut off.
 std::string to_text(duration span);
 
-// With so many digits behind the point.
+// With this many digits after the decimal point.
 std::string with_digits(double value, int digits);
 
-// Names and payloads were written by others, and a terminal obeys what it is shown: control characters, marks that
-// change the direction of writing, and what is not UTF-8 become \x.. or \u.... escapes.
+// Names and payloads were written by others, and a terminal obeys what it displays: control
+// characters, marks that change the writing direction, and what is not UTF-8 become \x.. or \u....
+// escapes.
 std::string plain(std::string_view text);
 
-// Its first characters, at most so many.
+// Its first characters, at most this many.
 std::string cut(const std::string& text, std::size_t characters);
 
 // "a, b"

@@ -91,7 +91,7 @@ bool worker_processes::given_up(duration within) const noexcept {
   return ::ppoll(&closed, 1, &limit, nullptr) > 0;
 }
 
-// Takes in what is known of those that have ended.
+// Collects the workers that have ended.
 void worker_processes::collect() {
   bool failed = false;
   std::erase_if(pids_, [&](pid_t pid) {
@@ -112,7 +112,7 @@ bool worker_processes::wait(const std::function<bool()>& done, time_point until,
                             const std::function<void()>& tick) {
   for (;;) {
     if (!ended_by_)
-      ended_by_ = inbox_.take_end();  // before: a worker that ends later wakes us again
+      ended_by_ = inbox_.take_end();  // first: a worker that ends later wakes us again
     collect();
     if (trouble_ || ended_by_) return false;
     const time_point now = clock::now();

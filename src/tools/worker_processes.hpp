@@ -1,5 +1,5 @@
-// Processes that work side by side, for bench and demo: forked from this one while it has a single thread, ready
-// together, started together, and gone with it.
+// Processes that work side by side, for bench and demo: forked from this one while it has a single
+// thread, ready together, started together, and ended with it.
 #pragma once
 
 #include "cli/output.hpp"
@@ -26,8 +26,8 @@
 
 namespace holdfast::cli {
 
-// Elements that this process shares with those that it forks. Each is atomic, or is written by one process and read
-// when that has ended.
+// Elements that this process shares with those that it forks. Each is atomic, or is written by one
+// process and read when that process has ended.
 template <class T>
 class shared_array {
  public:
@@ -60,29 +60,30 @@ class worker_processes {
   worker_processes& operator=(const worker_processes&) = delete;
   ~worker_processes() { end(); }
 
-  // What a worker does, given its number. An error of one is the trouble of all.
+  // What a worker does, given its number. If one fails, all fail.
   using work = std::function<outcome<void>(std::uint32_t number)>;
   void fork_all(std::uint32_t count, const work& each);
 
-  // These return false after a trouble or a signal. Until all wait for their start, at most so long.
+  // These return false after a failure or a signal. Waits until all are ready to start, at most
+  // this long.
   [[nodiscard]] bool wait_until_ready(duration limit);
   void start() noexcept;
-  // Until all have ended, or the time comes. Calls `tick` now and then.
+  // Waits until all have ended, or until the time. Calls `tick` now and then.
   [[nodiscard]] bool wait_until(time_point when, const std::function<void()>& tick = {});
 
   [[nodiscard]] bool all_ended() const noexcept { return pids_.empty(); }
   [[nodiscard]] const std::optional<complaint>& trouble() const noexcept { return trouble_; }
   [[nodiscard]] std::optional<int> ended_by() const noexcept { return ended_by_; }  // a signal
 
-  // In a worker, by its main thread: it is ready. False: the command has given up.
+  // In a worker, on its main thread: reports that it is ready. False: the command has given up.
   [[nodiscard]] bool wait_for_start() noexcept;
-  // In a worker: waits that long for the command to give up. Not forever: true when it has.
+  // In a worker: waits that long (not forever) for the command to give up. True if it has.
   [[nodiscard]] bool given_up(duration within = {}) const noexcept;
   // In a worker. Only the first complaint of all is kept.
   void complain(const complaint& what) const noexcept;
 
  private:
-  // A pipe in which nothing is written: that the last writer has closed its end is the message.
+  // A pipe to which nothing is written: the message is that the last writer has closed its end.
   struct closing_pipe {
     closing_pipe();
     runtime::descriptor reading;

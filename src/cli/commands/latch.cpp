@@ -14,7 +14,7 @@ namespace {
 
 int refused(const std::string& what, const engine& engine, const error& why) {
   complaint said = from_engine(what, engine.to.engine, "latch", why);
-  // The two noes that a latch itself can say.
+  // The two negative answers of a latch itself.
   if (why == errc::conflict || why == errc::not_held) said.code = exit_code::no;
   return tell(said);
 }
@@ -42,7 +42,7 @@ int wait(const context& context, const latch_arguments& what, const std::string&
   interruption interruption(inbox);
   const auto engine = open_engine(context);
   if (!engine) return tell(engine.error());
-  if (what.wait.wait > duration{0}) {  // a single look says it by itself
+  if (what.wait.wait > duration{0}) {  // a single look reports it by itself
     if (const auto problem = engine->first_contact(what.name)) return tell(*problem);
   }
   const holdfast::latch latch(engine->client, what.name);

@@ -1,5 +1,5 @@
-// What operators do: holdfast show, ls, watch, doctor and redis-library, and the two ways to break the glass, revoke and
-// release --force.
+// Commands for operators: holdfast show, ls, watch, doctor and redis-library, and the two
+// break-glass commands, revoke and release --force.
 #include "cli/commands.hpp"
 #include "cli/inspection.hpp"
 #include "cli/signals.hpp"
@@ -86,7 +86,7 @@ std::string remedy_of(const error& why) {
   return "see the engine's page in the documentation";
 }
 
-// An engine that cannot be opened is a check that failed, not an end of the examination.
+// An engine that cannot be opened is a failed check, not the end of the examination.
 outcome<std::vector<spi::check>> examine(const context& context, const address& to) {
   const auto with = credentials_for(context, to);
   if (!with) return tl::unexpected(with.error());
@@ -113,7 +113,7 @@ std::string line_of(const spi::check& check) {
   line.resize(6, ' ');
   line += plain(check.name);
   if (!check.detail.empty()) line += ": " + plain(check.detail);
-  // A remedy of several lines is something to run: as it is, below.
+  // A remedy of several lines is something to run: printed below, unchanged.
   const std::size_t end = std::min(check.remedy.find('\n'), check.remedy.size());
   if (!check.remedy.empty()) line += "; " + plain(check.remedy.substr(0, end));
   line += "\n";
@@ -140,7 +140,7 @@ int watch(const context& context, const look_arguments& what) {
         if (event.kind == spi::event_kind::renewed && !all) return;
         const auto at = std::chrono::system_clock::now();
         const bool printed = print(as_json ? json::line(json::of(event, at)) : line_of(event, at));
-        // The reader of the pipe has gone: as if SIGPIPE had ended us.
+        // The reader of the pipe is gone: exit as if by SIGPIPE.
         if (!printed) ::_exit(exit_code::signalled + SIGPIPE);
       });
   if (!subscription) return engine->refused("cannot watch", "observe", subscription.error());
@@ -177,7 +177,7 @@ int redis_library() {
 
 namespace {
 
-// `asked`: for certain claims.
+// `asked`: certain claims were asked for.
 int nobody(const look_arguments& what, const engine& engine, bool asked) {
   return tell(
       {exit_code::no,
@@ -201,7 +201,7 @@ std::vector<spi::holder> chosen(const spi::resource_state& state, const std::str
   return left;
 }
 
-// `claims`: of those that were shown.
+// `claims`: the claims that were shown.
 int ask_first(const engine& engine, const look_arguments& what, std::vector<std::string>& claims) {
   const auto state = engine.client.inspect(what.name);
   if (!state) return engine.refused("cannot inspect '" + what.name + "'", "inspect", state.error());
@@ -225,7 +225,7 @@ int break_glass(const context& context, const look_arguments& what, spi::revocat
   }
   auto engine = open_engine(context);
   if (!engine) return tell(engine.error());
-  // Who came while the question was open is not what the answer was about.
+  // Holders that came while the question was open are not covered by the answer.
   std::vector<std::string> claims{what.claim};
   if (ask) {
     const int answer = ask_first(*engine, what, claims);

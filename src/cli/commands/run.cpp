@@ -1,4 +1,5 @@
-// holdfast run, elect and multi run: find the command, take what is asked for, run the command under it, give it back.
+// holdfast run, elect and multi run: find the command, acquire what is asked for, run the command
+// under it, release it.
 #include "cli/commands.hpp"
 #include "cli/run/child.hpp"
 #include "cli/run/guard.hpp"
@@ -87,7 +88,8 @@ class holding {
   // A release that fails changes nothing about how the command ended.
   void give_back() {
     const auto released = lease_.release();
-    // Whoever did not answer that will not answer now: the command's end is not kept waiting for it.
+    // An engine that did not answer that will not answer now: the end of the command does not wait
+    // for it.
     const bool silent = !released && released.error() == errc::unavailable;
     const std::optional<duration> limit = silent ? std::optional(duration{0}) : std::nullopt;
     for (const std::string& name : engine_.client.inside()->close(limit)) {
@@ -111,7 +113,7 @@ class holding {
 
   int lost(const guard::verdict& verdict) {
     presence_.ending("lost");
-    // The guard reads the clock itself, and may do so before the library has told why.
+    // The guard reads the clock itself, perhaps before the library has reported why.
     const bool renewed = how_.lock.renew == renew::automatic;
     // Its notice is less than half of the longest hold.
     const bool too_long =
@@ -123,7 +125,8 @@ class holding {
     const std::string how = verdict.killed ? "SIGTERM and SIGKILL" : "SIGTERM";
     tell("lost " + what_ + " while the command ran; it got " + how + " (" +
          provenance(engine_.to.engine, "hold", why) + ")");
-    // The command has stopped. After a revocation that frees the lock; in an outage nobody listens.
+    // The command has stopped. After a revocation this frees the lock; in an outage it has no
+    // effect.
     static_cast<void>(lease_.release());
     engine_.client.inside()->close(std::chrono::milliseconds(500));
     return exit_code::lost;
@@ -151,7 +154,7 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
                 const take_lock& take) {
   const auto program = find_program(how.command.front());
   if (!program) return tell(program.error());
-  ::mallopt(M_ARENA_MAX, 1);  // two more threads, which hardly allocate, need no heaps of their own
+  ::mallopt(M_ARENA_MAX, 1);  // our two other threads hardly allocate: no heaps of their own
   signal_inbox inbox;         // before any thread exists
   interruption interruption(inbox);
   presence presence(how, what);
@@ -161,7 +164,7 @@ int run_holding(const context& context, const hold_arguments& how, const std::st
   auto engine = open_engine(context, payload_of(how.command.front()));
   if (!engine) return tell(engine.error());
   if (how.pass_url) pass_url({engine->to.url, engine->with.password}, engine->with.space, url);
-  if (how.acquire.wait > duration{0}) {  // a try says it by itself
+  if (how.acquire.wait > duration{0}) {  // a try reports it by itself
     if (const auto problem = engine->first_contact(how.names.front())) return tell(*problem);
   }
   presence.waiting(engine->client);

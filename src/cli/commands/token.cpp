@@ -21,10 +21,10 @@ namespace holdfast::cli {
 
 namespace {
 
-// A file with the token of a lease, which is a secret: nobody but its owner can read it.
+// A file with the token of a lease, which is a secret: only its owner can read it.
 //
-// Made before the lock is taken, so that it is not taken for nothing, under another name, so that a token
-// that is there already stays until there is a new one. Removed again unless it was filled.
+// Made before the lock is acquired, so that it is not acquired for nothing; under another name, so
+// that an existing token stays until there is a new one. Removed again unless it was filled.
 class new_token_file {
  public:
   new_token_file() = default;
@@ -53,7 +53,7 @@ class new_token_file {
   }
   [[nodiscard]] bool made() const noexcept { return file_ >= 0; }
 
-  // Writes the token, and gives the file its name. False: not, as errno says.
+  // Writes the token, and gives the file its name. False: failed, see errno.
   [[nodiscard]] bool fill(const std::string& token) noexcept {
     if (!write_all(file_, token) || !write_all(file_, "\n")) return false;
     if (::close(std::exchange(file_, -1)) != 0) return false;
@@ -75,7 +75,7 @@ int refused_token(const engine& engine, const std::string& what, const std::stri
   return tell(said);
 }
 
-// To where it was asked for. A token that nobody gets to know is released.
+// Writes the token where it was asked for. A token that cannot be delivered is released.
 int hand_out(const client& client, const hold_arguments& how, const token_arguments& where,
              new_token_file& file, const std::string& token, fence_token fence) {
   const std::string& name = how.names.front();

@@ -34,14 +34,14 @@ int left_until(std::chrono::steady_clock::time_point by) {
   return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
 }
 
-// A connection as the HTTP library wants it, with limits that its own does not have: the whole request
-// arrives within a time and has a greatest size, however slowly it drips.
+// A connection as the HTTP library needs it, with limits that its own does not have: on the time
+// for the whole request and on its size, however slowly it arrives.
 class connection final : public httplib::Stream {
  public:
   connection(int socket, const limits& bounds);
 
   bool is_readable() const override;
-  // False also where the client has gone.
+  // False, too, if the client is gone.
   bool is_writable() const override;
   ssize_t read(char* into, std::size_t size) override;
   ssize_t write(const char* data, std::size_t size) override;
@@ -49,8 +49,8 @@ class connection final : public httplib::Stream {
   void get_local_ip_and_port(std::string& ip, int& port) const override;
   socket_t socket() const override { return socket_; }
 
-  // Says that the answer is complete and gives the client a moment to read it: closing with unread bytes
-  // resets the connection, and the answer would be lost. Closes.
+  // Signals that the answer is complete and gives the client a moment to read it: closing with
+  // unread bytes resets the connection, and the answer would be lost. Closes.
   void finish() noexcept;
 
  private:
@@ -115,7 +115,7 @@ ssize_t connection::write(const char* data, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-// Nobody asks: who may talk to us is decided by what is sent, not by where it comes from.
+// Unused: access is decided by what is sent, not by where it comes from.
 void connection::get_remote_ip_and_port(std::string& ip, int& port) const {
   ip.clear();
   port = 0;
@@ -145,7 +145,7 @@ void refuse(int socket) noexcept {
   ::close(socket);
 }
 
-// While the accepting thread refuses a connection: there is no thread for it.
+// True while the accepting thread refuses a connection: there is no thread for it.
 thread_local bool over_the_limit = false;
 
 // A thread per connection, made when it is needed and kept; over the limit the connection is refused by
@@ -224,7 +224,7 @@ void hand_over(response&& from, httplib::Response& to) {
     try {
       more = next(text);
     } catch (const std::exception&) {
-      return false;  // no memory: the client sees a connection that broke, and comes back
+      return false;  // no memory: the client sees a broken connection, and retries
     }
     if (!text.empty() && !sink.write(text.data(), text.size())) return false;
     if (!more) sink.done();
@@ -232,8 +232,8 @@ void hand_over(response&& from, httplib::Response& to) {
   });
 }
 
-// The way in is a virtual function of the library's; its own reads a request of any size and waits as
-// long as bytes drip in.
+// Overrides the library's entry point, which would read a request of any size and wait for as long
+// as bytes trickle in.
 class library_server final : public server, private httplib::Server {
  public:
   library_server(handler answer, limits bounds) : handler_(std::move(answer)), limits_(bounds) {
@@ -263,7 +263,8 @@ class library_server final : public server, private httplib::Server {
       return tl::unexpected(errno != 0 ? std::string(std::strerror(errno)) : "no such address");
     }
     port_ = static_cast<std::uint16_t>(bound);
-    // The library's own backlog is 5: a client that comes while a few others connect would wait for a second.
+    // The library's own backlog is 5: a client that connects along with a few others would wait for
+    // a second.
     ::listen(svr_sock_.load(), SOMAXCONN);
     return {};
   }
@@ -278,7 +279,7 @@ class library_server final : public server, private httplib::Server {
 
   void stop() noexcept override {
     stopped_.store(true);
-    // The library forgets a stop that comes before it has begun to accept.
+    // The library ignores a stop that comes before it has begun to accept.
     while (started_.load() && !ended_.load() && svr_sock_.load() != INVALID_SOCKET) {
       httplib::Server::stop();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -293,7 +294,7 @@ class library_server final : public server, private httplib::Server {
     }
     connection stream(socket, limits_);
     bool closed = false;
-    // Compressing takes longer than the loopback interface saves.
+    // Compressing takes longer than it saves on the loopback interface.
     const bool fine = process_request(stream, true, closed, [](httplib::Request& request) {
       request.headers.erase("Accept-Encoding");
     });

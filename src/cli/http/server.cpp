@@ -24,7 +24,7 @@ bool same_name(std::string_view left, std::string_view right) {
   return left.size() == right.size() && ::strncasecmp(left.data(), right.data(), left.size()) == 0;
 }
 
-// Beside the program as it is built, or where it is installed.
+// Beside the program in the build folder, or where it is installed.
 fs::path module_path() {
   std::error_code none;
   const fs::path folder = fs::read_symlink("/proc/self/exe", none).parent_path();
@@ -41,7 +41,7 @@ tl::expected<std::unique_ptr<server>, std::string> listen(handler&& answer, cons
         std::string("this build has no HTTP: cpp-httplib was missing when it was compiled"));
   }
   using make = server*(handler&&, const limits&);
-  // It stays loaded: its library's threads and objects are not made for less.
+  // It stays loaded: its library's threads and objects do not support unloading.
   void* const module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const found = module == nullptr ? nullptr : ::dlsym(module, module_function);
   if (found == nullptr) {

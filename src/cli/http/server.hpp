@@ -1,6 +1,6 @@
-// A small HTTP server for the program: one handler for everything, one request per connection. The library that
-// speaks HTTP is known to module/ only, which is loaded when it is needed: with what it brings it would make every
-// start of the program a millisecond longer.
+// A small HTTP server for the program: one handler for everything, one request per connection. Only
+// module.cpp knows the library that speaks HTTP; it is loaded when it is needed: with its
+// dependencies it would make every start of the program a millisecond slower.
 //
 // Bounded: connections, bytes of a request, and the time that each of its steps may take. A client over
 // the limit of connections is answered 503 at once.
@@ -27,7 +27,7 @@ struct request {
   std::string target;  // as it was sent, not decoded
   std::vector<header> headers;
 
-  // Empty: it is not there. Of several with one name the first.
+  // Empty: there is none. Of several with the same name, the first.
   [[nodiscard]] std::string_view value_of(std::string_view name) const;
   [[nodiscard]] std::size_t count_of(std::string_view name) const;
 };
@@ -37,8 +37,9 @@ struct response {
   std::string type = "text/plain; charset=utf-8";
   std::string body{};
   std::vector<header> headers{};
-  // Instead of a body: called again and again for what to send next, which may be nothing; false: that was
-  // the end. Waits a second at most, so that the server can be stopped and a client that has gone is noticed.
+  // Instead of a body: called repeatedly for what to send next, which may be nothing; false: that
+  // was the end. Waits a second at most, so that the server can be stopped and a client that is
+  // gone is noticed.
   std::function<bool(std::string& into)> stream{};
 };
 
@@ -68,7 +69,8 @@ class server {
   virtual void stop() noexcept = 0;
 };
 
-// A server that is bound to the address: run() is left to do. The error says why there is none.
+// A server that is bound to the address; the caller must still call run(). The error says why there
+// is none.
 tl::expected<std::unique_ptr<server>, std::string> listen(handler&& answer, const std::string& host,
                                                           std::uint16_t port);
 // What the module exports, under this name: server* (handler&&, const limits&).

@@ -69,12 +69,13 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return made;
 }
 
-// Everything that the child needs, made before vfork(): afterwards it uses our memory, which it must not change, while
-// this thread waits for exec(). A copy of that memory, as fork() makes one, would be thrown away at once.
+// Everything that the child needs, made before vfork(): after it the child uses our memory, which
+// it must not change, while this thread waits for exec(). The copy of the memory that fork() makes
+// would be thrown away at once.
 struct launch {
   const char* program;
   std::vector<char*> arguments;
-  std::vector<char*> shell;  // for a script without "#!", as execvp does it
+  std::vector<char*> shell;  // for a script without "#!", as in execvp
   std::vector<char*> environment;
   const std::vector<int>& descriptors;
   int report;
@@ -92,7 +93,7 @@ void keep_only_standard_files() noexcept {
   }
 }
 
-// Async-signal-safe all through.
+// Async-signal-safe throughout.
 [[noreturn]] void become(const launch& how, const signal_inbox& inbox, const terminal& terminal) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -134,7 +135,8 @@ tl::expected<child, int> child::start(const child_plan& plan, const signal_inbox
   const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (pid < 0) return tl::unexpected(errno);
   if (pid == 0) become(how, inbox, terminal);
-  // On both sides: whoever comes first. Fails harmlessly once the child has become another program.
+  // On both sides, whichever comes first. Fails harmlessly once the child has become another
+  // program.
   ::setpgid(pid, pid);
   if (how.terminal_at_start) terminal.give(pid);
   writing.close();
@@ -207,7 +209,7 @@ int trouble_with(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) return errno;
   if (S_ISDIR(status.st_mode)) return EISDIR;
   if (!S_ISREG(status.st_mode)) return EACCES;
-  // AT_EACCESS: exec asks for the effective user.
+  // AT_EACCESS: exec checks the effective user.
   if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) return errno;
   return 0;
 }

@@ -1,5 +1,5 @@
-// The command that runs under the lock, and the terminal that it is given. A process group of its own, killed by the
-// kernel when we die, with nothing of ours but what it is meant to have.
+// The command that runs under the lock, and the terminal that it gets. A process group of its own,
+// killed by the kernel when we die, which inherits only what it is meant to have.
 #pragma once
 
 #include "cli/output.hpp"
@@ -16,11 +16,11 @@
 
 namespace holdfast::cli {
 
-// The controlling terminal, if there is one, and whose turn at it it is.
+// The controlling terminal, if there is one, and which group has it.
 //
 // CMD runs in a process group of its own, and only one group may read from the terminal. It gets
-// the terminal at its start, unless holdfast stands in a pipeline (`holdfast run ... | less`), whose
-// other members would lose it; then it gets it when it first asks.
+// the terminal at its start, unless holdfast is part of a pipeline (`holdfast run ... | less`),
+// whose other members would lose it; then it gets it when it first asks for it.
 //
 // Not thread-safe. SIGTTOU must be blocked. States: ours, given.
 class terminal {
@@ -28,20 +28,20 @@ class terminal {
   terminal();
 
   [[nodiscard]] bool exists() const noexcept { return file_.get() >= 0; }
-  // Our group may read from it: we may give it away.
+  // Our group may read from it, and so may give it away.
   [[nodiscard]] bool ours() const noexcept;
   // The connection is gone.
   [[nodiscard]] bool hung_up() const noexcept;
   [[nodiscard]] bool to_be_given_at_start() const noexcept;
 
-  // The parent calls give(); the child gives it to itself too, so that it is there before exec():
+  // The parent calls give(); the child also gives it to itself, so that it has it before exec():
   // pass() is async-signal-safe.
   void give(pid_t group) noexcept;
   void pass(pid_t group) const noexcept;
   [[nodiscard]] bool given() const noexcept { return given_; }
-  // To our group; only from that one, or from one that is gone.
+  // Takes it back for our group; only from `group`, or from one that is gone.
   void take_back(pid_t group) noexcept;
-  // Modes as they were at the start: after a child that was killed in the middle of its own.
+  // Restores the modes of the start, after a child was killed while its own were set.
   void restore_modes() noexcept;
 
  private:
@@ -54,12 +54,12 @@ struct child_plan {
   std::string program;                   // as find_program() found it
   std::vector<std::string> arguments;    // the first is the name as the user gave it
   std::vector<std::string> environment;  // "NAME=value"
-  std::vector<int> descriptors;          // inherited beside 0 to 2; they stay the caller's
+  std::vector<int> descriptors;          // inherited besides 0 to 2; they stay the caller's
 };
 
 // Used by one thread, which must be the main one: the parent-death signal comes when the *thread*
 // that forked ends. States: running, stopped, ended (a zombie, which keeps the group's number from
-// being used again), buried.
+// being reused), reaped.
 class child {
  public:
   // The error is an errno of exec() or fork().
@@ -74,9 +74,9 @@ class child {
   // Since the last call, the command itself was stopped by this signal. 0: it was not.
   [[nodiscard]] int stopped_by() const noexcept;
   [[nodiscard]] bool ended() const noexcept;
-  // Nobody of the group is left but the ended command. False where that cannot be told.
+  // Only the ended command is left of the group. False if that is not known.
   [[nodiscard]] bool alone() const;
-  // Its exit code, or 128 + the signal that it died of. Only once, when it has ended.
+  // Its exit code, or 128 + the signal that killed it. Only once, when it has ended.
   struct ending {
     int code = 0;
     int signal = 0;  // 0: it exited
@@ -89,10 +89,10 @@ class child {
   pid_t pid_;
 };
 
-// Where a command's program is, found out before a lock is taken for it.
+// Where a command's program is, found before a lock is acquired for it.
 //
-// As a shell looks for it: by PATH unless it has a '/'. Complains with 127 if there is none, with
-// 126 if there is one that cannot be executed.
+// Searched as by a shell: in PATH unless it contains a '/'. Fails with 127 if there is none, with
+// 126 if it cannot be executed.
 outcome<std::string> find_program(const std::string& name);
 
 }  // namespace holdfast::cli

@@ -55,12 +55,12 @@ std::vector<std::string> command_lease::variables() const {
 
 namespace {
 
-// How often to look whether a group that was told to end is gone: no event tells it.
+// How often to check whether a group that was told to end is gone: no event reports it.
 constexpr duration group_check = std::chrono::milliseconds(20);
 
-// What by custom ends or reloads goes to the whole group, as the terminal sends it: else a shell
-// would die and leave its children behind, without the lock. The user's own signals mean what the
-// command itself says they mean.
+// Signals that usually end or reload a program go to the whole group, as from a terminal: else a
+// shell would die and leave its children behind, without the lock. The user-defined signals mean
+// whatever the command itself says they mean.
 bool goes_to_group(int number) { return number != SIGUSR1 && number != SIGUSR2; }
 
 bool is_job_control(int number) {
@@ -86,7 +86,7 @@ void guard::notice_loss() const noexcept { ::eventfd_write(lost_event_.get(), 1)
 guard::verdict guard::watch() {
   const std::stop_callback ring(lost_, [this] { notice_loss(); });
   for (;;) {
-    // In this order: what was lost before the command ended was lost, whatever it answers.
+    // In this order: what was lost before the command ended was lost, whatever its exit code.
     check_lease();
     if (child_.ended() && (!kill_at_ || killed_ || child_.alone())) break;
     wait_for_something(next_step());
@@ -161,8 +161,8 @@ void guard::read_signals() {
 }
 
 void guard::pass_on(const signal_inbox::message& message) {
-  // A shell tells its jobs that the terminal hung up, and ends; at its end the kernel tells the
-  // group that had the terminal. Only where we lead the session are we the only ones who are told.
+  // A shell tells its jobs that the terminal hung up, and ends; then the kernel tells the group
+  // that had the terminal. Only if we lead the session are we the only ones notified.
   const bool echo = message.number == SIGHUP && terminal_.given() && terminal_.hung_up() &&
                     message.sender != 0 && message.sender == ::getsid(0);
   if (echo) return;
@@ -182,7 +182,7 @@ void guard::follow_stop(int number) {
   if (!asks_for_terminal || !terminal_.ours()) {
     terminal_.take_back(child_.group());
     const bool stood_still = signal_inbox::stop_with_pipeline();
-    // As the kernel does with a stopped group that nobody can continue: it would ask forever.
+    // What the kernel does to a stopped group that nobody can continue: it would ask forever.
     if (!stood_still && asks_for_terminal) child_.signal_group(SIGHUP);
   }
   check_lease();

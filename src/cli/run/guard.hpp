@@ -1,4 +1,4 @@
-// What a command holds, and the watch over the command that runs meanwhile.
+// What a command holds, and the guard over the command that runs meanwhile.
 #pragma once
 
 #include "cli/run/child.hpp"
@@ -27,7 +27,7 @@ class command_lease {
   explicit command_lease(multi_lease several) noexcept : held_(std::move(several)) {}
 
   [[nodiscard]] time_point valid_until() const noexcept;
-  // The shortest that the engine gave.
+  // The shortest that an engine granted.
   [[nodiscard]] duration ttl() const noexcept;
   [[nodiscard]] std::stop_token lost() const;
   [[nodiscard]] fence_token fence() const noexcept;  // of the first
@@ -42,7 +42,7 @@ class command_lease {
   std::variant<lease, multi_lease> held_;
 };
 
-// Watches over the command while it runs under the lock: passes signals on, follows it when it is
+// Guards the command while it runs under the lock: passes signals on, stops when the command is
 // stopped, and ends it before the lock can have another holder.
 //
 //   running  -> lost:   SIGTERM to the group, at the end of validity less the grace, or at once
@@ -67,7 +67,7 @@ class guard {
 
   // Until the command has ended.
   verdict watch();
-  // After that, for --at-least: until the time, a signal that ends things, or a loss.
+  // After that, for --at-least: waits until the time, a signal that ends the program, or a loss.
   void linger(time_point until);
 
  private:
@@ -87,8 +87,8 @@ class guard {
   signal_inbox& inbox_;
   terminal& terminal_;
   const std::stop_token lost_;
-  // On CLOCK_BOOTTIME, which goes on counting while the machine is suspended: a time-out of poll() would be late by
-  // the suspend.
+  // On CLOCK_BOOTTIME, which goes on counting while the machine is suspended: a time-out of poll()
+  // would be late by the length of a suspend.
   runtime::descriptor alarm_;
   runtime::descriptor lost_event_;  // written when lost() fires
 

@@ -83,7 +83,7 @@ duration leader_page::time_left() const {
 
 namespace {
 
-// While it waits: how often the manager is told, and for how long it is to be patient each time.
+// While waiting: how often the manager is notified, and how much more time it is asked for.
 constexpr duration waiting_beat = std::chrono::seconds(10);
 constexpr std::string_view more_time = "\nEXTEND_TIMEOUT_USEC=30000000";
 

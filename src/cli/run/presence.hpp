@@ -1,5 +1,5 @@
-// What others are told while run, elect and multi run wait and hold: the service manager (ready, status,
-// watchdog), and clients that ask elect's page.
+// What others learn while run, elect and multi run wait and hold: the service manager (ready,
+// status, watchdog), and clients that query elect's page.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -34,10 +34,12 @@ class leader_page {
   leader_page& operator=(const leader_page&) = delete;
   ~leader_page();
 
-  // Once. What is answered before lead() is 503. engine (122): the address cannot be used, or this build has no HTTP.
+  // Called once. Until lead() the answer is 503. engine (122): the address cannot be used, or this
+  // build has no HTTP.
   outcome<void> listen(const listen_address& at);
 
-  // `held` stays where it is until resign() has returned. `notice`: it leads until so long before the end.
+  // `held` stays where it is until resign() has returned. `notice`: how long before the end it
+  // stops leading.
   void lead(const command_lease& held, duration notice);
   // No 200 any more.
   void resign() noexcept;
@@ -66,12 +68,12 @@ class presence {
 
   // Opens the page, where one is asked for.
   outcome<void> open();
-  // It is in line. A candidate is ready by that; a job is not before it runs, and says that it goes on
-  // waiting, so that no start-up limit ends it.
+  // It is queued. That makes a candidate ready; a job is ready only once it runs, and reports that
+  // it is still waiting, so that no start-up limit ends it.
   void waiting(const client& client);
   // The command runs under `held`, which stays where it is until ending().
   void holding(const command_lease& held);
-  // The lock is about to be given back, or is lost.
+  // The lock is about to be released, or is lost.
   void ending(const std::string& status) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// The service manager that started us, where it wants to hear of us: systemd, with a datagram to
-// $NOTIFY_SOCKET. Without one everything here does nothing.
+// The service manager that started us, if it wants notifications: systemd, with a datagram to
+// $NOTIFY_SOCKET. Without one nothing here has any effect.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -13,13 +13,13 @@ namespace holdfast::cli {
 // Thread-safe.
 class service_manager {
  public:
-  // Of the environment of this process.
+  // From the environment of this process.
   service_manager();
 
   [[nodiscard]] bool exists() const noexcept { return !socket_.empty(); }
   // "READY=1\nSTATUS=..."; a message that cannot be delivered is dropped.
   void tell(std::string_view message) const noexcept;
-  // How often to tell it WATCHDOG=1, which is twice as often as it must hear it; forever: never.
+  // How often to send it WATCHDOG=1, twice as often as it requires; forever: never.
   [[nodiscard]] duration watchdog_beat() const noexcept { return beat_; }
 
  private:
@@ -29,8 +29,8 @@ class service_manager {
 
 enum class notify_socket : bool { kept, passed_on };
 
-// What of the environment is not for the command: the socket is the service's main process's, unless it is
-// passed on; the pid of the watchdog's is ours in any case.
+// Which variables the command does not get: the socket belongs to the service's main process,
+// unless it is passed on; the watchdog's pid is always ours.
 std::vector<std::string_view> service_variables_kept(notify_socket how);
 
 }  // namespace holdfast::cli

@@ -15,7 +15,7 @@ namespace {
 
 constexpr duration quiet_at_first = std::chrono::seconds(1);
 constexpr duration between_lines = std::chrono::seconds(1);
-// The rest is counted here: a waiter should cost the engine next to nothing.
+// In between, the time is counted here: a waiter should cost the engine next to nothing.
 constexpr duration between_looks = std::chrono::seconds(5);
 
 std::string seconds_text(duration span) {
@@ -26,7 +26,7 @@ std::string seconds_text(duration span) {
   return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
 }
 
-// A line that rewrites itself would get in the way of what is typed at the shell.
+// A line that is rewritten would interfere with what is typed at the shell.
 bool in_foreground() noexcept { return ::tcgetpgrp(STDERR_FILENO) == ::getpgrp(); }
 
 }  // namespace
@@ -77,7 +77,7 @@ bool waiting_note::pause_until(const std::stop_token& stop, time_point when) {
   return !over_ && !stop.stop_requested();
 }
 
-// Of several locks, the first that somebody holds.
+// Of several locks, the first that is held.
 waiting_note::sight waiting_note::look() const {
   for (const std::string& name : names_) {
     auto state = client_.inspect(name);

@@ -19,12 +19,12 @@
 
 namespace holdfast::cli {
 
-// Used by the main thread. The engine is asked by a thread of its own, which ends with the object:
-// an engine that does not answer keeps the destructor for up to 5 s, but never over().
+// Used by the main thread. A thread of its own asks the engine and ends with the object: an engine
+// that does not answer delays the destructor by up to 5 s, but never over().
 class waiting_note {
  public:
-  // `client` outlives this object. `how.acquire.wait`: how long is waited from now on. Where nobody is there to read
-  // it, or nobody wants to, there is no note.
+  // `client` outlives this object. `how.acquire.wait`: how long the wait is from now on. If nobody
+  // can or wants to read it, there is no note.
   waiting_note(const client& client, const hold_arguments& how);
   waiting_note(const waiting_note&) = delete;
   waiting_note& operator=(const waiting_note&) = delete;
@@ -39,7 +39,7 @@ class waiting_note {
   void work(const std::stop_token& stop);
   [[nodiscard]] sight look() const;
   [[nodiscard]] std::string text(const sight& seen) const;
-  // Until the time, or over(): then false.
+  // Waits until the time, or for over(): then false.
   bool pause_until(const std::stop_token& stop, time_point when);
   void show(const std::string& line);
 

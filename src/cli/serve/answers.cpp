@@ -15,14 +15,14 @@ namespace holdfast::cli::serve {
 
 namespace {
 
-// The live page as it was put together when the program was built, from src/cli/page. Its script and style have
-// {{nonce}} where a nonce belongs.
+// The live page, put together from src/cli/page when the program was built. Its script and style
+// have {{nonce}} where a nonce belongs.
 constexpr std::string_view page_text =
 #include <serve_page.inc>
     ;
 
-// Names and payloads are text of others. Nothing is loaded from elsewhere, no page frames ours, nothing
-// is kept by caches, and script comes from nowhere but the page itself.
+// Names and payloads are other people's text. Nothing is loaded from elsewhere, no other page may
+// frame ours, caches keep nothing, and script comes only from the page itself.
 http::response guarded(int status, std::string type, std::string body) {
   http::response made{.status = status, .type = std::move(type), .body = std::move(body)};
   made.headers = {{"Cache-Control", "no-store"},
@@ -117,7 +117,8 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Of Host or Host:port, in lower case; a literal of IPv6 is in brackets there. Empty: it is neither.
+// From Host or Host:port, in lower case; an IPv6 literal is in brackets there. Empty: it is
+// neither.
 std::string host_of(std::string_view text) {
   const bool bracketed = text.starts_with('[');
   const auto end = bracketed ? text.find(']') : std::min(text.find(':'), text.size());
@@ -141,7 +142,7 @@ literal kind_of(const std::string& host) {
   return literal::none;
 }
 
-// A page of another site can make a name of its own point here, but not a number or a name of ours.
+// Another site can make a name of its own point here, but not a numeric address or a name of ours.
 bool host_is_ours(const access_rules& rules, std::string_view text) {
   const std::string host = host_of(text);
   if (host.empty()) return false;
@@ -159,7 +160,7 @@ bool origin_is_ours(std::string_view origin, std::string_view host) {
   return false;
 }
 
-// Without looking at where they differ, so that the time it takes tells nothing.
+// Does not depend on where they differ, so that its duration reveals nothing.
 bool same_secret(std::string_view given, std::string_view secret) noexcept {
   volatile unsigned char different = given.size() == secret.size() ? 0 : 1;
   for (std::size_t i = 0; i < given.size(); ++i) {

@@ -14,7 +14,8 @@ constexpr duration tick = std::chrono::milliseconds(250);
 constexpr int list_share = 10;
 constexpr duration somebody_looks_for = std::chrono::seconds(10);
 constexpr duration listing_within = std::chrono::seconds(6);
-// Holders that nobody was told of (they were there before us) are asked for, so many in a round.
+// Holders whose grant we did not see (they were there before us) are looked up, this many per
+// round.
 constexpr std::size_t most_unknown_asked = 25;
 constexpr std::size_t most_kept_details = 1024;
 constexpr duration details_are_fresh = std::chrono::milliseconds(500);
@@ -82,7 +83,7 @@ engine_status engine_view::status() const {
 engine_status engine_view::status(duration no_older_than) {
   std::unique_lock lock(mutex_);
   const time_point now = clock::now();
-  // Whoever asks again and again does not make an engine list all the time.
+  // A client that keeps asking does not make an engine list all the time.
   if (status_.last) no_older_than = std::max(no_older_than, status_.last->took * list_share);
   if (listed_ < now - no_older_than && status_.lists) {
     wanted_ = std::max(wanted_, now - no_older_than);
@@ -97,7 +98,7 @@ result<spi::resource_state> engine_view::inspect(const std::string& name) {
   std::optional<client> client;
   {
     std::unique_lock lock(mutex_);
-    // Just started: whether the engine answers is known in a moment.
+    // Just started: soon it is known whether the engine answers.
     changed_.wait_for(lock, ping_within, [this] { return stopped_ || contacted_; });
     const auto found = details_.find(name);
     if (found != details_.end() && found->second.at > clock::now() - details_are_fresh) {
@@ -143,7 +144,7 @@ void engine_view::work() {
       const time_point now = clock::now();
       open = client_.has_value();
       if (!open && asked_ > now - reopen_every) {
-        ++lists_;  // those waiting for a listing get none
+        ++lists_;  // requests that wait for a listing get none
         listed_ = now;
         changed_.notify_all();
         continue;
@@ -186,7 +187,7 @@ void engine_view::open_engine() {
   asked_ = time_point::min();  // at once
 }
 
-// Lives on while the engine is away; what happens meanwhile is not seen.
+// Survives an outage of the engine; what happens meanwhile is not seen.
 void engine_view::subscribe() {
   const auto client = connected();
   if (!client->caps().supports_listing) return;
@@ -234,14 +235,14 @@ void engine_view::list_names() {
   changed_.notify_all();
 }
 
-// Since when, and by whom: of the grants that were seen, and of the answers to inspect.
+// Since when, and by whom: from the grants that were seen, and from inspect's answers.
 known_holder engine_view::holder_of(const std::string& name, const known_holders& before) const {
   if (auto seen = log_.last_grant(number_, name)) {
     return {std::move(seen->claim), seen->at, std::move(seen->payload)};
   }
   const auto found = before.find(name);
   if (found == before.end()) return {};
-  // Its grant was not seen; if its end was, another holds it now, whose grant will come.
+  // Its grant was not seen; if its end was, it has another holder now, whose grant will follow.
   const auto past = log_.past_of(number_, name);
   const bool over = std::any_of(past.begin(), past.end(), [&](const past_event& event) {
     return event.claim == found->second.claim && event.at > found->second.since;
@@ -281,7 +282,7 @@ void engine_view::ask_for_unknown() {
   for (const std::string& name : unknown) {
     const auto state = inspect(name);
     if (!state) return;
-    // A foreign holder tells nothing: not asked again while it is listed.
+    // A foreign holder reveals nothing: not looked up again while it is listed.
     const std::lock_guard lock(mutex_);
     const auto known = known_.find(name);
     if (known != known_.end() && known->second.claim.empty()) known->second.claim = "?";
@@ -309,7 +310,7 @@ void engine_view::answered(const std::optional<error>& problem, std::string_view
   {
     const std::lock_guard lock(mutex_);
     asked_ = clock::now();
-    if (!status_.up) probed_ = time_point::min();  // it may have come back another one
+    if (!status_.up) probed_ = time_point::min();  // it may be a different one when it comes back
     back = was_down_;
     was_down_ = false;
     contacted_ = true;

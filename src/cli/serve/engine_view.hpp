@@ -1,5 +1,6 @@
 // One engine as `holdfast serve` sees it: whether it answers, what is held and waited for, what doctor
-// finds. A thread of its own asks it, and only what somebody wants to know; requests read what it found.
+// finds. A separate thread asks it, and only what somebody wants to know; requests read what it
+// found.
 #pragma once
 
 #include "cli/connection.hpp"
@@ -26,10 +27,10 @@ inline constexpr duration list_every = std::chrono::seconds(1);
 
 struct listed_name {
   std::string name;
-  std::string json;  // what is told of it
+  std::string json;  // what is shown of it
 };
 
-// Of names that are listed: one holder, where it is known.
+// Of a listed name: one holder, if it is known.
 struct known_holder {
   std::string claim;
   wall_time since{};
@@ -52,7 +53,7 @@ struct listing {
 struct engine_status {
   bool up = false;
   bool lists = true;    // false: this engine cannot
-  std::string trouble;  // why it is not up, or why nothing is seen of it; may be empty
+  std::string trouble;  // why it is not up, or cannot be seen; may be empty
   std::vector<spi::check> checks;
   std::shared_ptr<const listing> last;  // none: never listed, or not since it was down
 };
@@ -71,16 +72,16 @@ class engine_view {
   [[nodiscard]] std::string shown_url() const { return public_url(to_.url); }
   [[nodiscard]] const std::string& scheme() const noexcept { return to_.engine; }
 
-  // Somebody looks: from now on the engine is listed for a while.
+  // Somebody is looking: the engine is listed for a while from now on.
   void look();
   // What is known now.
   [[nodiscard]] engine_status status() const;
-  // What is known, of a listing no older than that if the engine answers in time.
+  // What is known, from a listing no older than that if the engine answers in time.
   [[nodiscard]] engine_status status(duration no_older_than);
   [[nodiscard]] result<spi::resource_state> inspect(const std::string& name);
   [[nodiscard]] result<std::vector<spi::holder>> revoke(const std::string& name,
                                                         const std::string& claim);
-  // The answer of an engine, for people.
+  // An engine's error, for people.
   [[nodiscard]] std::string told(const error& why, std::string_view action) const {
     return provenance(to_.engine, action, why);
   }

@@ -43,7 +43,7 @@ void event_log::note(std::size_t engine, const spi::store_event& event) {
   changed_.notify_all();
 }
 
-// A busy name keeps no more than its share, so that it does not push out a quiet one.
+// A busy name keeps no more than its share, so that it does not displace a quiet one.
 void event_log::remember(std::size_t engine, const spi::store_event& event, wall_time at) {
   const std::string name = key_of(engine, event.name);
   auto found = past_.find(name);
@@ -72,7 +72,7 @@ event_log::batch event_log::after(std::uint64_t number, const filter& only, dura
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, within, [&] { return closed_ || last_ > number; });
   batch made{.text = {}, .last = last_, .missed = 0};
-  // A number that is not ours yet: from another run of this program.
+  // A number that we have not reached yet: from another run of this program.
   const std::uint64_t from = std::min(number, last_);
   const std::uint64_t first = last_ - recent_.size() + 1;
   if (from + 1 < first) made.missed = first - from - 1;

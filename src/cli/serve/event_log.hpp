@@ -1,4 +1,4 @@
-// What happened at the engines, for streams, timelines, charts and counters: so much of it that memory is bounded,
+// What happened at the engines, for streams, timelines, charts and counters. Memory is bounded,
 // however much happens.
 #pragma once
 
@@ -20,9 +20,9 @@
 namespace holdfast::cli::serve {
 
 inline constexpr std::size_t event_kinds = 7;
-// Events that a stream may lag behind before it is told that it missed some.
+// How many events a stream may lag behind before it is told that it missed some.
 inline constexpr std::size_t most_recent_events = 4096;
-// What is kept for the timelines: of one name, and of all.
+// How many events are kept for the timelines: of one name, and of all.
 inline constexpr std::size_t most_past_of_a_name = 50;
 inline constexpr std::size_t most_past = 40'000;
 // The charts: a count per second.
@@ -57,18 +57,18 @@ class event_log {
     std::uint64_t last = 0;    // the number to go on from
     std::uint64_t missed = 0;  // they are no longer here
   };
-  // What came after the number; waits for it, no longer than `within`.
+  // The events after the number; waits for them, no longer than `within`.
   [[nodiscard]] batch after(std::uint64_t number, const filter& only, duration within) const;
   [[nodiscard]] std::uint64_t last() const;
 
   [[nodiscard]] std::vector<past_event> past_of(std::size_t engine, const std::string& name) const;
-  // The grant that its present holder has, if it was seen.
+  // The grant of its present holder, if it was seen.
   [[nodiscard]] std::optional<past_event> last_grant(std::size_t engine,
                                                      const std::string& name) const;
   [[nodiscard]] event_counts counts(std::size_t engine) const;
   // The last seconds, the oldest first, without the present one.
   [[nodiscard]] std::vector<event_counts> seconds(std::size_t engine) const;
-  // A number for the present one: a stream sends what it has not sent yet.
+  // The number of the present second: a stream sends what it has not sent yet.
   [[nodiscard]] static std::int64_t this_second();
   [[nodiscard]] std::uint64_t kept() const;
 

@@ -64,7 +64,7 @@ outcome<named_engine> named(const context& general, const std::optional<std::str
   return made;
 }
 
-// Engines without a name are called by their scheme; several of one scheme are numbered.
+// Engines without a name are named after their scheme; several of one scheme are numbered.
 outcome<void> name_all(std::vector<named_engine>& engines) {
   for (named_engine& one : engines) {
     if (!one.id.empty()) continue;
@@ -130,8 +130,8 @@ outcome<serve::access_rules> rules_for(const serve_arguments& how) {
 
 }  // namespace
 
-// Ends in this order: nothing new is accepted and streams are told; answers under way are finished; the
-// engines' threads end; the connections to the engines are closed.
+// Shutdown, in this order: nothing new is accepted and streams are notified; answers under way are
+// finished; the engines' threads end; the connections to the engines are closed.
 int serve_engines(const context& context, const serve_arguments& how) {
   const auto rules = rules_for(how);
   if (!rules) return tell(rules.error());

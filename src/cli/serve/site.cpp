@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::string_view locks_prefix = "/api/locks/";
 constexpr std::string_view revoke_suffix = "/revoke";
-// Of the connections, so many event streams: the others are for requests that end.
+// How many connections may be event streams: the others are for requests that end.
 constexpr std::size_t most_streams = 32;
 // Names that one request may ask about in detail, and how long that may take.
 constexpr std::size_t most_details = 64;
 constexpr duration details_within = std::chrono::seconds(3);
-// A stream sends something at least this often, so that a client that has gone is noticed.
+// A stream sends something at least this often, so that a client that is gone is noticed.
 constexpr duration heartbeat_every = std::chrono::seconds(10);
-// Events come in batches: a message each, but not a wake-up each.
+// Events come in batches: each is a message, but not each a wake-up.
 constexpr duration gathering = std::chrono::milliseconds(100);
 constexpr duration stream_waits = std::chrono::milliseconds(400);
 

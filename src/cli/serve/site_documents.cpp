@@ -29,7 +29,7 @@ std::uint64_t resident_bytes() {
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// What of the last listing Prometheus reads.
+// What Prometheus gets from the last listing.
 struct listing_gauge {
   const char* name;
   const char* help;
@@ -155,12 +155,13 @@ http::response site::names_document(const http::request& request, const question
   return made;
 }
 
-// The engines as a whole, of all their clients. What one process does with its locks is holdfast::metrics' to tell.
+// The engines as a whole, with all their clients. What one process does with its locks is reported
+// by holdfast::metrics.
 http::response site::metrics() {
   const std::vector<std::pair<std::string, std::string>> none;
   core::exposition out(none);
   std::vector<engine_status> states;
-  // As fresh as a scrape is usual, so that a scrape costs one listing.
+  // As fresh as the interval of listings, so that a scrape costs one listing.
   for (const auto& one : engines_) states.push_back(one->status(list_every));
   out.family("holdfast_engine_up", "gauge", "1 if the engine answered when it was last asked.");
   for (std::size_t i = 0; i < states.size(); ++i) {
@@ -168,7 +169,7 @@ http::response site::metrics() {
   }
   for (const listing_gauge& gauge : listing_gauges) {
     out.family(gauge.name, "gauge", gauge.help);
-    for (std::size_t i = 0; i < states.size(); ++i) {  // one that is down or cannot list has none
+    for (std::size_t i = 0; i < states.size(); ++i) {  // none if it is down or cannot list
       const auto& last = states[i].last;
       if (last) out.sample({}, {{"engine", engines_[i]->id()}}, gauge.value(*last));
     }

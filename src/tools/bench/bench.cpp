@@ -1,5 +1,5 @@
-// holdfast bench: what an engine gives, measured by real threads and processes, for people and for programs. What could
-// not be measured is "-" for people and null for programs, never a zero.
+// holdfast bench: what an engine achieves, measured with real threads and processes, for people and
+// for programs. What could not be measured is "-" for people and null for programs, never a zero.
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -52,7 +52,7 @@ double microseconds(duration span) {
   return std::chrono::duration<double, std::micro>(span).count();
 }
 
-// Three digits or so, with its unit.
+// About three digits, with a unit.
 std::string span_text(duration span) {
   const double length = microseconds(span);
   const auto digits = [](double value) { return value < 10 ? 2 : value < 100 ? 1 : 0; };
@@ -65,7 +65,7 @@ std::string size_text(std::uint64_t bytes) {
   return with_digits(static_cast<double>(bytes) / (1 << 20), 1) + " MiB";
 }
 
-// Per grant; none where there was none.
+// Per grant; none if there were no grants.
 std::optional<double> each(const bench_report& report, std::optional<double> sum) {
   if (!sum || report.grants == 0) return std::nullopt;
   return *sum / static_cast<double>(report.grants);
@@ -145,7 +145,8 @@ ordered_json times_json(const histogram& times) {
   return made;
 }
 
-// Jain's index. 1: all had the same; 1 / n: one had everything. 1 for nobody and for nothing.
+// Jain's index. 1: all had the same; 1 / n: one had everything. 1 if there are no parts, or all are
+// zero.
 double jain_index(const std::vector<std::uint64_t>& parts) noexcept {
   double sum = 0;
   double squares = 0;
@@ -242,10 +243,10 @@ std::string report_json(const bench_report& report) {
   return made.dump() + "\n";
 }
 
-// Between the order to start and the start: it must have reached all.
+// Between the order to start and the start: the order must have reached all.
 constexpr duration run_up = std::chrono::milliseconds(50);
 constexpr duration patience_to_start = std::chrono::minutes(1);
-// After the end those who wait are served one by one.
+// After the end the waiters are served one by one.
 constexpr duration patience_for_results = std::chrono::minutes(2);
 constexpr duration patience_to_leave = std::chrono::seconds(5);
 

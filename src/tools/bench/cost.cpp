@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Schemes whose hosts are the servers themselves, with the port where the URL names none. Not those
-// of sentinels and clusters, whose servers are found out later and may be elsewhere.
+// of sentinels and clusters, whose servers are discovered later and may be elsewhere.
 constexpr std::array<std::pair<std::string_view, std::uint16_t>, 10> default_ports{
     {{"redis", 6379},
      {"rediss", 6379},
@@ -64,7 +64,7 @@ void add_listeners(const char* table, std::uint16_t port, std::set<std::string>&
   }
 }
 
-// Of a process below /proc, of a descriptor below /proc/self/fd.
+// The number of a process below /proc, or of a descriptor below /proc/self/fd.
 std::optional<int> number_of(const fs::path& entry) {
   const std::string name = entry.filename().string();
   int number = 0;
@@ -117,7 +117,7 @@ std::map<pid_t, status> all_processes() {
   return all;
 }
 
-// The first of those that have it: a server's children inherit its sockets.
+// The first process that has it: a server's children inherit its sockets.
 std::optional<pid_t> listener_at(std::uint16_t port) {
   std::set<std::string> sockets;
   add_listeners("/proc/net/tcp", port, sockets);

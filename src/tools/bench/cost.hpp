@@ -1,6 +1,6 @@
-// What a measurement costs: the processor time and memory of the engine's server, where it runs on this machine and we
-// may look at it, and what the TCP connections of a process have sent and received. As the kernel counts it: the same
-// for every engine, and nothing that an engine has to be asked for.
+// What a measurement costs: the processor time and memory of the engine's server, if it runs on
+// this machine and we may inspect it, and what the TCP connections of a process have sent and
+// received. As counted by the kernel: the same for every engine, without asking the engine.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -19,14 +19,15 @@ namespace holdfast::cli {
 // Not thread-safe. Includes what a server has forked (PostgreSQL: a process per connection).
 class server_process {
  public:
-  // By the port that it listens at. None: the engine has no server, or not all of its servers were found here.
+  // Found by the port that it listens on. None: the engine has no server, or not all of its servers
+  // were found here.
   static std::optional<server_process> find(const std::string& url);
 
   struct use {
     duration processor{};
     std::uint64_t memory = 0;  // resident bytes; what processes share counts in each
   };
-  // None: it is gone.
+  // None: the server is gone.
   [[nodiscard]] std::optional<use> look() const;
 
  private:
@@ -45,14 +46,14 @@ struct traffic {
   traffic& operator-=(const traffic& less) noexcept;
 };
 
-// By socket, so that one which was closed meanwhile is noticed.
+// By socket, so that we notice one that was closed in the meantime.
 using traffic_by_socket = std::map<std::uint64_t, traffic>;
 
 // Of this process. Empty where it has no TCP connection. None: the kernel does not count.
 std::optional<traffic_by_socket> count_traffic();
 
-// Between two counts. None where there was no connection, or one was closed between them, whose
-// last bytes nobody knows.
+// Between two counts. None if there was no connection, or one was closed in between, whose last
+// bytes are unknown.
 std::optional<traffic> difference(const std::optional<traffic_by_socket>& before,
                                   const std::optional<traffic_by_socket>& after);
 

@@ -1,4 +1,4 @@
-// How long things took: counts by length, each length known to one part in 128, whatever its size.
+// How long things took: counts by length, with a precision of one part in 128 for any length.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -17,7 +17,7 @@ namespace holdfast::cli {
 // Not thread-safe: every thread has its own, and they are merged at the end. May lie in memory that processes share.
 class histogram {
  public:
-  // Everything longer counts as so long; the greatest is known exactly all the same.
+  // Everything longer counts as this long; the greatest is still known exactly.
   static constexpr duration longest{(std::int64_t{1} << 41) - 1};  // 36 minutes
 
   void record(duration span) noexcept;
@@ -26,10 +26,11 @@ class histogram {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   [[nodiscard]] duration greatest() const noexcept { return greatest_; }
   [[nodiscard]] duration mean() const noexcept;
-  // What so large a share of all stayed within: 0.5 is the median. Zero where nothing was recorded.
+  // The length that this share of all did not exceed: 0.5 is the median. Zero if nothing was
+  // recorded.
   [[nodiscard]] duration within(double share) const noexcept;
 
-  // The filled cells and what they hold.
+  // The cells that are not empty, with their counts.
   [[nodiscard]] std::vector<std::pair<std::size_t, std::uint64_t>> cells() const;
 
   // The longest that a cell stands for.

@@ -22,7 +22,8 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t zipf_locks = 1'000;
-// How long after the end those who still wait may take: those before it give back and leave.
+// How much longer the remaining waiters may take after the end: each releases what it gets and
+// leaves.
 constexpr duration drain = std::chrono::seconds(60);
 
 using random_source = std::minstd_rand;
@@ -31,7 +32,7 @@ using random_source = std::minstd_rand;
 using way_in = std::function<result<lease>(random_source&, const acquire_options&)>;
 
 way_in make_way(const bench_arguments& how, const client& client, const std::string& name) {
-  // An outage is not sat out: there would be no figures anyway.
+  // An outage is not waited out: there would be no figures anyway.
   const lock_options plain{.fair = how.mode == lock_kind::fair, .retry = retry_policy::never()};
   if (how.mode == lock_kind::semaphore) {
     const auto all = std::make_shared<semaphore>(
@@ -69,7 +70,7 @@ class chooser {
   std::discrete_distribution<std::size_t> zipf_;
 };
 
-// On a cache line of its own: each thread writes in one all the time.
+// On a cache line of its own: each thread writes to one all the time.
 struct alignas(64) tally {
   std::uint64_t grants = 0;
   histogram acquire;
@@ -77,8 +78,8 @@ struct alignas(64) tally {
   histogram hand_off;
 };
 
-// The threads. Used by the main one: start(), then take() once. Whoever destroys one that is not over closes the client
-// first.
+// The threads. Used by the main one: start(), then take() once. Before destroying one that is not
+// over, close the client.
 class workload {
  public:
   workload(const bench_plan& plan, const bench_board& board, const client& client,
@@ -100,7 +101,7 @@ class workload {
   workload(const workload&) = delete;
   workload& operator=(const workload&) = delete;
   ~workload() {
-    if (start_ == time_point{}) open_.count_down();  // they find a time that is over
+    if (start_ == time_point{}) open_.count_down();  // they find that their time is over
   }
 
   void start(time_point when) {
@@ -151,8 +152,8 @@ class workload {
     given_back.store(leaving.time_since_epoch().count(), std::memory_order_release);
     if (auto left = held->release(); !left) return complain(left.error());
     const time_point done = clock::now();
-    // By the end for the rate, by the beginning for the rest: a long wait that was cut off would be
-    // left out, and the long ones with it.
+    // Counted by its end for the rate, by its beginning for the rest: otherwise a long wait that
+    // was cut off would be left out, and so the long ones would be missing.
     if (done >= counted_from_ && done <= end_) ++into.grants;
     if (asked < counted_from_) return;
     into.acquire.record(granted - asked);
@@ -160,7 +161,7 @@ class workload {
     if (how_.hands_over() && before > asked) into.hand_off.record(granted - before);
   }
 
-  // Nothing of a run in which something went wrong counts.
+  // If anything went wrong, nothing of the run counts.
   void complain(const error& what) {
     const std::lock_guard guard(mutex_);
     if (trouble_.empty()) trouble_ = what.message();
@@ -239,7 +240,7 @@ std::size_t locks_of(const bench_arguments& how) noexcept {
 
 outcome<void> measure(const bench_plan& plan, const bench_board& board, worker_processes& all,
                       std::uint32_t process) {
-  // The command hears them too, and gives up.
+  // The command gets them too, and gives up.
   for (const int number : {SIGINT, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
   auto client = connect(plan.to, plan.with, hand_over::within_process);
   if (!client) return tl::unexpected(std::move(client.error()));
@@ -252,7 +253,7 @@ outcome<void> measure(const bench_plan& plan, const bench_board& board, worker_p
     work.start(start);
     bool fine = measure_cost(plan.how, start, work, all, result);
     while (fine && work.running()) fine = !all.given_up(std::chrono::milliseconds(10));
-    if (!fine) client->close();  // so that nobody waits on
+    if (!fine) client->close();  // so that nobody goes on waiting
     done = work.take(result);
   }
   client->close();

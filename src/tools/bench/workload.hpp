@@ -1,4 +1,5 @@
-// One process of a measurement: its threads, each taking and giving back locks until the time is over.
+// One process of a measurement: its threads, each acquiring and releasing locks until the time is
+// over.
 #pragma once
 
 #include "cli/arguments.hpp"
@@ -15,7 +16,7 @@
 
 namespace holdfast::cli {
 
-// The first of it are not counted: connections, caches and scripts are new.
+// How much of the start is not counted: connections, caches and scripts are new.
 duration warm_up(duration length) noexcept;
 std::size_t locks_of(const bench_arguments& how) noexcept;
 
@@ -23,13 +24,13 @@ struct bench_plan {
   bench_arguments how;
   address to;
   credentials with;
-  std::string name;  // what all locks of this run begin with
+  std::string name;  // the prefix of all locks of this run
 };
 
 struct worker_result {
   histogram acquire;   // from the call to the grant
   histogram release;   // from the call to the answer
-  histogram hand_off;  // from the call that gives it back to the grant of one that waited
+  histogram hand_off;  // from the releasing call to the grant of a waiter
   duration processor{};
   std::uint64_t memory = 0;  // peak, resident, bytes
   std::optional<cli::traffic> traffic;
@@ -45,9 +46,9 @@ struct bench_board {
 
   shared_array<moment> start{1};  // written before they are started
   shared_array<worker_result> results;
-  shared_array<std::uint64_t> grants;  // taken and given back within the time, by thread
-  // When each lock was last given back: whoever holds an exclusive one writes it just before, and whoever gets it next
-  // knows how long the hand-over took. The clock is one for all processes of a machine.
+  shared_array<std::uint64_t> grants;  // acquired and released within the time, by thread
+  // When each lock was last released: the holder of an exclusive one writes it just before, so the
+  // next holder knows how long the hand-over took. All processes of a machine share one clock.
   shared_array<moment> given_back;
 };
 

@@ -50,9 +50,9 @@ struct buyer_score {
 };
 static_assert(std::atomic<buyer_end>::is_always_lock_free);
 
-// The shop: a stock in a plain file, whose update is read, think, write, and nothing in it that would keep two buyers
-// apart; and a file of orders, a line each. Any number of processes may use one folder at a time: what comes of that is
-// the point. Its calls throw std::system_error.
+// The shop: a stock in a plain file, whose update is read, think, write, with nothing to keep two
+// buyers apart; and a file of orders, a line each. Any number of processes may use one folder at a
+// time: what happens then is the point. Its calls throw std::system_error.
 class stock_file {
  public:
   explicit stock_file(const std::string& folder)
@@ -96,7 +96,7 @@ class stock_file {
   }
 
  private:
-  // A card is checked, a price looked up. Long enough that buyers without a lock meet.
+  // A card is checked, a price looked up. Long enough for buyers without a lock to collide.
   static constexpr std::chrono::milliseconds thinking{2};
   static constexpr int width = 12;  // of the number in the file
 
@@ -118,7 +118,7 @@ struct floor_plan {
   std::uint32_t buyers = 0;
 };
 
-// Longer than a whole sale on a slow machine: it shows locks, not buyers that give up.
+// Longer than a whole sale on a slow machine: the sale shows locks, not buyers that give up.
 constexpr acquire_options patience{.wait = std::chrono::seconds(10)};
 constexpr duration sale_lease = std::chrono::seconds(3);
 
@@ -205,7 +205,7 @@ struct sale_result {
 
   [[nodiscard]] std::int64_t sold() const { return stock - left; }
   [[nodiscard]] std::int64_t oversold() const { return orders - sold(); }
-  // Every item that left the shelf has one order, and everybody was served or sent away.
+  // Every item that was sold has one order, and every buyer was served or turned away.
   [[nodiscard]] bool exact(const sale_arguments& how) const {
     return oversold() == 0 && left >= 0 && orders + sold_out + too_busy == how.buyers;
   }
@@ -248,7 +248,7 @@ complaint why_not(const worker_processes& all, const std::string& lock, const ad
                                  all.trouble()->text + ")"};
 }
 
-// `folder`: where the stock lies.
+// `folder`: where the stock is.
 outcome<sale_result> hold_one_sale(const address& to, const credentials& with,
                                    const sale_arguments& how, const std::string& lock,
                                    const std::string& folder, signal_inbox& inbox) {

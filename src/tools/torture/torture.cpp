@@ -1,4 +1,4 @@
-// holdfast torture: real clients and real faults, and a judgement over all that happened.
+// holdfast torture: real clients and real faults, and a verdict on everything that happened.
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
