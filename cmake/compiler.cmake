@@ -22,7 +22,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND PROJECT_IS_TOP_LEVEL)
   # Debian's Asio does not know that clang has coroutines.
   add_compile_definitions(ASIO_HAS_CO_AWAIT=1)
 endif()
-# No path of the build machine in what is shipped.
+# No paths of the build machine in what is shipped.
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 if(HOLDFAST_SANITIZE)

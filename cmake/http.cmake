@@ -15,7 +15,7 @@ foreach(mark IN LISTS marks)
   file(READ "${page_folder}/${name}" part)
   string(REPLACE "${mark}" "${part}" page "${page}")
 endforeach()
-# Compiled by itself: the page changes more often than its neighbours.
+# Compiled separately: the page changes more often than its neighbours.
 set_source_files_properties("${PROJECT_SOURCE_DIR}/src/cli/serve/answers.cpp" PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/serve_page.inc"

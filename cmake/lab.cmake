@@ -11,7 +11,7 @@ add_library(holdfast_sim STATIC ${sources})
 target_include_directories(holdfast_sim PUBLIC "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/lab"
   "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_sim PUBLIC tl::expected Threads::Threads)
-# Always optimised, whatever the rest of the build does: its worth is the number of seeds.
+# Always optimised, whatever the rest of the build does: its value is in the number of seeds.
 set(sim_optimisation -O2)
 if(HOLDFAST_SANITIZE)
   set(sim_optimisation -O1)

@@ -18,10 +18,10 @@ target_include_directories(holdfast
 target_link_libraries(holdfast PUBLIC tl::expected Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-  # None: static and shared objects are the same, and the compiler cache knows both.
+  # None: static and shared objects are the same, so the compiler cache serves both.
   DEFINE_SYMBOL "")
 
-# What several engines need is taken once.
+# What several engines need is added once.
 function(holdfast_needs property)
   get_property(known GLOBAL PROPERTY ${property})
   list(APPEND known ${ARGN})
@@ -31,14 +31,14 @@ endfunction()
 
 # holdfast_library(<imported target> <development package of Debian>): a library that the sources call through
 # HOLDFAST_LAZY. A shared library in a folder that the loader searches is loaded when a URL asks for it: the sources
-# get HOLDFAST_LOADED_<NAME>, its SONAME and package. Any other one, as Conan or vcpkg may bring it, is linked.
+# get HOLDFAST_LOADED_<NAME>, its SONAME and package. Any other library, as Conan or vcpkg may provide it, is linked.
 option(HOLDFAST_LAZY_LIBRARIES "Load the libraries of engines when a URL asks for them; OFF: link them" ON)
 
 function(holdfast_library target development)
   string(REGEX REPLACE "::.*" "" package ${target})
   string(REGEX REPLACE ".*::" "" name ${target})
   string(TOUPPER ${name} name)
-  # MODULE: where a toolchain prefers packages' own files, as Conan's does, those of Debian's hiredis fail.
+  # MODULE: if a toolchain prefers packages' own files, as Conan's does, those of Debian's hiredis fail.
   find_package(${package} MODULE REQUIRED)
   get_target_property(file ${target} LOCATION)
   get_filename_component(folder "${file}" DIRECTORY)
@@ -124,7 +124,7 @@ holdfast_engine(POSTGRESQL postgresql NET ALSO sql
   LAZY LibPQ)
 holdfast_engine(MARIADB mariadb NET ALSO sql
   LAZY LibMariaDB)
-# The wire is our own: docs/decisions says why.
+# We speak its protocol ourselves: docs/decisions says why.
 holdfast_engine(ZOOKEEPER zookeeper NET)
 holdfast_engine(ETCD etcd NET
   LIBRARY Nghttp2::nghttp2 libnghttp2-dev)

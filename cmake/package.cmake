@@ -1,4 +1,4 @@
-# Debian packages: the program, and the library for who builds with it.
+# Debian packages: the program, and the library for developers.
 if(NOT PROJECT_IS_TOP_LEVEL OR NOT TARGET holdfast)
   return()
 endif()

@@ -16,8 +16,8 @@ target_include_directories(holdfast_cli PRIVATE "${PROJECT_SOURCE_DIR}/src"
 target_link_libraries(holdfast_cli PRIVATE $<TARGET_NAME_IF_EXISTS:holdfast> CLI11::CLI11
   nlohmann_json::nlohmann_json holdfast_torture ${CMAKE_DL_LIBS})
 target_link_options(holdfast_cli PRIVATE -Wl,--gc-sections)
-# Thousands of symbols of the shared C++ runtime would be looked up at every start. Not where objects of that runtime
-# come and go between the program and shared libraries.
+# Thousands of symbols of the shared C++ runtime would be looked up at every start. Not if objects of that runtime are
+# passed between the program and shared libraries.
 if(NOT BUILD_SHARED_LIBS AND NOT HOLDFAST_SANITIZE)
   set(static_runtime -static-libstdc++ -static-libgcc)
   include(CheckCXXSourceCompiles)

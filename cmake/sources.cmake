@@ -41,7 +41,7 @@ function(holdfast_unity target)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # A neighbour's names are no mistake, and what is in an anonymous namespace here is in no header.
+    # Shadowing a neighbour's names is no mistake, and what is in an anonymous namespace here is in no header.
     target_compile_options(${target} PRIVATE -Wshadow=local -Wno-subobject-linkage)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND PROJECT_IS_TOP_LEVEL)

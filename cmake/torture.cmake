@@ -8,7 +8,7 @@ add_library(holdfast_servers STATIC ${sources})
 target_include_directories(holdfast_servers PUBLIC "${PROJECT_SOURCE_DIR}/lab"
   "${PROJECT_SOURCE_DIR}/src")
 target_link_libraries(holdfast_servers PUBLIC $<TARGET_NAME_IF_EXISTS:holdfast> Threads::Threads)
-# By function, so that the program takes no more of it than its torture needs.
+# One section per function, so that the program links no more of it than its torture needs.
 target_compile_options(holdfast_servers PRIVATE -ffunction-sections -fdata-sections)
 holdfast_unity(holdfast_servers)
 
@@ -31,8 +31,7 @@ file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/torture_report.inc"
   CONTENT "R\"page(@text@)page\"" @ONLY)
 target_include_directories(holdfast_torture PRIVATE "${PROJECT_BINARY_DIR}/generated")
 
-# A wall clock that can be set for one process, loaded into clients. Not where sanitizers want to be
-# loaded first.
+# A wall clock that can be set for one process, loaded into clients. Not with sanitizers, which must be loaded first.
 if(NOT HOLDFAST_SANITIZE)
   add_library(holdfast_clock MODULE "${PROJECT_SOURCE_DIR}/lab/clock/shifted_clock.cpp")
   set_target_properties(holdfast_clock PROPERTIES PREFIX ""

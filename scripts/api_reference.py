@@ -60,7 +60,7 @@ def items_of(lines):
                 if end == len(lines) or (depth(text) == 0 and re.search(r"[;}:]\s*$", text)
                                          and not re.search(r"\)\s*:\s*$", text)):
                     break
-            own = re.search(r"[;}]\s*//( \S.*)", lines[end - 1])  # a comment of its own, behind it
+            own = re.search(r"[;}]\s*//( \S.*)", lines[end - 1])  # a comment of its own, after it
             if current is None or own:
                 current = Item(comment or ([own.group(1)] if own else []))
                 items.append(current)
@@ -244,7 +244,7 @@ def page(header):
         out += [f"## {', '.join(titles)}"] + ([f"In namespace `{space}`.", ""] if space != "holdfast" else [])
         body = [line for block in blocks for line in definition(block, item.comment)]
         text = prose(item.comment)
-        # The comment of a class comes before its members, that of a function behind its declaration.
+        # The comment of a class comes before its members, that of a function after its declaration.
         split = body.index("") if titles[0].startswith("class") else len(body)
         out += [*body[:split], "", text, "", *body[split:], ""]
     text = "\n".join(out).replace("```\n```cpp\n", "")  # declarations that share a comment

@@ -70,7 +70,7 @@ def wait_for(how: Start, wait: Optional[float] = None) -> Any:
     call = start(how)
     error = thread_error()
     if not is_main_thread():
-        # Signals are the main thread's.
+        # Signals are handled by the main thread.
         status = lib.hf_call_wait(call, nanoseconds(wait), error)
     else:
         status = lib.hf_call_result(call, error)
@@ -79,7 +79,7 @@ def wait_for(how: Start, wait: Optional[float] = None) -> Any:
             check(lib.hf_call_fd(call, fd, error), error)
             ready = select.poll()
             ready.register(fd[0], select.POLLIN)
-            # What a signal handler raises comes out of here, and the call is freed with its last reference.
+            # An exception from a signal handler comes out of here, and the call is freed with its last reference.
             ready.poll(None if wait is None or wait == math.inf else math.ceil(wait * 1000))
             status = lib.hf_call_result(call, error)
     if status == PENDING:

@@ -79,7 +79,7 @@ class Guard:
     async def __aenter__(self) -> Lease:
         self._lease.check()
         self._task = asyncio.current_task()
-        # Of others, from before; Python 3.11 counts them.
+        # Earlier cancellations by others; Python 3.11 counts them.
         self._cancelling = self._task.cancelling() if hasattr(self._task, "cancelling") else 0
         self._watch = asyncio.ensure_future(self._lease.lost._wait_async())
         self._watch.add_done_callback(self._ended)
@@ -292,7 +292,7 @@ class Watcher:
         check(lib.hf_queue_new(out, error), error)
         self._queue = ffi.gc(out[0], lib.hf_queue_free)
         self._lock = threading.Lock()
-        # Weak: a lease that goes away is released, whoever asked to hear of its loss.
+        # Weak: a lease without references is released, whoever asked to be notified of its loss.
         self._watched: dict[int, tuple[Any, weakref.ref[Lease], Callable[[Lease], object]]] = {}
         self._last = 0
         self._stop_read, self._stop_write = os.pipe()
@@ -328,6 +328,6 @@ class Watcher:
             if lease is not None and lib.hf_call_result(call, NUL) == 0:
                 try:
                     callback(lease)
-                except Exception:  # its own affair, but not silent
+                except Exception:  # the callback's own problem, but not silently ignored
                     sys.excepthook(*sys.exc_info())
             lease = None

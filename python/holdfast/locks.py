@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .client import Client
 
 BUSY, UNAVAILABLE = 1, 7
-CONTENDED = 16  # acquisitions after one that found the lock busy
+CONTENDED = 16  # so many acquisitions do not try first, after one that found the lock busy
 _UNSET: Any = object()
 
 
@@ -56,8 +56,8 @@ class Acquirable:
         if limit == 0 or not is_main_thread():
             check(lib.hf_acquire(self._ptr, limit, how, NUL, out, error), error)
         else:
-            # Only a wait in Python is ended by Ctrl-C. A lock that is free needs none, so a try comes first; but not
-            # each time where others have it: that would be one more round trip.
+            # Only a wait in Python is ended by Ctrl-C. A free lock needs no wait, so a try comes first; but not each
+            # time if others have the lock: that would be one more round trip.
             status = BUSY if self._contended else lib.hf_acquire(self._ptr, 0, how, NUL, out, error)
             if status in (BUSY, UNAVAILABLE):
                 self._contended = self._contended - 1 if self._contended else CONTENDED
