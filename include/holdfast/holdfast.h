@@ -248,9 +248,9 @@ typedef struct hf_acquire_options {
   size_t size;
   uint32_t permits; /* of a semaphore, all or nothing; 0: 1 */
   int32_t shared;   /* not 0: a shared lock for reading */
-  /* Who acquires a recursive lock; 0: the calling thread. Any number of the caller's, for owners that
-   * are no threads. It must not be acquired twice at the same moment for one owner: the later call
-   * waits for the earlier one's release. */
+  /* Who acquires a recursive lock; 0: the calling thread. Any number the caller chooses, for owners
+   * that are not threads. It must not be acquired twice at the same moment for one owner: the later
+   * call waits for the earlier one's release. */
   uint64_t owner;
 } hf_acquire_options;
 

@@ -13,7 +13,7 @@
 
 namespace holdfast {
 
-// The grant rules. "Others": granted claims; where one is fair, also those that came before.
+// The grant rules. "Others": granted claims; if either is fair, also claims that came before.
 enum class lock_mode : std::uint8_t {
   exclusive,  // no others
   shared,     // no exclusive others

@@ -61,7 +61,7 @@ class shared_mutex {
   [[nodiscard]] result<void> downgrade(holdfast::lease& writer);
   awaitable<void> async_downgrade(holdfast::lease& writer);
 
-  // SharedTimedLockable; errors as those of mutex.
+  // SharedTimedLockable; errors as for mutex.
   void lock();
   [[nodiscard]] bool try_lock();
   template <class Rep, class Period>

@@ -1,4 +1,5 @@
-// Who is to blame: every error that reaches a user names engine, server, operation, lock and cause.
+// Where an error came from: every error that reaches a user names engine, server, operation, lock
+// and cause.
 #pragma once
 
 #include <holdfast/result.hpp>

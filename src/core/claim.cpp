@@ -23,7 +23,7 @@ std::uint64_t mix(std::uint64_t z) {
 }  // namespace
 
 std::string public_id(const claim_id& id) {
-  // 64 of 128 bits: whoever reads it still has 2^64 ids to try.
+  // 64 of 128 bits: anyone who reads it still has 2^64 ids to try.
   const std::uint64_t bits = mix(half(id, 0) ^ mix(half(id, 8) + 0x9e3779b97f4a7c15ULL));
   std::string text(16, '0');
   for (std::size_t i = 0; i < 16; ++i) text[i] = digits[bits >> (60 - 4 * i) & 15U];

@@ -92,7 +92,7 @@ class socket_stream final : public stream, public std::enable_shared_from_this<s
   std::atomic<std::size_t> unsent_{0};  // bytes queued and not sent; changed under the mutex
 
   mutable std::mutex mutex_;
-  // All below: guarded by mutex_, but for `sending_`, which belongs to the writer.
+  // All below: guarded by mutex_, except for `sending_`, which belongs to the writer.
   runtime::descriptor socket_;
   std::string queued_;
   std::string sending_;

@@ -9,7 +9,7 @@ const make = (tag, className, text) => {
   return node;
 };
 
-// Touches the document only where something changed.
+// Touches the document only if something changed.
 const setText = (node, text) => {
   if (node.shown === text) return;
   node.shown = text;
@@ -48,7 +48,7 @@ const span = (ms) => {
 
 const clockText = (ms) => new Date(ms).toLocaleTimeString("en-GB");
 
-// "host:pid:program" is what holdfast writes; anything else is shown as it is.
+// "host:pid:program" is what holdfast writes; anything else is shown unchanged.
 const who = (payload) => {
   const parts = /^([^:]+):(\d+):([^:]+)$/.exec(payload || "");
   if (!parts) return {name: payload || "unknown holder", place: ""};
@@ -62,20 +62,20 @@ const state = {
   engines: new Map(),  // id -> {id, up, trouble, checks, seconds, ...}
   locks: new Map(),    // engine + "\n" + name -> lock
   view: [],            // the locks that are shown, in order
-  skew: 0,             // the server's clock less ours
+  skew: 0,             // the server's clock minus ours
   mayRevoke: false,
   chosen: null,        // a lock's key
   filter: "",
   kind: "all",
   engine: "",
   sort: "waiters",
-  down: true,          // the sort's direction: the greatest first
+  down: true,          // the sort direction: the greatest first
 };
 
 const keyOf = (engine, name) => engine + "\n" + name;
 const serverNow = () => Date.now() + state.skew;
 
-// One drawing for however many changes came in between.
+// Draws once, however many changes came in between.
 const draws = new Set();
 let drawing = false;
 const redraw = (draw) => {

@@ -62,7 +62,7 @@ const drawTotals = () => {
   }
 };
 
-// The seconds that a stream message has, behind those that are there.
+// Appends the seconds of a stream message to those that we have.
 const takeStatistics = (all) => {
   for (const one of all) {
     const engine = state.engines.get(one.engine);
@@ -103,7 +103,7 @@ const drawEngines = () => {
   drawFindings();
 };
 
-// What doctor would say, the worst first; what is fine stays out of sight.
+// What doctor would report, the worst first; checks that pass are not shown.
 const drawFindings = () => {
   const found = [];
   for (const one of state.engines.values()) {

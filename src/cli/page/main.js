@@ -1,4 +1,4 @@
-// Puts it together: what is fetched when, and the keys.
+// Puts everything together: what is fetched when, and the keys.
 const setLink = (text, kind) => {
   setText(byId("link-text"), text);
   byId("link").className = "link " + kind;
@@ -20,7 +20,7 @@ const withToken = async (work) => {
   }
 };
 
-// The list again soon; not more often than it can be drawn and used.
+// Set to fetch the list again soon; not more often than it can be drawn and used.
 let listWanted = true;
 const listLoop = async () => {
   for (;;) {
@@ -33,7 +33,7 @@ const listLoop = async () => {
       }
       await fetchDetails(inSight());
       redraw(drawRows);
-    } catch { /* the link says that nothing comes */ }
+    } catch { /* the link shows that nothing comes */ }
     const often = state.locks.size > 1000 ? 2000 : 1000;
     while (Date.now() - began < (listWanted ? often / 2 : often) || document.hidden) await pause(100);
   }
@@ -83,7 +83,7 @@ const engineLoop = async () => {
     try {
       await fetchEngines();
       redraw(drawEngines);
-    } catch { /* the link says that nothing comes */ }
+    } catch { /* the link shows that nothing comes */ }
   }
 };
 

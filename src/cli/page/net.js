@@ -1,4 +1,4 @@
-// Talking to the server. The token, where one is needed, is kept by this tab only and sent in a header.
+// Talks to the server. The token, if one is needed, is kept by this tab only and sent in a header.
 const token = {
   get value() { return sessionStorage.getItem("holdfast-token") || ""; },
   set value(text) { sessionStorage.setItem("holdfast-token", text); },
@@ -29,7 +29,7 @@ const askJson = async (path, options) => (await ask(path, options)).json();
 const lockPath = (lock) =>
   "api/locks/" + encodeURIComponent(lock.name).replaceAll(".", "%2E") + "?engine=" + encodeURIComponent(lock.engine);
 
-// A line of the list, taken over into what is there, so that details that were fetched stay.
+// Merges a row of the list into what we have, so that details that were fetched stay.
 const takeRow = (row) => {
   const key = keyOf(row.engine, row.name);
   let lock = state.locks.get(key);
@@ -76,14 +76,14 @@ const takeDetail = (lock, detail) => {
     lock.payload = first.payload;
     if (first.since) lock.since = Date.parse(first.since);
     lock.sinceText = null;
-    // What a lease may last is not told; the most that was left of it comes near.
+    // How long a lease lasts is not reported; the most that was left of it comes close.
     if (lock.claim !== first.claim) lock.longest = 0;
     lock.claim = first.claim;
     if (first.ttl_ms !== null) lock.longest = Math.max(lock.longest, first.ttl_ms);
   }
 };
 
-// Details of the lines that are on the screen, as many at once as an address can hold.
+// Details of the rows on the screen, as many at once as a URL can hold.
 const longestAddress = 6000;
 const mostNames = 60;
 const fetchDetails = async (locks) => {

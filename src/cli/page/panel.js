@@ -1,9 +1,9 @@
-// Who held the chosen lock when: a lane per holder, the last ones first. Waiting is drawn before holding.
+// Who held the chosen lock when: a lane per holder, the latest first. Waiting is drawn before holding.
 const mostLanes = 10;
 const longestPicture = 600000;
 const ends = {released: "released", expired: "lost", forced: "lost", withdrawn: "withdrawn"};
 
-// Pieces of time of every claim: {payload, from, to, kind: "wait" | "hold", end}. `to` is null while it lasts.
+// Time spans of every claim: {payload, from, to, kind: "wait" | "hold", end}. `to` is null while it lasts.
 const pieces = (detail) => {
   const claims = new Map();
   const claim = (id, payload) => {
@@ -96,7 +96,7 @@ const timelineNode = (detail) => {
     return box;
   }
   const now = serverNow();
-  // Of what lasts for long the end is enough: everything else would be a dot beside it.
+  // For long spans the end is enough: everything else would be a dot beside them.
   const begins = all.map((piece) => (piece.to === null ? Math.max(piece.from, now - longestPicture) : piece.from));
   const length = Math.max(30000, now - Math.min(...begins)) * 1.02;
   const from = now - length;
@@ -293,7 +293,7 @@ const button = (text, className, onClick) => {
   return node;
 };
 
-// Says what it will do to whom before it does it.
+// Says what it will do, and to whom, before it does it.
 const askToRevoke = () => {
   const {lock, past} = panel;
   const first = past.holders[0];

@@ -1,4 +1,4 @@
-// The list: only the lines that can be seen are in the document, and each is reused for another lock
+// The list: only the visible rows are in the document, and each is reused for another lock
 // when the list is scrolled.
 const columns = [
   {id: "name", title: "Name", down: false, of: (one) => one.name},
@@ -11,7 +11,7 @@ const narrow = matchMedia("(max-width: 760px)");
 const rowHeight = () => (narrow.matches ? 74 : 46);
 const spareRows = 6;
 
-// What is left of the first holder's lease now; null: nobody knows, or it does not end by time.
+// What is left of the first holder's lease now; null: unknown, or it does not end by time.
 const remainingOf = (lock) => {
   const first = lock.detail && lock.detail.holders[0];
   if (!first || first.ttl_ms === null || !lock.holders) return null;
@@ -27,7 +27,7 @@ const table = {
   place: byId("rows"),
   sizer: byId("sizer"),
   pool: [],
-  focus: -1,  // the line that the keyboard is on
+  focus: -1,  // the row that the keyboard is on
   first: 0,
   last: 0,
 };
@@ -46,7 +46,7 @@ const arrange = () => {
   const {of} = columns.find((one) => one.id === state.sort);
   const sign = state.down ? -1 : 1;
   for (const one of shown) one.sorted = of(one);
-  // Names come in order: what is equal stays in the order in which the server lists it.
+  // Names come in order: equal ones stay in the order in which the server lists them.
   shown.sort((left, right) => {
     const order = left.sorted < right.sorted ? -1 : left.sorted > right.sorted ? 1 : 0;
     return sign * order || left.rank - right.rank;
@@ -155,7 +155,7 @@ const drawRows = () => {
   table.last = last;
   while (table.pool.length < last - first) table.pool.push(newRow());
   table.pool.forEach((row, i) => {
-    // A line keeps its element while it stays in sight, so that scrolling moves few of them.
+    // A row keeps its element while it is visible, so that scrolling moves few of them.
     const size = table.pool.length;
     const index = first + ((i - first) % size + size) % size;
     const used = index < last;
@@ -170,7 +170,7 @@ const drawRows = () => {
   }
 };
 
-// The locks on the screen that somebody holds or waits for: what is worth asking about.
+// The locks on the screen that somebody holds or waits for: worth asking about.
 const inSight = () => state.view.slice(table.first, table.last).filter((one) => one.holders || one.waiters);
 
 const drawHead = () => {
