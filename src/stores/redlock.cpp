@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t members_at_most = 15;
 constexpr std::uint16_t default_port = 6379;
-// Beyond the longest ttl: room for members' clocks that differ, and for fences that are proposed
-// near them.
+// Added to the longest ttl: room for differences between the members' clocks, and for fences
+// that are proposed near them.
 constexpr duration clock_room = std::chrono::seconds(5);
 
 result<void> check_hosts(const spi::url& url) {

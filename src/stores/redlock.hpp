@@ -18,7 +18,7 @@ namespace holdfast::stores {
 //   answer=500ms     how long one member is waited for, at most
 //   durable=yes      members sync every write, so that a restart loses nothing
 //   tls=yes          as rediss://
-// invalid: what is wrong with the URL, as a member that is listed twice.
+// invalid: what is wrong with the URL, such as a member that is listed twice.
 result<std::shared_ptr<spi::store>> open_redlock(const spi::url& url,
                                                  const std::shared_ptr<spi::reactor>& runtime,
                                                  const net::backoff_limits& pauses);

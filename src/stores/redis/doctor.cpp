@@ -177,7 +177,7 @@ spi::check check_access(const server_options& options) {
 namespace {
 
 constexpr partition tried_partition = 0;
-// What is asked beside the trials, first in the list.
+// The questions that are asked beside the trials, first in the list.
 enum question : std::size_t { ask_info, ask_fsync, ask_time, ask_script };
 
 }  // namespace
@@ -245,7 +245,7 @@ duration clock_of(const reply& time) {
 
 }  // namespace
 
-// The examinations of several nodes, put together.
+// The examinations of several nodes together.
 struct doctor::round {
   std::shared_ptr<spi::runtime> runtime;
   std::shared_ptr<const requirements> needed;
@@ -396,7 +396,7 @@ std::vector<std::string> doctor::refused() const {
   return grants;
 }
 
-// All has been answered: nobody else touches the members any more.
+// Everything is answered: nobody else uses the members any more.
 void doctor::conclude() {
   const std::shared_ptr<doctor> keep = std::move(keep_);
   runtime_->cancel(timer_);

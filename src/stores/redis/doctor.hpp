@@ -1,5 +1,5 @@
-// Gathers the facts that `doctor` judges: every node is asked, and everything that the store needs
-// is tried out, on keys that end by themselves.
+// Gathers the facts that `doctor` judges: asks every node, and tries everything that the store
+// needs, on keys that expire by themselves.
 #pragma once
 
 #include "stores/redis/client/greeting.hpp"
@@ -25,21 +25,21 @@ namespace holdfast::redis {
 std::string_view info_field(std::string_view info, std::string_view name) noexcept;
 
 spi::check check_server(const server_info& server, const std::string& where);
-// A node of a cluster does not take the keys of all partitions.
+// A node of a cluster does not accept the keys of all partitions.
 spi::check check_eviction(std::string_view info);
 spi::check check_memory(std::string_view info);
-// `fsync`: appendfsync; none: not allowed to see it.
+// `fsync`: appendfsync; none: not allowed to read it.
 spi::check check_persistence(std::string_view info, const std::optional<std::string>& fsync);
 spi::check check_replicas(std::string_view info);
-// What was refused of what the store needs: "+hset".
+// The permissions that the store needs and does not have: "+hset".
 spi::check check_permissions(const std::vector<std::string>& refused, const std::string& user,
                              const std::string& untried);
 // ok, or why a subscription was refused. grants: what would allow it.
 spi::check check_channels(const std::optional<error>& refusal, const std::string& grants);
-// functions: as functions of a library, else as scripts.
+// functions: whether they are functions of a library, else scripts.
 spi::check check_scripts(bool functions, const std::optional<error>& refusal);
-// Wall clocks, as times since the epoch: the server read its own at some time between `asked` and `heard`,
-// and is ahead of ours at least by that much. An answer that took long says nothing against it.
+// Wall clocks, as times since the epoch: the server read its own at some time between `asked` and
+// `heard`, and differs from ours by at least the result. A slow answer alone is not a difference.
 duration clock_ahead(duration theirs, duration asked, duration heard) noexcept;
 // How far the server's wall clock is ahead of ours.
 spi::check check_clock(duration ahead);
@@ -55,14 +55,14 @@ struct requirements {
   std::vector<call> calls;
   std::string channel;                  // one to listen to; empty: none is needed
   std::string channels;                 // what to grant if it is refused
-  std::string listening;                // and with the commands that go with it
+  std::string listening;                // including the commands for it
   std::string untried;                  // for people
   std::shared_ptr<const script> tried;  // without keys and arguments; does nothing
 };
 // Of native claims. tried: of the library.
 requirements native_requirements(std::shared_ptr<const script> tried);
 
-// One examination of one node; keeps itself until it is answered.
+// One examination of one node; keeps itself alive until it is answered.
 class doctor : public channel_listener, public std::enable_shared_from_this<doctor> {
  public:
   using checks = std::vector<spi::check>;
@@ -79,7 +79,7 @@ class doctor : public channel_listener, public std::enable_shared_from_this<doct
          std::shared_ptr<const requirements> needed, const net::patience& until,
          spi::completion<checks> done);
 
-  // One thing that is tried: what to grant if it, or its key, is refused.
+  // One thing to try: what to grant if it, or its key, is refused.
   struct trial {
     command what;
     std::string grant;

@@ -17,7 +17,8 @@ namespace holdfast::redis {
 
 namespace {
 
-// Calls of somebody's code that end with end(): none runs afterwards, but one that ended itself.
+// Calls of user code that stop with end(): none runs afterwards, except one
+// that called end() itself.
 class calls {
  public:
   template <class Call>
@@ -47,7 +48,7 @@ class calls {
   std::thread::id runner_;  // guarded by mutex_
 };
 
-// One observer: listens on one partition or on all, and keeps the marks there.
+// One observer: listens on one partition or on all, and maintains the marks there.
 class observing final : public channel_listener, public std::enable_shared_from_this<observing> {
  public:
   observing(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
@@ -75,8 +76,8 @@ class observing final : public channel_listener, public std::enable_shared_from_
     return {};
   }
 
-  // The marks are set and the channels confirmed, or it took too long: an outage is sat out. What the
-  // server refuses it refuses again, and no event would ever come.
+  // Waits until the marks are set and the channels confirmed, or it took too long: an outage is not
+  // an error. What the server refuses it will refuse again, and no event would ever come.
   result<void> wait(duration at_most) {
     const auto timer = runtime_->at(runtime_->now() + at_most, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->wake();
@@ -95,7 +96,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
     runtime_->cancel(timer_);
   }
 
-  // Again: there was an outage, and the server may have forgotten the marks.
+  // The next time: there was an outage, and the server may have forgotten the marks.
   void confirmed() override {
     if (ready_.load(std::memory_order_acquire)) mark_anew();
     arrived();
@@ -144,7 +145,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
     }
     const std::lock_guard lock(mutex_);
     if (ended_ || marking_) return;  // the next one is on its way
-    runtime_->cancel(timer_);        // of a mark() that ran beside this one
+    runtime_->cancel(timer_);        // of a mark() that ran concurrently
     timer_ = runtime_->at(now + event_feed::mark_again, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->mark();
     });
@@ -182,7 +183,7 @@ class observing final : public channel_listener, public std::enable_shared_from_
   std::optional<error> refusal_;      // guarded by mutex_
 };
 
-// Who waits for a latch: told of changes, and of every time at which one may have been missed.
+// A waiter for a latch: notified of changes, and whenever one may have been missed.
 class latch_watching final : public channel_listener {
  public:
   latch_watching(std::string tail, spi::latch_watch on_change)
@@ -205,7 +206,7 @@ class latch_watching final : public channel_listener {
   calls calls_;
 };
 
-// Ends what it keeps, unless this is a forked child.
+// Destroys what it keeps, unless this is a forked child.
 template <class Kept>
 class ending final : public spi::subscription {
  public:

@@ -13,24 +13,24 @@
 
 namespace holdfast::redis {
 
-// Thread-safe. Scripts publish events only while a mark in the partition says that somebody listens;
-// whoever listens renews the mark.
+// Thread-safe. Scripts publish events only while a mark in the partition says that somebody
+// listens; listeners renew the mark.
 class event_feed : public std::enable_shared_from_this<event_feed> {
  public:
   static constexpr duration mark_life = std::chrono::seconds(30);
   static constexpr duration mark_again = std::chrono::seconds(10);
-  // How long observe() waits, at most, for the server's word that events come from now on.
+  // How long observe() waits, at most, for the server's confirmation that events will come.
   static constexpr duration patience = std::chrono::seconds(2);
 
   event_feed(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers);
 
-  // Returns once events come, or after `patience`; at once where the caller must not block. denied: the
-  // server forbids the channels, or the marks.
+  // Returns once events come, or after `patience`; at once if the caller must not block. denied:
+  // the server forbids the channels, or the marks.
   result<std::unique_ptr<spi::subscription>> observe(
       const spi::resource_id& resource, spi::function<void(const spi::store_event&)> sink);
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change);
-  // only: the message that is meant; empty: any.
+  // only: the message to react to; empty: any.
   result<std::unique_ptr<spi::subscription>> watch_channel(partition which,
                                                            const std::string& channel,
                                                            std::string only,

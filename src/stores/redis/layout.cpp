@@ -12,9 +12,10 @@ namespace holdfast::redis {
 
 namespace {
 
-// Encoded names up to this length are keys as they are; longer ones begin with it.
+// Encoded names up to this length are keys as they are; of longer ones the key has
+// only this much, and a hash.
 constexpr std::size_t readable = 200;
-// Stands in no encoded name.
+// Occurs in no encoded name.
 constexpr char hash_mark = '~';
 constexpr std::string_view digits = "0123456789abcdef";
 using namespace std::string_view_literals;
@@ -26,7 +27,7 @@ bool plain(char c) noexcept {
 
 void encode(std::string_view text, std::string& into) {
   while (!text.empty()) {
-    // Mostly all of it, at once.
+    // Usually all of it is plain, and copied at once.
     const auto odd = std::ranges::find_if_not(text, plain);
     const auto run = static_cast<std::size_t>(odd - text.begin());
     into.append(text.substr(0, run));

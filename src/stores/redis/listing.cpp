@@ -1,5 +1,5 @@
-// Lists the resources that have holders or waiters: finds the keys of all on every node, some at a time since
-// most of them may be idle, and asks each partition how many hold and wait.
+// Lists the resources that have holders or waiters: finds all keys on every node, some at a time
+// since most names may be idle, and asks each partition how many hold and wait.
 #include "stores/redis/native_store.hpp"
 
 #include <algorithm>
@@ -18,17 +18,18 @@ namespace {
 
 constexpr std::size_t keys_in_a_call = 100;
 
-// One listing under way; keeps itself until it is answered. It looks for some keys, then asks all partitions about them
-// at the same time, then looks for more.
+// One listing under way; keeps itself alive until it is answered. It looks for some keys, asks all
+// partitions about them at the same time, then looks for more.
 class listing : public std::enable_shared_from_this<listing> {
  public:
-  // More names that are held or waited for are not listed: the answer is overloaded.
+  // With more names that are held or waited for, the answer is overloaded.
   static constexpr std::size_t names_at_most = 100'000;
-  // For all of it: a server may have millions of keys. Each answer is waited for as long as the caller says.
+  // For the whole listing: a server may have millions of keys. Each answer is waited for as
+  // long as the caller says.
   static constexpr duration longest = std::chrono::seconds(60);
 
   using summaries = std::vector<spi::resource_summary>;
-  // `what`: namespace, and the beginning of the names.
+  // `what`: namespace, and the prefix of the names.
   listing(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
           std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
           const net::patience& until, spi::completion<summaries> done);
@@ -179,7 +180,7 @@ result<void> listing::take(const std::vector<std::string>& keys, const result<re
     if (fields.size() < 5) return failure(errc::unavailable, "unexpected reply");
     const auto which = static_cast<std::size_t>(fields[0].integer - 1);
     if (which >= keys.size()) return failure(errc::unavailable, "unexpected reply");
-    // Listed with nobody: what is stored there cannot be read.
+    // Listed without holders or waiters: what is stored there cannot be read.
     const bool damaged = fields[1].integer < 0;
     const auto holders = damaged ? 0 : static_cast<std::size_t>(fields[1].integer);
     const auto waiters = static_cast<std::size_t>(fields[2].integer);

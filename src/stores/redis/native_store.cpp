@@ -1,4 +1,4 @@
-// The verbs of claims, what people see and do, and latches.
+// The verbs of claims, what operators see and do, and latches.
 #include "stores/redis/native_store.hpp"
 
 #include "stores/redis/client/reply.hpp"
@@ -21,7 +21,7 @@ spi::caps capabilities() {
   return caps;
 }
 
-// Renewals of this many claims go in one script: each takes the server a few microseconds.
+// This many claims are renewed by one script: each takes the server a few microseconds.
 constexpr std::size_t renewals_at_once = 64;
 
 }  // namespace
@@ -92,8 +92,8 @@ std::string native_store::why_not(const result<reply>& answer, const char* verb,
 void native_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                            const spi::op_context& context, spi::completion<spi::outcome> done) {
   const place where = place_of(claim->resource);
-  // Who queues must be reachable, or its turn would pass it by. Until then only tried, at the same
-  // time: mostly it is free.
+  // A claim that queues must be reachable, or its turn would be skipped. Until then it only tries,
+  // at the same time: usually the lock is free.
   const bool reachable =
       board_->connect(where.partition, claim->id, std::move(wakeup)) || !claim->queued;
   send_attempt(where, claim, reachable ? queueing::allowed : queueing::forbidden, context,
@@ -139,7 +139,7 @@ void native_store::queue_when_open(const spi::claim_ptr& claim, const net::patie
                     });
 }
 
-// Nobody who would wait is turned away here, so there is nothing to be watched.
+// No waiter is turned away here, so there is nothing to watch.
 void native_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                          spi::completion<spi::armed> done) {
   done(spi::armed::recheck);
@@ -149,7 +149,7 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                          spi::completion<spi::departure> done) {
   const place where = place_of(claim->resource);
   const char* remember = claim->lock_delay > duration{0} ? "0" : "";
-  // Where its only request is on its way still, but the claim is there, it has arrived.
+  // Its only request may still be on its way; but if the claim is there, it has arrived.
   if (context.unanswered) remember = board_->only_attempt(where.partition, claim->id) ? "2" : "1";
   board_->disconnect(where.partition, claim->id);
   const std::string bytes = leaving_bytes(*claim, sender_);
@@ -158,7 +158,7 @@ void native_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   ask<spi::departure>(where, scripts_->leave, std::span(arguments).first(in_full ? 3 : 1), "leave",
                       context, std::move(done),
                       [](const script_answer& from) -> result<spi::departure> {
-                        // A foreign value: whatever was there of ours is not any more.
+                        // A foreign value: whatever we had there is gone.
                         if (from.kind < 0) return spi::departure::gone;
                         return static_cast<spi::departure>(from.kind);
                       });
@@ -257,7 +257,7 @@ result<seen> seen_of(const script_answer& from) {
 
 }  // namespace
 
-// An answer that is lost is asked for again, and so `to` stays connected until it is left.
+// A lost answer is requested again, so `to` stays connected until it is left.
 void native_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
                             std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
                             spi::completion<spi::granted> done) {
@@ -305,7 +305,7 @@ void native_store::list(const std::string& space, const std::string& prefix,
   list_names(topology_, scripts_, runtime_, {space, prefix}, context, std::move(done));
 }
 
-// The server knows claims by their ids, people by a hash of them: one of them is looked up first.
+// The server knows claims by their ids, people know them by a hash: first look up the id.
 void native_store::revoke(const spi::resource_id& resource, spi::revocation how,
                           const std::string& claim, const spi::op_context& context,
                           spi::completion<std::vector<spi::holder>> done) {

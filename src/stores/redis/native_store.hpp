@@ -1,5 +1,5 @@
-// The Redis store in its native dialect: every primitive, fair and unfair, with direct hand-off. The
-// rules are in library/*.lua, on the server; this sends claims there and brings answers back.
+// The Redis store in its native dialect: every primitive, fair and unfair, with direct hand-off.
+// The rules are in library/*.lua, on the server; this sends claims there and returns the answers.
 #pragma once
 
 #include "stores/redis/event_feed.hpp"
@@ -74,8 +74,8 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
  private:
   using fields = std::vector<std::string_view>;
 
-  // Runs a script of the resource and gives `finish` its answer: called once, with what lives no longer than
-  // the call.
+  // Runs a script of the resource and gives `finish` its answer: called once, with an answer that
+  // lives no longer than the call.
   template <class Finish>
   void ask_for(const place& where, const script& what, std::span<const std::string_view> arguments,
                const char* verb, const net::patience& until, Finish finish);
@@ -107,7 +107,8 @@ class native_store final : public spi::store, public std::enable_shared_from_thi
   std::atomic<bool> closed_{false};
 };
 
-// Those of a namespace that begin with what.name and are held or waited for. overloaded: more than 100,000.
+// The names of a namespace that begin with what.name and are held or waited for.
+// overloaded: more than 100,000.
 void list_names(std::shared_ptr<topology> servers, std::shared_ptr<const scripts> with,
                 std::shared_ptr<const spi::runtime> clock, spi::resource_id what,
                 const net::patience& until,

@@ -103,7 +103,8 @@ net::target target_of(const spi::endpoint& where, std::uint16_t otherwise) {
   return {where.host, where.port == 0 ? otherwise : where.port, {}};
 }
 
-// What a URL says of servers, users and TLS; where: of its first host. pauses: between two attempts to connect.
+// What a URL says about servers, users and TLS; where: about its first host. pauses: between
+// two attempts to connect.
 result<server_options> server_options_of(const spi::url& url, const net::backoff_limits& pauses) {
   server_options options;
   options.backoff = pauses;
@@ -136,7 +137,7 @@ result<server_options> server_options_of(const spi::url& url, const net::backoff
   return options;
 }
 
-// Who we are to the sentinels: they have users of their own.
+// Our credentials for the sentinels: they have users of their own.
 result<void> introduce(const spi::url& url, server_options& sentinel) {
   const std::string how = option(url, "sentinel_auth").value_or("");
   if (!how.empty() && how != "same" && how != "none") {
@@ -219,7 +220,7 @@ result<std::shared_ptr<topology>> open_cluster(const spi::url& url,
     return failure(errc::invalid, "URL: wait_replicas is for the native dialect on a cluster");
   }
   if (foreign != nullptr) how.partitions = slot_count;
-  // A replica answers MOVED by itself.
+  // A replica answers MOVED anyway.
   how.server.wanted = server_options::role::any;
   return std::make_shared<cluster_topology>(net::make_network(reactor), std::move(how));
 }

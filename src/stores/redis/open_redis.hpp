@@ -12,15 +12,15 @@
 
 namespace holdfast::redis {
 
-// redis://[user[:password]@]host[:6379][/db] and rediss://, redis+sentinel://h1[:26379],h2,.../MASTER[/db] and
-// redis+cluster://h1[:6379],h2,... Connects when it is first used. invalid: what is wrong with the URL, or with a file
-// that it names.
+// redis://[user[:password]@]host[:6379][/db] and rediss://,
+// redis+sentinel://h1[:26379],h2,.../MASTER[/db] and redis+cluster://h1[:6379],h2,... Connects when
+// it is first used. invalid: what is wrong with the URL, or with a file that it refers to.
 result<std::shared_ptr<spi::store>> open_redis(const spi::url& url,
                                                const std::shared_ptr<spi::reactor>& reactor,
                                                const net::backoff_limits& pauses);
 
-// The same server as a member of a quorum. The URL has one host and no options but those of servers,
-// users and TLS.
+// The same server as a member of a quorum. The URL has one host, and no options except those
+// of servers, users and TLS.
 struct voting;
 result<std::shared_ptr<spi::store>> open_voter(const spi::url& url, const voting& how,
                                                const std::shared_ptr<spi::reactor>& reactor,

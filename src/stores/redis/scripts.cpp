@@ -11,7 +11,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// Literals that know their length: clang gives up counting it.
+// Literals that know their length: clang gives up computing it.
 using namespace std::string_view_literals;
 
 struct source {
@@ -29,7 +29,7 @@ std::string_view text_of(std::string_view name) {
   return found->text;
 }
 
-// Its files, in the order of their numbers.
+// The library's files, in the order of their numbers.
 std::string rules() {
   std::string text;
   for (const char* const part :
@@ -96,7 +96,7 @@ std::shared_ptr<const scripts> scripts::make(channel_id::flavour how) {
   constexpr auto holds = script::gives::holds;
   const native_calls calls(how);
   const foreign_calls foreign(how);
-  // In a cluster the keys of a call are in one slot.
+  // In a cluster, the keys of a call must be in one slot.
   const auto batch = how == channel_id::flavour::sharded
                          ? nullptr
                          : std::make_shared<const script>(calls.make("batch", holds));

@@ -1,5 +1,5 @@
-// The Lua of the store, as it is sent to the server: the native dialect's library, from library/*.lua, and the scripts of
-// the foreign dialects, from foreign/*.lua.
+// The Lua code of the store, as it is sent to the server: the native dialect's library, from
+// library/*.lua, and the scripts of the foreign dialects, from foreign/*.lua.
 #pragma once
 
 #include "stores/redis/client/command.hpp"
@@ -10,10 +10,10 @@
 
 namespace holdfast::redis {
 
-// As FUNCTION LOAD takes it, for operators who load it themselves.
+// In the form that FUNCTION LOAD takes, for operators who load it themselves.
 std::string library_text();
 
-// Of one kind of lock in a foreign dialect.
+// For one kind of lock in a foreign dialect.
 struct claim_scripts {
   script attempt;
   script leave;
@@ -44,7 +44,7 @@ struct scripts {
   script redisson_latch_down;
   script redisson_latch_count;
 
-  // `how`: the kind of channels on which they tell processes of their claims.
+  // `how`: the kind of channels on which they notify processes of their claims.
   static std::shared_ptr<const scripts> make(channel_id::flavour how);
 };
 

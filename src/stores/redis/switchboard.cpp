@@ -43,7 +43,7 @@ bool switchboard::connect(partition which, const spi::claim_id& id,
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
-    wakeup = wakeups_[which].add(id, std::move(wakeup));  // the one before ends under no lock
+    wakeup = wakeups_[which].add(id, std::move(wakeup));  // the previous one ends under no lock
     state& mine = partitions_[which];
     if (mine.listener != nullptr) return mine.open;
     mine.listener = std::make_shared<line>(weak_from_this(), which);
@@ -56,7 +56,7 @@ bool switchboard::connect(partition which, const spi::claim_id& id,
     mine.subscription = std::move(*made);
   } else {
     mine.refusal = made.error();
-    mine.listener = nullptr;  // the next one asks again
+    mine.listener = nullptr;  // the next one subscribes again
   }
   return mine.open;
 }
@@ -115,7 +115,8 @@ void switchboard::confirmed(partition which) {
     again = std::exchange(mine.opened_before, true);
   }
   finish(std::move(those), *runtime_, {});
-  // A grant may have been pushed while nobody listened. Not the first time: until then, nobody queued here.
+  // A grant may have been pushed while nobody listened. Not the first time: nobody
+  // queued here before that.
   if (again) wakeups_[which].notify_all();
 }
 

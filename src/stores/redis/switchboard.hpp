@@ -1,5 +1,5 @@
-// How the server reaches claims: one channel per partition in which this process has claims, and a wakeup
-// for each claim.
+// How the server reaches claims: one channel per partition in which this process has claims, and
+// a wake-up for each claim.
 #pragma once
 
 #include "stores/redis/client/subscriber.hpp"
@@ -24,12 +24,13 @@ namespace holdfast::redis {
 // Thread-safe. Wake-ups are called under no lock.
 //
 // A partition's states:
-//   unused      nobody asked for it
+//   unused      not requested
 //   asked       subscribed, not yet confirmed, or interrupted: grants may be missed
-//   open        confirmed: whoever queues is reached
+//   open        confirmed: claims that queue are reachable
 class switchboard : public std::enable_shared_from_this<switchboard> {
  public:
-  // What a pushed grant is: the grant; or only a reason to ask, where replicas have to confirm.
+  // How to treat a pushed grant: as the grant, or only as a reason to ask,
+  // where replicas must confirm.
   enum class pushes : std::uint8_t { as_grants, as_hints };
 
   // `process`: the name of this client in its channels.
@@ -39,17 +40,18 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   switchboard(const switchboard&) = delete;
   switchboard& operator=(const switchboard&) = delete;
 
-  // For an attempt: listens on the partition from now on, and notifies this claim. Is the partition open?
+  // For an attempt: listens on the partition from now on, and notifies this claim. Returns
+  // whether the partition is open.
   bool connect(partition which, const spi::claim_id& id, std::shared_ptr<spi::wakeup> wakeup);
   void disconnect(partition which, const spi::claim_id& id) noexcept { wakeups_[which].remove(id); }
 
-  // For who leaves with an attempt unanswered: it was the only one of the claim, and is not known to be lost.
-  // No wakeup: no.
+  // For a claim that leaves with an attempt unanswered: that was its only attempt, and is not known
+  // to be lost. False without a wake-up.
   [[nodiscard]] bool only_attempt(partition which, const spi::claim_id& id) const {
     return wakeups_[which].only_attempt(id);
   }
-  // The server no longer has the claim, so that nobody will leave it. Where more than one attempt went out
-  // the wakeup stays: another may be under way.
+  // The server no longer has the claim, so nobody will leave it. If more than one attempt was sent
+  // the wake-up stays: another may be under way.
   void claim_over(partition which, const spi::claim_id& id) noexcept {
     if (only_attempt(which, id)) disconnect(which, id);
   }
@@ -64,7 +66,7 @@ class switchboard : public std::enable_shared_from_this<switchboard> {
   // Once the partition is open: ok. denied, or unavailable at the deadline.
   void when_open(partition which, time_point deadline, spi::completion<void> done);
 
-  // No claim is notified afterwards; who waits for a partition is answered.
+  // No claim is notified afterwards; calls that wait for a partition are answered.
   void close() noexcept;
 
  private:

@@ -9,7 +9,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// The script's answer and the count of replicas, in whichever order they are completed.
+// The script's answer and the count of replicas, in whichever order they arrive.
 struct confirmation {
   std::mutex mutex;
   std::optional<result<reply>> answer;  // guarded by mutex
@@ -60,7 +60,8 @@ void confirmer::run(partition which, pending_ptr call) {
   confirm(which, std::move(call));
 }
 
-// The connection does not repeat what the server does not know: the write and the WAIT would come before it.
+// The connection must not repeat a script that the server does not know: the write and the
+// WAIT would come before it.
 void confirmer::confirm(partition which, std::shared_ptr<pending> call) {
   const std::shared_ptr<connection>& way = connections_[which % connection_count];
   const net::patience until = call->until;

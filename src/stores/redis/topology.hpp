@@ -1,6 +1,6 @@
-// How the scripts and channels of a partition reach the server that has it. The store knows partitions only;
-// which node has one, and what to do when that changes, is decided behind this interface: a single
-// server has all, Sentinel finds the master, a cluster has them on several.
+// How the scripts and channels of a partition reach the server that has it. The store only knows
+// partitions; which node has one, and what to do when that changes, is decided behind this
+// interface: a single server has all, Sentinel finds the master, a cluster has them on several.
 #pragma once
 
 #include "net/connector.hpp"
@@ -27,13 +27,13 @@ namespace holdfast::redis {
 
 // One Redis server as the store sees it: a connection for commands, one for subscriptions.
 
-// wait_replicas: a grant counts once so many replicas have it. On connections of its own, because
+// wait_replicas: a grant counts once this many replicas have it. Uses its own connections, because
 // WAIT holds up everything behind it.
 
-// Thread-safe. All scripts of a partition go over one connection, so that they stay in order; those that
-// give something are followed by a write and a WAIT. The write is there because WAIT counts from
-// the last write of its own connection: a script that finds its claim granted already, by a push or
-// by an attempt whose answer was lost, writes nothing.
+// Thread-safe. All scripts of a partition go over one connection, so that they stay in order; those
+// that grant something are followed by a write and a WAIT. The write is there because WAIT counts
+// from the last write of its own connection: a script that finds its claim granted already, by a
+// push or by an attempt whose answer was lost, writes nothing.
 class confirmer : public std::enable_shared_from_this<confirmer> {
  public:
   static constexpr std::size_t connection_count = 8;
@@ -41,8 +41,8 @@ class confirmer : public std::enable_shared_from_this<confirmer> {
 
   confirmer(const net::network& net, const server_options& options, const connection::events& tell);
 
-  // A script's call. unavailable: too few replicas confirmed it in time;
-  // whether it stays granted is not known, as if there had been no answer.
+  // A script's call. unavailable: too few replicas confirmed it in time; whether it stays granted
+  // is unknown, as if there had been no answer.
   void run(partition which, pending_ptr call);
   void close() noexcept;
 
@@ -65,7 +65,7 @@ class node {
 
   // A script's call. Error replies are replies.
   void run(partition which, pending_ptr call);
-  // asking: behind ASKING.
+  // asking: after ASKING.
   void send(const command& what, const net::patience& until, spi::completion<reply> done,
             bool asking = false) {
     commands_->send(what, until, std::move(done), asking);
@@ -84,17 +84,17 @@ class node {
  private:
   const std::shared_ptr<connection> commands_;
   const std::shared_ptr<subscriber> channels_;
-  const std::shared_ptr<confirmer> confirmer_;  // with wait_replicas: the way of all scripts
+  const std::shared_ptr<confirmer> confirmer_;  // with wait_replicas: all scripts go through it
 };
 
-// Thread-safe. Completions are called exactly once, by the until, under no lock.
+// Thread-safe. Completions are called exactly once, by the deadline, under no lock.
 class topology {
  public:
   virtual ~topology() = default;
 
-  // Sends a script's call to the partition's node. Errors about the topology itself (MOVED, ASK, READONLY)
-  // are dealt with here; others are replies. Scripts of one partition are executed in the order of the
-  // calls, unless one was answered with unavailable.
+  // Sends a script's call to the partition's node. Errors about the topology itself (MOVED, ASK,
+  // READONLY) are handled here; others are replies. Scripts of one partition are executed in the
+  // order of the calls, unless one was answered with unavailable.
   virtual void run(partition which, pending_ptr call) = 0;
   template <class Done>
   void run(partition which, const script& what, std::span<const std::string_view> keys,
@@ -104,15 +104,15 @@ class topology {
   // One command to the partition's node; its keys, if any, are the partition's.
   virtual void send(partition which, const command& what, const net::patience& until,
                     spi::completion<reply> done) = 0;
-  // Listens at the partition's node, whichever that becomes: a change is an interruption and a new
-  // confirmation.
+  // Listens at the partition's node, even when that changes: a change is an
+  // interruption and a new confirmation.
   virtual result<std::unique_ptr<spi::subscription>> listen(
       partition which, const std::string& channel, std::weak_ptr<channel_listener> listener) = 0;
 
   // Once nodes() are known. unavailable: not by the deadline.
   virtual void ready(const net::patience&, spi::completion<void> done) { done({}); }
 
-  // What the channels are; fixed for the topology's life.
+  // The kind of channels; fixed for the topology's life.
   [[nodiscard]] virtual channel_id::flavour flavour() const noexcept = 0;
   // The nodes that have partitions now, each once: for listing, and for the doctor.
   [[nodiscard]] virtual std::vector<std::shared_ptr<node>> nodes() = 0;

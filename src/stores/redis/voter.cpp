@@ -56,7 +56,7 @@ void voter::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
                    const bool unknown = !outcome && (outcome.error() == errc::unavailable ||
                                                      outcome.error() == errc::lost);
                    const bool granted = outcome && std::holds_alternative<spi::granted>(*outcome);
-                   // It is not there, so nothing of it can be taken away.
+                   // It is not there, so nothing of it can be revoked.
                    if (!granted && !unknown) {
                      self->board_->disconnect(partition_of(claim->resource), claim->id);
                    }

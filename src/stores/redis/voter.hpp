@@ -1,5 +1,5 @@
-// A Redis server as one member of a quorum: votes instead of attempts, and a word that does not count
-// until the server has kept its state for the longest ttl. Everything else is the native store's.
+// A Redis server as one member of a quorum: votes instead of attempts, which do not count until the
+// server has kept its state for the longest ttl. Everything else is done by the native store.
 #pragma once
 
 #include "stores/forwarding_store.hpp"
@@ -44,7 +44,7 @@ class voter final : public stores::forwarding_store, public std::enable_shared_f
     board_->disconnect(partition_of(claim->resource), claim->id);
     inner()->leave(std::move(claim), context, std::move(done));
   }
-  // Also whether its word counts yet. A server that is new begins to count the time now.
+  // Also whether its votes count yet. A new server starts counting the time now.
   void probe(const spi::op_context& context,
              spi::completion<std::vector<spi::check>> done) override;
   void close() noexcept override {
@@ -59,16 +59,16 @@ class voter final : public stores::forwarding_store, public std::enable_shared_f
                                const result<reply>& answer);
   struct votes {
     std::vector<spi::renewal> of_claims;  // in their order
-    duration counts_after{};              // how long its word does not count yet
+    duration counts_after{};              // how long its votes do not count yet
   };
-  // Claims of one partition, each with a fence. Of none: only whether its word counts.
+  // Claims of one partition, each with a fence. With none: only whether its votes count.
   void raise_all(const raised& those, time_point deadline, spi::completion<votes> done);
 
   const std::shared_ptr<spi::runtime> runtime_;
   const std::shared_ptr<topology> topology_;
   const std::shared_ptr<const scripts> scripts_;
   const sender sender_;
-  const std::shared_ptr<switchboard> board_;  // for what is taken away: nobody queues here
+  const std::shared_ptr<switchboard> board_;  // for revocations: nobody queues here
   const spi::caps caps_;
   const std::string longest_;
   const std::string keeps_;

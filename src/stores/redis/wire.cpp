@@ -212,7 +212,7 @@ spi::renewal renewal_of(const reply& from, spi::server_time at) {
   if (from.is_error()) renewal.why = from.text;
   if (from.elements.empty()) return renewal;
   const script_answer fields{from.elements[0].integer, at, &from.elements, {}};
-  // What is there is not ours: whatever was there of ours is not any more.
+  // A foreign value: whatever we had there is gone.
   renewal.state =
       fields.kind < 0 ? spi::hold_state::lost : static_cast<spi::hold_state>(fields.kind);
   if (renewal.state == spi::hold_state::renewed || renewal.state == spi::hold_state::held) {

@@ -24,8 +24,8 @@ namespace holdfast::redis {
 
 // Big-endian fields, as Lua's struct.pack and struct.unpack write and read them.
 
-// Every request is written by one: fields go to their places, without a growing string's checks for
-// each byte.
+// Every request is written by one of these: fields are stored in place, without a growing
+// string's checks for each byte.
 class byte_writer {
  public:
   explicit byte_writer(std::size_t expected) : bytes_(expected, '\0') {}
@@ -39,7 +39,7 @@ class byte_writer {
   byte_writer& number(std::uint32_t value) { return whole<4>(value); }
   // Microseconds and fences: whole numbers below 2^53, exact in Lua's doubles.
   byte_writer& real(double value) { return whole<8>(std::bit_cast<std::uint64_t>(value)); }
-  // With its length before it.
+  // Preceded by its length.
   byte_writer& counted(std::string_view value) {
     medium(static_cast<std::uint16_t>(value.size()));
     return text(value);
@@ -65,7 +65,7 @@ class byte_writer {
     return *this;
   }
 
-  void grow(std::size_t size);  // apart, so that the rest is expanded in place
+  void grow(std::size_t size);  // separate, so that the rest is inlined
 
   std::string bytes_;
   std::size_t written_ = 0;
@@ -110,34 +110,35 @@ using microseconds = std::chrono::duration<std::int64_t, std::micro>;
 
 spi::server_time to_server_time(std::int64_t microseconds_since_1970) noexcept;
 
-// What a script is told of a claim.
+// What a script gets to know of a claim.
 struct sender {
   std::string process;  // 16 characters
   duration offer;
 };
-// A new one for a client: 16 random hexadecimal digits.
+// A new name for a client: 16 random hexadecimal digits.
 std::string new_process_name(spi::runtime& runtime);
 
 enum class queueing : std::uint8_t { allowed, forbidden };
 std::string claim_bytes(const spi::claim& claim, const sender& from, queueing how,
                         std::optional<spi::server_time> not_after);
-// Of one that leaves. The server's Lua takes a nanosecond or two for each byte that it is given.
+// For a claim that leaves. The server's Lua takes a nanosecond or two for
+// each byte that it is given.
 std::string leaving_bytes(const spi::claim& claim, const sender& from);
 
-// What a script answers begins with a number, mostly followed by the server's time. A number alone is that
-// time, or 0 where the script did not look at the clock: it went as it mostly does. A string begins with that
-// time too: an attempt is blocked, and to tell so is as common as to grant.
+// A script's answer begins with a number, usually followed by the server's time. A number alone is
+// that time, or 0 if the script did not read the clock: the usual outcome. A string begins with
+// that time too: an attempt is blocked, which is as common as a grant.
 struct script_answer {
   std::int64_t kind = 0;  // negative: refused
   spi::server_time at{};
   const std::vector<reply>* fields = nullptr;  // null: a number alone, kind 1; or a string, kind 0
-  std::string_view packed;                     // behind the time of a string
+  std::string_view packed;                     // what follows the time in a string
 
   [[nodiscard]] bool dated() const noexcept { return at != spi::server_time{}; }
   [[nodiscard]] std::int64_t number(std::size_t index) const noexcept;
   [[nodiscard]] std::string_view text(std::size_t index) const noexcept;
 };
-// unavailable: that is no answer of ours.
+// unavailable: unexpected answer.
 result<script_answer> answer_of(const reply& from);
 
 // Why a script refused, as an error. `number`: of the refusal.
@@ -145,12 +146,12 @@ error refusal_of(const script_answer& from, const spi::claim* claim);
 
 spi::granted granted_of(const script_answer& from, std::size_t first);
 result<spi::outcome> outcome_of(const script_answer& from, const spi::claim& claim);
-// Of one claim: its five fields, a refusal or an error.
+// For one claim: its five fields, a refusal or an error.
 spi::renewal renewal_of(const reply& from, spi::server_time at);
 
-// Of one claim that was raised or renewed: it holds, or lost, or unavailable.
+// For one claim that was raised or renewed: it holds, or lost, or unavailable.
 result<spi::granted> grant_of(const spi::renewal& answer);
-// By which two members that are one server are found; 0: unknown.
+// Detects two members that are the same server; 0: unknown.
 std::uint64_t server_number(std::string_view run_id) noexcept;
 
 // How long a resource stays blocked after an abnormal end; 0: it is not.
@@ -165,7 +166,7 @@ struct stored_holder {
 std::optional<stored_holder> holder_of(std::string_view bytes, spi::server_time now);
 std::optional<spi::waiting> waiter_of(std::string_view bytes, spi::server_time now);
 
-// What the server tells a process.
+// A message from the server to a process.
 struct push {
   enum class kind : std::uint8_t { granted, wanted, gone };
   kind what = kind::wanted;
@@ -173,7 +174,7 @@ struct push {
   spi::granted grant;   // with granted
   bool forced = false;  // with gone: at once, not only without renewal
 };
-// Stops at what it does not know.
+// Stops at the first unknown message.
 std::vector<push> pushes_of(std::string_view message);
 
 struct event_message {
@@ -182,8 +183,8 @@ struct event_message {
 };
 std::optional<event_message> events_of(std::string_view message);
 
-// What is known of the server's clock: how late it can be there by now, so that a request can carry
-// a time after which it must not be executed.
+// What is known of the server's clock: the latest time that it can show by now, so that a request
+// can carry a time after which it must not be executed.
 
 // Thread-safe.
 class server_times {
@@ -195,7 +196,8 @@ class server_times {
     known_ = moment{sent, received, at};
   }
 
-  // Not before the server's clock shows at `when`, with room for clocks that run at other rates.
+  // Not before what the server's clock shows at `when`, with room for clocks
+  // that run at different rates.
   [[nodiscard]] std::optional<spi::server_time> latest(time_point when) const noexcept {
     const std::lock_guard lock(mutex_);
     if (!known_) return std::nullopt;
@@ -203,7 +205,7 @@ class server_times {
     return known_->at + passed + passed / rate + slack;
   }
 
-  // How often the server's clock went other than ours, beyond rates and travel times.
+  // How often the server's clock diverged from ours by more than rates and travel times explain.
   [[nodiscard]] std::uint64_t jumps() const noexcept {
     return jumps_.load(std::memory_order_relaxed);
   }
@@ -218,7 +220,7 @@ class server_times {
     spi::server_time at;
   };
 
-  // Answers overtake each other among threads: only what no order can explain is a jump.
+  // Answers overtake each other among threads: only what no order could explain is a jump.
   void check(time_point sent, time_point received, spi::server_time at) noexcept {
     const duration passed = at - known_->at;
     const duration most = received - known_->sent;
@@ -233,10 +235,10 @@ class server_times {
   std::atomic<std::uint64_t> jumps_{0};
 };
 
-// One renewal that goes to the servers in parts: the last part to be answered completes it.
+// One renewal that is sent to the servers in parts: the last part to be answered completes it.
 
-// Thread-safe where each answer is written by one part only. `missing` begins at one, for who sends the parts:
-// it calls arrived() when all are sent.
+// Thread-safe where each answer is written by one part only. `missing` begins at one, for the
+// sender of the parts, which calls arrived() when all are sent.
 struct renewing {
   renewing(std::size_t claims, spi::completion<std::vector<spi::renewal>> completion)
       : answers(claims), done(std::move(completion)) {}

@@ -10,7 +10,7 @@ namespace holdfast::redis {
 
 namespace {
 
-// The script that would do this together with others, or null.
+// The script that can execute this together with others, or null.
 const script* batch_of(const pending& one) noexcept {
   if (one.runs == nullptr || one.asking || one.reloads == 0) return nullptr;
   return one.what.argument_count() == 1 ? one.runs->batched().by.get() : nullptr;

@@ -1,7 +1,8 @@
-// Commands that are not answered yet. Which of them go out one by one, as they come, and which wait a little for each
-// other: with many threads at work on a server nearby, a write for each command costs both sides more than the command
-// itself. Attempts and releases that then go out together are one call, `batch`: the server begins a script, asks for the
-// time and reads once for all of them.
+// Commands that are not answered yet, and which of them are sent one by one, as they come, or
+// wait a little for each other: when many threads use a server nearby, a write for each
+// command costs both sides more than the command itself. Attempts and releases that are then
+// sent together are one call, `batch`: the server starts a script, reads the clock and reads
+// keys once for all of them.
 #pragma once
 
 #include "net/patience.hpp"
@@ -29,7 +30,7 @@ using pending_ptr = std::unique_ptr<pending>;
 using pending_queue = std::deque<pending_ptr>;  // first in, first out
 
 struct pending {
-  // How often it goes once more because the server does not know its script.
+  // How often it is sent again because the server does not know its script.
   static constexpr std::uint8_t reload_limit = 3;
   // Sent ahead of a command, for it.
   enum class ahead : std::uint8_t { no, library, asking };
@@ -39,26 +40,27 @@ struct pending {
   pending& operator=(const pending&) = delete;
   virtual ~pending() = default;
 
-  // Once. Nobody waits for what was sent ahead, and a batch has members that do.
+  // Called once. Nobody waits for a command that was sent ahead, nor for a
+  // batch, only for its members.
   virtual void answer(result<reply>) {}
 
   net::patience until{};
-  command what{};                 // kept until it is answered: it may be sent later, or once more
+  command what{};                 // kept until it is answered: it may be sent later, or again
   std::vector<reply> gathered{};  // of a command with several replies
   bool sent = false;              // on some link, perhaps one that is gone
-  bool again = false;             // sent after a quiet time: may be sent once more
+  bool again = false;             // sent after a quiet time: may be sent again
   std::uint8_t reloads = 0;       // left
-  bool asking = false;            // goes behind ASKING
+  bool asking = false;            // sent after ASKING
   ahead is_ahead = ahead::no;
   const script* runs = nullptr;        // or null
   std::vector<pending_ptr> members{};  // of a batch
 
-  // What it counts for.
+  // The number of commands that it counts for.
   [[nodiscard]] std::size_t size() const noexcept { return members.empty() ? 1 : members.size(); }
 };
 
-// With what is to be called with the answer, in one piece: these are made by one thread and mostly end on another, which
-// costs an allocator more than others do.
+// Together with its completion, in one allocation: these are created by one thread and mostly
+// destroyed by another, which is expensive for an allocator.
 template <class Done>
 struct pending_with final : pending {
   explicit pending_with(Done then) : done(std::move(then)) {}
@@ -77,8 +79,8 @@ template <class Done>
   return made;
 }
 
-// Of a command that script::call() made, sent once more where the server does not know the script, which lives at least
-// until `done` is called.
+// For a command that script::call() made; sent again if the server does not know the script, which
+// must live at least until `done` is called.
 template <class Done>
 [[nodiscard]] pending_ptr make_call(const script& runs, command made, const net::patience& until,
                                     Done done, bool asking = false) {
@@ -88,18 +90,18 @@ template <class Done>
   return call;
 }
 
-// Of a queue that is not empty.
+// The queue must not be empty.
 [[nodiscard]] inline pending_ptr take_front(pending_queue& from) {
   pending_ptr first = std::move(from.front());
   from.pop_front();
   return first;
 }
-// All of it, behind what is in `to`.
+// Appends all of it to `to`.
 inline void move_all(pending_queue& from, pending_queue& to) {
   std::ranges::move(from, std::back_inserter(to));
   from.clear();
 }
-// Those for which `which` is true, behind what is in `to`.
+// Appends the elements for which `which` is true to `to`.
 template <class Which>
 void move_if(pending_queue& from, pending_queue& to, Which which) {
   const auto those =
@@ -108,19 +110,20 @@ void move_if(pending_queue& from, pending_queue& to, Which which) {
   from.erase(those.begin(), those.end());
 }
 
-// When a command had better wait for the next answer, which is on its way, and go out with all that came meanwhile.
-// Not thread-safe.
+// Decides whether a command should wait for the next answer, which is on its way, and go out
+// together with all that came meanwhile. Not thread-safe.
 class pacing {
  public:
   struct settings {
     // Fewer are sent at once: a thread that is nearly alone never waits for another's answer.
     std::size_t many = 16;
-    // Answers of so many writes are awaited: while the server works at one, the other is under way.
+    // At most this many writes await answers: while the server works on
+    // one, the other is under way.
     std::size_t writes = 2;
-    // So many go out although no answer has come: nothing is gained by waiting for more, and whoever is to read the
-    // answers may be slow.
+    // This many are sent although no answer has come: waiting for more gains nothing, and the
+    // thread that reads the answers may be slow.
     std::size_t enough = 16;
-    // Answers of a server that is further away take too long to be waited for.
+    // Answers of a server that is further away take too long to wait for.
     duration nearby = std::chrono::microseconds(300);
   };
 
@@ -137,7 +140,7 @@ class pacing {
   void answer(std::size_t count) noexcept { answered_ += count; }
   [[nodiscard]] std::size_t under_way() const noexcept { return queued_ - answered_; }
 
-  // Whether anything was queued since the last write. If so, it is to be written now.
+  // Whether anything was queued since the last write. If so, it must be written now.
   bool begin_write(time_point now) noexcept {
     if (queued_ == written_) return false;
     written_ = queued_;
@@ -155,7 +158,7 @@ class pacing {
     }
   }
 
-  // A command that is queued now had better wait. True only while an answer is to come.
+  // A command that is queued now should wait. True only while an answer is pending.
   [[nodiscard]] bool holds_back() const noexcept {
     return awaited_ >= how_.writes && under_way() >= how_.many && fastest_ <= how_.nearby;
   }
@@ -170,21 +173,22 @@ class pacing {
   std::uint64_t queued_ = 0;
   std::uint64_t answered_ = 0;
   std::uint64_t written_ = 0;
-  std::array<write, 16> writes_{};  // those not answered in full: a ring
+  std::array<write, 16> writes_{};  // writes that are not answered in full: a ring
   std::size_t first_ = 0;           // of them
   std::size_t awaited_ = 0;         // how many
   duration fastest_ = duration::max();
 };
 
-// The server does nothing else meanwhile: a tenth of a millisecond.
+// The server does nothing else during a batch: a tenth of a millisecond.
 inline constexpr std::size_t batch_limit = 32;
 
-// How many of them go as one call, from the first on; 1: that goes alone. There is at least one.
+// How many of them, from the first on, are sent as one call; 1: the first is sent alone. The
+// queue must not be empty.
 [[nodiscard]] std::size_t batch_size(const pending_queue& from);
-// Takes so many out, as one.
+// Removes this many, as one batch.
 [[nodiscard]] pending_ptr take_batch(pending_queue& from, std::size_t count);
-// The answer for each member of a batch. nil: nothing was done for it, since some of the others take memory, of which
-// the server has none left; it is to go alone.
+// The answer for each member of a batch. nil: nothing was done for it, because other members need
+// memory and the server has none left; it must be sent alone.
 [[nodiscard]] std::vector<reply> batch_answers(const pending& whole, reply answer);
 
 }  // namespace holdfast::redis

@@ -36,7 +36,7 @@ std::string sha256_of(std::string_view text) { return digest_of(text, net::EVP_s
 
 namespace {
 
-// The most that a number takes, and the sign and the two line ends around a word.
+// The maximum size of a number, and the sign and the two line ends around a word.
 constexpr std::size_t count_size = std::numeric_limits<std::size_t>::digits10 + 1;
 constexpr std::size_t frame_size = count_size + 5;
 
@@ -70,7 +70,7 @@ char* put_words(char* to, std::span<const std::string_view> words) {
   return to;
 }
 
-// The most that they take.
+// Their maximum size.
 std::size_t size_of(std::span<const std::string_view> words) {
   std::size_t size = 0;
   for (const std::string_view word : words) size += word.size() + frame_size;
@@ -84,7 +84,7 @@ void append_word(std::string& to, std::string_view word) {
   to.resize(static_cast<std::size_t>(put_word(begin + before, word) - begin));
 }
 
-// Behind the line that begins at `at`.
+// The position after the line that begins at `at`.
 std::size_t next_line(std::string_view bytes, std::size_t at) { return bytes.find("\r\n", at) + 2; }
 
 }  // namespace

@@ -15,17 +15,18 @@ namespace holdfast::redis {
 
 class command {
  public:
-  // The first words of many commands, encoded once; of a script's call also an argument that all have.
+  // The first words of many commands, encoded once; for calls of a script also an argument
+  // that all have in common.
   struct opening {
     explicit opening(std::initializer_list<std::string_view> words,
                      std::string_view common_argument = {});
 
-    std::size_t words;  // with the argument
+    std::size_t words;  // including the argument
     std::string bytes;
     std::string argument_bytes;
   };
 
-  // Calls of scripts, to be put into one: of each the keys, a letter, and its argument.
+  // Calls of scripts that are merged into one: for each its keys, a letter, and its argument.
   struct calls {
     void add(const command& one, char letter);
 
@@ -35,11 +36,11 @@ class command {
     std::string argument_bytes{};
   };
 
-  // Nothing.
+  // An empty command.
   command() = default;
   // The words: verb and arguments, any bytes.
   explicit command(std::span<const std::string_view> words);
-  // As scripts are called: the opening, the number of keys, the keys, its argument, the arguments.
+  // A script's call: the opening, the number of keys, the keys, its argument, the arguments.
   command(const opening& start, std::span<const std::string_view> keys,
           std::span<const std::string_view> arguments);
   // All keys, a word of all letters, all arguments.
@@ -47,18 +48,18 @@ class command {
   command(std::initializer_list<std::string_view> words)
       : command(std::span(words.begin(), words.size())) {}
 
-  // Sends the other right behind this one, with nothing in between (ASKING; WAIT). Its reply is
-  // then an array of all replies.
+  // Sends the other right after this one, with nothing in between (ASKING; WAIT). Its reply is then
+  // an array of all replies.
   command& then(const command& next);
 
-  // The same with other words in the place of the first ones. Only of a single command.
+  // The same with the first words replaced. Only for a single command.
   [[nodiscard]] command with_start(std::initializer_list<std::string_view> words) const;
 
   [[nodiscard]] std::string_view bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint32_t replies() const noexcept { return replies_; }
-  // Of a script's call.
+  // For a script's call.
   [[nodiscard]] std::size_t argument_count() const noexcept { return arguments_; }
-  // The first word of the first, for messages.
+  // The first word of the first command, for messages.
   [[nodiscard]] std::string_view verb() const noexcept;
 
  private:
@@ -77,10 +78,12 @@ class command {
   std::size_t arguments_at_ = 0;
 };
 
-// A piece of Lua that runs on the server: a function of a library (Redis 7) or a script, called by its hash. Where the
-// server does not know it (a new master, FUNCTION FLUSH, SCRIPT FLUSH), the connection loads it, or sends it in full.
+// A piece of Lua that runs on the server: a function of a library (Redis 7) or a script, called by
+// its hash. If the server does not know it (a new master, FUNCTION FLUSH, SCRIPT FLUSH), the
+// connection loads it, or sends it in full.
 
-// As FUNCTION LOAD takes it. Its name has a version, so that clients of several versions can use one server.
+// In the form that FUNCTION LOAD takes. Its name has a version, so that clients of several
+// versions can use one server.
 struct library {
   std::string text;
 };
@@ -88,16 +91,16 @@ struct library {
 // Thread-safe, immutable.
 class script {
  public:
-  // Whether a lost write of it would give away what somebody holds.
+  // Whether losing one of its writes could give away what somebody holds.
   enum class gives : std::uint8_t { nothing, holds };
 
-  // Another script that does several calls at once, and the letter by which it knows this one.
+  // Another script that executes several calls at once, and the letter that stands for this one.
   struct batching {
-    std::shared_ptr<const script> by;  // null: none does
+    std::shared_ptr<const script> by;  // null: none
     char as;
   };
 
-  // Where it is a function as well.
+  // If it is a function as well.
   struct function {
     std::shared_ptr<const library> of;
     std::string name;
@@ -107,7 +110,7 @@ class script {
   explicit script(std::string text, gives what = gives::nothing, batching batched = {},
                   function also = {}, std::string common = {});
 
-  // A script with another text, and no function or another one, that is called alike.
+  // A script with another text, and with another function or none, that is called in the same way.
   [[nodiscard]] script with_text(std::string text, function also = {}) const;
 
   [[nodiscard]] gives purpose() const noexcept { return purpose_; }
@@ -119,10 +122,10 @@ class script {
 
   [[nodiscard]] const batching& batched() const noexcept { return batched_; }
 
-  // FCALL where it is a function, else EVALSHA.
+  // FCALL if it is a function, else EVALSHA.
   [[nodiscard]] command call(std::span<const std::string_view> keys,
                              std::span<const std::string_view> arguments) const;
-  // Of several calls that this one does at once.
+  // For several calls that this one executes at once.
   [[nodiscard]] command call(const command::calls& all) const;
   // EVALSHA and EVAL, with the keys and arguments of a command that call() made.
   [[nodiscard]] command by_hash(const command& made) const;

@@ -72,13 +72,15 @@ void connection::queue(pending_ptr call) {
   in_flight_.push_back(std::move(call));
 }
 
-// What the server has to know of it: its library, or itself. Called with the mutex held.
+// What the server must know to run it: its library, or the script itself.
+// Called with the mutex held.
 const void* connection::source_of(const script& runs) const noexcept {
   if (functions_ && runs.functions() != nullptr) return runs.functions();
   return &runs;
 }
 
-// Its bytes, behind what the server needs to know first. Called with the mutex held and the link open.
+// Queues its bytes, after what the server needs first. Called with the
+// mutex held and the link open.
 void connection::queue_script(const pending& call) {
   const script& runs = *call.runs;
   const void* const source = source_of(runs);
@@ -110,14 +112,15 @@ void connection::queue_held() {
   while (!held_.empty()) queue(take_batch(held_, batch_size(held_)));
 }
 
-// Once more, as soon as nothing else is on its way. Called with the mutex held and the link open.
+// Sends them again, as soon as nothing else is in flight. Called with the
+// mutex held and the link open.
 void connection::queue_unknown() {
   if (!in_flight_.empty()) return;
   for (pending_ptr& one : unknown_) queue(std::move(one));
   unknown_.clear();
 }
 
-// The way of a command that finds no open link. Called with the mutex held, which it releases.
+// Keeps a command that finds no open link. Called with the mutex held, which it releases.
 void connection::send_later(mutex_lock& lock, pending_ptr call, time_point now) {
   const auto refused =
       refusal(call->until, waiting_.size() >= command_limit, call->what.verb(), now);
@@ -172,7 +175,7 @@ void connection::received(link& which, std::vector<reply>& replies) {
   if (unknown_.empty() && !pacing_.holds_back()) queue_held();
   const bool more = pacing_.begin_write(heard_at_);
   lock.unlock();
-  if (more) which.flush();  // the server is at it while we tell
+  if (more) which.flush();  // the server works on it while we call completions
 
   delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   for (answered& one : finished) one.call->answer(std::move(one.answer));
@@ -193,8 +196,8 @@ void connection::received(link& which, std::vector<reply>& replies) {
             net_.reactor->now());
 }
 
-// The server does not know the script of the first in flight. True: it goes once more. Called with the mutex held;
-// in_flight_ is not empty.
+// The server does not know the script of the first command in flight. True: it will be sent again.
+// Called with the mutex held; in_flight_ is not empty.
 bool connection::keep_unknown() {
   pending& first = *in_flight_.front();
   if (first.runs == nullptr) return false;
@@ -251,7 +254,7 @@ void connection::ended(link& which, const error& why) {
   mutex_lock lock(mutex_);
   if (&which != link_.get()) return;
   move_all(unknown_, waiting_);
-  // The peer's end, not one of ours: see `quiet`. Only if nothing was answered since.
+  // Ended by the peer, not by us: see `quiet`. Only if nothing was answered since.
   if (state_ == state::open && !in_flight_.empty() && in_flight_.front()->again) {
     while (!in_flight_.empty() && std::exchange(in_flight_.front()->again, false)) {
       waiting_.push_back(take_front(in_flight_));
@@ -260,7 +263,7 @@ void connection::ended(link& which, const error& why) {
   drop_link(lock, why, net_.reactor->now());
 }
 
-// The end of a link, whoever noticed it. Called with the mutex held, which it releases.
+// The end of a link, whichever side noticed it. Called with the mutex held, which it releases.
 void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   const std::shared_ptr<link> gone = take_link(why, now);
   pending_queue unanswered = std::exchange(in_flight_, {});
@@ -275,7 +278,7 @@ void connection::drop_link(mutex_lock& lock, const error& why, time_point now) {
   if (tell_.ended) tell_.ended(why);
 }
 
-// Those that wait for a link and are not to wait for the next one. Called with the mutex held.
+// The commands that wait for a link and must not wait for the next one. Called with the mutex held.
 void connection::take_waiting(const error& why, pending_queue& into) {
   move_if(waiting_, into, [&](const pending& one) {
     return net::definite(why) || (!one.sent && answers(why, one.until));

@@ -1,6 +1,6 @@
 // The command connection of a node: commands of all threads and coroutines go over one link, and
-// share its writes. It connects when it is needed, again and again, and each command waits for that
-// as long as its own deadline allows.
+// share its writes. It connects, and reconnects, when needed, and each command waits for that as
+// long as its own deadline allows.
 #pragma once
 
 #include "net/connector.hpp"
@@ -30,12 +30,14 @@
 
 namespace holdfast::redis {
 
-// What the server of one connection should know: scripts and libraries, by their addresses. Not thread-safe.
+// What the server of one connection is assumed to know: scripts and libraries, by their
+// addresses. Not thread-safe.
 class known_sources {
  public:
-  // Whether a call has to bring its source, and from now on knows it. A library is taken to be there until a call
-  // finds it missing: calls that are under way then find the same. A script goes in full the first time, or a call of
-  // another script, that the server knows, would overtake it.
+  // Whether a call must bring its source, which counts as known from now on. A library is assumed
+  // to be there until a call finds it missing: calls that are in flight then find the same. A
+  // script is sent in full the first time, or else a call of another script, which the server
+  // knows, would overtake it.
   bool brings(const void* source, bool is_library) {
     if (!is_library) return scripts_.insert(source).second;
     return !missing_libraries_.empty() && missing_libraries_.erase(source) > 0;
@@ -50,7 +52,7 @@ class known_sources {
     }
   }
 
-  // Another server, perhaps.
+  // It may be another server.
   void clear() noexcept {
     missing_libraries_.clear();
     scripts_.clear();
@@ -65,23 +67,24 @@ class known_sources {
 // Its states: net/reconnecting_connection.hpp.
 //
 // What must hold:
-//  1. A command that is not answered in time ends the link: the answers behind it would be taken
-//     for others'. Everything in flight is then unavailable, its outcome unknown.
+//  1. A command that is not answered in time ends the link: later answers would be assigned to the
+//     wrong commands. Everything in flight is then unavailable, its outcome unknown.
 //  2. in_flight_ has the commands of the current link in the order in which their bytes were
 //     queued.
-//  3. No I/O and no call to others under the mutex; queueing bytes is neither.
-//  4. held_ has something only while an answer is to come, and goes out with one.
-//  5. Commands are executed in the order in which they were sent, unless one was answered with unavailable. So where
-//     the server does not know a script or a function, nothing goes out until all that is on its way is answered; then
-//     what was not executed goes once more, in its order and behind the library, before what came meanwhile. Two
-//     exceptions: a call that is not to be repeated (no reloads), and the members of a batch that the server refused
-//     because its memory is out: these go alone.
+//  3. No I/O and no outside calls under the mutex; queueing bytes is neither.
+//  4. held_ contains commands only while an answer is pending, and is sent when one arrives.
+//  5. Commands are executed in the order in which they were sent, unless one was answered with
+//     unavailable. So if the server does not know a script or a function, nothing is sent until
+//     everything in flight is answered; then what was not executed is sent again, in its order and
+//     after the library, before what came meanwhile. Two exceptions: a call that must not be
+//     repeated (no reloads), and the members of a batch that the server refused for lack of
+//     memory: these are sent alone.
 class connection final : public link_user, public net::reconnecting_connection<connection, link> {
  public:
   // In flight, or waiting for a link; then overloaded.
   static constexpr std::size_t command_limit = 200'000;
 
-  // Told on the reactor's threads. For topologies: who answers now, and that nobody does.
+  // Called on the reactor's threads. For topologies: which server answers now, or that none does.
   struct events {
     std::function<void(const server_info&)> opened;
     std::function<void(const error&)> ended;
@@ -91,13 +94,12 @@ class connection final : public link_user, public net::reconnecting_connection<c
                                           events tell = {});
   ~connection() override;
 
-  // Writes on the calling thread if the link is open, or soon (batch.hpp). Error replies of the server are replies.
-  // unavailable: no answer in time, or the link broke; the command may have been executed, unless it
-  // was never sent (error::unsent): no link, see patience. denied,
-  // unsupported: the server does not let us in. cancelled: closed, or forked. overloaded.
-  // asking: behind ASKING.
-  // One that runs a script and has no reloads left is answered with is_unknown_script(), if need be; from then on
-  // the script is loaded first.
+  // Writes on the calling thread if the link is open, or soon (batch.hpp). Error replies of the
+  // server are replies. unavailable: no answer in time, or the link broke; the command may have
+  // been executed, unless it was never sent (error::unsent): no link, see patience. denied,
+  // unsupported: the server refuses the connection. cancelled: closed, or forked. overloaded.
+  // asking: after ASKING. A command that runs a script and has no reloads left is answered with
+  // is_unknown_script() if the server does not know it; from then on the script is loaded first.
   void send(pending_ptr call);
   void send(command what, const net::patience& until, spi::completion<reply> done,
             bool asking = false) {
@@ -119,8 +121,9 @@ class connection final : public link_user, public net::reconnecting_connection<c
  private:
   friend reconnecting_connection;
 
-  // After a quiet time, a link that ends without a word had ended before: what was sent on it goes
-  // out once more on a fresh one. Everything that the store sends may be executed twice.
+  // After a quiet time, a link that ends without an answer is assumed to have ended
+  // before: what was sent on it is sent again on a new one. Everything that the store
+  // sends may be executed twice.
   static constexpr duration quiet = std::chrono::seconds(1);
 
   struct answered {
@@ -153,19 +156,19 @@ class connection final : public link_user, public net::reconnecting_connection<c
 
   const std::shared_ptr<const server_options> options_;
   const events tell_;
-  // Who runs completions now: the commands that they send go out together afterwards. Each thread
-  // only looks whether it is itself.
+  // The thread that is running completions: the commands that they send go out together afterwards.
+  // Each thread only compares it with itself.
   std::atomic<std::thread::id> delivering_{};
 
   // All below: guarded by mutex_.
   pending_queue in_flight_;
-  pending_queue unknown_;  // not executed, since the server does not know the script: they go again
+  pending_queue unknown_;  // not executed because the server does not know the script: sent again
   pending_queue held_;     // only while something is in flight
   pacing pacing_;
   pending_queue waiting_;   // for a link
-  bool functions_ = false;  // the server has them, and they are wanted
+  bool functions_ = false;  // the server supports them, and they are enabled
   known_sources known_;
-  std::string load_failure_;  // what the server said to the last library; or empty
+  std::string load_failure_;  // the server's refusal of the last library, or empty
   time_point heard_at_{};     // the link's last sign of life
   std::optional<server_info> server_;
 };

@@ -109,7 +109,7 @@ result<greeting::step> greeting::take(const reply& answer) {
 }
 
 result<void> greeting::check(part what, const reply& answer) {
-  // Said instead of any answer: all the server's places are taken.
+  // Sent instead of any answer: the server has no connections left.
   if (answer.is_error() && classify(answer) == trouble::passing) {
     return tl::unexpected(to_error(answer, "connect", where_));
   }

@@ -1,5 +1,5 @@
-// The first words on a connection: who we are, which database, and who answers. Without I/O: it
-// says what to send and takes the replies.
+// The first exchange on a connection: who we are, which database, and who answers. Without I/O: it
+// returns what to send and takes the replies.
 #pragma once
 
 #include "net/backoff.hpp"
@@ -26,7 +26,7 @@ namespace holdfast::redis {
 
 struct server_options {
   enum class role : std::uint8_t {
-    master,  // anything else is refused at connect, and left when it is demoted
+    master,  // any other role is refused at connect; disconnects when it is demoted
     any,
   };
 
@@ -37,7 +37,7 @@ struct server_options {
   std::uint32_t database = 0;
   std::string name;  // for CLIENT LIST; no spaces; empty: none
   role wanted = role::master;
-  std::uint32_t wait_replicas = 0;                   // a grant counts once so many have it
+  std::uint32_t wait_replicas = 0;                   // a grant counts once this many have it
   bool functions = true;                             // false: scripts, as before Redis 7
   duration connect_limit = std::chrono::seconds(5);  // resolve, connect, TLS and greeting together
   net::backoff_limits backoff;
@@ -45,13 +45,13 @@ struct server_options {
   pacing::settings pace;
 };
 
-// Who answers: version, role, mode and identity of a server, from its own words.
+// Who answers: version, role, mode and identity of a server, as it reports them.
 struct server_version {
   int major = 0;
   int minor = 0;
   int patch = 0;
 
-  // "7.0.15"; what is missing or no number is 0.
+  // "7.0.15"; what is missing or not a number is 0.
   static server_version parse(std::string_view text) noexcept;
   [[nodiscard]] std::string text() const;
 
@@ -67,7 +67,7 @@ struct server_info {
   server_version version;
   role part = role::unknown;
   std::string mode;    // standalone, cluster, sentinel
-  std::string run_id;  // changes with every start; empty where INFO is not allowed
+  std::string run_id;  // changes with every start; empty if INFO is not allowed
 
   // From the answers of ROLE, INFO server and HELLO. What is not in them stays as it is.
   void take_role(const reply& answer);
@@ -76,19 +76,19 @@ struct server_info {
 };
 
 // Not thread-safe. One pipelined burst, one round trip: AUTH, ACL WHOAMI, SELECT, CLIENT SETNAME,
-// ROLE, INFO; and a second one, HELLO, only where ROLE or INFO is not allowed.
+// ROLE, INFO; and a second one, HELLO, only if ROLE or INFO is not allowed.
 //
-// A refused AUTH is the end: nobody goes on as the default user. What the server says of it is not
-// repeated, since it may repeat the password.
+// A refused AUTH is final: we never continue as the default user. The server's message is not
+// repeated, since it may contain the password.
 class greeting {
  public:
   explicit greeting(const server_options& options);
 
   enum class step : std::uint8_t { more, finished };
 
-  // What to send now; empty if nothing new. Holds the password: not for people.
+  // What to send now; empty if nothing new. Contains the password: not for people.
   [[nodiscard]] std::string take_bytes();
-  // The next reply. denied, unsupported, or unavailable (worth another try later).
+  // The next reply. denied, unsupported, or unavailable (worth another attempt later).
   result<step> take(const reply& answer);
 
   [[nodiscard]] const server_info& server() const noexcept { return server_; }

@@ -1,5 +1,5 @@
-// The functions of hiredis that this store calls. Where it is a shared library of the system, it is loaded with
-// the first redis:// URL; else it is linked.
+// The functions of hiredis that this store calls. If it is a shared library of the system, it is
+// loaded with the first redis:// URL; else it is linked.
 #pragma once
 
 #include "runtime/lazy_library.hpp"

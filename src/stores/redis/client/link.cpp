@@ -6,8 +6,8 @@
 
 namespace holdfast::redis {
 
-// Of TLS 1.2, with one cipher suite, and padded so that the size of the record, 522, ends in a newline:
-// there the first line ends for a server that knows lines only.
+// Of TLS 1.2, with one cipher suite, and padded so that the size of the record, 522, ends in a
+// newline: there the first line ends for a server that only knows lines.
 std::string client_hello() {
   using namespace std::string_literals;
   return "\x16\x03\x01\x02\n"s +                      // a handshake, 522 bytes
@@ -91,7 +91,8 @@ void first_words::finish(std::string said) {
 
 namespace {
 
-// How long a server may take for its part of the TLS handshake before it is asked whether it speaks TLS.
+// How long a server may take for its part of the TLS handshake before we
+// check whether it speaks TLS.
 constexpr duration handshake_pause = std::chrono::milliseconds(300);
 constexpr duration asking_limit = std::chrono::seconds(1);
 
@@ -114,7 +115,7 @@ void link::start() {
   if (options_->tls != nullptr) doubt_soon();
 }
 
-// A server without TLS takes our handshake for the beginning of a command, and says nothing.
+// A server without TLS takes our handshake for the beginning of a command, and stays silent.
 void link::doubt_soon() {
   const std::scoped_lock lock(mutex_);
   if (over_ || stream_ != nullptr) return;
@@ -195,7 +196,7 @@ void link::received(std::string_view bytes) {
   if (!parsed) fail(problem(parsed.error().detail));
 }
 
-// Takes the replies that belong to the greeting. False: it goes on, or it failed.
+// Takes the replies that belong to the greeting. False: it continues, or it failed.
 bool link::greet(std::vector<reply>& replies, link_user& user) {
   std::size_t taken = 0;
   while (!greeted_ && taken < replies.size()) {
@@ -237,7 +238,8 @@ const char* link::progress() {
 void link::ended(const error& why) {
   const error told = named(why);
   if (spoken_ || options_->tls != nullptr || why != errc::unavailable) return fail(told);
-  // What a server does that waits for a TLS handshake, but others too: it is asked for one.
+  // A server that waits for a TLS handshake does this, but others do too:
+  // check whether it speaks TLS.
   hung_up_ = told;
   ask([](link& self, const std::string& said) {
     self.fail(is_tls_record(said) ? self.with_tls() : self.hung_up_);

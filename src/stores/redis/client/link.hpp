@@ -20,11 +20,11 @@
 
 namespace holdfast::redis {
 
-// What a server answers to a first packet, on a connection of its own: how a client that gets no further
-// finds out whether the other end speaks TLS.
+// A server's answer to a first packet, on a separate connection: this is how a client that gets
+// stuck finds out whether the other end speaks TLS.
 
-// The beginning of a TLS handshake that is a line, too: a server that speaks TLS answers with a record, be
-// it an alert; Redis without TLS says that it does not know the command.
+// The beginning of a TLS handshake that is also a line: a server that speaks TLS answers with a
+// record, even if only an alert; Redis without TLS says that it does not know the command.
 std::string client_hello();
 bool is_tls_record(std::string_view bytes) noexcept;
 
@@ -34,11 +34,11 @@ class first_words final : public net::stream_user,
  public:
   using answer = spi::function<void(std::string)>;
 
-  // `done`: once, by the deadline, possibly before this returns, under no lock. Empty: the server said
-  // nothing, or was not reached.
+  // `done`: once, by the deadline, possibly before this returns, under no lock. Empty: the server
+  // did not answer, or was not reached.
   static std::shared_ptr<first_words> ask(const net::network& net, const net::target& where,
                                           std::string packet, time_point deadline, answer done);
-  // `done` is not called any more, but a call that has begun goes on.
+  // `done` is not called any more, but a call that has begun is completed.
   void cancel() noexcept;
 
   first_words(net::network net, std::string packet, answer done);
@@ -64,29 +64,30 @@ class first_words final : public net::stream_user,
 
 class link;
 
-// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
-// one link.
+// Called on the reactor's threads (or from within start()), under no lock, never
+// concurrently for one link.
 class link_user {
  public:
   virtual ~link_user() = default;
   virtual void opened(link& which, const server_info& server) = 0;
-  // All replies that came with one read; the user may take them out.
+  // All replies that came with one read; the user may move from them.
   virtual void received(link& which, std::vector<reply>& replies) = 0;
-  // Once, and last; not after close(). denied and unsupported: trying again at once changes nothing.
+  // Once, as the last call; not after close(). denied and unsupported: an
+  // immediate retry is useless.
   virtual void ended(link& which, const error& why) = 0;
 };
 
 // Thread-safe.
 class link final : public net::link_base, public std::enable_shared_from_this<link> {
  public:
-  // Does nothing before start(). `options` and what they name are kept by the caller.
+  // Does nothing before start(). The caller keeps `options` and what they refer to alive.
   link(net::network net, std::shared_ptr<const server_options> options,
        std::weak_ptr<link_user> user);
   ~link() override;
 
   void start();
 
-  // Only once opened. As net::stream's: queue() under the caller's lock, flush() outside it.
+  // Only once opened. Like net::stream's: queue() under the caller's lock, flush() outside it.
   void queue(std::string_view bytes) { stream_->queue(bytes); }
   [[nodiscard]] std::size_t unsent() const noexcept { return stream_->unsent(); }
 
@@ -118,9 +119,9 @@ class link final : public net::link_base, public std::enable_shared_from_this<li
   greeting greeting_;
   reply_reader reader_;
   std::vector<reply> replies_;
-  bool spoken_ = false;  // the server has said something
+  bool spoken_ = false;  // the server has sent something
   bool greeted_ = false;
-  error hung_up_;  // what it did before it said anything
+  error hung_up_;  // how it ended before it sent anything
 
   // Guarded by mutex_.
   std::shared_ptr<first_words> asking_;     // does it speak TLS?

@@ -1,5 +1,5 @@
-// hiredis calls the creators below; they put each value into its place in a reply
-// of ours. Nothing is thrown through its C code.
+// hiredis calls the creators below; they put each value into its place in our reply. No exception
+// passes through its C code.
 #include "stores/redis/client/reply.hpp"
 
 #include "stores/redis/client/hiredis.hpp"
@@ -26,7 +26,8 @@ struct building {
 
 building& building_of(const redisReadTask* task) { return *static_cast<building*>(task->privdata); }
 
-// Where the value of this task belongs. Arrays reserve their elements, so that places stay.
+// Where the value of this task belongs. Arrays reserve their elements, so
+// that addresses stay valid.
 reply& place_of(const redisReadTask* task) {
   if (task->parent == nullptr) {
     reply& root = building_of(task).root;
@@ -48,12 +49,13 @@ void* guarded(const redisReadTask* task, Make&& make) noexcept {
 
 void* create_string(const redisReadTask* task, char* text, std::size_t size) {
   return guarded(task, [&]() -> void* {
-    // hiredis takes any two bytes for the end of a string.
+    // hiredis accepts any two bytes as the end of a string.
     if (task->type == REDIS_REPLY_STRING && std::memcmp(text + size, "\r\n", 2) != 0) {
       building_of(task).problem = "a string is longer than announced";
       return nullptr;
     }
-    // As for a line whose end is still missing: it must not matter whether that has come.
+    // As for a line whose end is still missing: the result must not depend
+    // on whether it has arrived.
     if (task->type != REDIS_REPLY_STRING && size + 2 > building_of(task).limits.line) {
       building_of(task).problem = "a line too long";
       return nullptr;
@@ -111,7 +113,7 @@ redisReplyObjectFunctions& creators() {
     };
     made.createInteger = create_integer;
     made.createNil = create_nil;
-    made.freeObject = [](void*) {};  // all belongs to the root, and that to us
+    made.freeObject = [](void*) {};  // the root owns everything, and we own the root
     return made;
   }();
   return functions;
@@ -120,8 +122,9 @@ redisReplyObjectFunctions& creators() {
 constexpr std::size_t number_digits = 18;  // fit without an overflow
 constexpr std::size_t number_size = number_digits + 3;
 
-// Takes a whole number off the front of `bytes`: what a script of ours mostly answers, without the
-// parser's buffer. Only what is certain; all else, and what is wrong, is the parser's matter.
+// Takes a whole number off the front of `bytes`: the usual answer of our scripts,
+// without the parser's buffer. Only if it is certain; everything else, and anything
+// malformed, is left to the parser.
 std::optional<std::int64_t> take_number(std::string_view& bytes) noexcept {
   if (bytes.size() < 4 || bytes[0] != ':' || bytes[1] < '0' || bytes[1] > '9') return std::nullopt;
   if (bytes[1] == '0' && bytes[2] != '\r') return std::nullopt;
@@ -149,7 +152,7 @@ struct reply_reader::parser {
 
   [[nodiscard]] std::size_t consumed() const noexcept { return fed - (reader->len - reader->pos); }
 
-  // Of the reply that is being read: too much of it, or a line without an end?
+  // Is the reply that is being read too large, or has it an endless line?
   [[nodiscard]] bool oversized() const noexcept {
     if (fed - finished > shared.limits.bytes) return true;
     const std::size_t left = reader->len - reader->pos;
@@ -174,7 +177,7 @@ result<void> reply_reader::feed(std::string_view bytes, std::vector<reply>& into
     return tl::unexpected(*self.broken);
   };
   if (self.broken) return tl::unexpected(*self.broken);
-  // Nothing of a reply lies in the parser.
+  // The parser holds no part of a reply.
   while (self.fed == self.finished && self.shared.limits.bytes >= number_size) {
     const auto number = take_number(bytes);
     if (!number) break;

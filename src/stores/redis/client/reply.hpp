@@ -1,4 +1,4 @@
-// What a Redis server answers: a value of RESP2.
+// A reply of a Redis server: a value of RESP2.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -47,10 +47,10 @@ struct reader_limits {
   std::size_t depth = 7;                              // of arrays in arrays
 };
 
-// Bytes into replies, by hiredis's parser with creators of our own that set limits: a server, or
-// who plays one, must not be able to exhaust our memory with an announcement.
+// Bytes into replies, by hiredis's parser with creators of our own that set limits: a server, or an
+// impostor, must not be able to exhaust our memory by announcing a size.
 
-// Not thread-safe. How the bytes are cut into pieces makes no difference to what comes out.
+// Not thread-safe. The result does not depend on how the bytes are split into pieces.
 class reply_reader {
  public:
   explicit reply_reader(reader_limits limits = {});
@@ -58,8 +58,8 @@ class reply_reader {
   reply_reader(const reply_reader&) = delete;
   reply_reader& operator=(const reply_reader&) = delete;
 
-  // Appends the replies that these bytes complete. unavailable: that is not RESP2, or beyond a
-  // limit; the replies before it were appended, and the reader answers the same from then on.
+  // Appends the replies that these bytes complete. unavailable: not RESP2, or beyond a limit; the
+  // replies before it were appended, and the reader answers the same from then on.
   result<void> feed(std::string_view bytes, std::vector<reply>& into);
 
  private:
@@ -77,15 +77,15 @@ std::optional<Number> parse_number(std::string_view text) noexcept {
   return value;
 }
 
-// What an error reply means: is it worth trying again, is it about us, is it a matter of topology?
+// What an error reply means: is it worth retrying, is it our fault, is it a matter of topology?
 
 enum class trouble : std::uint8_t {
   passing,       // the server cannot now: loading, busy, failing over, out of memory or disk
   demoted,       // it is a replica (READONLY): find the master
-  denied,        // we may not, or are not who we say
-  moved,         // the slot lives elsewhere (MOVED)
+  denied,        // no permission, or wrong credentials
+  moved,         // the slot is elsewhere (MOVED)
   ask,           // this one time ask another node (ASK)
-  no_script,     // EVAL it
+  no_script,     // use EVAL
   wrong_type,    // a foreign value under our key
   unknown_verb,  // too old, renamed, or a proxy
   other,         // a fault of ours, or a script's own
@@ -93,15 +93,15 @@ enum class trouble : std::uint8_t {
 
 trouble classify(const reply& answer) noexcept;
 
-// What the store asks to be granted, for the message of a refusal.
+// The permissions that the store needs, for the message of a refusal.
 struct grants {
   std::string keys;      // "~holdfast:*"
   std::string channels;  // "&holdfast:*"
 };
 
 // passing and demoted are unavailable, denied says what to grant, a wrong type is name_conflict, an
-// unknown verb unsupported; the rest is unavailable too, as its outcome is not known. `where`: the
-// server. Texts that repeat arguments, among which are secrets, are cut off before them.
+// unknown verb unsupported; the rest is unavailable too, as its outcome is unknown. `where`: the
+// server. Messages that repeat arguments, which include secrets, are cut off before them.
 error to_error(const reply& answer, std::string_view verb, std::string_view where,
                const grants& wanted = {});
 

@@ -8,7 +8,7 @@
 
 namespace holdfast::redis {
 
-// One listener's place; the subscriber may end first.
+// One listener's subscription; the subscriber may end first.
 class subscriber::handle final : public spi::subscription {
  public:
   handle(std::weak_ptr<subscriber> of, channel_id channel, std::uint64_t id)
@@ -56,7 +56,7 @@ result<std::unique_ptr<spi::subscription>> subscriber::subscribe(
   return made;
 }
 
-// For one that came when the channel was confirmed already.
+// For a listener that came after the channel was confirmed.
 void subscriber::tell_if_confirmed(const channel_id& channel, std::uint64_t id) {
   news told;
   {
@@ -122,7 +122,7 @@ void subscriber::received(link& which, std::vector<reply>& replies) {
   drop_link(lock, {errc::unavailable, where() + ": protocol error: a reply to no request"});
 }
 
-// Called with the mutex held, as all down to settle(). False: that was not to be expected.
+// Called with the mutex held, like everything down to settle(). False: unexpected reply.
 bool subscriber::take(const reply& answer, news& told) {
   if (answer.is_error()) return take_error(answer, told);
   if (answer.words() == "PONG") return answered(question::ping, {});
@@ -140,7 +140,7 @@ bool subscriber::take_push(std::string_view what, const channel_id& channel, con
                            news& told) {
   const auto found = channels_.find(channel);
   if (what == "message") {
-    if (found == channels_.end()) return true;  // sent before the server knew that we left
+    if (found == channels_.end()) return true;  // sent before the server knew that we had left
     for (const auto& [id, listener] : found->second.listeners) {
       told.push_back({listener, notice::event::message, answer.elements[2].text, {}});
     }
@@ -189,7 +189,7 @@ bool subscriber::answered(question what, const channel_id& channel) {
   return true;
 }
 
-// After an answer about the channel: nothing left to be answered means that it is as wanted.
+// After an answer about the channel: no open question means that it is as wanted.
 void subscriber::settle(channel_map::iterator channel, news& told) {
   entry& mine = channel->second;
   if (mine.questions > 0) return;
@@ -223,7 +223,7 @@ void subscriber::tell(const news& told) {
   }
 }
 
-// The link: connecting, keeping alive, and what follows its end.
+// The link: connecting, keepalive, and what follows its end.
 
 subscriber::subscriber(net::network net, server_options options, subscriber_limits limits)
     : reconnecting_connection(std::move(net), options.backoff, 1),

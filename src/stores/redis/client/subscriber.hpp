@@ -1,5 +1,5 @@
 // The subscription connection of a node: all channels that this process listens to, over one link
-// of its own. Messages sent while it is down are lost; whoever listens is told when that was so.
+// of its own. Messages sent while it is down are lost; the listeners are notified of that.
 #pragma once
 
 #include "net/connector.hpp"
@@ -23,17 +23,17 @@
 
 namespace holdfast::redis {
 
-// Who listens to a channel. Called under no lock, on the reactor's threads, in the order of the
+// The listener of a channel. Called under no lock, on the reactor's threads, in the order of the
 // events. Calls may be spurious.
 class channel_listener {
  public:
   virtual ~channel_listener() = default;
-  // The server has confirmed: from now on nothing is missed. After each reconnection again: what
-  // happened before must be looked up.
+  // The server has confirmed: from now on nothing is missed. Called again after each reconnection:
+  // what happened before must be looked up.
   virtual void confirmed() = 0;
   virtual void message(std::string_view payload) = 0;
-  // Messages may be missed from some time ago until the next confirmed(): the connection was lost,
-  // or the channel's slot moved away.
+  // Messages may be missed, since some earlier time and until the next confirmed(): the connection
+  // was lost, or the channel's slot moved away.
   virtual void interrupted(const error& why) = 0;
 };
 
@@ -47,18 +47,20 @@ struct channel_id {
 };
 
 struct subscriber_limits {
-  duration keepalive = std::chrono::seconds(5);  // a silent link is asked after this
-  duration answer = std::chrono::seconds(5);     // then, or for a subscription, it has this long
+  duration keepalive = std::chrono::seconds(5);  // a silent link is checked after this
+  duration answer = std::chrono::seconds(5);     // the time for that answer, or for a
+                                                 // subscription's
 };
 
-// Thread-safe. Connects when there is a channel to listen to, and again as long as there is one.
+// Thread-safe. Connects, and reconnects, as long as there is a channel to listen to.
 //
 // What must hold:
 //  1. asked_ has the questions (SUBSCRIBE, UNSUBSCRIBE, PING) of the current link in the order of
 //     their bytes; the server answers in that order, with messages in between.
 //  2. A channel is confirmed when the last question about it was a subscription and is answered.
-//  3. An end of subscription that nobody asked for (sunsubscribe, as a slot moves away) is a loss:
-//     it is told, and asked for again with back-off. The topology may know a better node meanwhile.
+//  3. An end of a subscription that nobody requested (sunsubscribe, when a slot moves away)
+//     is a loss: it is reported, and subscribed again with back-off. The topology may know
+//     a better node meanwhile.
 class subscriber final : public link_user, public net::reconnecting_connection<subscriber, link> {
  public:
   static constexpr std::size_t channel_limit = 10'000;  // then overloaded
@@ -67,12 +69,12 @@ class subscriber final : public link_user, public net::reconnecting_connection<s
                                           subscriber_limits limits = {});
   ~subscriber() override;
 
-  // Listens until the subscription is destroyed; a call that has begun then goes on. Listeners of
-  // one channel share it on the wire. overloaded; cancelled: closed, or forked.
+  // Listens until the subscription is destroyed; a call that has begun by then is completed.
+  // Listeners of one channel share it on the wire. overloaded; cancelled: closed, or forked.
   result<std::unique_ptr<spi::subscription>> subscribe(const channel_id& channel,
                                                        std::weak_ptr<channel_listener> listener);
 
-  // No listener is told of it, and none is called afterwards.
+  // Listeners are not notified of it, and none is called afterwards.
   void close() noexcept;
 
   void opened(link& which, const server_info& server) override;
@@ -94,10 +96,10 @@ class subscriber final : public link_user, public net::reconnecting_connection<s
     std::map<std::uint64_t, std::weak_ptr<channel_listener>> listeners;
     std::size_t questions = 0;  // not yet answered
     bool confirmed = false;
-    bool lost = false;  // to be asked for again
+    bool lost = false;  // to be subscribed again
   };
   using channel_map = std::map<channel_id, entry>;
-  // What to tell, once the mutex is free.
+  // A notification to be made once the mutex is free.
   struct notice {
     enum class event : std::uint8_t { confirmed, message, interrupted };
 

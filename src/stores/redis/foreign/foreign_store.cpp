@@ -37,7 +37,7 @@ std::string tombstone_key(const foreign_format& format, const spi::claim& claim)
   return format.prefix(claim.resource) + "t:" + spi::to_hex(claim.id);
 }
 
-// The lock's own key, one or two more, and what the form adds.
+// The lock's own key, one or two others, and the key that the form adds.
 std::vector<std::string> keys_of(const foreign_format& format, const foreign_form& form,
                                  const std::string& name, const std::string& owner,
                                  std::initializer_list<std::string> more) {
@@ -47,13 +47,13 @@ std::vector<std::string> keys_of(const foreign_format& format, const foreign_for
   return keys;
 }
 
-// How many a grant takes: those after the first are for hand-overs inside this process, and nobody
-// else may be given one of them.
+// How many fences a grant takes: those after the first are for hand-overs inside this process, and
+// nobody else may get one of them.
 std::string fences(const spi::claim& claim) {
   return std::to_string(std::max(claim.fence_block, 1U));
 }
 
-// Redisson renews all readers of a lock for so long by default, also where one asked for more.
+// By default, Redisson renews all readers of a lock for this long, even if one asked for more.
 constexpr duration longest_read = std::chrono::seconds(30);
 
 // Of one claim: each is an entry at the server.
@@ -61,17 +61,17 @@ constexpr std::uint32_t most_permits = 1'000;
 
 constexpr duration tombstone_extra = std::chrono::seconds(60);
 
-// Others of these formats ask several times a second, and get what is free first. Not all at the same
-// time: each claim has a pause of its own.
+// Other users of these formats ask several times a second, and get what is free first. Not all at
+// the same time: each claim has its own pause.
 duration longest_poll(const spi::claim& claim) {
   const auto part = std::int64_t{claim.id.bytes[0]};
   return std::chrono::microseconds(50'000 + 200 * part);
 }
 
-// The place in line is kept for five seconds from each attempt on: see the script.
+// The place in the queue is kept for five seconds from each attempt on: see the script.
 constexpr duration longest_in_line = std::chrono::seconds(1);
 
-// Where this claim hears that it may be free.
+// Where this claim is notified that the lock may be free.
 std::string channel_of(const foreign_form& form, const spi::claim& claim) {
   std::string channel = form.channel(claim.resource.name);
   return form.in_line ? channel + ":" + form.owner(claim) : channel;
@@ -97,8 +97,8 @@ tl::unexpected<error> foreign_store::unsupported(const std::string& what) const 
   return failure(errc::unsupported, caps_.engine + " has no " + what);
 }
 
-// The raw name is the key: there is no place for a namespace. In a cluster what belongs to it has its slot only if its
-// braces, if any, are those of a hash tag.
+// The raw name is the key: there is no room for a namespace. In a cluster its other keys are in its
+// slot only if its braces, if any, are those of a hash tag.
 result<partition> foreign_store::place(const spi::resource_id& resource) const {
   if (!resource.space.empty()) return unsupported("namespaces");
   if (topology_->flavour() == channel_id::flavour::classic) return partition_of(resource);
@@ -173,7 +173,7 @@ void foreign_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
         result<spi::outcome> outcome = outcome_of(from, *claim);
         auto* blocked = outcome ? std::get_if<spi::blocked>(&*outcome) : nullptr;
         if (blocked != nullptr) {
-          // Behind others in line it hears when it is the first.
+          // Behind others in the queue, it is notified when it is the first.
           const bool behind = from.number(5) == 1;
           const duration most = behind ? longest_in_line : longest_poll(*claim);
           blocked->recheck_after = std::min(blocked->recheck_after, most);
@@ -284,7 +284,7 @@ void foreign_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
 
 namespace {
 
-// For what a refusal says is missing.
+// For the permissions that a refusal names.
 const foreign_form latch_form{nullptr,
                               nullptr,
                               nullptr,
@@ -293,7 +293,7 @@ const foreign_form latch_form{nullptr,
                               "~holdfast:*",
                               "&redisson_countdownlatch__channel__*"};
 
-// What became of each holder that is to be taken away.
+// The outcome for each holder that is to be removed.
 class takings {
  public:
   explicit takings(spi::completion<std::vector<spi::holder>> done) : done_(std::move(done)) {}
@@ -314,7 +314,7 @@ class takings {
   }
 
  private:
-  std::atomic<std::size_t> missing_{1};  // and who sends them
+  std::atomic<std::size_t> missing_{1};  // and the sender
   std::mutex mutex_;
   std::vector<spi::holder> taken_;  // guarded by mutex_
   std::optional<error> failure_;    // guarded by mutex_
@@ -323,7 +323,7 @@ class takings {
 
 }  // namespace
 
-// The owner is the key to the lock: it is never shown. A foreign holder has no fence of ours.
+// The owner is the key to the lock: it is never shown. A foreign holder has none of our fences.
 void foreign_store::look(const spi::resource_id& resource, const spi::op_context& context,
                          spi::completion<seen> done) {
   ask<seen>(
@@ -365,7 +365,7 @@ void foreign_store::list(const std::string&, const std::string&, const spi::op_c
   done(unsupported("list: any key may be a lock"));
 }
 
-// First who holds, then each of those by its owner: who comes in between keeps it.
+// First the holders, then each of them by its owner: a holder that comes in between keeps its hold.
 void foreign_store::revoke(const spi::resource_id& resource, spi::revocation how,
                            const std::string& claim, const spi::op_context& context,
                            spi::completion<std::vector<spi::holder>> done) {

@@ -1,5 +1,6 @@
-// dialect=simple, python-redis-lock and redisson: locks that other libraries take too, in their format, under
-// their names. What the format has no room for, or is not shared here, is unsupported.
+// dialect=simple, python-redis-lock and redisson: locks that other libraries take too,
+// in their format, under their names. What the format has no room for, or is not
+// implemented here, is unsupported.
 #pragma once
 
 #include "stores/redis/foreign/formats.hpp"
@@ -23,8 +24,8 @@ namespace holdfast::redis {
 class event_feed;
 class release_channels;
 
-// Thread-safe. A waiter asks again when a release is published, where the format has a channel for that, and
-// now and then in any case.
+// Thread-safe. A waiter asks again when a release is published, if the format has a channel for
+// that, and from time to time in any case.
 class foreign_store final : public spi::store, public std::enable_shared_from_this<foreign_store> {
  public:
   foreign_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers,
@@ -46,7 +47,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   void change(spi::claim_ptr claim, spi::mode to, const spi::op_context& context,
               spi::completion<spi::granted> done) override;
 
-  // A member counts at once though it lost its state not long ago, as the libraries of this format have it.
+  // A member that lost its state recently counts at once, as in the libraries of this format.
   void raise(spi::claim_ptr claim, fence_token fence, const spi::op_context& context,
              spi::completion<spi::granted> done) override;
 
@@ -79,7 +80,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   [[nodiscard]] result<partition> place(const spi::resource_id& resource) const;
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
 
-  // Who holds, by whatever library.
+  // The holders, of any library.
   struct seen {
     spi::resource_state state;
     std::vector<std::string> owners;  // of the holders, in their order
@@ -92,7 +93,7 @@ class foreign_store final : public spi::store, public std::enable_shared_from_th
   void end(const spi::resource_id& resource, const foreign_form& form, const std::string& owner,
            std::uint32_t permits, leaving how, const std::string& tombstone_key, duration tombstone,
            const spi::op_context& context, spi::completion<spi::departure> done);
-  // fence: that the claim's has to be at least; none: as it is.
+  // fence: the least that the claim's must be; none: unchanged.
   void renew_one(const spi::claim& claim, std::optional<fence_token> fence,
                  const spi::op_context& context, spi::function<void(spi::renewal)> done);
   using heard = spi::function<void(const result<script_answer>&)>;

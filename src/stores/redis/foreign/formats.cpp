@@ -25,13 +25,13 @@ std::string fence_beside(const spi::resource_id& resource) {
 
 std::string hex_owner(const spi::claim& claim) { return spi::to_hex(claim.id); }
 
-// Redisson puts braces around a name that has none, so that what belongs to it is in its slot.
+// Redisson puts braces around a name that has none, so that its other keys are in its slot.
 std::string tagged(const std::string& name) {
   return name.find('{') != std::string::npos ? name : "{" + name + "}";
 }
 
-// "UUID:THREAD", which Redisson compares and never reads; no thread of Java's has the number 0. A claim is one owner and
-// counts one: who enters again does so on this side.
+// "UUID:THREAD", which Redisson compares but never parses; no Java thread has the number 0. A claim
+// is one owner and counts as one: re-entry happens on our side.
 std::string redisson_owner(const spi::claim& claim) {
   std::string text = spi::to_hex(claim.id);
   for (const std::size_t at : {20U, 16U, 12U, 8U}) text.insert(at, "-");
@@ -46,7 +46,7 @@ std::string redisson_reader_or_writer(const spi::claim& claim) {
   return redisson_owner(claim) + (claim.mode == spi::mode::shared ? "" : std::string(writes));
 }
 
-// A reader's share of the lock ends by itself, whatever the others do.
+// A reader's share of the lock expires by itself, whatever the other readers do.
 std::string redisson_reader_end(const std::string& name, const std::string& owner) {
   return reads(owner) ? tagged(name) + ":" + owner + ":rwlock_timeout:1" : std::string();
 }
@@ -77,7 +77,7 @@ const foreign_form redisson_read_write{
     "~{NAME}:* ~redisson_lock_token:* ~holdfast:*",
     "&redisson_rwlock:*"};
 
-// A permit, as many bytes as Redisson's.
+// A permit, with as many bytes as Redisson's.
 std::string raw_id(const spi::claim& claim) {
   return {reinterpret_cast<const char*>(claim.id.bytes.data()), claim.id.bytes.size()};
 }
@@ -169,7 +169,7 @@ std::string public_owner(std::string_view owner) {
     ours = true;
   }
   if (ours) return spi::public_id(id);
-  // Another library's: two FNV-1a sums of it, so that every program of ours shows the same.
+  // Another library's: two FNV-1a hashes of it, so that all our programs show the same.
   for (std::size_t half = 0; half < 2; ++half) {
     std::uint64_t sum = 0xcbf29ce484222325ULL + half;
     for (const char each : owner) sum = (sum ^ static_cast<unsigned char>(each)) * 0x100000001b3ULL;

@@ -1,5 +1,5 @@
-// How other libraries keep their locks in Redis, as far as we share them: the names of their keys and channels, and
-// which scripts speak their format.
+// How other libraries keep their locks in Redis, as far as we support them: the names of their keys
+// and channels, and which scripts use their format.
 #pragma once
 
 #include "stores/redis/doctor.hpp"
@@ -13,16 +13,16 @@
 
 namespace holdfast::redis {
 
-// One kind of lock. The scripts of all have the same arguments and answers; what differs is here.
+// One kind of lock. All scripts have the same arguments and answers; the differences are here.
 struct foreign_form {
   claim_scripts scripts::*calls;
-  // What stands for a claim in the lock.
+  // What represents a claim in the lock.
   std::string (*owner)(const spi::claim& claim);
-  // A key that the scripts need after the common ones; empty: none.
+  // A key that the scripts need in addition to the common ones; empty: none.
   std::string (*beside)(const std::string& name, const std::string& owner);
-  // Where those who wait hear of a release; empty: nowhere.
+  // Where waiters are notified of a release; empty: nowhere.
   std::string (*channel)(const std::string& name);
-  // They hear of it one by one, each on a channel of its own, which ends with ":OWNER".
+  // Waiters are notified one by one, each on its own channel, which ends with ":OWNER".
   bool in_line;
   // What an ACL must allow beside the name itself.
   const char* keys;
@@ -33,7 +33,7 @@ struct foreign_format {
   const char* dialect;  // as the URL names it
   std::string (*key)(const std::string& name);
   std::string (*fence_key)(const spi::resource_id& resource);
-  // Of what is ours beside it.
+  // The prefix of our own keys beside it.
   std::string (*prefix)(const spi::resource_id& resource);
   script scripts::*inspect;
   foreign_form lock;
@@ -47,9 +47,9 @@ struct foreign_format {
   [[nodiscard]] const foreign_form& of(const spi::claim& claim) const noexcept;
 };
 
-// SET NX PX and compare-and-delete, as redis-py, redsync and node-redlock have it.
+// SET NX PX and compare-and-delete, as used by redis-py, redsync and node-redlock.
 extern const foreign_format simple_format;
-// The same as python-redis-lock has it: its waiters sleep until something is in a list.
+// The same as used by python-redis-lock: its waiters sleep until there is something in a list.
 extern const foreign_format python_redis_lock_format;
 // Redisson's RLock, with the token of its RFencedLock as the fence; RFairLock, RReadWriteLock,
 // RPermitExpirableSemaphore and RCountDownLatch.
@@ -58,16 +58,16 @@ extern const foreign_format redisson_format;
 // The format of this dialect; null: there is none.
 const foreign_format* foreign_format_of(const std::string& dialect);
 
-// What doctor tries. The names of locks are anybody's: it leaves them alone.
+// What doctor tries. Any name may be somebody's lock: it leaves names alone.
 requirements needed_by(const foreign_format& format);
 
-// What people see of an owner, of ours or of another library's: as lease::claim() where it is ours. The owner itself is
-// the key to the lock.
+// How an owner, ours or another library's, is shown to people: as lease::claim() if it is ours. The
+// owner itself is the key to the lock.
 std::string public_owner(std::string_view owner);
-// With Redisson's read-write lock: reads, does not write.
+// In Redisson's read-write lock: a reader, not a writer.
 bool reads(std::string_view owner) noexcept;
 
-// As the scripts take it.
+// In the form that the scripts take.
 std::string milliseconds(duration time);
 
 // Of Redisson's RCountDownLatch.

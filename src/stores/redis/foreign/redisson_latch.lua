@@ -1,4 +1,4 @@
--- dialect=redisson: an RCountDownLatch, a number without an end that is deleted at zero. One that is not there is open.
+-- dialect=redisson: an RCountDownLatch, a number without an expiry that is deleted at zero. A missing one is open.
 -- KEYS: the name, ids that were counted. ARGV: the verb, then count, id, ms for which ids are kept, channel.
 local verb, id = ARGV[1], ARGV[3]
 local t = redis.call('TIME')
@@ -12,7 +12,7 @@ if verb == 'count' or redis.call('SISMEMBER', KEYS[2], id) == 1 then return { 0,
 if verb == 'down' and count == 0 then return { 0, now, 0 } end
 if verb == 'set' and count > 0 then return { -1, now, 15, count } end
 
--- First what shows that it was counted, taken back where that fails.
+-- First the mark that it was counted, taken back if the rest fails.
 local left = verb == 'set' and tonumber(ARGV[2]) or count - tonumber(ARGV[2])
 if verb == 'set' then redis.call('DEL', KEYS[2]) end
 redis.call('SADD', KEYS[2], id)

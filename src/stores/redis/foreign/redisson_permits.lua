@@ -1,8 +1,7 @@
 -- dialect=redisson: an RPermitExpirableSemaphore, the number of free permits, and beside it the others: 16 bytes each,
--- and when it ends, in ms since 1970. One that has ended is free for the client that looks first. Redisson's clients go
--- by their own clocks, we by the server's.
--- ARGV: the verb, the id of the claim, then what the verb takes. KEYS: the name, then as the verb says.
--- Answers as the library's verbs do.
+-- and when each ends, in ms since 1970. A permit that has ended is free for the client that looks first. Redisson's
+-- clients use their own clocks, we use the server's. ARGV: the verb, the id of the claim, then what the verb takes.
+-- KEYS: the name, then those of the verb. Answers are those of the library's verbs.
 local verb, id, name = ARGV[1], ARGV[2], KEYS[1]
 local ends = (string.find(name, '{', 1, true) and name or '{' .. name .. '}') .. ':timeout'
 local t = redis.call('TIME')
@@ -21,8 +20,8 @@ local function permit(i)
   return i == 1 and id or short(id .. i)
 end
 
--- What it holds of so many permits, when the first of them ends, and whether one was revoked: a safe revocation gives
--- it another id, so that it is not prolonged any more, by either side.
+-- Which of so many permits it holds, when the first of them ends, and whether one was revoked: a safe revocation gives
+-- it another id, so that neither side prolongs it any more.
 local function held(count)
   local found, first, revoked = {}, nil, false
   for i = 1, foreign and 0 or count do
@@ -41,7 +40,7 @@ local function held(count)
   return found, first, revoked
 end
 
--- Published first: where it is not allowed they stay held. An error, where one is answered: so do they.
+-- Published first: if that is not allowed, they stay held. They also do if an error is returned.
 local function give_back(permits, channel)
   if #permits == 0 then return nil end
   redis.call('PUBLISH', channel, string.format('%.0f', (tonumber(free) or 0) + #permits))
@@ -56,8 +55,8 @@ local function prolong(permits, ttl)
   for _, each in ipairs(permits) do redis.call('ZADD', ends, now_ms + ttl, each) end
 end
 
--- KEYS: and the tombstone. ARGV: tombstone's ms or 0; 'revoke': what it holds is left, and not prolonged; channel, how
--- many permits.
+-- KEYS: and the tombstone. ARGV: tombstone's ms or 0; 'revoke': what it holds stays, and is not prolonged;
+-- channel, how many permits.
 if verb == 'leave' then
   local mine, first, revoked = held(tonumber(ARGV[6]))
   if ARGV[4] ~= 'revoke' then
@@ -67,16 +66,16 @@ if verb == 'leave' then
     redis.call('ZADD', ends, first, short(id .. ':revoked'))
     redis.call('ZREM', ends, id)
   end
-  -- After a deletion it is allowed without memory, too.
+  -- After a deletion this is allowed even without memory.
   if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[3])) end
   return { #mine > 0 and 1 or 2, now }
 end
 
--- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), two for others, channel, how many
--- permits.
+-- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looks), two for others,
+-- channel, how many permits.
 if verb == 'renew' then
   local mine, first, revoked = held(tonumber(ARGV[8]))
-  if #mine < tonumber(ARGV[8]) then -- another has ended one, by its clock: the rest is of no use
+  if #mine < tonumber(ARGV[8]) then -- another client has ended one, by its clock: the rest is useless
     return give_back(mine, ARGV[7]) or { now, 3, 0, 0, 0, 0 }
   end
   if ARGV[4] == '0' or revoked then return { now, 1, 0, math.max(first - now_ms, 0) * 1000, 0, 0 } end
@@ -84,7 +83,7 @@ if verb == 'renew' then
   return { now, 0, 0, tonumber(ARGV[3]) * 1000, 0, 0 }
 end
 
--- An attempt. Asked again by the same claim it takes no more. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not
+-- An attempt. A repetition by the same claim takes no more. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not
 -- after (0: none), how many fences, one for others, channel, two for others, how many permits, how many there are: set
 -- by the first client, as by Redisson's trySetPermits.
 if foreign then return { -1, now, 8, 0 } end
@@ -105,7 +104,7 @@ if #mine < count then
   if redis.call('EXISTS', KEYS[3]) == 1 then return { -1, now, 2, 0 } end
   if not_after > 0 and now > not_after then return { -1, now, 3, 0 } end
   for i = 1, count do mine[i] = permit(i) end
-  prolong(mine, ttl) -- first, and taken back where the rest is not allowed: no permit is lost
+  prolong(mine, ttl) -- first, and taken back if the rest is not allowed: no permit is lost
   local taken = redis.pcall('SET', name, string.format('%.0f', left - count), 'KEEPTTL')
   if taken.err then
     redis.call('ZREM', ends, unpack(mine))

@@ -1,7 +1,7 @@
--- dialect=redisson: an RReadWriteLock, a hash of `mode`, readers (OWNER) and the writer (OWNER:write), each counting
--- one. Every reader has a key beside it that ends with its lease; its value, which Redisson never reads, is the fence.
--- ARGV: the verb, the owner, then what the verb takes. KEYS: the name, then as the verb says, at last a reader's key.
--- Answers as the library's verbs do.
+-- dialect=redisson: an RReadWriteLock, a hash of `mode`, readers (OWNER) and the writer (OWNER:write), each counting as
+-- one. Every reader has a key beside it that expires with its lease; its value, which Redisson never reads, is the
+-- fence. ARGV: the verb, the owner, then what the verb takes. KEYS: the name, then those of the verb, and last a
+-- reader's key. Answers are those of the library's verbs.
 local verb, owner, name = ARGV[1], ARGV[2], KEYS[1]
 local share = KEYS[verb == 'attempt' and 4 or 3]
 local t = redis.call('TIME')
@@ -10,7 +10,7 @@ local mode = redis.pcall('HGET', name, 'mode')
 local foreign = type(mode) == 'table'
 if foreign and not string.find(mode.err, 'WRONGTYPE', 1, true) then return mode end
 local mine = not foreign and redis.call('HEXISTS', name, owner) == 1
--- A safe revocation renames the owner, and a reader's key: it is not prolonged any more, by either side.
+-- A safe revocation renames the owner, and a reader's key, so that neither side prolongs it any more.
 local function renamed(key)
   return key and string.gsub(key, ':rwlock_timeout:1$', ':revoked%0')
 end
@@ -32,8 +32,8 @@ local function others()
   return count, longest
 end
 
--- As Redisson's unlock: readers whose time is over keep nobody out. Published first: where it is not allowed the
--- lock stays held.
+-- Like Redisson's unlock: expired readers keep nobody out. Published first: if that is not
+-- allowed, the lock stays held.
 local function give_back(channel)
   local count, longest = others()
   if count == 0 or (share and mode == 'read' and longest <= 0) then
@@ -50,7 +50,7 @@ local function give_back(channel)
   if share then redis.call('DEL', share) end
 end
 
--- KEYS: and the tombstone. ARGV: tombstone's ms or 0, 'revoke': what it holds is left, and not prolonged; channel.
+-- KEYS: and the tombstone. ARGV: tombstone's ms or 0, 'revoke': what it holds stays, and is not prolonged; channel.
 if verb == 'leave' then
   if mine and ARGV[4] == 'revoke' then
     if not revoked then
@@ -61,7 +61,7 @@ if verb == 'leave' then
     return { 1, now }
   end
   if mine then give_back(ARGV[5]) end
-  -- After a deletion it is allowed without memory, too.
+  -- After a deletion this is allowed even without memory.
   if tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[2], '1', 'PX', tonumber(ARGV[3])) end
   return { mine and 1 or 2, now }
 end
@@ -70,10 +70,10 @@ local function written()
   return tonumber(redis.call('GET', share))
 end
 
--- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences.
+-- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looks), how many fences.
 if verb == 'renew' then
   local fence = mine and share and written()
-  if mine and share and not fence then -- its time was over: others may have gone past it
+  if mine and share and not fence then -- its time was over: others may have got the lock
     give_back()
     mine = false
   end
@@ -92,10 +92,10 @@ if verb == 'renew' then
   return { now, 0, fence, ttl * 1000, 0, 0 }
 end
 
--- An attempt. Asked again by the same claim it does not count up. KEYS: and the fence, the tombstone. ARGV: ttl in ms,
+-- An attempt. A repetition by the same claim does not count up. KEYS: and the fence, the tombstone. ARGV: ttl in ms,
 -- not after (0: none), how many fences.
 if foreign then return { -1, now, 8, 0 } end
--- Redisson looks at `mode` alone and goes past such a lock. We do not.
+-- Redisson only looks at `mode` and ignores such a lock. We do not.
 if not mode and redis.call('EXISTS', name) == 1 then return { -1, now, 19, 0 } end
 local ttl, not_after, block = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local last = tonumber(redis.call('GET', KEYS[2]) or 0) or 0
@@ -118,7 +118,7 @@ local ends = share and math.max(redis.call('PTTL', name), ttl) or ttl
 redis.call('SET', KEYS[2], string.format('%.0f', fence + block - 1))
 if share then redis.call('SET', share, string.format('%.0f', fence), 'PX', ttl) end
 redis.call('HSET', name, 'mode', share and 'read' or 'write', owner, 1)
--- Never without an end: Redisson waits for such a lock without a limit.
+-- Never without an expiry: Redisson waits for such a lock without a limit.
 local ended = redis.pcall('PEXPIRE', name, ends)
 if type(ended) == 'table' then
   give_back()

@@ -4,7 +4,7 @@
 
 namespace holdfast::redis {
 
-// Of one channel. Outlives nothing: the subscription has it weakly.
+// The listener of one channel. It keeps nothing alive: the subscription holds it weakly.
 class release_channels::listener final : public channel_listener {
  public:
   listener(std::weak_ptr<release_channels> all, std::string which)
@@ -98,7 +98,7 @@ void release_channels::confirmed(const std::string& which) {
       if (who.done) {
         waiting.push_back(std::exchange(who.done, nullptr));
       } else {
-        others.push_back(who.wakeup);  // what was published during the interruption is not known
+        others.push_back(who.wakeup);  // what was published during the interruption is unknown
       }
     }
   }
@@ -117,8 +117,8 @@ void release_channels::published(const std::string& which) {
   for (const auto& each : all) each->notify(std::nullopt);
 }
 
-// Where the channel is not allowed nothing will be heard; else the subscription comes back by itself, and
-// until then waiters ask again as they do without.
+// If the channel is not allowed, nothing will be received; else the subscription comes back by
+// itself, and until then waiters ask again as they would without it.
 void release_channels::interrupted(const std::string& which, const error& why) {
   std::vector<spi::completion<spi::armed>> waiting;
   {

@@ -1,5 +1,5 @@
-// Where holders of a foreign format say that they have given a lock back: one subscription for every
-// channel to which somebody in this process listens.
+// Where holders of a foreign format announce that they have released a lock: one subscription for
+// every channel to which somebody in this process listens.
 #pragma once
 
 #include "stores/redis/topology.hpp"
@@ -21,11 +21,11 @@ class release_channels final : public std::enable_shared_from_this<release_chann
   release_channels(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<topology> servers)
       : runtime_(std::move(runtime)), topology_(std::move(servers)) {}
 
-  // With an attempt: by whom it is woken.
+  // Called with an attempt: registers its wake-up.
   void enter(const spi::claim& claim, const std::string& channel,
              std::shared_ptr<spi::wakeup> wakeup);
-  // Listens for it from now on. no_gap: it did so before its last attempt. recheck: it does so now. An error,
-  // also at the deadline: nothing is heard.
+  // Listens for it from now on. no_gap: it listened before its last attempt already. recheck: it
+  // listens as of now. An error, also at the deadline: it does not listen.
   void listen(const spi::claim& claim, partition where, const std::string& channel,
               time_point deadline, spi::completion<spi::armed> done);
   // It holds, or has left.
@@ -36,7 +36,7 @@ class release_channels final : public std::enable_shared_from_this<release_chann
   class listener;
   struct waiter {
     std::shared_ptr<spi::wakeup> wakeup;
-    bool listens = false;  // it was told that the channel is confirmed, and it still is
+    bool listens = false;  // the channel was confirmed, and still is
     spi::runtime::timer_id timer = 0;
     spi::completion<spi::armed> done{};  // waits for the confirmation
   };

@@ -1,25 +1,24 @@
--- dialect=simple: SET NX PX and compare-and-delete, as redis-py, redsync and others have it; the fence beside it is
--- ours.
--- ARGV: the verb, the value by which a claim is known, then what the verb takes. KEYS: the name, then as the verb says.
--- Answers as the library's verbs do.
+-- dialect=simple: SET NX PX and compare-and-delete, as used by redis-py, redsync and others; the fence beside it is
+-- ours. ARGV: the verb, the value that identifies a claim, then what the verb takes. KEYS: the name, then those of the
+-- verb. Answers are those of the library's verbs.
 local verb, value = ARGV[1], ARGV[2]
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local held = redis.pcall('GET', KEYS[1])
 local foreign = type(held) == 'table'
 if foreign and not string.find(held.err, 'WRONGTYPE', 1, true) then return held end
--- A safe revocation renames the owner: it is not prolonged any more, by either side.
+-- A safe revocation renames the owner, so that neither side prolongs it any more.
 local revoked = value and held == value .. ':revoked'
 if revoked then value = held end
 
--- KEYS: and the tombstone, python-redis-lock's list. ARGV: tombstone's ms or 0; 'revoke': what it holds is left, and
--- not prolonged.
+-- KEYS: and the tombstone, python-redis-lock's list. ARGV: tombstone's ms or 0; 'revoke': what it holds
+-- stays, and is not prolonged.
 if verb == 'leave' then
   if held == value and ARGV[4] == 'revoke' then
     if not revoked then redis.call('SET', KEYS[1], value .. ':revoked', 'KEEPTTL') end
     return { 1, now }
   end
-  if held == value and KEYS[3] then -- one waiter takes it out and is awake; its end is the one that the library gives
+  if held == value and KEYS[3] then -- one waiter takes it out and wakes up; it expires as in the library
     redis.call('DEL', KEYS[3])
     redis.call('LPUSH', KEYS[3], '1')
     redis.call('PEXPIRE', KEYS[3], 1000)
@@ -29,8 +28,8 @@ if verb == 'leave' then
   return { held == value and 1 or 2, now }
 end
 
--- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looked at), how many fences; in a quorum, what
--- its fence has to be at least.
+-- One claim. KEYS: and the fence. ARGV: ttl in ms, renewed ('0': only looks), how many fences; in a quorum, the
+-- least that its fence must be.
 if verb == 'renew' and held ~= value then return { now, 3, 0, 0, 0, 0 } end
 if foreign then return { -1, now, 8, 0 } end
 -- {0, now, ms left or -1, '', how many hold, the value}
@@ -54,7 +53,7 @@ end
 -- An attempt. KEYS: and the fence, the tombstone. ARGV: ttl in ms, not after (0: none), how many fences; in a quorum,
 -- the proposed fence: a grant then says which server this is.
 local ttl, not_after = tonumber(ARGV[3]), tonumber(ARGV[4])
-local others = tonumber(ARGV[5]) - 1 -- fences that are kept for the process of the holder
+local others = tonumber(ARGV[5]) - 1 -- fences that are reserved for the process of the holder
 local proposed = tonumber(ARGV[6])
 local server = proposed and string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
 if held == value then

@@ -4,28 +4,29 @@
 --
 -- A verb loads a name into the variables of "the name in hand", changes them by the rules of stores/ledger, and
 -- writes them in one go (commit). What must hold:
---  1. Every check comes before the first write, but what has ended or left goes out of its hash at once. Nothing is
---     rolled back: if a write fails, what is stored is as before or as after the verb, and the verb can be repeated.
+--  1. Every check comes before the first write, but claims that have ended or left are removed from their hash
+--     at once. Nothing is rolled back: if a write fails, what is stored is as before or as after the verb, and
+--     the verb can be repeated.
 --  2. Publishing comes last, and its failure fails nothing.
 --  3. Numbers become text by struct.pack or as arguments of redis.call, never by Lua's own conversion, which rounds
 --     microseconds to 14 digits.
 --  4. Loops are bounded by named limits.
---  5. A verb that cannot be raises a refusal or an error reply: answer_of catches them.
+--  5. A verb that is not possible raises a refusal or an error reply: answer_of catches them.
 -- Times are microseconds of the server's clock; `x_till` is when x ends.
 
-local WAITER_LEASE = 30000000 -- a waiter that is not heard for so long is dead
-local TOMBSTONE_EXTRA = 60000000 -- how much longer than its ttl an id that was left is refused
+local WAITER_LEASE = 30000000 -- a waiter that is not heard from for this long is dead
+local TOMBSTONE_EXTRA = 60000000 -- how much longer than its ttl the id of a claim that left is refused
 local STATE_LIFE = 86400000 -- milliseconds, beyond the end of whatever is in the state
-local LIFE_SLACK = 60000000 -- keys live so much longer than they must, so that their life is rarely set
+local LIFE_SLACK = 60000000 -- keys live this much longer than they must, so that their expiry is rarely set
 local WANTED_AFTER = 5000 -- a younger hold is not notified that somebody waits
 local STAGGER, STAGGER_LIMIT = 20000, 1000000 -- waiters look again one after the other
 local PROPOSAL_SLACK = 1000000 -- how far a proposed fence may be from this clock
 local GRANTS_LIMIT = 64 -- grants in one step
 local LOOK_LIMIT = 200000 -- waiters looked at in one step
 local NOTIFY_LIMIT = 256 -- holders notified that somebody waits
-local CLAIMS_LIMIT = 1000000 -- holders, and waiters, of one name
-local SHOWN_LIMIT = 10000 -- holders, and waiters, that inspect answers
-local HOLDERS_AT_ONCE, LOOK_PAUSE = 100, 10 -- with more holders, all are looked at every so many microseconds for each
+local CLAIMS_LIMIT = 1000000 -- holders of one name, and waiters of one
+local SHOWN_LIMIT = 10000 -- holders that inspect returns, and waiters
+local HOLDERS_AT_ONCE, LOOK_PAUSE = 100, 10 -- with more, all are looked at only every so many microseconds per holder
 local PAGE = 1000 -- arguments of one command
 
 local EXCLUSIVE, SHARED, PERMIT = 0, 1, 2
@@ -40,11 +41,11 @@ local REFUSED = {
 
 -- Bound by the first call: they do not exist while a library is loaded.
 local call, try, pack, unpack_bytes, sub, byte, max, min
-local now -- when this call began; nil: the server was not asked yet
+local now -- when this call began; nil: the clock was not read yet
 local sharded -- the kind of channels by which processes are notified
-local wrapped = not redis.register_function -- this is a script, which has no flags
+local wrapped = not redis.register_function -- this is a script, which cannot have flags
 
--- Every call begins here: what its keys contain, read at once. cluster: '1' in a cluster.
+-- Every call begins here. Returns what its keys contain, read at once. cluster: '1' in a cluster.
 local function begin(keys, cluster)
   if not call then
     call, try, pack, unpack_bytes, sub = redis.call, redis.pcall, struct.pack, struct.unpack, string.sub
@@ -52,7 +53,7 @@ local function begin(keys, cluster)
   end
   now, sharded = nil, false
   if cluster == '1' then
-    sharded = redis.REDIS_VERSION_NUM ~= nil -- Redis before 7 has no such channels
+    sharded = redis.REDIS_VERSION_NUM ~= nil -- Redis before version 7 has no such channels
     -- While a slot is being moved, a command with two keys, one of which never exists, is refused by both nodes: some
     -- of the keys that follow may be here and some there.
     call('EXISTS', keys[1], keys[1] .. '/')
@@ -65,21 +66,21 @@ local function read_clock()
   now = t[1] * 1000000 + t[2]
 end
 
--- Ends a verb that cannot be; its answer.
+-- Ends a verb that is not possible, with its answer.
 local function refuse(why, number) error({ -1, now, why, number or 0 }, 0) end
 
--- Ends a verb with an error reply; in a table, since of the reply itself Redis 7 makes a text in scripts.
+-- Ends a verb with an error reply; in a table, because Redis 7 would turn the reply itself into a text in scripts.
 local function fail(reply) error({ reply = reply }, 0) end
 
 -- --- claims and holds ----------------------------------------------------------------------------
 
--- As a claim is sent, stored and shown: `raw`. Its parts that are needed often:
+-- A claim as it is sent, stored and shown: `raw`. The parts that are needed often:
 local function id_of(raw) return sub(raw, 1, 16) end
 local function process_of(raw) return sub(raw, 17, 32) end
 local function payload_of(raw) return sub(raw, 83) end
 local function ttl_of(raw) return (unpack_bytes('>d', raw, 41)) end
 local function block_of(raw) return max((unpack_bytes('>I4', raw, 65)), 1) end -- fences reserved
-local function permits_of(raw) return unpack_bytes('>I4I4', raw, 69) end -- and of how many
+local function permits_of(raw) return unpack_bytes('>I4I4', raw, 69) end -- and how many there are
 local function mode_of(raw) return byte(raw, 77) end
 local function is_fair(raw) return byte(raw, 78) == 1 end
 local function is_queued(raw) return byte(raw, 79) == 1 end
@@ -102,28 +103,28 @@ local function bytes_of(h) return pack('>dddBc0', h.fence, h.fin, h.since, flags
 
 -- --- the state of a name -------------------------------------------------------------------------
 
--- The name in hand. These are variables since a table of them costs a pair of calls a tenth more of the server's time.
-local state_key, stored, name -- stored: the bytes of the state as they are there now, or false
-local last, kept_till -- last fence; all that is kept of the name is over by then
-local delay_till, tombs_till, latch_till -- nobody is granted; some ids are refused; it is a latch
-local holder -- the exclusive one, or nil
+-- The name in hand. These are variables because with a table a pair of calls takes a tenth more of the server's time.
+local state_key, stored, name -- stored: the bytes of the state as they are stored now, or false
+local last, kept_till -- last fence; when all that is kept of the name is over
+local delay_till, tombs_till, latch_till -- until when: nobody is granted; some ids are refused; it is a latch
+local holder -- the exclusive holder, or nil
 local waiting, first, seq, dead, mark, cursor -- 2_queue
 local held, permits, untold, next_end, most -- 3_holders
--- What the verb does with it:
+-- What the verb does with the name:
 local observed -- somebody watches the events of its partition
 local caller -- the claim that asks: it is answered, not notified
-local dirty -- the state is to be written
-local base, tail -- of the keys beside the state
-local waiter -- that asks: its record is to be written
-local cut -- by id: numbers of those granted, to be taken out of the queue
+local dirty -- the state must be written
+local base, tail -- parts of the names of the keys beside the state
+local waiter -- the waiter that asks: its record must be written
+local cut -- by id: numbers of granted claims, to be taken out of the queue
 local written -- by id: holders to be written to the hash
-local tombstone, tombstone_id -- to be kept, until when
-local messages, events, reach -- by process: to be sent; to be told; has it a subscription?
+local tombstone, tombstone_id -- to be stored, until when
+local messages, events, reach -- to be sent, by process; to be published; by process: is it subscribed?
 
--- What is in a state beside its head: see save().
+-- What a state contains beside its head: see save().
 local HAS_QUEUE, HAS_REST, HAS_NAME, HAS_HOLDER = 1, 2, 4, 8
 
--- Takes a name in hand. bytes: of its state, or false. watched: somebody observes its partition.
+-- Loads a name into the variables. bytes: of its state, or false. watched: somebody observes its partition.
 local function load(key, bytes, watched, long_name)
   if not now then read_clock() end
   state_key, stored, observed, name, dirty = key, bytes, watched, long_name or '', false
@@ -152,7 +153,7 @@ end
 -- Writes the state, with a new life or, which costs less, the old one.
 local function save(new_life)
   local parts, more = 0, ''
-  if waiting > 0 or cut and not holder then -- the latter's places are known until they are in the hash
+  if waiting > 0 or cut and not holder then -- the places of cut waiters stay known until they are in the hash
     parts = HAS_QUEUE
     more = pack('>I4ddddd', waiting, first, seq, dead, mark, cursor)
   end
@@ -166,7 +167,7 @@ local function save(new_life)
     more = more .. pack('>I2c0', #name, name)
   end
   local h, bytes, done = holder
-  if h then -- in one go: most states have a holder and nothing else
+  if h then -- in one call: most states have a holder and nothing else
     bytes = pack('>c4Bddc0dddBc0', 'hf4s', parts + HAS_HOLDER, last, kept_till, more, h.fence, h.fin, h.since,
       flags_of(h), h.raw)
   else
@@ -183,25 +184,25 @@ local function save(new_life)
   stored = bytes
 end
 
--- A channel of the partition.
+-- The name of a channel of the partition.
 local function channel(which)
   if not base then base, tail = string.match(state_key, '^(.-}:)s(:.*)$') end
   return base .. which
 end
 
--- The key beside the state that has `what` of the name.
+-- The key beside the state for `what` of the name.
 local function side(what) return channel(what) .. tail end
 
--- The key beside the state lives until then.
+-- Makes the key beside the state live until then.
 local function keep(what, till) call('PEXPIREAT', side(what), string.format('%.0f', math.ceil(till / 1000))) end
 
--- Before what is kept is written: a script has no flag that lets it run when memory is out, but once it has written,
--- the server lets it write on.
+-- Called before writing what gives back or keeps: a script has no flag that lets it run without memory, but once it has
+-- written, the server lets it write on.
 local function lift_limit()
   if wrapped and stored then keep('s', kept_till + STATE_LIFE * 1000) end
 end
 
--- Lua hands over only so many arguments at once. What the last part is answered.
+-- Lua passes only so many arguments at once. Returns the answer to the last part.
 local function paged(verb, key, list)
   local answer
   for from = 1, #list, PAGE do answer = call(verb, key, unpack(list, from, min(#list, from + PAGE - 1))) end
@@ -219,7 +220,7 @@ end
 
 local function tell_gone(h, why) post(process_of(h.raw), pack('>c1c16B', 'n', h.id, why)) end
 
--- An event, for whoever watches.
+-- An event, for observers.
 local function note(what, raw, h)
   if not observed then return end
   events = events or {}

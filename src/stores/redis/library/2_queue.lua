@@ -1,17 +1,17 @@
--- The claims that wait for a name, in the order in which they came: one hash, with a record for each sequence number
--- and the number of each id. The state has the first number that may still wait and the last that was given; what is
--- missing between them has left. So joining, leaving and handing over cost the same at any length.
+-- The claims that wait for a name, in order of arrival: one hash, with a record for each sequence number and the number
+-- of each id. The state has the first number that may still wait and the last one that was given; the numbers missing
+-- between them have left. So joining, leaving and handing over cost the same at any length.
 
 local function number_field(number) return pack('>d', number) end
 
--- Of each number the record, or false.
+-- For each number, its record or false.
 local function read_records(from, to)
   local fields = {}
   for number = from, to do fields[#fields + 1] = number_field(number) end
   return call('HMGET', side('q'), unpack(fields))
 end
 
--- record: when it came, when it was last heard, the claim.
+-- record: when it came, when it was last heard from, the claim.
 local function waiter_of(number, bytes)
   local since, heard, id = unpack_bytes('>ddc16', bytes)
   return { number = number, since = since, heard = heard, id = id, raw = sub(bytes, 17) }
@@ -27,7 +27,7 @@ local function find_waiter(id)
   return w and w.id == id and w or nil
 end
 
--- Those that left, or died, go at once: they must not be granted, whatever fails.
+-- Claims that left, or died, are removed at once: they must not be granted, whatever fails.
 local function withdraw(those)
   local fields = {}
   for _, w in ipairs(those) do
@@ -38,11 +38,11 @@ local function withdraw(those)
   if waiting == 0 then call('DEL', side('q')) else paged('HDEL', side('q'), fields) end
 end
 
--- One that is granted goes after the state is written.
+-- A granted claim is removed after the state is written.
 local function cut_waiter(w)
   cut = cut or {}
   cut[w.id] = w.number
-  -- A hold in the hash is written after the state: until then its place is where it was, and known.
+  -- A hold in the hash is written after the state: until then its old place stays valid, and known.
   if w.number == first and mode_of(w.raw) == EXCLUSIVE then first = first + 1 end
   waiting, dirty = waiting - 1, true
 end
@@ -54,14 +54,15 @@ local function join(raw)
   waiting, dirty = waiting + 1, true
 end
 
--- It was heard, so it lives for another lease.
+-- It was heard from, so it lives for another lease.
 local function keep_place(w)
   w.heard = now
   waiter = w
 end
 
--- Calls visit with the number and the record of each from this number on, in order, until it answers true. The first is
--- read alone, since mostly that is all that matters, then more and more. Answers the number after the last it came to.
+-- Calls visit with the number and the record of each waiter from this number on, in order, until it returns
+-- true. The first is read alone, since usually only that matters, then more and more. Returns the number after
+-- the last one it reached.
 local function walk(from, visit)
   local unwritten = waiter and waiter.new and 1 or 0 -- the last
   local number, page, found = from, 1, unwritten
@@ -78,12 +79,12 @@ local function walk(from, visit)
     end
     page = min(8 * page, PAGE)
   end
-  -- The state only counts what is there.
+  -- The state only counts records that are there.
   if whole and number > seq - unwritten and found < waiting then waiting, dirty = found, true end
   return number
 end
 
--- Takes out the dead: some tens of thousands in a step, all of them within a few.
+-- Removes the dead: some tens of thousands in a step, all of them within a few steps.
 local function sweep()
   local died, next_death, from, whole = {}, now + WAITER_LEASE, max(first, cursor), cursor == 0
   cursor = walk(from, function(number, record)
@@ -100,15 +101,15 @@ local function sweep()
   if cursor > seq then cursor, dead = 0, whole and next_death or now + WAITER_LEASE / 2 end
 end
 
--- After the state. Answers an error reply where the new holder is still in the queue, behind others.
+-- Called after the state is written. Returns an error reply if the new holder is still in the queue, behind others.
 local function write_queue()
   if waiting == 0 then
-    try('DEL', side('q')) -- what stays is behind the last number
+    try('DEL', side('q')) -- any remains are behind the last number
   elseif cut then
     local fields = {}
     for id, number in pairs(cut) do fields[#fields + 1], fields[#fields + 2] = number_field(number), id end
     local done = try('HDEL', side('q'), unpack(fields))
-    -- In front of the first number it does no harm; a holder in the hash takes it along when it leaves.
+    -- In front of the first number it does no harm; a holder in the hash removes it when it leaves.
     if type(done) == 'table' and holder and (cut[holder.id] or 0) >= first then return done end
   end
   local w = waiter

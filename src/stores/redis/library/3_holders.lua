@@ -1,5 +1,5 @@
--- The granted claims of a name: the exclusive one is in its state; shared and permit ones are in a hash, which has the
--- truth about them: the state only sums it up.
+-- The granted claims of a name: the exclusive one is in its state; shared and permit ones are in a hash, which is
+-- authoritative: the state only has the sums.
 
 local function count_in(h, how_many)
   held = held + how_many
@@ -7,8 +7,8 @@ local function count_in(h, how_many)
   if not h.told then untold = untold + how_many end
 end
 
--- Counts again where the state and the hash differ: a failure may have come between them. Whoever was to be moved from
--- the queue to the hash is then in the queue.
+-- Counts again if the state and the hash differ: a failure may have come between their writes. A claim that was to be
+-- moved from the queue to the hash is then still in the queue.
 local function check_held()
   if call('HLEN', side('h')) == held then return end
   held, permits, untold, next_end, dirty = 0, 0, 0, 0, true
@@ -42,7 +42,7 @@ local function add_holder(h)
   holder_changed(h)
 end
 
--- It is not counted any more. In the hash it is still.
+-- It is not counted any more, but it is still in the hash.
 local function take_out(h)
   dirty = true
   if holder == h then
@@ -53,14 +53,15 @@ local function take_out(h)
   if written then written[h.id] = nil end
 end
 
--- Before the state: it takes no memory, and if the state then fails, the holders are counted again.
+-- Done before the state is written: it takes no memory, and if writing the state then fails, the
+-- holders are counted again.
 local function remove_holder(h)
   take_out(h)
   if h.mode ~= EXCLUSIVE then call('HDEL', side('h'), h.id) end
 end
 
--- Gives the record of a hold to another id, at once: what the state says is the same of both. Where that fails it is
--- still that of `from`.
+-- Gives the record of a hold to another id, at once: the state is the same for both. If that fails, it
+-- still belongs to `from`.
 local function move_in_hash(from, h)
   lift_limit()
   call('HSET', side('h'), h.id, bytes_of(h))
@@ -78,7 +79,7 @@ local function mark_told(h)
   holder_changed(h)
 end
 
--- Only a holder that hears it has been told that it is wanted.
+-- Only a reachable holder counts as notified that it is wanted.
 local function tell_wanted_to(h)
   local process = process_of(h.raw)
   if h.told or not reachable(process) then return end
@@ -96,7 +97,7 @@ local function tell_wanted()
   for i = 1, #found, 2 do tell_wanted_to(written and written[found[i]] or hold_of(found[i + 1], 1)) end
 end
 
--- Nobody released it: the holder may be at work still, and where no fence is checked only time helps.
+-- It was not released: the holder may still be at work, and where no fence is checked only time helps.
 local function hold_ended(h)
   remove_holder(h)
   local delay = unpack_bytes('>d', h.raw, 49)
@@ -105,8 +106,8 @@ local function hold_ended(h)
   note(EXPIRED, h.raw, h)
 end
 
--- Those in the hash whose time is over, found by a look at all. With many of them the next look is not due at once, so
--- that looking takes the server little of its time; until then such a hold lasts longer.
+-- The holds in the hash whose time is over, found by looking at all of them. With many of them the next look is not due
+-- at once, so that looking takes the server little time; until then an expired hold lasts longer.
 local function drop_ended_holders()
   next_end, dirty = math.huge, true
   for _, bytes in ipairs(call('HVALS', side('h'))) do
@@ -116,7 +117,7 @@ local function drop_ended_holders()
   if held > HOLDERS_AT_ONCE then next_end = max(next_end, now + LOOK_PAUSE * held) end
 end
 
--- After the state.
+-- Called after the state is written.
 local function write_holders()
   local fields = {}
   for id, h in pairs(written) do fields[#fields + 1], fields[#fields + 2] = id, bytes_of(h) end

@@ -10,16 +10,16 @@ local function free_for(raw)
 end
 
 -- An offer that was not taken up was made to a process that is silent: dead, or stopped. Others may be as silent, and
--- each would cost the queue another offer. So from then on everybody who has not been heard since that offer was made
--- is passed over, with its place kept, until it is heard: the mark.
+-- each would cost the queue another offer. So from then on, every waiter not heard from since that offer was made is
+-- passed over, keeping its place, until it is heard from. The mark is the time of that offer.
 local function passed_over(process, heard) return mark > 0 and heard <= mark or not reachable(process) end
 
 -- The caller can be granted by its answer, subscription or not. If it cannot be granted now, it keeps others waiting
--- only if it could hear of its turn.
+-- only if it can be notified of its turn.
 local function eligible(w) return w.id ~= caller or free_for(w.raw) or reachable(process_of(w.raw)) end
 
--- Calls visit with each that could take its turn, in order, until it answers true. Those that are passed over cost
--- little: ten thousand dead ones must not keep a live one waiting.
+-- Calls visit with each waiter that could take its turn, in order, until it returns true. Waiters that are passed over
+-- cost little: ten thousand dead ones must not keep a live one waiting.
 local function in_line(visit)
   walk(first, function(number, record)
     local heard, id, process = unpack_bytes('>dc16c16', record, 9)
@@ -29,8 +29,8 @@ local function in_line(visit)
   end)
 end
 
--- May a newcomer take it before those that wait? Not if one of them or the newcomer is fair; and readers that come one
--- after the other would keep a writer out.
+-- May a newcomer take it before the waiters? Not if one of them or the newcomer is fair; and a stream of readers
+-- would keep a writer out.
 local function may_take(raw)
   if not free_for(raw) then return false end
   if waiting == 0 then return true end
@@ -43,8 +43,8 @@ local function may_take(raw)
   return may
 end
 
--- A fence that a quorum proposes is taken near this clock, on both sides: not above it, or one client would push the
--- fences of all ahead; not below it, or a server that forgot its last fence could repeat it.
+-- A fence that a quorum proposes is accepted near this clock, on both sides: not far above it, or one client would push
+-- everybody's fences ahead; not far below it, or a server that forgot its last fence could repeat it.
 local function next_fence(block, proposed)
   local fence = last < now and now or last + 1
   if proposed and proposed > last and math.abs(proposed - now) <= PROPOSAL_SLACK then fence = proposed end
@@ -52,7 +52,7 @@ local function next_fence(block, proposed)
   return fence
 end
 
--- To the caller as a lease; to another as an offer, which its first renewal makes a lease.
+-- To the caller as a lease; to another claim as an offer, which its first renewal makes a lease.
 local function grant(raw, id, mode, proposed)
   local offer = caller ~= id
   local ttl, _, reserved, block = unpack_bytes('>dddI4', raw, 41)
@@ -65,14 +65,14 @@ local function grant(raw, id, mode, proposed)
   return h
 end
 
--- What a holder is answered: for how long, and flags (1 an offer, 2 wanted).
+-- The answer to a holder: for how long, and flags (1 an offer, 2 wanted).
 local function grant_of(h)
   local ttl = h.fin - now
   if h.offer then ttl = min(ttl, (unpack_bytes('>d', h.raw, 57))) end
   return ttl, (h.offer and 1 or 0) + (waiting > 0 and 2 or 0)
 end
 
--- Takes a name in hand, as it is now: what has ended is out, and nobody is granted yet.
+-- Loads a name as it is now: ended claims are removed, and nobody is granted yet.
 local function take(key, bytes, watched, long_name)
   load(key, bytes, watched, long_name)
   if held > 0 then check_held() end
@@ -81,7 +81,7 @@ local function take(key, bytes, watched, long_name)
   if waiting > 0 and dead <= now then sweep() end
 end
 
--- The next in the queue come in.
+-- Grants the next in the queue.
 local function promote()
   if waiting == 0 or holder or delay_till > now then return end
   local offered, count = {}, 0
@@ -97,7 +97,7 @@ local function promote()
     end
     return holder or count == GRANTS_LIMIT
   end)
-  -- After the last grant, so that `wanted` does not count those who got in with it.
+  -- After the last grant, so that `wanted` does not count claims that were granted together.
   for _, h in ipairs(offered) do
     if waiting > 0 then mark_told(h) end
     local ttl, flags = grant_of(h)
@@ -105,7 +105,7 @@ local function promote()
   end
 end
 
--- The holder was heard: an offer becomes a lease, and a lease that is renewed counts from now.
+-- A sign of life from the holder: an offer becomes a lease, and a lease that is renewed counts from now.
 local function prolong(h)
   if not h.revoked and (h.offer or is_renewed(h.raw)) then
     h.offer = false
@@ -115,7 +115,7 @@ local function prolong(h)
   return grant_of(h)
 end
 
--- When asking again could help. w: its place in the queue, or nil.
+-- When it makes sense to ask again. w: its place in the queue, or nil.
 local function recheck_after(w)
   local wait = 0
   if delay_till > now then
@@ -126,9 +126,9 @@ local function recheck_after(w)
     wait = max(next_end - now, 0)
   end
   if not w then return wait end
-  local place = w.number - first -- so many are before it, at most
+  local place = w.number - first -- at most so many are before it
   wait = wait + min(STAGGER * place, STAGGER_LIMIT)
-  -- Mostly a holder is done before it need be told that somebody waits. If not, the next look tells it.
+  -- Usually a holder is done before it needs to be notified that somebody waits. If not, the next look notifies it.
   if holder and not holder.told and place == 0 then
     wait = min(wait, max(holder.since + WANTED_AFTER - now, 0))
   elseif untold > 0 and w.new then
@@ -137,7 +137,7 @@ local function recheck_after(w)
   return wait
 end
 
--- The payload of one that is in the way, for people.
+-- The payload of a blocker, for people.
 local function blocker_of()
   if holder then return payload_of(holder.raw) end
   if held > 0 then
@@ -163,7 +163,7 @@ local function last_end()
   return till
 end
 
--- Writes what was changed, the state before what it counts, then notifies. grows: the verb takes memory.
+-- Writes what was changed, the state before the claims that it counts, then notifies. grows: the verb takes memory.
 local function commit(grows)
   local before = stored
   if dirty or waiter then

@@ -1,12 +1,12 @@
 -- The verbs. Each is one atomic step, and idempotent by the claim's id.
 
--- Has the claim a tombstone?
+-- Does the claim have a tombstone?
 local function left_behind(id)
   local till = tombs_till > now and call('ZSCORE', side('t'), id)
   return till and tonumber(till) > now
 end
 
--- Why a claim that is new here cannot be placed, or nil. idle: nobody holds or waits.
+-- Why a new claim cannot be placed, or nil. idle: nobody holds or waits.
 local function objection(raw, mode, idle)
   if left_behind(caller) then return REFUSED.left_before end
   local not_after = unpack_bytes('>d', raw, 33)
@@ -25,7 +25,7 @@ local function objection(raw, mode, idle)
   most = all
 end
 
--- Where the caller stands: its hold, prolonged, or nil and its place in the queue, kept, or nil.
+-- The caller's state: its hold, prolonged, or nil and its place in the queue, kept, or nil.
 local function find_caller()
   promote()
   local h = find_holder(caller)
@@ -41,7 +41,7 @@ local function find_caller()
   return nil, w
 end
 
--- Places the claim if it is new, finds where it stands if not: as find_caller.
+-- Places the claim if it is new, else finds its state: returns the same as find_caller.
 local function place(raw, proposed)
   caller = id_of(raw)
   if latch_till > now then refuse(REFUSED.in_use_as_latch) end
@@ -62,9 +62,9 @@ end
 
 local RESTART_MARK = 'holdfast:born'
 
--- As a member of a quorum: for how long this server's word does not count, because it lost its state, and its run id.
--- The mark goes with the data, and names the run of the server that wrote it, since a restart may have brought back old
--- data, or false. longest: ttl; keeps: '1' where a restart loses nothing.
+-- As a member of a quorum: for how long this server's votes do not count, because it lost its state, and its run id.
+-- The mark is lost with the data, and names the run of the server that wrote it, since a restart may have brought back
+-- old data; it may be false. longest: ttl; keeps: '1' if a restart loses nothing.
 local function counts_after(mark_found, longest, keeps)
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)') or ''
   local since, of = string.match(mark_found or '', '^(%d+) (%w*)$')
@@ -76,13 +76,13 @@ local function counts_after(mark_found, longest, keeps)
   return max(0, since + tonumber(longest) - now), run
 end
 
--- A number: granted, it is now and the fence, the ttl is the claim's, no flags (a table takes the server as long as a
--- command); {1, now, fence, ttl, flags}: granted; a string with now, recheck after, queued and blocker: blocked.
+-- A number: granted; it is both now and the fence, the ttl is the claim's, no flags (a table takes the server as long
+-- as a command); {1, now, fence, ttl, flags}: granted; a string with now, recheck after, queued and blocker: blocked.
 local function attempt(key, bytes, watched, raw, long_name, proposed)
   take(key, bytes, watched, long_name)
   local h, w = place(raw, proposed)
   if not h then
-    -- Asked before the writing, which changes what is read.
+    -- Computed before the writes, which change what is read.
     local blocked = pack('>ddBc0', now, recheck_after(w), w and 1 or 0, blocker_of())
     commit(true)
     return blocked
@@ -94,7 +94,7 @@ end
 
 local NO_DELAY = '\0\0\0\0\0\0\0\0'
 
--- The one shortcut, since every lock is released: the holder leaves and the state has nothing else. That needs neither
+-- The only shortcut, since every lock is released: the holder leaves and the state has nothing else. This needs neither
 -- the rules nor the time: if the hold has ended meanwhile, nobody has come since. True: done, and the name is idle.
 local function leave_idle(key, bytes, watched, raw)
   if wrapped or not bytes or watched or sub(bytes, 1, 5) ~= 'hf4s\8'
@@ -113,10 +113,10 @@ local function keep_tombstone(id, ttl)
   tombs_till, dirty = max(tombs_till, tombstone), true
 end
 
--- Release and withdrawal are one verb, since a waiter may have become the holder meanwhile. raw: of the claim its id,
--- process and ttl. remember: '1': keep a tombstone; '2': unless the claim is here, since its only request came before;
--- other than nil: no shortcut. {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the holder,
--- it is now, or 0: not asked for.
+-- Release and withdrawal are one verb, since a waiter may have become the holder meanwhile. raw: the claim's id,
+-- process and ttl. remember: '1': keep a tombstone; '2': unless the claim is here, since then its only request has
+-- arrived; anything but nil: no shortcut. {departure, now}: 0 was waiting, 1 was the holder, 2 gone; a number: was the
+-- holder; the number is now, or 0: the clock was not read.
 local function leave(key, bytes, watched, raw, remember, long_name)
   if not remember and leave_idle(key, bytes, watched, raw) then return 0 end
   take(key, bytes, watched, long_name) -- not promoted yet: a claim that leaves must not be granted on its way out
@@ -142,7 +142,7 @@ local function leave(key, bytes, watched, raw, remember, long_name)
 end
 
 -- Prolongs a hold, keeps a place in the queue, finds a grant whose message was lost. With a fence (of a quorum): no
--- later one is below it. {state (0 renewed, 1 held, 2 waiting, 3 lost), fence, ttl, flags, recheck after}
+-- later fence is below it. {state (0 renewed, 1 held, 2 waiting, 3 lost), fence, ttl, flags, recheck after}
 local function renew(key, bytes, watched, raw, fence)
   take(key, bytes, watched)
   caller = id_of(raw)
@@ -194,10 +194,10 @@ local function change(key, bytes, watched, raw, mode)
   return answer
 end
 
--- Gives a hold to another claim, with the same fence: where `from` holds, the claim `raw` holds instead, from now on
--- for its ttl; where it holds already, that is prolonged. remember: '1': `from` gets a tombstone.
+-- Gives a hold to another claim, with the same fence: if `from` holds, the claim `raw` holds instead, from now on for
+-- its ttl; if it holds already, that hold is prolonged. remember: '1': `from` gets a tombstone.
 local function transfer(key, bytes, watched, raw, from, remember)
-  take(key, bytes, watched) -- not promoted yet: a claim that waits must not be granted on its way to another
+  take(key, bytes, watched) -- not promoted yet: a waiter must not be granted while it is being transferred
   local to = id_of(raw)
   local h = find_holder(to) or not left_behind(to) and find_holder(from)
   if not h or h.revoked then
@@ -210,7 +210,7 @@ local function transfer(key, bytes, watched, raw, from, remember)
     note(RELEASED, before, h)
     if remember == '1' then keep_tombstone(from, ttl_of(before)) end
   end
-  -- What was granted stays what it is: lock delay, offer, fences, permits, mode, fairness.
+  -- What was granted does not change: lock delay, offer, fences, permits, mode, fairness.
   h.id, h.raw = to, sub(raw, 1, 48) .. sub(before, 49, 78) .. sub(raw, 79)
   h.fin, h.offer, h.told = now + ttl_of(raw), false, waiting > 0
   add_holder(h)
@@ -220,7 +220,7 @@ local function transfer(key, bytes, watched, raw, from, remember)
   return commit_and_show(h)
 end
 
--- The ids of all that hold: of some that were granted just now the hash does not know yet.
+-- The ids of all holders: the hash does not have those yet that were granted just now.
 local function holding_ids()
   local ids = {}
   for _, id in ipairs(held > 0 and call('HKEYS', side('h')) or {}) do ids[id] = true end
@@ -229,8 +229,8 @@ local function holding_ids()
   return ids
 end
 
--- Takes holds away: at once (force is '1'), or by not renewing them any more. What follows: the ids of those meant;
--- none: all. {0, now, then each holder taken, as it was}
+-- Revokes holds: at once (force is '1'), or by not renewing them any more. The rest: the ids to revoke; none: all. {0,
+-- now, then each revoked holder, as it was}
 local function revoke(key, bytes, watched, force, ...)
   take(key, bytes, watched)
   promote()
@@ -255,7 +255,7 @@ local function revoke(key, bytes, watched, force, ...)
   return answer
 end
 
--- For a verb that writes nothing where nothing is. MGET shows no value of another type.
+-- For a verb that writes nothing if the name is unused. MGET does not show a value of another type.
 local function load_to_read(key, bytes, watched, long_name)
   take(key, bytes, watched, long_name)
   if not stored and call('EXISTS', key) == 1 then refuse(REFUSED.foreign) end
@@ -263,7 +263,7 @@ local function load_to_read(key, bytes, watched, long_name)
 end
 
 -- Who holds and who waits: {0, now, {holders}, {waiters, in order}, lock delay left}, at most 10,000 of each; a holder
--- as it is stored, a waiter as when it came and its claim.
+-- as stored, a waiter as its time of arrival and its claim.
 local function inspect(key, bytes, watched)
   load_to_read(key, bytes, watched)
   commit()
@@ -291,7 +291,7 @@ end
 -- --- a count-down latch --------------------------------------------------------------------------
 
 local REMEMBERED = 60000 -- milliseconds: ids of an earlier count
-local GENERATIONS = 8 -- of counts whose ids are looked at
+local GENERATIONS = 8 -- of counts, whose ids are looked up
 
 local function latch_ids(generation) return string.format('%s:%.0f', side('k'), generation) end
 
@@ -302,8 +302,8 @@ local function counted_before(generation, id)
   return false
 end
 
--- Writes the id, then the count, then the state, which makes it known: a failure on the way leaves it as it was, or
--- counted. life: of the latch, from now on; nil: as it is.
+-- Writes the id, then the count, then the state, which makes it effective: a failure on the way leaves the latch as it
+-- was, or counted. life: of the latch, from now on; nil: unchanged.
 local function write_latch(id, count, generation, before, life)
   call('SADD', latch_ids(generation), id)
   local done = try('HSET', side('l'), 'count', count, 'generation', generation)
@@ -334,6 +334,6 @@ local function latch(key, bytes, watched, verb, amount, id, life, long_name)
     if count and count > 0 then refuse(REFUSED.latch_is_set, count) end
     return write_latch(id, tonumber(amount), generation + 1, generation, tonumber(life))
   end
-  -- A down at zero changes nothing, but must not count on the next one.
+  -- A down at zero changes nothing, but must not count towards the next count.
   return write_latch(id, max(0, count - tonumber(amount)), generation, generation, count > 0 and tonumber(life))
 end

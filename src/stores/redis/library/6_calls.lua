@@ -1,12 +1,12 @@
 -- What clients call. KEYS: the state of each name, and the key that says whether its partition is observed. ARGV: '1'
 -- in a cluster, else '0', then what the verb takes.
 
--- What a verb answers; or why it did not: a refusal, or an error reply.
+-- The answer of a verb, or why there is none: a refusal, or an error reply.
 local function answer_of(verb, ...)
   local fine, answer = pcall(verb, ...)
   if fine then return answer end
   if type(answer) == 'table' then return answer.reply or answer end
-  return { err = 'ERR Error running script: ' .. answer } -- as Redis 6.2 says it, of which a call raises a text
+  return { err = 'ERR Error running script: ' .. answer } -- as Redis 6.2 words it, where a call raises a text
 end
 
 -- Of one name.
@@ -18,20 +18,20 @@ local function about_one(verb)
 end
 
 local calls = {
-  attempt = about_one(attempt), -- claim, name (absent or empty where the key tells it)
+  attempt = about_one(attempt), -- claim, name (absent or empty if the key has it)
   leave = about_one(leave), -- claim, remember, name
   change = about_one(change), -- claim, mode
-  transfer = about_one(transfer), -- claim that is to hold, id that holds, remember
-  revoke = about_one(revoke), -- '1' force or '0', then the ids meant; none: all
+  transfer = about_one(transfer), -- claim that will hold, id that holds, remember
+  revoke = about_one(revoke), -- '1' force or '0', then the ids to revoke; none: all
   inspect = about_one(inspect),
   latch = about_one(latch), -- 's' or 'd', count, id, life, name
   latch_count = about_one(latch), -- 'r'
   version = function() return 4 end, -- tells a client that the library is there
 }
 
--- An attempt at one member of a quorum: it does not queue, and proposes a fence. KEYS: also the restart mark. ARGV:
--- claim, name, proposed fence, the longest ttl, '1' where a restart loses nothing.
--- {1, now, fence, ttl, flags, what counts_after answers}: granted; else as attempt.
+-- An attempt at one member of a quorum: it does not queue, and it proposes a fence. KEYS: also the restart mark. ARGV:
+-- claim, name, proposed fence, the longest ttl, '1' if a restart loses nothing. {1, now, fence, ttl, flags, the answer
+-- of counts_after}: granted; else as attempt.
 function calls.vote(keys, args)
   local found = begin(keys, args[1])
   read_clock()
@@ -43,8 +43,8 @@ function calls.vote(keys, args)
 end
 
 -- Renewals in a partition. KEYS: states, observed, for members of a quorum the restart mark. ARGV: the claims; for
--- members the longest ttl, '1' where a restart loses nothing, and for each claim a fence.
--- {now, then what renew answers for each; for members, what counts_after answers}
+-- members the longest ttl, '1' if a restart loses nothing, and for each claim a fence. {now, then the answer of renew
+-- for each; for members, the answer of counts_after}
 function calls.renew(keys, args)
   local found = begin(keys, args[1])
   read_clock()
@@ -53,7 +53,7 @@ function calls.renew(keys, args)
   for i = 1, names do
     local key, fence = keys[i], tonumber(args[names + 3 + i])
     answer[i + 1] = answer_of(renew, key, latest[key] or found[i], found[names + 1], args[i + 1], fence)
-    latest[key] = stored -- it may come again
+    latest[key] = stored -- it may occur again
   end
   if votes then
     answer[names + 2], answer[names + 3] = counts_after(found[#keys], args[names + 2], args[names + 3])
@@ -61,13 +61,13 @@ function calls.renew(keys, args)
   return answer
 end
 
--- A value that somebody cut off makes the rules fail like this.
+-- A truncated value makes the rules fail like this.
 local function is_damaged(why)
   return string.find(why, 'too short', 1, true) or string.find(why, 'attempt to', 1, true)
 end
 
--- KEYS: states, then observed. {now, then for each that is not idle, as most are: {its number, what summary answers}};
--- holders -1: what is stored there cannot be read.
+-- KEYS: states, then observed. {now, then for each name that is not idle, which most are: {its number, the answer of
+-- summary}}; holders -1: what is stored there cannot be read.
 function calls.list(keys, args)
   local found = begin(keys, args[1])
   read_clock()
@@ -84,22 +84,22 @@ function calls.list(keys, args)
   return answer
 end
 
--- Attempts and releases that came at the same time, in their order. KEYS: of each, state and observed. ARGV: a letter
--- for each, 'a' for an attempt and 'l' for a release; then the claim of each. For each what attempt or leave answers;
--- an error is that one's alone.
+-- Attempts and releases that came at the same time, in their order. KEYS: for each, state and observed. ARGV: a letter
+-- for each, 'a' for an attempt and 'l' for a release; then the claim of each. For each the answer of attempt or leave;
+-- an error concerns that one alone.
 function calls.batch(keys, args)
   local found = begin(keys, args[1])
   local answers, latest = {}, {}
   for i = 1, #args[2] do
     local verb, key = byte(args[2], i) == 97 and attempt or leave, keys[2 * i - 1]
     answers[i] = answer_of(verb, key, latest[key] or found[2 * i - 1], found[2 * i], args[i + 2])
-    latest[key] = stored -- it may come again
+    latest[key] = stored -- it may occur again
   end
   return answers
 end
 
--- A function without the flag is refused, before it does anything, when the server's memory is out: one that takes more
--- of it. Whatever gives back or keeps goes through.
+-- A function without the flag needs memory: it is refused, before it does anything, when the server has none left.
+-- Functions that give back or keep get through.
 local function register(flags, names)
   for i = 1, #names do
     redis.register_function({

@@ -133,7 +133,7 @@ moving_topology::verdict cluster_topology::judge(const routed_command& which,
   return {};
 }
 
-// Beyond the limit a node is made that is not remembered: it ends with its last user.
+// Beyond the limit, a node is created but not remembered: it ends with its last user.
 std::shared_ptr<node> cluster_topology::node_at(const net::target& where) {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(where.text());
@@ -143,7 +143,7 @@ std::shared_ptr<node> cluster_topology::node_at(const net::target& where) {
   return made;
 }
 
-// Those that are reached first, and among them who knows best; each once.
+// Reachable nodes first, and among them the best informed; each once.
 std::vector<std::shared_ptr<node>> cluster_topology::whom_to_ask() {
   for (const net::target& each : seeds_) static_cast<void>(node_at(each));
   struct candidate {
@@ -188,7 +188,7 @@ void cluster_topology::look_around() {
     if (round_.number == number) round_.missing = those.size();
   }
   net::patience until(net().reactor->now() + round_limit);
-  until.reach_by = until.deadline;  // who refuses has answered
+  until.reach_by = until.deadline;  // a refused connection counts as an answer
   until.at_once = true;
   const command question = cluster_question();
   for (const auto& each : those) {
@@ -250,7 +250,7 @@ void cluster_topology::adopt(const cluster_map& map) {
     if (map.masters[i]) where[i] = node_at(*map.masters[i]);
   }
   settle(where);
-  // Who serves nothing any more and cannot be reached; others finish what they have.
+  // Nodes that serve nothing any more and cannot be reached; others finish their work.
   const auto serving = nodes();
   std::vector<std::shared_ptr<node>> gone;
   {
@@ -298,7 +298,7 @@ void cluster_topology::round_over() {
   rest(rest_);
 }
 
-// Looks around then. Called with the mutex held.
+// Looks around after a rest. Called with the mutex held.
 void cluster_topology::rest(duration at_most) {
   net().reactor->cancel(timer_);
   timer_ = net().reactor->at(net().reactor->now() + at_most, [weak = weak_from_this()] {

@@ -16,38 +16,38 @@
 
 namespace holdfast::redis {
 
-// Which node has which slot, as the nodes of a cluster tell it; read without I/O.
+// Which node has which slot, as reported by the nodes of a cluster; parsed without I/O.
 inline constexpr std::uint16_t slot_count = 16'384;
 
 // CRC16 (XMODEM) of a hash tag.
 std::uint16_t slot_of(std::string_view tag) noexcept;
-// Of a key: of its hash tag, if it has one.
+// The slot of a key: that of its hash tag, if it has one.
 std::uint16_t slot_of_key(std::string_view key) noexcept;
-// Of all keys and channels of the partition, where there are so many.
+// The slot of all keys and channels of the partition, given how many partitions there are.
 std::uint16_t slot_of_partition(partition which, std::size_t partitions = partition_count);
 
 struct cluster_map {
   std::int64_t epoch = 0;  // grows with each failover and each slot that was moved
-  std::vector<std::optional<net::target>> masters;  // of partitions; none: nobody serves the slot
+  std::vector<std::optional<net::target>> masters;  // of partitions; none: no node serves the slot
 };
 
 // Two questions in one burst: CLUSTER INFO, CLUSTER SLOTS.
 command cluster_question();
-// The answer to both. `asked`: the host that answered, which is meant where none is named.
-// None: no map (an error reply, or a strange one).
+// The answer to both. `asked`: the host that answered, which is used where none is named. None: no
+// map (an error reply, or an unexpected one).
 std::optional<cluster_map> read_cluster(const reply& answer, const std::string& asked,
                                         std::size_t partitions = partition_count);
 
 // From "MOVED 3999 127.0.0.1:6381" or "ASK ...".
 std::optional<net::target> redirection(std::string_view text, const std::string& asked);
 
-// Thread-safe. A few nodes at a time are asked for the map of slots: when first needed, when one
-// answers MOVED, when a connection or a sharded channel ends, and while a partition's node is not
-// reached, again and again.
+// Thread-safe. A few nodes at a time are asked for the map of slots: when first needed, when
+// one answers MOVED, when a connection or a sharded channel ends, and repeatedly while a
+// partition's node is not reached.
 //
 // What must hold:
-//  1. MOVED is believed at once, for its partition; the map follows.
-//  2. A map of an older epoch is taken only if nobody who was asked in that round tells a newer one.
+//  1. MOVED takes effect at once, for its partition; the map follows.
+//  2. A map of an older epoch is used only if no node that was asked in that round has a newer one.
 //  3. While a slot is being moved its scripts are refused (TRYAGAIN) by both nodes, since some of a
 //     lock's keys may be here and some there; they wait until it has moved. Single commands follow
 //     ASK.
@@ -62,7 +62,7 @@ class cluster_topology final : public moving_topology {
 
   struct settings {
     std::vector<net::target> seeds;
-    server_options server;                     // of every node, but for its place
+    server_options server;                     // of every node, except for its address
     std::size_t partitions = partition_count;  // or slot_count
   };
 
@@ -90,7 +90,7 @@ class cluster_topology final : public moving_topology {
   };
   struct round {
     std::uint64_t number = 0;
-    std::size_t missing = 0;  // answers
+    std::size_t missing = 0;  // answers that are missing
     bool taken = false;       // a map of it is in use
     std::optional<cluster_map> older;
     std::optional<error> failure;
@@ -109,7 +109,7 @@ class cluster_topology final : public moving_topology {
   mutable std::mutex mutex_;
   // All below: guarded by mutex_.
   std::map<std::string, known> nodes_;
-  std::string preferred_;  // was named by MOVED: knows best
+  std::string preferred_;  // was named by MOVED: best informed
   round round_;
   bool again_ = false;  // something happened during the round
   std::int64_t epoch_ = -1;

@@ -5,7 +5,7 @@
 
 namespace holdfast::redis {
 
-// What one node says; the migrating_subscription may end, or be elsewhere, first.
+// Listens at one node; the migrating_subscription may end, or move elsewhere, first.
 class migrating_subscription::relay final : public channel_listener {
  public:
   relay(std::weak_ptr<migrating_subscription> of, std::uint64_t token)
@@ -85,7 +85,8 @@ void migrating_subscription::take(std::uint64_t token, event what) {
   if (trouble) troubled_();
 }
 
-// Called with the mutex held, and returns so. Who finds another at it leaves the events to that one.
+// Called with the mutex held, which is held again on return. A thread that finds another one
+// delivering leaves the events to it.
 void migrating_subscription::deliver(mutex_lock& lock) {
   if (std::exchange(delivering_, true)) return;
   while (!events_.empty() && !ended_) {
@@ -112,9 +113,9 @@ void migrating_subscription::end() noexcept {
   from = std::move(node_);
 }
 
-// Homes and listeners. The way of a command is in routed_commands.cpp.
+// Homes and listeners. Routing of commands is in routed_commands.cpp.
 
-// One listener's place; the topology may end first.
+// One listener's subscription; the topology may end first.
 class moving_topology::handle final : public spi::subscription {
  public:
   handle(std::weak_ptr<moving_topology> of, std::uint64_t id) : of_(std::move(of)), id_(id) {}
@@ -256,7 +257,7 @@ void moving_topology::set_trouble(std::string text) {
   trouble_ = std::move(text);
 }
 
-// Whatever is sent is sent to a home.
+// Any command is sent to a home.
 void moving_topology::ready(const net::patience& until, spi::completion<void> done) {
   send(0, command{"PING"}, until, [done = std::move(done)](const result<reply>& answer) mutable {
     if (!answer) return done(tl::unexpected(answer.error()));

@@ -1,5 +1,6 @@
-// What Sentinel and Cluster have in common: partitions that have a home among several nodes, and change
-// it. Commands wait for a home that is not known and follow one that changed; listeners follow too.
+// What Sentinel and Cluster have in common: partitions that have a home among several
+// nodes, which may change. Commands wait for a home that is not known and follow one that
+// changed; listeners follow too.
 #pragma once
 
 #include "net/connector.hpp"
@@ -27,7 +28,7 @@
 
 namespace holdfast::redis {
 
-// One command on its way to the node that has its partition, wherever that is when it arrives.
+// One command on its way to the node that has its partition, wherever that is by then.
 struct routed_command {
   command what;
   const script* runs = nullptr;  // or null: a plain command
@@ -36,9 +37,9 @@ struct routed_command {
   net::patience until{};
   spi::completion<reply> done;
   std::uint32_t tries = 0;
-  bool asking = false;  // sent this one time to another node, behind ASKING
+  bool asking = false;  // sent this one time to another node, after ASKING
   std::string from;     // the host that was asked last: MOVED may leave it out
-  std::string refusal;  // what it was last answered with
+  std::string refusal;  // its last error reply
 };
 
 // A listener of a partition's channel that follows the partition from node to node.
@@ -46,16 +47,16 @@ struct routed_command {
 // Thread-safe. The listener is called under no lock, one call at a time, in the order of the events.
 //
 // What must hold:
-//  1. What the node that was left says is not passed on: a grant of a former master is none.
-//  2. Between two nodes the listener hears interrupted(), then confirmed() of the new one.
-//  3. A server that has no sharded channels (before 7) is asked for a classic one instead; the
+//  1. What a former node says is not passed on: a grant by a former master is void.
+//  2. Between two nodes the listener gets interrupted(), then confirmed() from the new one.
+//  3. A server without sharded channels (before version 7) is asked for a classic one instead; the
 //     scripts decide by the same version.
 class migrating_subscription final : public std::enable_shared_from_this<migrating_subscription> {
  public:
-  // Events that wait for the listener; beyond, messages are dropped: waiters ask again.
+  // Events that wait for the listener; beyond this, messages are dropped: waiters ask again.
   static constexpr std::size_t event_limit = 100'000;
 
-  // `troubled`: told when the node does not, or not any more, serve the channel.
+  // `troubled`: called when the node does not, or no longer, serve the channel.
   migrating_subscription(channel_id channel, std::weak_ptr<channel_listener> listener,
                          std::function<void()> troubled);
   ~migrating_subscription();
@@ -64,7 +65,7 @@ class migrating_subscription final : public std::enable_shared_from_this<migrati
 
   // Listens there from now on. `version` grows with every move; an older one is ignored.
   void go(const std::shared_ptr<node>& to, std::uint64_t version);
-  // A call that has begun goes on.
+  // A call that has begun is completed.
   void end() noexcept;
 
  private:
@@ -101,13 +102,14 @@ class migrating_subscription final : public std::enable_shared_from_this<migrati
 // Thread-safe.
 //
 // What must hold:
-//  1. Commands of a partition are executed in the order of their calls. Who has to try again is put back
-//     in its place; if one behind it was executed meanwhile, it is answered with unavailable.
+//  1. Commands of a partition are executed in the order of their calls. A command that must
+//     be retried is put back in its place; if a later one was executed meanwhile, it is
+//     answered with unavailable.
 //  2. A command is sent again only after an answer that says that it was not executed.
 //  3. No lock is held while a node, a listener or a completion is called.
 class moving_topology : public topology, public std::enable_shared_from_this<moving_topology> {
  public:
-  static constexpr std::size_t stalled_limit = 200'000;  // then overloaded
+  static constexpr std::size_t stalled_limit = 200'000;  // beyond this: overloaded
   static constexpr std::uint32_t hops_at_once = 5;       // then with a pause in between
   static constexpr duration shortest_pause = std::chrono::milliseconds(10);
   static constexpr duration longest_pause = std::chrono::milliseconds(200);
@@ -130,7 +132,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   using homes = std::vector<std::shared_ptr<node>>;  // one for each partition
   struct verdict {
     enum class what : std::uint8_t {
-      answer,     // it is the caller's
+      answer,     // it is the caller's answer
       again,      // at the partition's home, at once
       later,      // at the partition's home, after a pause
       elsewhere,  // this one time at another node
@@ -140,30 +142,30 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
     std::shared_ptr<node> at;  // elsewhere
   };
 
-  // `common`: of every node, but for its place.
+  // `common`: of every node, except for its address.
   moving_topology(net::network net, server_options common, channel_id::flavour how,
                   std::size_t partitions = partition_count);
 
-  // Called under no lock. What an error reply means here; with MOVED the home is settled first.
+  // Called under no lock. What an error reply means here; for MOVED, the home is updated first.
   virtual verdict judge(const routed_command& which, const reply& refusal) = 0;
-  // Find out where partitions live: a home is missing, or seems to be wrong. Does not block.
+  // Finds out where partitions live: a home is missing, or seems to be wrong. Does not block.
   virtual void look_around() = 0;
   // Of a node that make_node() made.
   virtual void node_opened(const std::string& where) = 0;
   virtual void node_ended(const std::string& where) = 0;
-  // Ends everything that is the derived class's own.
+  // Ends everything that belongs to the derived class.
   virtual void end() noexcept = 0;
 
   [[nodiscard]] std::shared_ptr<node> make_node(const net::target& where);
-  // Null: as it was.
+  // Null: unchanged.
   void settle(const homes& where);
   void settle(partition which, const std::shared_ptr<node>& where);
-  // Commands that wait for a home are answered with it; where it is unavailable: those who take that for an
-  // answer (patience).
+  // Commands that wait for a home are answered with it; if it is unavailable, only those that
+  // accept that as an answer (patience).
   void refuse_stalled(const error& why);
   // Why there is no home, for commands that wait for one.
   void set_trouble(std::string text);
-  // Somebody waits for a home or listens: it is worth while to look around.
+  // Somebody waits for a home or listens: it is worthwhile to look around.
   [[nodiscard]] bool in_demand() const;
   [[nodiscard]] homes current() const;
   [[nodiscard]] std::size_t partitions() const noexcept { return partitions_.size(); }
@@ -175,7 +177,7 @@ class moving_topology : public topology, public std::enable_shared_from_this<mov
   struct partition_state {
     std::shared_ptr<node> home;
     std::uint64_t version = 0;            // of the home
-    std::uint64_t executed = 0;           // the highest number that was
+    std::uint64_t executed = 0;           // the highest number that was executed
     std::vector<routed_command> stalled;  // by number
     bool draining = false;                // somebody sends them now
     time_point again_at{};                // not before

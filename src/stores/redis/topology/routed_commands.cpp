@@ -1,4 +1,4 @@
-// The way of a command: to its partition's home, or back into its place until there is one.
+// Routing of commands: to the partition's home, or back into the queue until there is one.
 #include "stores/redis/topology/moving_topology.hpp"
 
 #include <algorithm>
@@ -64,8 +64,8 @@ void moving_topology::transmit(const std::shared_ptr<node>& to, routed_command w
 
 void moving_topology::answered(routed_command which, result<reply> answer) {
   if (!answer) {
-    // Those that named this server did answer: its failure is an outage to sit out, as a failover is, not
-    // an engine that was never there.
+    // The servers that named this one did answer: its failure is a temporary outage, like a
+    // failover, not an engine that was never there.
     answer.error().unsent = false;
     return which.done(std::move(answer));
   }
@@ -79,7 +79,7 @@ void moving_topology::answered(routed_command which, result<reply> answer) {
   which.done(std::move(said));
 }
 
-// Whoever was to come before it, and has not, must not come after it.
+// Earlier commands that were not executed must not be executed after it.
 void moving_topology::executed(const routed_command& which) {
   if (which.runs == nullptr) return;  // plain commands have no order to keep
   std::vector<routed_command> overtaken;
@@ -125,7 +125,7 @@ void moving_topology::again(routed_command which, const verdict& how) {
   if (!later) drain(where);
 }
 
-// In its place. Called with the mutex held.
+// Puts it in its place. Called with the mutex held.
 void moving_topology::stall(partition_state& mine, routed_command which) {
   arm(mine.home != nullptr ? std::min(which.until.deadline, mine.again_at)
                            : which.until.first_end());
@@ -179,14 +179,14 @@ void moving_topology::tick() {
   }
   for (routed_command& each : expired) {
     const std::string why = each.refusal.empty() ? trouble : each.refusal;
-    // What was refused before was not executed either.
+    // A command that was refused before was not executed either.
     const std::string text = ": no answer in time" + (why.empty() ? "" : " (" + why + ")");
     each.done(tl::unexpected(error{errc::unavailable, where() + text, true}));
   }
   for (const partition each : due) drain(each);
 }
 
-// Sends what is stalled, in order. Who comes meanwhile goes behind it.
+// Sends what is stalled, in order. New commands queue behind it.
 void moving_topology::drain(partition which) {
   mutex_lock lock(mutex_);
   partition_state& mine = partitions_[which];

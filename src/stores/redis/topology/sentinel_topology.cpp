@@ -62,7 +62,7 @@ bool switches(std::string_view payload, std::string_view name) noexcept {
 
 namespace {
 
-// What we may not ask of it.
+// A lack of permission.
 std::optional<error> refusal_in(const reply& answer, const node& from) {
   for (const reply& each : answer.elements) {
     if (each.is_error() && classify(each) == trouble::denied) {
@@ -72,7 +72,7 @@ std::optional<error> refusal_in(const reply& answer, const node& from) {
   return std::nullopt;
 }
 
-// Its users are its own, and so is where they stand in the URL.
+// Sentinels have their own users, which have their own place in the URL.
 error of_sentinel(error why) {
   why.detail = "sentinel: " + why.detail;
   const bool unknown_to_it = why.detail.find("AUTH") != std::string::npos;
@@ -84,7 +84,7 @@ error of_sentinel(error why) {
 
 }  // namespace
 
-// Hears one sentinel's announcements. Confirmed: some may have been missed before.
+// Receives one sentinel's announcements. Confirmed: some may have been missed before.
 class sentinel_topology::announcement_listener final : public channel_listener {
  public:
   announcement_listener(std::weak_ptr<sentinel_topology> of, std::string name)
@@ -146,7 +146,7 @@ void sentinel_topology::look_around() {
     }
   }
   net::patience until(net().reactor->now() + round_limit);
-  until.reach_by = until.deadline;  // who refuses has answered
+  until.reach_by = until.deadline;  // a refused connection counts as an answer
   until.at_once = true;
   const command question = sentinel_question(name_);
   for (const auto& each : sentinels_) {
@@ -182,7 +182,7 @@ void sentinel_topology::heard(std::uint64_t number, const node& from, const resu
   if (over) round_over();
 }
 
-// Called with the mutex held. What to go by, if anything new.
+// Called with the mutex held. The answer to use, if there is a new one.
 std::optional<sentinel_answer> sentinel_topology::choose() const {
   const sentinel_answer* best = nullptr;
   std::size_t told = 0;
@@ -210,7 +210,7 @@ void sentinel_topology::adopt(const sentinel_answer& found) {
     left = std::exchange(master_, make_node(found.master));
     reached_ = false;
   }
-  // Two at the same time: the last word is what is known last.
+  // Two may run at the same time: the latest knowledge must win.
   for (bool current = false; !current;) {
     std::shared_ptr<node> mine;
     {

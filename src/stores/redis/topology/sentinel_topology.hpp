@@ -13,7 +13,7 @@
 
 namespace holdfast::redis {
 
-// What a sentinel says of a master, read without I/O.
+// What a sentinel reports about a master, parsed without I/O.
 struct sentinel_answer {
   enum class kind : std::uint8_t { found, no_such_name, refused };
 
@@ -23,23 +23,23 @@ struct sentinel_answer {
   std::string refusal;
 };
 
-// Two questions in one burst: the address as it is in a failover too, and the epoch.
+// Two questions in one burst: the address, which is also correct during a failover, and the epoch.
 command sentinel_question(std::string_view name);
 // The answer to both.
 sentinel_answer read_sentinel(const reply& answer);
-// "+switch-master": is it of this master?
+// "+switch-master": is it about this master?
 bool switches(std::string_view payload, std::string_view name) noexcept;
 
 // Thread-safe. All sentinels are asked at once, in rounds: when first needed, when one of them
 // announces a new master, when the master's connection ends or it says that it is a replica, and
-// while nobody is reached, again and again.
+// repeatedly while no master is reached.
 //
 // What must hold:
 //  1. A master of a newer configuration (epoch) is taken as soon as one sentinel names it.
 //     Without a known one, a majority or all that can be reached must have answered.
-//  2. An older configuration is taken only if every sentinel tells one: they were set up again. So a
-//     former master is never written to while the present one is known.
-//  3. The server's own word (ROLE) must be that it is a master, at each connection.
+//  2. An older configuration is used only if every sentinel reports one: they were set up again. So
+//     a former master is never written to while the present one is known.
+//  3. The server itself must say (ROLE) that it is a master, at each connection.
 class sentinel_topology final : public moving_topology {
  public:
   static constexpr duration round_limit = std::chrono::seconds(1);
@@ -50,7 +50,7 @@ class sentinel_topology final : public moving_topology {
   struct settings {
     std::vector<server_options> sentinels;
     std::string master;     // its name
-    server_options server;  // of the master, but for its place
+    server_options server;  // of the master, except for its address
   };
 
   sentinel_topology(const net::network& net, settings how);
@@ -74,9 +74,9 @@ class sentinel_topology final : public moving_topology {
   class announcement_listener;
   struct round {
     std::uint64_t number = 0;
-    std::size_t missing = 0;  // answers
+    std::size_t missing = 0;  // answers that are missing
     std::vector<sentinel_answer> answers;
-    std::optional<error> failure;  // of one that was not reached
+    std::optional<error> failure;  // of a sentinel that was not reached
   };
 
   void heard(std::uint64_t round, const node& from, const result<reply>& answer);
