@@ -11,8 +11,8 @@ bool says(const grpc_status& what, std::string_view text) {
   return what.text.find(text) != std::string::npos;
 }
 
-// The token is not valid any more, was given before the rights were changed, or there is none because
-// nobody had to log in when we came. Nothing was done.
+// The token is not valid any more, was given before the rights were changed, or there is none
+// because no login was needed when we connected. Nothing was done.
 bool wants_login(const grpc_status& what) {
   if (what.code == status_code::unauthenticated) return true;
   return what.code == status_code::invalid_argument &&
@@ -101,13 +101,13 @@ void channel::send_call(pending one, time_point now) {
     waiting_.push_back(std::move(one));
     return retire();
   }
-  // Without a login no call is sent twice.
+  // Without a login no call is sent again.
   if (options_->user.empty()) one.what.body.clear();
   in_flight_.emplace(stream, std::move(one));
 }
 
-// Called with the mutex held, while open. The connection takes no more: what comes waits for the next one,
-// which is made when those on this one are answered.
+// Called with the mutex held, while open. The connection takes no more calls: new ones wait for the
+// next connection, which is made when the calls on this one are answered.
 void channel::retire() {
   if (std::exchange(retiring_, true)) return;
   net_.reactor->post([weak = weak_from_this(), old = std::weak_ptr(link_)] {
@@ -179,7 +179,8 @@ void channel::begin_open(time_point now) {
   if (!in_flight_.empty()) watch_deadline(now + options_->stall_limit);
 }
 
-// What completions asked goes out together: over the connection of now, which may be another.
+// What completions asked for goes out together, over the current connection,
+// which may be another one.
 void channel::flush() {
   mutex_lock lock(mutex_);
   if (state_ != state::open && state_ != state::login) return;
@@ -278,7 +279,7 @@ void channel::take_token(const http2_event& event, time_point now, std::optional
       return begin_open(now);
     }
   }
-  // Where nobody has to log in, nobody is kept out.
+  // Where no login is needed, nobody is kept out.
   if (event.status.code == status_code::failed_precondition && !event.broken) {
     token_.clear();
     return begin_open(now);
@@ -354,7 +355,8 @@ error refusal(const char* doing, std::string_view key, const grpc_status& what) 
     case status_code::unauthenticated:
       return {errc::denied, text};
     case status_code::invalid_argument:
-      // "user name is empty": it wants a login. "too many operations", "too large": a limit of its own.
+      // "user name is empty": it requires a login. "too many operations", "too
+      // large": a limit of its own.
       if (what.text.find("user") != std::string::npos) return {errc::denied, text};
       if (what.text.find("too ") != std::string::npos) return {errc::overloaded, text};
       return {errc::unavailable, text};

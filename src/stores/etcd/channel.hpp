@@ -1,5 +1,5 @@
-// The way to a cluster: calls of all threads go over one connection, to one member at a time; when that
-// one fails or falls silent, the next one is dialled. A login is part of it.
+// The way to a cluster: calls of all threads go over one connection, to one member at a time; when
+// that member fails or stops answering, the next one is dialled. Logging in is part of it.
 #pragma once
 
 #include "net/connector.hpp"
@@ -31,13 +31,14 @@
 namespace holdfast::etcd {
 
 struct reply {
-  // refusal() tells which of the others are definite: after a time-out of the server's, or a change of its
-  // leader, the call may still be executed.
+  // refusal() tells which of the others are definite: after a timeout of the server, or a change of
+  // its leader, the call may still be executed.
   grpc_status status;
   std::string body;
   answer_header header;
   time_point sent{};
-  // What that member had last answered, on the same connection, before this call was sent; 0: nothing.
+  // The last term that this member answered, on the same connection, before
+  // this call was sent; 0: none.
   std::uint64_t term_before = 0;
   std::uint64_t connection = 0;
 
@@ -53,16 +54,16 @@ class stream_listener {
  public:
   virtual ~stream_listener() = default;
   virtual void message(std::uint64_t stream, const std::string& body) = 0;
-  virtual void stream_ended(std::uint64_t stream, const error& why) = 0;  // once, and last
+  virtual void stream_ended(std::uint64_t stream, const error& why) = 0;  // once, as the last call
 };
 
-// Thread-safe. Its states: net/reconnecting_connection.hpp; it connects to one member after the other. One
-// that is cut off from the others, takes no more or stalls is left; a token that is not valid any more leads
-// back from open to login.
+// Thread-safe. Its states: net/reconnecting_connection.hpp; it connects to one member after the
+// other. A member that is cut off from the others, takes no more calls or stalls is left; a token
+// that is no longer valid leads back from open to login.
 //
 // What must hold:
 //  1. What was in flight when a connection ends is unavailable: unknown. It is not sent again.
-//  2. A call whose time is over, and none after it was answered: the member is given up.
+//  2. When a call's time is over, and no later call was answered, the member is given up.
 //  3. No I/O and no call to others under the mutex; queueing bytes is neither.
 class channel final : public http2_user,
                       public net::reconnecting_connection<channel, http2_connection> {
@@ -74,15 +75,15 @@ class channel final : public http2_user,
                                        std::shared_ptr<const server_options> options);
   ~channel() override;
 
-  // Sends all in one go, over one connection. `who` lives until every answer has come. unavailable: no
-  // answer in time, or the connection broke; it may have been executed, unless it was never sent
-  // (error::unsent): no connection, see patience. denied, cancelled, overloaded.
+  // Sends all together, over one connection. `who` must live until every answer has come.
+  // unavailable: no answer in time, or the connection broke; it may have been executed, unless it
+  // was never sent (error::unsent): no connection, see patience. denied, cancelled, overloaded.
   void ask(std::vector<call> batch, const net::patience& until, asker& who);
 
-  // A stream of messages both ways. Connects if need be; ends with the connection.
+  // A stream of messages both ways. Connects if needed; ends with the connection.
   std::uint64_t open_stream(method what, std::string first, std::weak_ptr<stream_listener> who);
   void send(std::uint64_t stream, const std::string& message);
-  // Its end is not told. With a new token what is opened next goes out.
+  // Its end is not reported. What is opened next goes out with a new token.
   enum class credentials : std::uint8_t { as_they_are, new_token };
   void abandon(std::uint64_t stream, credentials how);
 
@@ -111,7 +112,7 @@ class channel final : public http2_user,
     std::weak_ptr<stream_listener> who;
     std::int32_t stream = 0;  // 0: not begun
   };
-  struct news {  // to be told when the mutex is free
+  struct news {  // to be reported when the mutex is free
     std::vector<answered_one> answers;
     struct heard {
       std::weak_ptr<stream_listener> who;
@@ -142,7 +143,7 @@ class channel final : public http2_user,
   void tell(news& told);
 
   const std::shared_ptr<const server_options> options_;
-  // Who runs completions now: what they send goes out together afterwards.
+  // The thread that is running completions: what they send goes out together afterwards.
   std::atomic<std::thread::id> delivering_{};
 
   // All below: guarded by mutex_.
@@ -163,15 +164,17 @@ using stores::flow;
 using stores::task;
 using stores::value_of;
 
-// What a status that was not expected means to the user.
+// What an unexpected status means to the user.
 error refusal(const char* doing, std::string_view key, const grpc_status& what);
 
-// One call; a status other than ok is an error. What it is given outlives it: to be awaited at once. References,
-// because GCC 12 destroys a temporary twice that is an argument of what is awaited.
+// One call; a status other than ok is an error. Its arguments must outlive it: to be
+// awaited at once. References, because GCC 12 destroys a temporary twice that is an
+// argument of an awaited call.
 task<result<reply>> ask_one(std::shared_ptr<channel> whom, call& what, const char* doing,
                             std::string_view key, net::patience until);
 
-// What a transaction answers. lost: there is no lease any more on which it would put a key; nothing was done.
+// What a transaction answers. lost: the lease to which it would attach a key
+// is gone; nothing was done.
 result<txn_answer> txn_in(const result<reply>& answer, const char* doing, std::string_view key);
 // As ask_one().
 task<result<txn_answer>> ask_txn(std::shared_ptr<channel> whom, txn_writer& step, const char* doing,

@@ -1,4 +1,4 @@
-// Streams of a channel, and what time does to its calls.
+// Streams of a channel, and the timeouts of its calls.
 #include "stores/etcd/channel.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::uint64_t channel::open_stream(method what, std::string first,
   made.unsent.push_back(std::move(first));
   made.who = std::move(who);
   if (state_ == state::idle) {
-    // Not from here: a connection that is refused at once would be told within this call.
+    // Posted: a connection that is refused at once would be reported within this call.
     net_.reactor->post([weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self == nullptr) return;
@@ -71,8 +71,8 @@ void channel::abandon(std::uint64_t stream, credentials how) {
   flush();
 }
 
-// What time does to calls: each is answered by its deadline, and a member on which one stays unanswered
-// for too long, and none after it was answered, is given up.
+// Timeouts of calls: each is answered by its deadline, and a member is given up if it leaves a call
+// unanswered for too long and has answered no later one.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// A place in line, out of it again, and from reader to writer and back.
+// Joining the queue and leaving it, and changing from reader to writer and back.
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
@@ -43,14 +43,14 @@ bool etcd_store::is_definite(const result<reply>& answer, const result<txn_answe
 void etcd_store::lease_is_gone(entry& which, std::int64_t lease) {
   {
     const lock_guard lock(mutex_);
-    which.uncertain = false;  // what an earlier request put has gone with the lease
+    which.uncertain = false;  // what an earlier request put is gone with the lease
     which.owner = 0;
   }
   which.life->ended(lease);
 }
 
-// To be repeated after a lost answer: the key is put once, and who is asked again is shown its own. A
-// tombstone says that the claim was left.
+// Can be repeated after a lost answer: the key is put once, and a repetition is shown its own key.
+// A tombstone says that the claim was left.
 task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr which,
                                                        net::patience until) {
   const spi::claim& claim = *which->claim;
@@ -63,7 +63,7 @@ task<result<etcd_store::look>> etcd_store::put_in_line(self_ptr self, entry_ptr 
       which->owner = lease;
       before = std::exchange(which->uncertain, true);
     }
-    // An exclusive claim needs to know the one before it only.
+    // An exclusive claim only needs to know the one before it.
     const bool excludes = claim.mode == spi::mode::exclusive;
     range_options last;
     last.limit = excludes ? 2 : 0;
@@ -128,8 +128,8 @@ task<result<etcd_store::look>> etcd_store::read_line(self_ptr self, entry_ptr wh
   co_return seen;
 }
 
-// A try writes only where it may succeed: also a transaction that changes nothing goes through the log.
-// Granted: it may try.
+// A try writes only where it may succeed: even a transaction that changes nothing goes through the
+// log. Granted: it may try.
 task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
                                                  net::patience until) {
   const spi::claim& claim = *which->claim;
@@ -151,13 +151,14 @@ task<result<spi::outcome>> etcd_store::try_first(self_ptr self, entry_ptr which,
   }
 }
 
-// Without the readers it cannot be told whether the claim at this place is refused or waits.
+// Without the readers it is unknown whether the claim at this place is refused or waits.
 bool etcd_store::doubtful(const line& order, const spi::claim& claim, std::size_t place) {
   return order.lacks_claims() || order.conflict(claim.mode, claim.max, place);
 }
 
-// The server does not do things in the order in which it was asked: what we are about to remove, or have removed
-// since that revision, is no reason to refuse a try. Each look takes a round trip, and a removal ends by its until.
+// The server does not execute requests in the order in which they were sent: what we are about to
+// remove, or have removed since that revision, is no reason to refuse a try. Each look takes a
+// round trip, and a removal ends by its deadline.
 bool etcd_store::leaves_here(entry& who, const standing& blocker, std::int64_t seen_at) {
   auto id = parse_id(blocker.id);
   if (!id) return false;
@@ -172,7 +173,7 @@ bool etcd_store::leaves_here(entry& who, const standing& blocker, std::int64_t s
   return found != entries_.end() && found->second->leaving();
 }
 
-// From the last two of the line: who is in the way of an exclusive claim, if that can be told.
+// From the last two keys of the queue: what blocks an exclusive claim, if they show it.
 std::optional<standing> etcd_store::known_blocker(const entry& which, const look& seen) {
   if (seen.scope != look::of::last_two || seen.kvs.size() != 2 || seen.kvs[0].key != which.key)
     return std::nullopt;
@@ -233,14 +234,15 @@ task<result<spi::outcome>> etcd_store::judge(self_ptr self, entry_ptr which, loo
   co_return stores::blocked_by(stores::payload_in(blocker->value), true);
 }
 
-// Called with the mutex held. Enters it among those who wait here.
+// Called with the mutex held. Adds it to the claims that wait here.
 bool etcd_store::first_for_permits(const entry_ptr& which) {
   auto& line = permit_lines_[which->prefix];
   line.insert_or_assign(which->created, which);
   return line.begin()->second == which;
 }
 
-// Called with the mutex held: it holds, or is over. Who is to look now; null: nobody.
+// Called with the mutex held, when it holds or is over. Returns the claim that
+// must look now; null: none.
 entry_ptr etcd_store::leave_permits(const entry_ptr& which) {
   const auto line = permit_lines_.find(which->prefix);
   if (!which->permit() || line == permit_lines_.end()) return nullptr;
@@ -253,10 +255,10 @@ entry_ptr etcd_store::leave_permits(const entry_ptr& which) {
   return was_first ? line->second.begin()->second : nullptr;
 }
 
-// Watches what is in the way, since the revision at which it was seen there.
+// Watches the blocker, from the revision at which it was seen.
 void etcd_store::stand_behind(const entry_ptr& which, const standing& blocker, std::int64_t seen) {
-  // Permits may be freed by anyone. A reader also waits for the end of a mode; of one that began as a
-  // reader that is told by the key of its mode alone.
+  // Permits may be freed by any claim. A reader also waits for the end of a mode; for a claim that
+  // began as a reader only the key of its mode shows that.
   const bool shared = which->claim->mode == spi::mode::shared;
   std::string what = blocker.key;
   if (which->permit()) {
@@ -303,8 +305,8 @@ task<result<spi::outcome>> etcd_store::place(self_ptr self, entry_ptr which, net
   co_return co_await judge(self, which, std::move(seen), until);
 }
 
-// Of a claim that may still be put by a request that was never answered a tombstone stays, on the lease
-// on which that request would put it.
+// A claim that may still be put by an unanswered request leaves a tombstone, on the lease on which
+// that request would put it.
 task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
                                                 net::patience until) {
   std::int64_t owner = 0;
@@ -318,7 +320,8 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
     which->late = which->late || uncertain || std::exchange(which->removing, true);
     moves = which->adopted || which->handing_over;
   }
-  // For each transaction that writes, etcd copies all that it has not committed yet: dearer than the deletion itself.
+  // For each transaction that writes, etcd copies everything that it has not committed yet, which
+  // costs more than the deletion itself.
   if (!moves && !uncertain && which->kind != claim_kind::reader) {
     call removes{method::delete_range, delete_body(which->keys())};
     const reply answer =
@@ -328,7 +331,7 @@ task<result<spi::departure>> etcd_store::depart(self_ptr self, entry_ptr which,
   }
   std::size_t parts = 1;
   txn_writer step;
-  // Where the key may be another claim's, that one's stays.
+  // Where the key may belong to another claim, that claim's key stays.
   if (which->adopted) {
     step.value(owner_key(which->key), owner_text(*which->claim));
   } else if (moves) {
@@ -383,8 +386,8 @@ void etcd_store::carry_out(const follow_up& rest) {
   if (rest.next) look_again(rest.next);
 }
 
-// From reader to writer and back. The claim's own key keeps its place in the line; what it has become
-// is said by a second key, below write/, where Go's readers look for writers.
+// From reader to writer and back. The claim's own key keeps its place in the queue; a second key
+// says what it has become, below write/, where Go's readers look for writers.
 task<result<spi::granted>> etcd_store::change_mode(self_ptr self, entry_ptr which, spi::mode to,
                                                    net::patience until) {
   std::int64_t owner = 0;
@@ -411,7 +414,7 @@ task<result<spi::granted>> etcd_store::change_mode(self_ptr self, entry_ptr whic
     if (place == line::none) co_return failure(errc::lost, "the claim's key was removed");
     const standing& mine = order.claims()[place];
     if (mine.lease == owner) which->life->accept(proof);
-    if (mine.mode == to) {  // also where an earlier request did it and was not answered
+    if (mine.mode == to) {  // also where an unanswered earlier request did it
       const lock_guard lock(self->mutex_);
       which->mode = to;
       which->changed = mine.changed;
@@ -426,7 +429,7 @@ task<result<spi::granted>> etcd_store::change_mode(self_ptr self, entry_ptr whic
     }
     txn_writer step;
     step.created({which->key}, txn_writer::relation::equal, which->created);
-    // Nobody came since the look: a reader that did holds by now.
+    // Nobody came since the look: a newer reader would hold by now.
     if (to == spi::mode::exclusive) {
       step.modified(keys_with(which->prefix), txn_writer::relation::less, seen.header.revision + 1);
     }

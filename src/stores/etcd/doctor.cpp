@@ -27,7 +27,7 @@ version_number number_of(const std::string& text) {
 }
 
 // A leader that is stuck answers keepalives (etcd#15247), and leases that are gone are kept alive
-// (etcd#20616). holdfast does not rely on either.
+// (etcd#20616). holdfast relies on neither.
 bool has_lease_faults(const version_number& number) {
   if (number[0] != 3) return false;
   if (number[1] == 4) return number[2] < 38;
@@ -119,8 +119,8 @@ spi::check cluster_health::alarms() const {
   return check;
 }
 
-// Settings and health: do the members answer, is there a leader, may we read and write. No clock is
-// looked at: etcd's leases count on the leader's, from when they are granted or kept alive.
+// Settings and health: do the members answer, is there a leader, may we read and write. Clocks are
+// not checked: etcd's leases use the leader's clock, from when they are granted or kept alive.
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What the members of the URL say of themselves, and what `doctor` makes of it.
+// What the members in the URL report about themselves, and how `doctor` judges it.
 #pragma once
 
 #include "stores/etcd/messages.hpp"

@@ -12,7 +12,7 @@ spi::caps make_caps() {
   spi::caps caps;
   caps.engine = "etcd";
   caps.supports_detach = true;
-  // Handing a claim on puts its key once more, and Go's RWMutex orders by the last change of a key.
+  // Handing a claim on puts its key again, and Go's RWMutex orders by the last change of a key.
   caps.supports_shared_detach = false;
   return caps;
 }
@@ -62,7 +62,7 @@ void etcd_store::forgotten(const entry& which) {
 // Called with the mutex held.
 void etcd_store::choose_key(entry& which) {
   which.id = spi::to_hex(which.claim->id);
-  // A candidate's value is shown by others' clients as it is: no room to say whose the key is now.
+  // Other clients show a candidate's value as it is: there is no room to say whose the key is now.
   const bool reuses = which.claim->role != spi::role::leader;
   const auto spare = reuses ? spare_keys_.take(claim_key(which.prefix, which.kind, {}))
                             : std::optional<std::string>();
@@ -71,8 +71,8 @@ void etcd_store::choose_key(entry& which) {
   if (spare) reused_keys_.insert_or_assign(which.key, which.claim->id);
 }
 
-// Called with the mutex held, when the key was removed. What a request that is still under way does to it, it must
-// not do to another claim.
+// Called with the mutex held, when the key was removed. What a pending request does to this key
+// must not happen to another claim.
 void etcd_store::spare(const entry& which) {
   if (which.late || which.adopted || which.claim->role == spi::role::leader) return;
   spare_keys_.add(claim_key(which.prefix, which.kind, {}), which.id);

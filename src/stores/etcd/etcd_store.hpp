@@ -1,6 +1,6 @@
-// The store on etcd, in the layout of Go's concurrency package: a claim is a key that hangs on a lease,
-// the order of the revisions that made them is the order of the grants, and who is not first watches
-// the one before it.
+// The store on etcd, in the layout of Go's concurrency package: a claim is a key attached to a
+// lease, keys are granted in the order of the revisions that created them, and each claim that is
+// not first watches the one before it.
 #pragma once
 
 #include "net/connector.hpp"
@@ -36,31 +36,32 @@ namespace holdfast::etcd {
 struct entry : stores::queued_claim {
   std::shared_ptr<lease_keeper> life;
   std::string prefix;  // of the resource
-  std::string id;      // of its key: its own, or that of a claim before it
+  std::string id;      // of its key: its own, or that of an earlier claim
   claim_kind kind{};
 
-  // In etcd; `created` is 0 where its key is not there, as far as we know, and owner_key() tells of an adopted one
-  // whose it is.
+  // In etcd; `created` is 0 if its key does not exist, as far as we know, and owner_key() names the
+  // owner of an adopted one.
   std::string key;
   std::int64_t fenced = 0;
   spi::mode mode{};      // as changed
   bool changed = false;  // there is a key for its mode
-  // A request that makes a key was not answered, and may arrive when the claim is over: its key is not used again.
+  // A request that creates a key was not answered, and may arrive when the claim is
+  // over: its key is not reused.
   bool late = false;
   bool removing = false;      // a request that removes the key was sent
   bool handing_over = false;  // a request that gives the key to another claim was sent
 
   // Watches; null or 0: none.
-  std::shared_ptr<blocker_watches::interest> watch;  // on what is in the way
+  std::shared_ptr<blocker_watches::interest> watch;  // on its blocker
   std::string watched;                               // its key
   watch_hub::watch_id own_watch = 0;
   std::vector<watch_hub::watch_id> others_watches;
-  int looks_again = 0;  // of a try, for a look that is older than a removal of ours
+  int looks_again = 0;  // of a try, when a look is older than a removal of ours
 
   [[nodiscard]] bool nothing_made() const noexcept { return created == 0 && !uncertain; }
   [[nodiscard]] fence_token fence() const noexcept { return stores::fence_of(fenced); }
   [[nodiscard]] duration life_time() const { return life->time(); }
-  // All keys of it, but for the mode of a reader.
+  // All its keys, except for the mode of a reader.
   [[nodiscard]] key_range keys() const { return keys_with(key); }
 };
 
@@ -72,24 +73,24 @@ inline claim_kind kind_of(const spi::claim& claim) {
   return claim.role == spi::role::writer ? claim_kind::writer : claim_kind::lock;
 }
 
-// The lease in etcd outlives ours by what it must: the lock delay, of which the margin for clocks is
-// taken too. In whole seconds.
+// The lease in etcd outlives ours by the lock delay, to which the margin for clocks
+// applies too. In whole seconds.
 inline duration lease_time(const spi::claim& claim) {
   constexpr duration second = std::chrono::seconds(1);
   const duration wanted = claim.ttl + claim.lock_delay + claim.lock_delay / 50;
   return std::max<duration::rep>((wanted + second - duration{1}) / second, 1) * second;
 }
 
-// Keys that claims of ours have left behind, for the next ones. etcd keeps a deleted key in its index until it is
-// compacted, and a look at a line passes all of them: with a new key for each claim, every grant would make the next
-// one dearer.
+// Keys that our earlier claims have left behind, for the next ones. etcd keeps a deleted key in its
+// index until it is compacted, and a look at a queue passes all of them: with a new key for each
+// claim, every grant would make the next one dearer.
 //
 // Not thread-safe.
 class spare_keys {
  public:
-  static constexpr std::size_t limit = 4096;  // of all together; beyond it all are forgotten
+  static constexpr std::size_t limit = 4096;  // in total; beyond it all are forgotten
 
-  // `where`: all of a key but its id.
+  // `where`: the key without its id.
   std::optional<std::string> take(const std::string& where) {
     const auto found = ids_.find(where);
     if (found == ids_.end()) return std::nullopt;
@@ -117,16 +118,16 @@ class spare_keys {
 // Thread-safe. No lock is held while a completion, a wakeup or a channel is called.
 //
 // What must hold:
-//  1. A hold is worth what its lease's proof is worth, not what the last answer says.
+//  1. A hold is worth what the proof of its lease is worth, not what the last answer says.
 //  2. A key of a reader or writer is put once: Go's RWMutex orders by the last change of a key.
-//  3. A claim that is left while a request of it may still arrive leaves a tombstone, on the lease on
-//     which that request would put its key: it can revive nothing.
-//  4. Of a line of locks, every waiter watches one claim: the end of a hold wakes one.
+//  3. A claim that is left while one of its requests may still arrive leaves a tombstone, on the
+//     lease on which that request would put its key, so that it cannot revive the claim.
+//  4. In a queue for a lock, every waiter watches one claim: the end of a hold wakes one waiter.
 class etcd_store final : public stores::queued_store<etcd_store, entry>, public lease_user {
  public:
   static constexpr std::size_t lease_limit =
       16;                                // different ttls; then one with a longer ttl is shared
-  static constexpr int look_limit = 32;  // looks in a row at a line that keeps changing
+  static constexpr int look_limit = 32;  // looks in a row at a queue that keeps changing
   static constexpr std::size_t txn_limit = 100;  // operations; etcd takes 128
 
   etcd_store(std::shared_ptr<spi::reactor> reactor, server_options options);
@@ -168,16 +169,16 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   spi::departure removed(entry& which, std::int64_t deleted, std::int64_t revision);
   struct follow_up {
     std::vector<watch_hub::watch_id> unneeded;
-    entry_ptr next;  // the one that is to look for permits now
+    entry_ptr next;  // the one that must look for permits now
   };
   [[nodiscard]] follow_up settled(const entry_ptr& which);
   void carry_out(const follow_up& rest);
 
-  // A place in line.
+  // A place in the queue.
   struct look {
     enum class of : std::uint8_t {
-      all,         // the whole line
-      no_readers,  // but for ourselves
+      all,         // the whole queue
+      no_readers,  // except ourselves
       last_two     // ours and the one before it
     };
     of scope{};
@@ -237,8 +238,7 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   static task<result<std::int64_t>> new_lease(self_ptr self, duration time, net::patience until);
   static flow end_lease(self_ptr self, std::int64_t lease);
 
-  // overview.cpp
-  // `own`: the key of a claim that looks without the other readers.
+  // overview.cpp `own`: the key of a claim that looks, without the other readers.
   static task<result<line>> look_at(self_ptr self, std::string prefix, look::of scope,
                                     std::string own, net::patience until);
   static task<result<spi::resource_state>> do_inspect(self_ptr self, std::string prefix,
@@ -272,9 +272,9 @@ class etcd_store final : public stores::queued_store<etcd_store, entry>, public 
   std::int64_t last_removal_ = 0;  // the latest revision at which a claim of ours was removed
   std::map<duration, std::shared_ptr<lease_keeper>> leases_;  // by what was asked for
   spare_keys spare_keys_;
-  std::map<std::string, spi::claim_id> reused_keys_;  // whose they are now
-  // Who waits here for permits of a resource, in its order: none is granted before the first, so that one alone
-  // watches and looks.
+  std::map<std::string, spi::claim_id> reused_keys_;  // their current owners
+  // The claims that wait here for permits of a resource, in their order: none is granted before the
+  // first, so only that one watches and looks.
   std::map<std::string, std::map<std::int64_t, entry_ptr>> permit_lines_;  // by prefix and revision
 };
 

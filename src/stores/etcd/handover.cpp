@@ -1,13 +1,14 @@
-// Claims that move between processes. The key stays, and its place in the line and its fence with it: it is put once
-// more, in one transaction with the key that says whose it is, on the lease of the new owner. A detached claim has a
-// lease of its own, which ends by itself.
+// Claims that move between processes. The key stays, and with it its place in the queue and its
+// fence: it is put again, in one transaction with the key that says whose it is, on the lease of
+// the new owner. A detached claim has a lease of its own, which ends by itself.
 //
 // What must hold:
-//  1. Who gives away and who takes compare with the owner that they saw: of two, one succeeds, and a late request
-//     changes nothing.
-//  2. A claim whose request to take a key may still arrive leaves a tombstone (depart()), which that request respects:
-//     the lease that it would put the key on lives as long as other claims of this client.
-//  3. What may be another's is removed only where the owner is the one that leaves.
+//  1. The giver and the taker both compare with the owner that they saw: of two, one succeeds, and
+//     a late request changes nothing.
+//  2. A claim whose request to take a key may still arrive leaves a tombstone (depart()),
+//     which that request respects: the lease on which it would put the key lives as long as
+//     other claims of this client.
+//  3. What may belong to another claim is removed only if its owner is the claim that leaves.
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 const error not_there{errc::not_held, "not held any more"};
 
-// Of a key that goes on as another claim's: what was granted stays what it is.
+// The data of a key that becomes another claim's: what was granted does not change.
 std::string data_for(const spi::claim& to, const std::optional<stores::permits_data>& terms) {
   return with_owner(terms ? stores::data_of(to.payload, *terms) : to.payload, to.id);
 }
@@ -28,7 +29,7 @@ std::optional<stores::permits_data> terms_of(const standing& what) {
   return what.kind == claim_kind::permit ? std::optional(what.permits) : std::nullopt;
 }
 
-// It holds, nobody asks for its end, and nothing has happened to its owner since it was seen.
+// It holds, is not revoked, and its owner has not changed since it was seen.
 txn_writer unchanged(const standing& what) {
   txn_writer step;
   step.created({what.key}, txn_writer::relation::equal, what.created)
@@ -91,9 +92,9 @@ task<result<spi::granted>> etcd_store::hand_on(self_ptr self, entry_ptr which,
   return take_over(self, which, what.from, until);
 }
 
-// --- giving --------------------------------------------------------------------------------------
+// --- giving away ---------------------------------------------------------------------------------
 
-// To be repeated after a lost answer: who is asked again sees that the key is of that claim.
+// Can be repeated after a lost answer: a repetition sees that the key belongs to that claim.
 task<result<spi::granted>> etcd_store::hand_over(self_ptr self, entry_ptr which, spi::claim_ptr to,
                                                  net::patience until) {
   std::int64_t owner = 0;
@@ -144,7 +145,7 @@ task<result<spi::granted>> etcd_store::hand_over(self_ptr self, entry_ptr which,
 
 // --- taking --------------------------------------------------------------------------------------
 
-// Also where an earlier request took it and was not answered, and to prove a hold again.
+// Also where an unanswered earlier request took it, and to prove a hold again.
 task<result<spi::granted>> etcd_store::take_over(self_ptr self, entry_ptr which, spi::claim_id from,
                                                  net::patience until) {
   spi::claim given;
@@ -167,7 +168,7 @@ task<result<spi::granted>> etcd_store::take_over(self_ptr self, entry_ptr which,
     const std::size_t place = order.find_owned(giver);
     if (place == line::none || order.claims()[place].revoked) {
       const lock_guard lock(self->mutex_);
-      which->uncertain = false;  // what was asked for cannot succeed any more
+      which->uncertain = false;  // earlier requests cannot succeed any more
       co_return tl::unexpected(not_there);
     }
     const standing& what = order.claims()[place];
@@ -179,7 +180,7 @@ task<result<spi::granted>> etcd_store::take_over(self_ptr self, entry_ptr which,
   co_return failure(errc::unavailable, "etcd: the line keeps changing");
 }
 
-// False: it has changed since it was seen.
+// False: changed since it was seen.
 task<result<bool>> etcd_store::take_key(self_ptr self, entry_ptr which, standing what,
                                         std::int64_t lease, net::patience until) {
   const spi::claim& claim = *which->claim;
@@ -236,7 +237,7 @@ spi::granted etcd_store::taken(const entry_ptr& which, const standing& what, std
   return grant;
 }
 
-// --- what is detached ----------------------------------------------------------------------------
+// --- detached claims -----------------------------------------------------------------------------
 
 void etcd_store::leave_unknown(spi::claim_ptr claim, const spi::op_context& context,
                                spi::completion<spi::departure> done) {
@@ -265,7 +266,7 @@ task<result<spi::granted>> etcd_store::renew_detached(self_ptr self, spi::claim_
     txn_writer step = unchanged(*found);
     put_for(step, found->key, *claim, terms_of(*found), lease);
     const result<txn_answer> done = co_await ask_txn(self->way_, step, "put", found->key, until);
-    if (!done && done.error() == errc::lost) continue;  // the new lease has ended before
+    if (!done && done.error() == errc::lost) continue;  // the new lease ended first
     if (!done) co_return tl::unexpected(done.error());
     end_lease(self, done->succeeded ? found->lease : lease);
     if (done->succeeded) co_return granted_to(*claim, found->fenced, self->now());
@@ -295,7 +296,7 @@ task<result<spi::departure>> etcd_store::release_detached(self_ptr self, spi::cl
   co_return failure(errc::unavailable, "etcd: the line keeps changing");
 }
 
-// One that nothing keeps alive.
+// A lease that nothing keeps alive.
 task<result<std::int64_t>> etcd_store::new_lease(self_ptr self, duration time,
                                                  net::patience until) {
   call asks = lease_grant_call(time / std::chrono::seconds(1));
@@ -305,7 +306,7 @@ task<result<std::int64_t>> etcd_store::new_lease(self_ptr self, duration time,
   co_return lease.id;
 }
 
-// Nothing hangs on it any more. It would end by itself.
+// Nothing is attached to it any more. It would end by itself.
 flow etcd_store::end_lease(self_ptr self, std::int64_t lease) {
   const time_point deadline = self->now() + stores::recheck_after;
   call asks = lease_call(method::lease_revoke, lease);

@@ -30,7 +30,7 @@ int digit(char c) {
   return -1;
 }
 
-// gRPC's percent-encoding of a status text, made fit to be shown.
+// gRPC's percent-encoding of a status text, made safe to show.
 std::string shown(std::string_view encoded) {
   std::string text;
   for (std::size_t i = 0; i < encoded.size() && text.size() < text_limit; ++i) {
@@ -64,7 +64,7 @@ struct http2_connection::callbacks {
     if (frame->hd.type == NGHTTP2_GOAWAY) self(user).going_away_ = true;
     const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
     if (carries && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
-      // All is said, though our side of a stream is open still.
+      // The answer is complete, though our side of the stream is still open.
       const auto found = self(user).streams_.find(frame->hd.stream_id);
       if (found != self(user).streams_.end() && !found->second.finished) {
         self(user).take_end(frame->hd.stream_id, NGHTTP2_NO_ERROR);
@@ -172,7 +172,7 @@ void http2_connection::tell_end(const error& why) {
   if (const auto user = user_.lock()) user->ended(*this, why);
 }
 
-// Called with the mutex held: what the library has to say is queued.
+// Called with the mutex held. Queues what the library wants to send.
 void http2_connection::pump() {
   for (;;) {
     const std::uint8_t* bytes = nullptr;
@@ -194,7 +194,7 @@ std::int32_t http2_connection::begin(std::string_view path, std::string_view mes
       header("te", "trailers"),
       header("content-type", "application/grpc"),
       header("user-agent", "holdfast"),
-      // A member that has no leader says so, instead of waiting for one.
+      // A member without a leader then says so, instead of waiting for one.
       header("hasleader", "true"),
   };
   if (!token.empty()) headers.push_back(header("token", token));
@@ -236,7 +236,7 @@ void http2_connection::count(one_stream& of, std::size_t now) noexcept {
   of.counted = now;
 }
 
-// Called with the mutex held. False: no gRPC, or too much.
+// Called with the mutex held. False: not gRPC, or too much data.
 bool http2_connection::take_data(one_stream& into, std::int32_t id, std::string_view bytes) {
   into.incoming += bytes;
   std::string_view rest = into.incoming;

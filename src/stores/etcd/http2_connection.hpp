@@ -22,9 +22,9 @@ namespace holdfast::etcd {
 
 class http2_connection;
 
-// The end of a stream, as gRPC tells it.
+// The end of a stream, as gRPC reports it.
 struct grpc_status {
-  int code = 0;  // 0: well
+  int code = 0;  // 0: ok
   std::string text;
 };
 namespace status_code {
@@ -43,9 +43,9 @@ inline constexpr int unauthenticated = 16;
 struct http2_event {
   std::int32_t stream = 0;
   bool ended = false;
-  std::string message;  // of a stream's message, or the answer of a call with its end
+  std::string message;  // a message of a stream, or the answer to a call together with its end
   grpc_status status;   // with the end
-  bool broken = false;  // the end came without gRPC's own: what became of the call is not known
+  bool broken = false;  // ended without a gRPC status: the outcome of the call is unknown
 };
 
 // Called on the reactor's threads (or from within start()), under no lock, never twice at once for
@@ -55,7 +55,7 @@ class http2_user {
   virtual ~http2_user() = default;
   virtual void opened(http2_connection& which) = 0;
   virtual void received(http2_connection& which, std::vector<http2_event> events) = 0;
-  // Once, and last; not after close().
+  // Once, as the last call; not after close().
   virtual void ended(http2_connection& which, const error& why) = 0;
 };
 
@@ -63,7 +63,8 @@ class http2_user {
 class http2_connection final : public net::link_base,
                                public std::enable_shared_from_this<http2_connection> {
  public:
-  // Of what the server may send: one message, all of them together, and the headers of one stream.
+  // Limits on what the server may send: one message, all messages together, and
+  // the headers of one stream.
   static constexpr std::size_t message_limit = std::size_t{64} * 1024 * 1024;
   static constexpr std::size_t buffer_limit = 2 * message_limit;  // of what is incomplete
   static constexpr std::size_t header_limit = 32'768;
@@ -77,12 +78,12 @@ class http2_connection final : public net::link_base,
 
   void start(time_point deadline);
 
-  // Only once opened. No I/O and no callback: may be called under a lock of the caller's. 0: refused,
-  // the connection takes no more.
+  // Only once opened. No I/O and no callback: may be called under a lock of the caller's. 0:
+  // refused, the connection takes no more calls.
   std::int32_t begin(std::string_view path, std::string_view message, kind what,
                      const std::string& token);
   void send(std::int32_t stream, std::string_view message);
-  // Its end is not told any more.
+  // Its end is not reported any more.
   void reset(std::int32_t stream);
 
   // From the stream.
@@ -102,7 +103,7 @@ class http2_connection final : public net::link_base,
     int http_status = 0;
     bool has_status = false;
     grpc_status status;
-    std::string problem;  // why we reset it
+    std::string problem;  // why it was reset
   };
   struct callbacks;
   friend struct callbacks;

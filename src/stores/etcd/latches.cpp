@@ -1,6 +1,6 @@
-// The latch: a key with the count, changed by transactions on its revision, and one key for every
-// count-down that was made, so that each counts once. All hang on a lease of the latch's own life, which
-// every change keeps alive: a latch that nobody touches is forgotten by the cluster itself.
+// The latch: a key with the count, changed by transactions that compare its revision, and one key
+// for every count-down made, so that each counts once. All are attached to a lease with the latch's
+// own life, which every change keeps alive: the cluster itself forgets a latch that nobody touches.
 #include "stores/callback_guard.hpp"
 #include "stores/etcd/etcd_store.hpp"
 
@@ -28,7 +28,7 @@ class latch_watching final : public spi::subscription {
   latch_watching(std::shared_ptr<watch_hub> hub, const std::string& key, spi::latch_watch on_change)
       : hub_(std::move(hub)), state_(std::make_shared<state>()) {
     state_->on_change = std::move(on_change);
-    // When it is there it is told too: what happened before is seen by the look that follows.
+    // Its creation is reported too: the look that follows sees what happened before.
     id_ = hub_->add({key}, watch_filter::none, [state = state_](const watch_news& /*news*/) {
       state->callbacks.run([&] { state->on_change(); });
     });
@@ -52,7 +52,7 @@ class latch_watching final : public spi::subscription {
 
 }  // namespace
 
-// What is around the name is looked at, too: a latch and locks of one name do not meet.
+// Looks at the other keys of the name too: one name cannot be both a latch and a lock.
 task<result<etcd_store::latch_count>> etcd_store::read_count(self_ptr self, std::string prefix,
                                                              std::string mark,
                                                              net::patience until) {

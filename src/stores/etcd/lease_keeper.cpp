@@ -16,7 +16,7 @@ struct lease_keeper::waiting {
     keeper.wait(who, until);
   }
   result<std::int64_t> await_resume() { return std::move(who->answer); }
-  // It failed for want of another's time.
+  // It failed because another waiter's time was over.
   [[nodiscard]] bool may_ask_again(const result<std::int64_t>& answer, time_point now) const {
     return !answer && answer.error() == errc::unavailable && !who->grants && now < until.deadline;
   }

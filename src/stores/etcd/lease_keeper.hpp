@@ -1,5 +1,5 @@
-// A lease that the claims of one ttl share: granted when it is first needed, kept alive by the renewals
-// of what hangs on it, granted again when it is gone.
+// A lease that the claims of one ttl share: granted when it is first needed, kept alive by the
+// renewals of the claims on it, granted again when it is gone.
 #pragma once
 
 #include "stores/etcd/channel.hpp"
@@ -18,18 +18,18 @@
 
 namespace holdfast::etcd {
 
-// Until when does a lease live, for certain? What holders believe is counted from there.
+// Until when does a lease live, for certain? The validity of holds is counted from there.
 //
-// A keepalive that is answered proves nothing by itself: a leader that has been replaced, or is stuck in
-// its disk, goes on answering, and some versions answer for a lease that is gone. What proves it are
-// three things together, all answered by one member:
+// A keepalive that is answered proves nothing by itself: a leader that has been replaced, or is
+// stuck in its disk, goes on answering, and some versions answer for a lease that is gone. Three
+// things together prove it, all answered by one member:
 //  1. a keepalive, with time left;
-//  2. a linearizable read (or a write) of a key that hangs on the lease, sent with it or later: it is
-//     answered only by way of the leader of now, and it shows that the key is there;
+//  2. a linearizable read (or a write) of a key that is attached to the lease, sent with it or
+//     later: only the current leader can answer it, and it shows that the key is there;
 //  3. the same term in both answers, and in what that member last said before they were sent: so the
 //     leader that took the keepalive is the one that answered the read.
-// Then the lease lives for its whole time from when they were sent. For if that leader was replaced
-// in between, it was after the read was sent; and a new leader extends every lease by its whole time.
+// Then the lease lives for its whole time from when they were sent: if that leader was replaced in
+// between, it was after the read was sent, and a new leader extends every lease by its whole time.
 struct lease_evidence {
   std::uint64_t term_before = 0;  // 0: that member has said nothing yet on this connection
   std::uint64_t keepalive_term = 0;
@@ -45,7 +45,7 @@ struct lease_evidence {
 // Of one lease. Not thread-safe.
 class lease_proof {
  public:
-  // Made by a write that all agreed on: that needs no other proof.
+  // Created by a write that went through consensus: that needs no other proof.
   void begin(time_point sent, duration time) noexcept {
     date_ = sent;
     time_ = time;
@@ -71,7 +71,7 @@ class lease_proof {
 class lease_user {
  public:
   virtual ~lease_user() = default;
-  // The cluster says that there is no such lease: what hung on it is gone. Under no lock.
+  // The cluster says that there is no such lease: the keys attached to it are gone. Under no lock.
   virtual void lease_ended(std::int64_t id) = 0;
 };
 
@@ -89,12 +89,12 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
   lease_keeper(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way, duration wanted,
                std::weak_ptr<lease_user> user);
 
-  // Its id; granted now if there is none.
+  // Returns its id; a lease is granted now if there is none.
   static task<result<std::int64_t>> ready(std::shared_ptr<lease_keeper> self, net::patience until);
 
-  // Asks all in one go, with a keepalive where the proof is not fresh (or always, if `renews`). The
-  // calls are linearizable reads or writes. The answers are those to the calls; `found` is what they
-  // prove, if they show a key that hangs on the lease: then accept() it.
+  // Sends all together, with a keepalive if the proof is not fresh (or always, if `renews`). The
+  // calls are linearizable reads or writes. Returns the answers to the calls; `found` is what they
+  // prove, if they show a key that is attached to the lease: then accept() it.
   enum class renews : std::uint8_t { if_stale, always };
   static task<replies> ask(std::shared_ptr<lease_keeper> self, std::int64_t id,
                            std::vector<call> calls, renews how, net::patience until,
@@ -102,7 +102,7 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
 
   void accept(const lease_note& found);
 
-  // The cluster does not know it any more.
+  // The cluster does not know the lease any more.
   void ended(std::int64_t id);
 
   // Whole seconds; 0: never granted.
@@ -114,7 +114,7 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
   [[nodiscard]] time_point proven_at(std::int64_t id) const;
   [[nodiscard]] std::int64_t id() const;
 
-  // Claims that hang on it, or will.
+  // Claims that are attached to it, or will be.
   void hold() noexcept { ++holders_; }
   void unhold() noexcept { --holders_; }
   [[nodiscard]] bool held() const noexcept { return holders_.load() > 0; }
@@ -124,7 +124,7 @@ class lease_keeper final : public std::enable_shared_from_this<lease_keeper> {
     std::coroutine_handle<> then;
     result<std::int64_t> answer = failure(errc::unavailable, "etcd: no lease in time");
     bool over = false;    // guarded by the keeper's mutex
-    bool grants = false;  // the lease is asked for with its patience
+    bool grants = false;  // its patience limits the request for the lease
   };
   struct waiting;
   friend struct waiting;

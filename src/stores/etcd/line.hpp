@@ -1,4 +1,4 @@
-// The line before a resource, as its keys show it: who holds, who waits, and for whom.
+// The queue of a resource, as its keys show it: who holds, who waits, and for whom.
 #pragma once
 
 #include "stores/etcd/messages.hpp"
@@ -23,21 +23,21 @@ struct standing {
   std::string claim;  // as people are shown it
   std::string key;
   std::string value;
-  std::int64_t created = 0;  // the order of the line
+  std::int64_t created = 0;  // the order of the queue
   std::int64_t fenced = 0;   // the same, or when its mode was changed
   std::int64_t lease = 0;
   spi::mode mode{};
   bool changed = false;  // its mode is not that of its key
   bool revoked = false;
-  std::string owner;           // of one that was handed on: as owner_text() has it; else empty
-  std::int64_t handed_on = 0;  // the revision at which it was, last
+  std::string owner;           // if it was handed on: as in owner_text(); else empty
+  std::int64_t handed_on = 0;  // the revision at which it last was
   stores::permits_data permits{};
 
   [[nodiscard]] bool excludes() const noexcept { return mode != spi::mode::shared; }
 };
 
-// What shows a claim who is in its way: all keys of the name; to a reader, its own and all but those of readers.
-// Else thousands of readers would read each other whenever one comes.
+// The keys that show a claim its blockers: all keys of the name; for a reader, its own and all but
+// those of readers. Otherwise thousands of readers would read each other's keys whenever one comes.
 std::vector<key_range> keys_around(const std::string& prefix, spi::mode mode,
                                    const std::string& own);
 
@@ -51,27 +51,27 @@ class line {
   [[nodiscard]] std::int64_t revision() const noexcept { return revision_; }  // as of when
 
   [[nodiscard]] const std::vector<standing>& claims() const noexcept { return claims_; }
-  // `created`: its revision. The id alone may be that of a claim that had the key before.
+  // `created`: its revision. The id alone may belong to an earlier claim on the same key.
   [[nodiscard]] std::size_t find(const std::string& id, std::int64_t created) const noexcept;
   // The one that was handed on to this owner.
   [[nodiscard]] std::size_t find_owned(std::string_view owner) const noexcept;
 
-  // Who is in the way of that one. For an exclusive claim the one just before it, for a reader the
-  // last before it that excludes, for permits the first that could make room.
+  // The blocker of that claim: for an exclusive claim the one just before it, for a reader the last
+  // one before it that excludes it, for permits the first one that could make room.
   [[nodiscard]] std::size_t blocker_of(std::size_t place) const noexcept;
-  // The same for one that would come now.
+  // The same for a claim that would come now.
   [[nodiscard]] std::size_t blocker_of_next(spi::mode mode, std::uint32_t permits,
                                             std::uint32_t max) const noexcept;
   [[nodiscard]] bool holds(std::size_t place) const noexcept { return blocker_of(place) == none; }
-  // Somebody waits for what that one holds.
+  // Somebody waits for what that claim holds.
   [[nodiscard]] bool wanted(std::size_t place) const noexcept;
 
-  // The name is in use as something else than `mode`: what the first in line is decides. For permits
+  // The name is in use as something other than `mode`: the first in the queue decides. For permits
   // also with another number. `place`: only those before it count.
   [[nodiscard]] std::optional<error> conflict(spi::mode mode, std::uint32_t max,
                                               std::size_t place) const;
   [[nodiscard]] bool has_latch() const noexcept { return has_latch_; }
-  // A claim that is not among the keys has changed its mode: a reader that writes by now.
+  // A claim that is not among the keys has changed its mode: a reader that is a writer now.
   [[nodiscard]] bool lacks_claims() const noexcept { return lacks_claims_; }
 
  private:

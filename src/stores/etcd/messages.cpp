@@ -94,7 +94,7 @@ tl::unexpected<error> malformed(const char* what) {
   return failure(errc::unavailable, std::string("etcd: a malformed answer (") + what + ")");
 }
 
-// `good` is false afterwards if it is no message, and stays so.
+// Sets `good` to false if it is not a valid message; it is never set to true again.
 template <class Take>
 void for_each_field(std::string_view from, bool& good, Take take) {
   proto_reader reader(from);
@@ -166,7 +166,7 @@ std::string compare_body(const key_range& of, txn_writer::relation how, compare_
   std::string body;
   proto_writer out(body);
   out.number(1, static_cast<std::uint64_t>(how)).number(2, target).bytes(3, of.key);
-  // A member of a oneof: written also if it is zero.
+  // A member of a oneof: written even if it is zero.
   const std::uint32_t field = target == target_create ? 5 : 6;
   if (revision != 0) {
     out.signed_number(field, revision);

@@ -12,8 +12,8 @@
 
 namespace holdfast::etcd {
 
-// Protocol buffers by hand: fields of varints and of bytes, which is all that etcd's messages are made
-// of. What is read comes from outside: every length is checked against what is there.
+// Protocol buffers by hand: fields of varints and of bytes, which is all that etcd's messages are
+// made of. What is read is untrusted input: every length is checked against what is there.
 //
 // Appends fields to a text. Values that are the default are left out, as protobuf does.
 class proto_writer {
@@ -26,7 +26,7 @@ class proto_writer {
   }
   proto_writer& flag(std::uint32_t field, bool value) { return number(field, value ? 1 : 0); }
   proto_writer& bytes(std::uint32_t field, std::string_view value);
-  // Written also if it is empty: that it is there means something.
+  // Written even if it is empty: its presence has a meaning.
   proto_writer& message(std::uint32_t field, std::string_view value);
 
  private:
@@ -43,8 +43,8 @@ struct proto_field {
   [[nodiscard]] std::int64_t as_signed() const noexcept { return static_cast<std::int64_t>(value); }
 };
 
-// Goes through the fields of a message. Unknown fields are the caller's to skip; groups and anything
-// else that is no field make it end, not good.
+// Goes through the fields of a message. The caller skips unknown fields; groups and anything else
+// that is not a field end it with `good` false.
 class proto_reader {
  public:
   explicit proto_reader(std::string_view from) noexcept : rest_(from) {}
@@ -86,20 +86,20 @@ struct call {
   std::string body;
 };
 
-// --- what is asked -------------------------------------------------------------------------------
+// --- requests ------------------------------------------------------------------------------------
 
 struct key_range {
   std::string key;
   std::string end{};  // the first key behind it; empty: this one key
 };
-// All keys that begin so; an empty prefix: all keys.
+// All keys with this prefix; an empty prefix: all keys.
 key_range keys_with(std::string prefix);
 
 struct range_options {
   std::int64_t limit = 0;     // 0: all
   bool newest_first = false;  // by creation; else in the order of the keys
   bool keys_only = false;
-  std::int64_t revision = 0;  // 0: of now
+  std::int64_t revision = 0;  // 0: the current one
 };
 
 // Bodies: of a call, or of an operation within a transaction. A range is linearizable.
@@ -135,7 +135,7 @@ class txn_writer {
   std::string body_;
 };
 
-// All of these at one revision; like a range, as of now.
+// All of these at one revision; like a range, the current one.
 call read_call(const std::vector<key_range>& of);
 
 call lease_grant_call(std::int64_t seconds);
@@ -147,13 +147,13 @@ enum class watch_filter : std::uint8_t { none, no_put, no_delete };
 std::string watch_create(const key_range& of, std::int64_t id, watch_filter without);
 std::string watch_cancel(std::int64_t id);
 
-// --- what is answered ----------------------------------------------------------------------------
+// --- answers -------------------------------------------------------------------------------------
 
 struct answer_header {
   std::int64_t revision = 0;
   std::uint64_t term = 0;
 
-  // Every answer of a sound server has these.
+  // Every valid answer of a server has these.
   [[nodiscard]] bool complete() const noexcept { return revision > 0 && term > 0; }
 };
 // Of any answer; nothing if there is none.

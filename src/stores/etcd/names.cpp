@@ -7,7 +7,7 @@ namespace holdfast::etcd {
 namespace {
 
 constexpr std::size_t id_size = 32;
-constexpr std::size_t shown_id = 32;  // bytes of another's
+constexpr std::size_t shown_id = 32;  // bytes of another client's id
 constexpr std::string_view mode_part = "/mode";
 constexpr std::string_view revoked_part = "/revoked";
 constexpr std::string_view owner_part = "/owner";
@@ -21,7 +21,7 @@ int nibble(char c) noexcept {
   return -1;
 }
 
-// What stands behind the folder of its kind: an id, and perhaps a part of it.
+// What follows the folder of its kind: an id, and perhaps one of its parts.
 std::optional<parsed_key> parse_claim(claim_kind kind, std::string_view text) {
   parsed_key key{key_part::claim, kind, {}};
   if (text.ends_with(mode_part)) {
@@ -122,7 +122,7 @@ std::optional<parsed_key> parse_key(std::string_view rest) {
 std::optional<named_key> name_in(std::string_view rest, name_layout layout) {
   std::size_t slash = rest.find('/');
   if (layout == name_layout::path) {
-    // The longest name for which the rest is a key of it: of a/write/1 it is a, not a/write.
+    // The shortest of the possible names: for a/write/1 it is a, not a/write.
     slash = std::string_view::npos;
     for (std::size_t at = rest.find('/'); at != std::string_view::npos;
          at = rest.find('/', at + 1)) {

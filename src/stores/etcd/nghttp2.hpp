@@ -1,5 +1,5 @@
-// The functions of libnghttp2 that this store calls. Where it is a shared library of the system, it is loaded with
-// the first etcd:// URL; else it is linked.
+// The functions of libnghttp2 that this store calls. If it is a shared library of the system, it is
+// loaded with the first etcd:// URL; else it is linked.
 #pragma once
 
 #include "runtime/lazy_library.hpp"

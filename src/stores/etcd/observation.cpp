@@ -1,6 +1,6 @@
-// Watches one name, or all of a namespace, and tells what happened there. It looks once when its watch is
-// there, and then follows the events, in order: what came and went is seen too, unless the connection
-// was lost meanwhile.
+// Watches one name, or a whole namespace, and reports what happened there. It looks once when its
+// watch exists, and then follows the events, in order: short-lived claims are seen too, unless the
+// connection was lost meanwhile.
 #include "stores/etcd/channel.hpp"
 #include "stores/etcd/etcd_store.hpp"
 #include "stores/etcd/options.hpp"
@@ -70,9 +70,9 @@ class observation final : public std::enable_shared_from_this<observation> {
   stores::observer observer_;
   watch_hub::watch_id watch_ = 0;  // set by start()
 
-  // Only by the thread that works.
+  // Used only by the working thread.
   std::map<std::string, keys> keys_;      // by name
-  std::map<std::string, people> people_;  // as last told
+  std::map<std::string, people> people_;  // as last reported
   std::int64_t revision_ = 0;             // of the last look; 0: none yet
 
   std::mutex mutex_;
@@ -80,7 +80,7 @@ class observation final : public std::enable_shared_from_this<observation> {
   std::deque<step> steps_;
   bool working_ = false;
   bool looking_ = false;
-  std::uint64_t looks_ = 0;  // the last one counts: it is of the stream of now
+  std::uint64_t looks_ = 0;  // the last one counts: it belongs to the current stream
 };
 
 observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<channel> way,
@@ -137,7 +137,7 @@ flow observation::look(std::shared_ptr<observation> self, std::uint64_t number) 
   }
 }
 
-// Whoever finds nobody at work does all that is there. Until the look has come, events wait for it.
+// A thread that finds nobody at work does all queued steps. Events wait until the look has come.
 void observation::add(step what) {
   std::unique_lock lock(mutex_);
   if (what.look) {
@@ -182,14 +182,14 @@ void observation::work(step& what) {
     for (const std::string& each : changed) tell_changes(each);
     return;
   }
-  // What one transaction did is one change.
+  // The effects of one transaction are one change.
   for (std::size_t i = 0; i < what.events.size();) {
     const std::int64_t revision = what.events[i].kv.modified;
     std::set<std::string> changed;
     for (; i < what.events.size() && what.events[i].kv.modified == revision; ++i) {
       watch_answer::event& each = what.events[i];
       const auto name = revision > revision_ ? name_of(each.kv.key) : std::nullopt;
-      if (!name) continue;  // seen by the look already, or nobody's
+      if (!name) continue;  // already seen by the look, or not a name
       changed.insert(*name);
       if (each.deleted) {
         keys_[*name].erase(each.kv.key);

@@ -1,5 +1,5 @@
-// What people see and do: who holds and who waits, which names are in use, and the two ways to take a
-// hold away.
+// What operators see and do: who holds and who waits, which names are in use, and the two
+// ways to take a hold away.
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace holdfast::etcd {
 namespace {
 
 constexpr std::int64_t page_size = 2'000;      // keys that `list` reads at once
-constexpr std::size_t list_limit = 1'000'000;  // and altogether
+constexpr std::size_t list_limit = 1'000'000;  // and in total
 
 spi::holder shown(const standing& what) {
   spi::holder one;
@@ -63,7 +63,7 @@ task<result<spi::resource_state>> etcd_store::do_inspect(self_ptr self, std::str
   co_return state;
 }
 
-// Only keys that hang on a lease are taken for claims: others' data may be beside them.
+// Only keys that are attached to a lease count as claims: others' data may be beside them.
 task<result<std::vector<spi::resource_summary>>> etcd_store::do_list(self_ptr self,
                                                                      std::string space,
                                                                      std::string prefix,
@@ -77,7 +77,7 @@ task<result<std::vector<spi::resource_summary>>> etcd_store::do_list(self_ptr se
     call reads = range_call(todo, how);
     const reply answer = co_await value_of(ask_one(self->way_, reads, "list", root, until));
     range_answer page = co_await value_of(read_range(answer.body));
-    how.revision = page.header.revision;  // all pages of one moment
+    how.revision = page.header.revision;  // all pages at one revision
     read += page.kvs.size();
     if (!page.kvs.empty()) todo.key = page.kvs.back().key + '\0';
     for (key_value& each : page.kvs) {
@@ -99,7 +99,7 @@ task<result<std::vector<spi::resource_summary>>> etcd_store::do_list(self_ptr se
   co_return found;
 }
 
-// Safe: its holder is asked, by a key beside its own. By force: the same, so that who watches can tell
+// Safe: its holder is asked, by a key beside its own. By force: the same, so that watchers can tell
 // this end from a release, and then the claim is removed.
 task<result<std::vector<spi::holder>>> etcd_store::do_revoke(self_ptr self, std::string prefix,
                                                              spi::revocation how, std::string claim,

@@ -78,7 +78,7 @@ void watch_hub::message(std::uint64_t stream, const std::string& body) {
   {
     const std::scoped_lock lock(mutex_);
     if (stream != stream_) return;
-    if (!answer) return restart(channel::credentials::as_they_are);  // what it told is lost
+    if (!answer) return restart(channel::credentials::as_they_are);  // what it reported is lost
     const auto wire = find(*answer);
     if (wire == wires_.end()) return;  // removed meanwhile
     const watch_id id = wire->second;
@@ -93,7 +93,8 @@ void watch_hub::message(std::uint64_t stream, const std::string& body) {
   if (news.created || news.refused || !news.events.empty()) (*who)(news);
 }
 
-// Called with the mutex held. A watch that was not made may have no number: they are answered in order.
+// Called with the mutex held. A watch that was not created may have no number:
+// they are answered in order.
 std::map<std::int64_t, watch_hub::watch_id>::iterator watch_hub::find(const watch_answer& answer) {
   std::int64_t wire = answer.id;
   if (answer.created) {
@@ -103,8 +104,9 @@ std::map<std::int64_t, watch_hub::watch_id>::iterator watch_hub::find(const watc
   return wires_.find(wire);
 }
 
-// Called with the mutex held. What the server ends by itself is begun again, but for what we may not see.
-// A stream on which it has refused something is of no use: 3.4 takes nothing more from it.
+// Called with the mutex held. Watches that the server cancels by itself are created again,
+// except where we lack permission. A stream on which it has refused something is useless: etcd
+// 3.4 reads nothing more from it.
 std::optional<error> watch_hub::take_cancel(watch_id id, const watch_answer& answer) {
   one_watch& which = watches_.at(id);
   if (answer.compacted != 0) {
@@ -161,7 +163,7 @@ void watch_hub::wake_pulse() {
   });
 }
 
-// Without an answer the channel leaves the member, and the stream with it.
+// Without an answer the channel leaves the member, which ends the stream.
 flow watch_hub::pulse(std::shared_ptr<watch_hub> self) {
   bool asks = false;
   {
@@ -234,7 +236,8 @@ void blocker_watches::tell(const name& which, const watch_news& news) {
     const auto found = watches_.find(which);
     if (found == watches_.end()) return;
     one_watch& watch = found->second;
-    // What happened before it was there is not known, and perhaps revisions have begun again: any event counts.
+    // What happened before it existed is unknown, and revisions may have
+    // started over: any event counts.
     if (news.created) watch.latest = 0;
     std::int64_t latest = 0;
     for (const auto& each : news.events) latest = std::max(latest, each.kv.modified);

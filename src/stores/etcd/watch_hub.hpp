@@ -1,10 +1,10 @@
 // All watches of a store, on one stream over a connection of their own: on the connection of the calls a
 // burst of events would delay renewals (etcd#15402).
 //
-// A watch begins from now, never from a revision: one of the past is served by a loop that runs ten times
-// a second. So a watcher looks once when the watch is there, and nothing is missed. After a
-// lost connection, and after a compaction, the same happens again. That the connection is lost is noticed by
-// a small call now and then: a member that has died, or is cut off, just says nothing.
+// A watch begins from now, never from a revision: a watch on a past one is served by a loop that
+// runs ten times a second. So a watcher looks once when the watch exists, and nothing is missed.
+// After a lost connection, and after a compaction, the same happens again. A small call now and
+// then detects a lost connection: a member that has died, or is cut off, just stays silent.
 #pragma once
 
 #include "net/backoff.hpp"
@@ -27,8 +27,8 @@
 namespace holdfast::etcd {
 
 struct watch_news {
-  bool created = false;            // it is there from now on: look
-  std::optional<error> refused{};  // it never will be
+  bool created = false;            // it exists from now on: look
+  std::optional<error> refused{};  // it will never exist
   std::vector<watch_answer::event> events{};
 };
 // Called under no lock, on a reactor's thread, one after the other.
@@ -43,7 +43,7 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
             net::backoff_limits pauses);
 
   watch_id add(key_range of, watch_filter without, watcher who);
-  // A call that has begun goes on.
+  // A call that has begun is completed.
   void remove(watch_id id);
   void close() noexcept;
 
@@ -56,7 +56,7 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
     watch_filter without{};
     std::shared_ptr<watcher> who;
     std::int64_t wire = 0;  // as the server knows it, on this stream
-    bool late = false;      // asked for when the stream was there already
+    bool late = false;      // requested when the stream existed already
   };
 
   std::string create(watch_id id, one_watch& which);
@@ -72,7 +72,8 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
   const std::shared_ptr<channel> way_;
 
   std::mutex mutex_;
-  // All below: guarded by mutex_. The channel is called under it: it calls nobody back from within.
+  // All below: guarded by mutex_. The channel is called under it: it makes no
+  // callback from within its calls.
   std::map<watch_id, one_watch> watches_;
   watch_id next_ = 1;
   // A number is not used twice: the server remembers those of watches that it has cancelled itself.
@@ -89,9 +90,10 @@ class watch_hub final : public stream_listener, public std::enable_shared_from_t
   bool closed_ = false;
 };
 
-// Watches on what is in the way of claims: one for all that wait behind the same key. It stays for a while when nobody
-// does: who queues again often finds the same claim before it. That saves the look that a new watch needs, and etcd
-// tells up to 100 ms late of what happens to a watch that was made while something was written.
+// Watches on the blockers of claims: one for all that wait behind the same key. It stays for a
+// while after the last waiter: a claim that queues again often finds the same claim before it. That
+// saves the look that a new watch needs; besides, etcd is up to 100 ms late with the events of a
+// watch that was created while something was written.
 //
 // Thread-safe.
 class blocker_watches : public std::enable_shared_from_this<blocker_watches> {
@@ -104,9 +106,9 @@ class blocker_watches : public std::enable_shared_from_this<blocker_watches> {
   blocker_watches(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<watch_hub> hub)
       : reactor_(std::move(reactor)), hub_(std::move(hub)) {}
 
-  // `what`: a key, or what keys begin with. `seen`: the revision at which it was in the way. `look` is called when
-  // something happened to it since, and whenever that cannot be told, until the interest is destroyed; a call that has
-  // begun goes on.
+  // `what`: a key, or what keys begin with. `seen`: the revision at which it was in the way. `look`
+  // is called when something happened to it since, and whenever that is unknown, until the interest
+  // is destroyed; a call that has begun is completed.
   [[nodiscard]] std::shared_ptr<interest> add(const std::string& what, watch_filter without,
                                               std::int64_t seen, std::function<void()> look);
   void close() noexcept;

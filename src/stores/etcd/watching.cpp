@@ -1,5 +1,5 @@
-// What happens to keys while a claim holds: its own is taken away or asked back, somebody comes behind
-// it. And renewals.
+// What happens to keys while a claim holds: its own is removed or revoked, or somebody queues
+// behind it. And renewals.
 #include "stores/etcd/etcd_store.hpp"
 
 #include <algorithm>
@@ -9,14 +9,14 @@
 
 namespace holdfast::etcd {
 
-// Called with the mutex held: what is to be removed when it is free.
+// Called with the mutex held. Collects what is to be removed when it is free.
 void etcd_store::drop_watches(const entry_ptr& which, std::vector<watch_hub::watch_id>& into) {
   which->watch.reset();
   if (which->own_watch != 0) into.push_back(std::exchange(which->own_watch, 0));
   std::ranges::move(std::exchange(which->others_watches, {}), std::back_inserter(into));
 }
 
-// A hold that lasts. Both watches bring about a look once they are there.
+// A hold that lasts. Both watches cause a look once they exist.
 void etcd_store::guard(const entry_ptr& which) {
   const auto own = watches_->add(
       which->keys(), watch_filter::none,
@@ -66,7 +66,7 @@ void etcd_store::own_news(const entry_ptr& which, const watch_news& news) {
   if (look_again) look_at_hold(shared_from_this(), which);
 }
 
-// Somebody came. Whether one with permits waits is seen by a look only.
+// Somebody came. For permits only a look shows whether anybody waits.
 void etcd_store::others_news(const entry_ptr& which, const watch_news& news) {
   std::shared_ptr<spi::wakeup> tell;
   std::vector<watch_hub::watch_id> unneeded;
@@ -123,13 +123,14 @@ flow etcd_store::look_at_hold(self_ptr self, entry_ptr which) {
   if (revoked && !self->closed_) revoked->gone({errc::lost, "revoked: not renewed any more"});
 }
 
-// Renewals: of all claims that live by one lease, one keepalive and one look at their keys, sent
-// together. Of one who waits, also at who is in its way: so a lost event costs a re-check at most.
+// Renewals: for all claims that live by one lease, one keepalive and one look at their
+// keys, sent together. For a waiter, also a look at its blocker, so that a lost event
+// costs at most a re-check.
 
 struct etcd_store::renewal_round {
   std::vector<entry_ptr> entries;  // null: not known here
   std::vector<spi::renewal> answers;
-  std::vector<std::string> behind;  // the key that is in the way, as it was when it was asked for
+  std::vector<std::string> behind;  // the blocking key, as it was when the request was made
   time_point began{};
   net::patience until;
   std::atomic<std::size_t> left{0};
@@ -236,18 +237,18 @@ void etcd_store::take_renewals(renewal_round& round, const std::vector<std::size
       }
       if (!answered) continue;
       const range_answer& own = keys[first];
-      // Also where another claim has the key by now: it came after us.
+      // Also if another claim has the key by now: it came after us.
       const bool blocker_gone = behind && (keys[first + 1].kvs.empty() ||
                                            keys[first + 1].kvs.front().created > one->created);
       if (own.kvs.empty() || own.kvs.front().created != one->created) {
-        if (one->running) continue;  // it is being put or removed just now
+        if (one->running) continue;  // it is just being put or removed
         answer.state = spi::hold_state::lost;
         removed.push_back(one);
         continue;
       }
       const bool waits = one->where == entry::phase::waiting;
       answer = renewal_of(*one, at, waits || one->life->proven_at(one->owner) >= round.began);
-      // What lets permits and readers in is more than the end of one claim.
+      // Permits and readers may be let in by more than the end of one claim.
       const bool any_end = one->permit() ? waits && first_for_permits(one)
                                          : one->claim->mode != spi::mode::exclusive;
       if (waits && (blocker_gone || any_end)) {
