@@ -1,4 +1,4 @@
-// Asking a session from within a flow, and the writes that prove it.
+// Sending requests to a session from within a flow, and the writes that prove it.
 #include "stores/zookeeper/session.hpp"
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr int container_rounds = 16;  // against somebody who removes as fast as we make
+constexpr int container_rounds = 16;  // against a peer that removes as fast as we create
 
 }  // namespace
 
@@ -85,7 +85,7 @@ std::string hex(std::int64_t number) {
 
 }  // namespace
 
-// Static, and keeps the session: a flow may outlive who began it.
+// Static, and keeps the session alive: a flow may outlive its caller.
 flow session::prove(std::shared_ptr<session> self, std::int64_t id, bool made,
                     time_point deadline) {
   const std::string folder = self->options_->root + "/_holdfast";

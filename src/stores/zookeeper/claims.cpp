@@ -1,4 +1,4 @@
-// A place in line, out of it again, and what became of a node whose making was not answered.
+// Joining the queue and leaving it, and what became of a node whose creation was not answered.
 #include "stores/zookeeper/zookeeper_store.hpp"
 
 #include <utility>
@@ -25,8 +25,8 @@ task<result<spi::outcome>> zookeeper_store::place(self_ptr self, entry_ptr which
   co_return placed;
 }
 
-// What became of a node whose making was not answered. Behind a barrier: a server to which we moved
-// may be behind the one that made it.
+// Finds out what became of a node whose creation was not answered. After a barrier: the server that
+// we are connected to now may be behind the one that created it.
 task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net::patience until) {
   const std::string leases = which->path + "/" + std::string(leases_folder);
   std::vector<question> batch;
@@ -57,7 +57,7 @@ task<result<void>> zookeeper_store::recover(self_ptr self, entry_ptr which, net:
       created = known->created;
       continue;
     }
-    // Of a session that is over: it will go by itself, but must not stand before us until then.
+    // It belongs to an ended session: it will go by itself, but must not block us until then.
     question remove{make_remove(each)};
     co_await value_of(ask_one(which->life, std::move(remove), until));
   }
@@ -119,10 +119,11 @@ task<result<spi::departure>> zookeeper_store::depart(self_ptr self, entry_ptr wh
 
 // --- from reader to writer and back ---------------------------------------------------------------
 
-// As Curator does its downgrade: the new node has the old one's number and takes its place in one step.
+// Like Curator's downgrade: the new node has the old one's number and replaces it in one step.
 
-// Replaces our node by one of another kind at the same place. The old node's data is changed before
-// it is removed: its watchers must look at the line, not take its end for the end of a hold.
+// Replaces our node by one of another kind at the same place. The old node's data is
+// changed before it is removed: its watchers must look at the queue, and not mistake its
+// end for the end of a hold.
 task<result<void>> zookeeper_store::rename(self_ptr self, entry_ptr which, claim_kind to,
                                            net::patience until) {
   const auto known = parse_node(which->node);
@@ -179,7 +180,7 @@ task<result<spi::granted>> zookeeper_store::change_mode(self_ptr self, entry_ptr
     co_await value_of(rename(self, which, claim_kind::reader, until));
   } else if (reads != wants_reader) {
     // Readers that hold are readers with no writer before them; ours would be such a writer to all
-    // that come from now on. Those who came just before are seen afterwards.
+    // that come from now on. Readers that came just before are seen afterwards.
     for (const bool changed : {false, true}) {
       const children around =
           co_await value_of(list_children(which->life, which->path, freshness::of_now, until));

@@ -67,7 +67,7 @@ spi::check ensemble_health::words() const {
           "4lw.commands.whitelist=srvr in zoo.cfg"};
 }
 
-// A follower that serves has a leader, whether or not that one stands in the URL.
+// A follower that serves has a leader, whether or not the URL lists that leader.
 spi::check ensemble_health::quorum() const {
   if (standalone_ > 0) {
     return {"quorum", status::warn, "a standalone server: when it is down, there are no locks",
@@ -185,8 +185,8 @@ task<result<std::string>> ask_word(net::network net, net::target where,
   co_return co_await wait;
 }
 
-// Settings and health: is there a quorum, who may do what, how long do sessions live. No clock is
-// looked at: ZooKeeper needs none.
+// Settings and health: is there a quorum, who may do what, how long do sessions live. Clocks are
+// not checked: ZooKeeper does not depend on them.
 
 namespace {
 

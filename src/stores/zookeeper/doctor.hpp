@@ -1,4 +1,4 @@
-// What the servers of the URL say of themselves ("srvr"), and what `doctor` makes of it.
+// What the servers in the URL report about themselves ("srvr"), and how `doctor` judges it.
 #pragma once
 
 #include "net/connector.hpp"
@@ -19,7 +19,7 @@ namespace holdfast::zookeeper {
 // Filled server by server, then judged. Not thread-safe.
 class ensemble_health {
  public:
-  // `answer`: what came back for "srvr".
+  // `answer`: the answer to "srvr".
   void add(const std::string& server, const result<std::string>& answer);
 
   // servers, four-letter words, quorum: always all three.
@@ -41,13 +41,13 @@ class ensemble_health {
   std::string problems_;
 };
 
-// A four-letter word: one question to one server, outside any session. What it is allowed to answer
-// is the operator's choice; "srvr" is, unless it was taken away.
+// A four-letter word: one question to one server, outside any session. The operator decides which
+// of them it may answer; "srvr" is allowed by default.
 
 using stores::flow;
 using stores::task;
 
-// unavailable: the server is not reached, or does not answer in time.
+// unavailable: the server cannot be reached, or does not answer in time.
 task<result<std::string>> ask_word(net::network net, net::target where,
                                    std::shared_ptr<const net::tls_context> tls, std::string word,
                                    time_point deadline);

@@ -1,5 +1,5 @@
 // The latch: a node with the count, changed by compare-and-set, and below it a mark for every
-// count-down that was made, so that each counts once. Its age is judged by the server's clock.
+// count-down, so that each counts once. Its age is judged by the server's clock.
 #include "stores/callback_guard.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
@@ -11,7 +11,7 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-constexpr std::size_t clear_batch = 500;  // marks removed in one go
+constexpr std::size_t clear_batch = 500;  // marks removed together
 constexpr duration stamp_life = std::chrono::seconds(10);
 constexpr std::string_view version = "holdfast/1";
 
@@ -39,7 +39,7 @@ bool parse(std::string_view text, Number& into) {
 
 constexpr duration arm_limit = std::chrono::seconds(30);
 
-// Watches the count for as long as somebody wants to hear of it. Thread-safe.
+// Watches the count for as long as somebody is interested. Thread-safe.
 class latch_watching final : public std::enable_shared_from_this<latch_watching> {
  public:
   latch_watching(std::shared_ptr<session> life, std::string node, spi::latch_watch on_change)
@@ -61,7 +61,7 @@ class latch_watching final : public std::enable_shared_from_this<latch_watching>
   }
   void changed() {
     if (callbacks_.ended()) return;
-    arm();  // before it is told: nothing is missed
+    arm();  // before reporting: nothing is missed
     callbacks_.run([this] { on_change_(); });
   }
 
@@ -73,7 +73,8 @@ class latch_watching final : public std::enable_shared_from_this<latch_watching>
 
 }  // namespace
 
-// Behind a barrier, and what is around the name with it: a latch and locks of one name do not meet.
+// After a barrier, together with the name's other nodes: one name cannot be
+// both a latch and a lock.
 task<result<zookeeper_store::latch_count>> zookeeper_store::read_count(self_ptr self,
                                                                        std::string path,
                                                                        std::string mark,
@@ -117,8 +118,8 @@ task<result<zookeeper_store::latch_count>> zookeeper_store::read_count(self_ptr 
   co_return known;
 }
 
-// Milliseconds of the leader's clock: what it stamps on a node that is made and removed for it.
-// Between two of these our own clock counts on.
+// Milliseconds of the leader's clock: its time stamp on a node that is created and removed for
+// this. Between two of these we use our own clock.
 task<result<std::int64_t>> zookeeper_store::server_clock(self_ptr self, std::string path,
                                                          net::patience until) {
   const auto life = self->any_session();
@@ -189,7 +190,7 @@ task<result<bool>> zookeeper_store::write_count(self_ptr self, std::string path,
   co_return false;
 }
 
-// Sent before the caller's next request on the same session, and executed before it: registered.
+// Sent before the caller's next request on the same session, so executed before it: registered.
 result<std::unique_ptr<spi::subscription>> zookeeper_store::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   if (closed_) return failure(errc::cancelled, "closed");

@@ -103,8 +103,8 @@ void listings::finished(const folder& which, const answer& what) {
       found->second.served.clear();
     }
   }
-  // First the next list: it is on its way while these look at theirs. A turn is gone when its flow
-  // goes on.
+  // First the next list: it is on its way while these look at theirs. A turn is
+  // gone once its flow resumes.
   if (leader != nullptr) leader->then_.resume();
   for (turn* each : served) {
     each->answer_ = what;

@@ -1,4 +1,4 @@
-// The line before a lock, from a list of children, and the lists that claims of one client share.
+// The queue of a lock, from a list of children, and the lists that claims of one client share.
 #pragma once
 
 #include "stores/zookeeper/names.hpp"
@@ -20,11 +20,11 @@
 
 namespace holdfast::zookeeper {
 
-// Who of those in a list of children holds, and whom each of the others waits for. Pure: the whole
-// grant rule of locks on ZooKeeper.
+// Which of the children in a list holds, and which one each of the others waits for. Pure: the
+// whole grant rule of locks on ZooKeeper.
 class line {
  public:
-  // Children that are no claims are left out; what they are is told below.
+  // Children that are not claims are left out; the functions below report them.
   explicit line(const std::vector<std::string>& children);
 
   [[nodiscard]] const std::vector<claim_node>& nodes() const noexcept { return nodes_; }
@@ -36,13 +36,13 @@ class line {
   // By the claim's id; of two (a downgrade) the later.
   [[nodiscard]] std::size_t find(const spi::claim_id& id) const noexcept;
 
-  // Whom the one at this place waits for; none: it holds. A reader waits for the last writer before
-  // it, anybody else for the one right before.
+  // The place of the claim that this one waits for; none: it holds. A reader waits for the last
+  // writer before it, any other claim for the one right before it.
   [[nodiscard]] std::size_t blocker_of(std::size_t place) const noexcept;
-  // The blocker of one that would come last.
+  // The blocker of a new last claim.
   [[nodiscard]] std::size_t blocker_of_next(bool excludes) const noexcept;
   [[nodiscard]] bool holds(std::size_t place) const noexcept { return blocker_of(place) == none; }
-  // Somebody waits behind the one at this place, which holds.
+  // Somebody waits behind the claim at this place, which holds.
   [[nodiscard]] bool wanted(std::size_t place) const noexcept;
 
  private:
@@ -56,22 +56,22 @@ class line {
 
 using line_ptr = std::shared_ptr<const line>;
 
-// One list of a folder on its way at a time, for all claims of a client that need one. Without this,
-// thousands that join one line at once read as many lists of thousands, and the proof that the
-// session lives waits behind them.
+// Reads one list of a folder at a time, for all claims of a client that need one. Without this,
+// thousands that join one queue at once read as many lists of thousands, and the proof that the
+// session lives waits behind these.
 //
 // Thread-safe. Resumes flows under no lock.
 class listings {
  public:
-  // Whose folder: what one session reads is in the order of its own requests only.
+  // With the session: its reads are ordered only among its own requests.
   using folder = std::pair<std::shared_ptr<session>, std::string>;
   using answer = result<line_ptr>;
 
-  // No list is on its way: the caller sends one now and says finished(), whatever comes.
+  // No list is on its way: the caller sends one now and calls finished(), whatever happens.
   [[nodiscard]] bool start(const folder& which);
 
-  // Waits for a list that is sent after this: the answer of another's, or none: the caller sends it,
-  // for all who wait by then, and says finished().
+  // Waits for a list that is sent after this call: the answer to another claim's, or none: the
+  // caller sends it, for all that wait by then, and calls finished().
   class turn {
    public:
     turn(listings& all, const folder& which, time_point deadline)
@@ -89,10 +89,10 @@ class listings {
     std::optional<answer> answer_;
   };
 
-  // The list that is sent now serves all who wait.
+  // The list that is sent now serves all that wait.
   void sending(const folder& which);
-  // It was answered: to those it serves. The next one is sent by the one with the most time left of those who
-  // came since: one whose time runs out must not fail it for the others.
+  // Passes the answer to all that it serves. Of those who came since, the one with the most time
+  // left sends the next list: one whose time runs out must not make it fail for the others.
   void finished(const folder& which, const answer& what);
 
  private:

@@ -18,8 +18,8 @@ namespace holdfast::zookeeper {
 
 class link;
 
-// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
-// one link.
+// Called on the reactor's threads (or from within start()), under no lock, never
+// concurrently for one link.
 class link_user {
  public:
   virtual ~link_user() = default;
@@ -27,7 +27,7 @@ class link_user {
   virtual void opened(link& which, const greeting& theirs) = 0;
   // All frames that came with one read, without their lengths.
   virtual void received(link& which, const std::vector<std::string>& frames) = 0;
-  // Once, and last; not after close().
+  // Once, as the last call; not after close().
   virtual void ended(link& which, const error& why) = 0;
 };
 
@@ -43,10 +43,10 @@ class link final : public net::link_base, public std::enable_shared_from_this<li
 
   void start(time_point deadline);
 
-  // Only once opened. As net::stream's: queue() under the caller's lock, flush() outside it.
+  // Only once opened. Like net::stream's: queue() under the caller's lock, flush() outside it.
   void queue(std::string_view bytes) { stream_->queue(bytes); }
 
-  // When the greeting left; once opened.
+  // When the greeting was sent; valid once opened.
   [[nodiscard]] time_point greeted_at() const noexcept { return greeted_at_; }
 
   // From the stream.
@@ -59,7 +59,7 @@ class link final : public net::link_base, public std::enable_shared_from_this<li
 
   const greeting mine_;
   const std::weak_ptr<link_user> user_;
-  time_point greeted_at_{};  // set before opened() is called, and not changed after it
+  time_point greeted_at_{};  // set before opened() is called, constant afterwards
 
   // Only within the stream's callbacks.
   std::string incoming_;

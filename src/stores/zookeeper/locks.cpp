@@ -1,4 +1,4 @@
-// A place in the line of a lock: made, looked at, and kept behind the one before it.
+// A place in the queue of a lock: creating it, looking at it, and watching the one before it.
 #include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
@@ -25,7 +25,7 @@ task<result<zookeeper_store::children>> zookeeper_store::list_children(
   co_return children_in(answers.back(), path);
 }
 
-// For people: who is in the way. Empty if it cannot be told.
+// For people: who blocks the claim. Empty if unknown.
 task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std::string path,
                                               net::patience until) {
   question look{make_get_data(path, false)};
@@ -35,7 +35,7 @@ task<std::string> zookeeper_store::payload_at(std::shared_ptr<session> whom, std
   co_return read ? stores::payload_in(read->data) : std::string();
 }
 
-// The line of the claim's folder, from a list that was sent after this was called.
+// The queue of the claim's folder, from a list that was sent after this was called.
 task<result<line_ptr>> zookeeper_store::list_line(self_ptr self, entry_ptr which,
                                                   net::patience until) {
   const listings::folder folder{which->life, which->parent};
@@ -48,8 +48,8 @@ task<result<line_ptr>> zookeeper_store::list_line(self_ptr self, entry_ptr which
   co_return seen;
 }
 
-// Makes the node and lists these folders in one go. In such a list it is always there, as the server executes
-// a session's requests in order. False: what is above it is missing.
+// Creates the node and lists these folders in one batch. Such a list always contains it, as the
+// server executes a session's requests in order. False: its parent is missing.
 task<result<bool>> zookeeper_store::make_node(self_ptr self, entry_ptr which, std::string data,
                                               std::vector<std::string> folders, replies& lists,
                                               net::patience until) {
@@ -85,13 +85,14 @@ task<result<bool>> zookeeper_store::make_node(self_ptr self, entry_ptr which, st
     which->created = node_made->stat.created;
     co_return true;
   }
-  which->uncertain = false;  // refused: nothing was made
+  which->uncertain = false;  // refused: nothing was created
   if (!made) co_return tl::unexpected(made.error());
   if (made->code == code::no_node) co_return false;
   co_return tl::unexpected(refusal("create", node, made->code));
 }
 
-// Makes the node and lists its folder, unless such a list is on its way already: then with others, afterwards.
+// Creates the node and lists its folder; if such a list is on its way already, the next
+// one is shared with others.
 task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, net::patience until) {
   const listings::folder folder{which->life, which->parent};
   for (int round = 0; round < look_limit; ++round) {
@@ -112,14 +113,15 @@ task<result<line_ptr>> zookeeper_store::join(self_ptr self, entry_ptr which, net
   co_return failure(errc::unavailable, "zookeeper: " + which->parent + " is removed all the time");
 }
 
-// For one that comes after so many: the list that each reads would grow until the session's pings come too late.
+// For a claim that comes after so many others: the list that each reads would grow until the
+// session's pings come too late.
 result<void> zookeeper_store::check_length(std::size_t before) const {
   if (before < options_->line_limit) return {};
   return failure(errc::overloaded, "zookeeper: " + std::to_string(options_->line_limit) +
                                        " hold the name or wait for it, which is the limit");
 }
 
-// The name may be in use as something else: what is left of that does not count.
+// The name may be in use as something else; empty or old remains of that do not count.
 task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, line_ptr around,
                                                net::patience until) {
   const line& order = *around;
@@ -142,7 +144,8 @@ task<result<void>> zookeeper_store::check_kind(self_ptr self, entry_ptr which, l
   co_return result<void>{};
 }
 
-// Watches the one before us, and ourselves. busy: it is gone already, look again. Else its payload.
+// Watches the node before ours, and our own. busy: it is gone already, look
+// again. Else its payload.
 task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr which,
                                                         std::string blocker, bool shortcut,
                                                         net::patience until) {
@@ -157,7 +160,8 @@ task<result<std::string>> zookeeper_store::stand_behind(self_ptr self, entry_ptr
     which->armed = true;
     which->looked_at = self->now();
     owner = which->owner;
-    // Ourselves first: then the end of the other, with nothing heard of us, shows that we stand.
+    // Our own first: then the end of the other one, with no event of ours,
+    // shows that ours still exists.
     if (!std::exchange(which->own_watched, true)) {
       which->own_event = false;
       batch.push_back({make_get_data(own, true), self->own_watcher(which), own});
@@ -196,7 +200,7 @@ task<result<spi::outcome>> zookeeper_store::place_lock(self_ptr self, entry_ptr 
         const line& before = **around;
         const std::size_t at = before.blocker_of_next(which->claim->mode != spi::mode::shared);
         if ((!fits || at != line::none) && how == freshness::any) {
-          how = freshness::of_now;  // to refuse somebody it must be so
+          how = freshness::of_now;  // a refusal must be based on current data
           continue;
         }
         if (!fits) co_return tl::unexpected(fits.error());

@@ -21,7 +21,7 @@ bool plain(char c) noexcept {
          c == '_' || c == '-';
 }
 
-// What means something of its own where a name could stand.
+// Names that have a meaning of their own in a place where a lock's name could be.
 bool reserved(std::string_view name) noexcept {
   return name == "." || name == ".." || name == "zookeeper" || name == locks_folder ||
          name == leases_folder || name.starts_with(protection) || name.starts_with("_holdfast");
@@ -123,7 +123,7 @@ std::optional<std::string> decoded(std::string_view component) {
 
 std::string folder_of(const server_options& options, const std::string& space) {
   if (space.empty()) return options.root;
-  // Where '/' nests, a name could be written like a namespace and a name in it.
+  // Where '/' nests, a name could look like a namespace with a name in it.
   const bool nests = options.layout == name_layout::path;
   return options.root + (nests ? "/" + std::string(spaces_folder) + "/" : "/") + encoded(space);
 }
@@ -137,7 +137,7 @@ std::string path_of(const server_options& options, const spi::resource_id& resou
     more = slash != std::string_view::npos;
     const std::string_view part = rest.substr(0, slash);
     path += '/';
-    path += part.empty() ? "%" : encoded(part);  // no name is written so
+    path += part.empty() ? "%" : encoded(part);  // no name is encoded like that
     if (more) rest.remove_prefix(slash + 1);
   }
   return path;

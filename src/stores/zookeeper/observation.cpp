@@ -1,5 +1,5 @@
-// Watches one name, or all of a namespace, and tells what happened there: what changed between two
-// looks. Watches bring about each look; what came and went between two of them is not seen.
+// Watches one name, or a whole namespace, and reports what changed there between two looks. Watches
+// trigger each look; claims that came and went between two looks are not seen.
 #include "stores/payload.hpp"
 #include "stores/queued/observed.hpp"
 #include "stores/zookeeper/line.hpp"
@@ -62,7 +62,7 @@ class observation final : public std::enable_shared_from_this<observation> {
   bool running_ = false;
   bool dirty_ = false;
   std::set<std::pair<opcode, std::string>> armed_;
-  std::set<std::string> changed_;  // paths whose data changed: what then ends was taken by force
+  std::set<std::string> changed_;  // paths whose data changed: a later end is by force
 };
 
 observation::observation(std::shared_ptr<spi::reactor> reactor, std::shared_ptr<session> life,
@@ -147,7 +147,7 @@ task<result<std::vector<std::string>>> observation::watched_list(std::shared_ptr
   if (!answer) co_return tl::unexpected(answer.error());
   if (answer->code == code::ok) co_return read_children(answer->body);
   if (answer->code != code::no_node) co_return tl::unexpected(refusal("list", at, answer->code));
-  // Not there: its making is what we wait for. It may have been made just now.
+  // Not there: we wait for its creation. It may have been created just now.
   question wait = self->watching(make_exists(at, false), at);
   const result<reply> there = co_await ask_one(self->life_, std::move(wait), deadline);
   if (!there) {
@@ -162,7 +162,7 @@ task<result<std::vector<std::string>>> observation::watched_list(std::shared_ptr
   co_return std::vector<std::string>{};
 }
 
-// False: it could not be seen.
+// False: it could not be read.
 task<bool> observation::look(std::shared_ptr<observation> self) {
   if (!self->resource_.name.empty()) co_return co_await look_at(self, self->resource_.name);
   const auto names = co_await watched_list(self, folder_of(*self->options_, self->resource_.space));
@@ -215,7 +215,7 @@ task<bool> observation::look_at(std::shared_ptr<observation> self, std::string n
   co_return true;
 }
 
-// Who is new is read, and watched: a change of its data before its end is force.
+// New claims are read, and watched: a change of the data before the end means force.
 task<bool> observation::read_new(std::shared_ptr<observation> self, std::string name, people& now) {
   const people& before = self->known_[name];
   std::vector<question> batch;
@@ -241,7 +241,7 @@ task<bool> observation::read_new(std::shared_ptr<observation> self, std::string 
     }
     if (!answers[i]) co_return false;
     const auto read = read_data(answers[i]->body);
-    if (answers[i]->code != code::ok || !read) continue;  // gone by now: the next look tells
+    if (answers[i]->code != code::ok || !read) continue;  // gone by now: the next look reports it
     who.fence = stores::fence_of(read->stat.created);
     who.payload = stores::payload_in(read->data);
   }

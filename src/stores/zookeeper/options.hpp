@@ -20,13 +20,13 @@ enum class name_layout : std::uint8_t {
   path,  // '/' nests
 };
 
-// What the nodes of claims are called. Nodes of the other kind are counted, too.
+// How the nodes of claims are named. Nodes with the other names count, too.
 enum class node_naming : std::uint8_t {
   curator,  // _c_UUID-lock-SEQ, __WRIT__, __READ__, latch-
   kazoo,    // HEX__lock__SEQ, HEX__rlock__SEQ; semaphores as Curator's
 };
 
-// Which of Curator's recipes an election is.
+// Which of Curator's recipes an election uses.
 enum class election_layout : std::uint8_t {
   latch,     // LeaderLatch
   selector,  // LeaderSelector: a mutex, and kazoo's Election
@@ -38,7 +38,7 @@ struct server_options : stores::cluster_options {
   name_layout layout = name_layout::flat;
   node_naming naming = node_naming::curator;
   election_layout election = election_layout::latch;
-  duration tick{0};  // of the servers; 0: unknown, taken for half a session's time-out
+  duration tick{0};  // of the servers; 0: unknown, half a session's timeout is assumed
   std::size_t line_limit = 12'000;  // hold one name or wait for it; then overloaded
 };
 

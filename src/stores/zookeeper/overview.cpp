@@ -1,5 +1,5 @@
-// What people see and do: who holds and who waits, which names are in use, and the two ways to take
-// a hold away.
+// What operators see and do: who holds and who waits, which names are in use, and the two
+// ways to take a hold away.
 #include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
@@ -18,7 +18,7 @@ spi::mode mode_of(claim_kind kind) {
   return kind == claim_kind::reader ? spi::mode::shared : spi::mode::exclusive;
 }
 
-// One who holds or waits, before its data is known.
+// A holder or waiter whose data is not known yet.
 struct person {
   claim_node node;
   std::vector<std::string> paths;
@@ -109,7 +109,7 @@ task<result<spi::resource_state>> zookeeper_store::do_inspect(self_ptr self, std
   co_return std::move(seen.state);
 }
 
-// A folder of names; where '/' nests, of folders too.
+// A folder of names; where '/' nests, with subfolders.
 task<result<std::vector<spi::resource_summary>>> zookeeper_store::do_list(self_ptr self,
                                                                           std::string space,
                                                                           std::string prefix,
@@ -160,8 +160,8 @@ task<result<std::vector<spi::resource_summary>>> zookeeper_store::do_list(self_p
   co_return found;
 }
 
-// By force: the node's data is changed and the node removed in one step, so that whoever watches it
-// can tell this end from a release. Safe: its holder is asked, as Curator's Revoker does.
+// By force: the node's data is changed and the node removed in one step, so that watchers can tell
+// this end from a release. Safe: its holder is asked, as Curator's Revoker does.
 task<result<std::vector<spi::holder>>> zookeeper_store::do_revoke(self_ptr self, std::string path,
                                                                   spi::revocation how,
                                                                   std::string claim,

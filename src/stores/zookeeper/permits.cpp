@@ -1,5 +1,6 @@
-// A semaphore: a line of locks before a folder of leases. Only the first in line looks at the
-// leases; when there is room it makes its own and gives up its place in one step, all or nothing.
+// A semaphore: a queue of locks before a folder of leases. Only the first in the queue
+// looks at the leases; when there is room, it creates its own and gives up its place in
+// one step, all or nothing.
 #include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
@@ -14,7 +15,7 @@ std::size_t permits_in_use(const std::vector<std::string>& leases) {
   return line(leases).nodes().size();
 }
 
-// A holder if there is one, else who waits. `lists`: around the name, of locks, of leases.
+// A holder if there is one, else a waiter. `lists`: of the name's folder, of locks, of leases.
 std::string in_the_way(const entry& which, const std::vector<std::vector<std::string>>& lists) {
   const line holders(lists[2]);
   if (!holders.nodes().empty()) {
@@ -26,7 +27,7 @@ std::string in_the_way(const entry& which, const std::vector<std::vector<std::st
 
 }  // namespace
 
-// All who hold or wait must mean the same number; one of them is asked.
+// All holders and waiters must have the same number; one of them is checked.
 task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, children locks,
                                               children leases, net::patience until) {
   std::string path;
@@ -49,8 +50,8 @@ task<result<void>> zookeeper_store::check_max(self_ptr, entry_ptr which, childre
                                         std::to_string(mine) + " here");
 }
 
-// The leases and the end of our place in line, as one step: if we lost that place, nothing is made.
-// False: look again.
+// Creates the leases and ends our place in the queue in one step: if we lost that place, nothing is
+// created. False: look again.
 task<result<bool>> zookeeper_store::take_leases(self_ptr self, entry_ptr which,
                                                 net::patience until) {
   const spi::claim& claim = *which->claim;
@@ -111,7 +112,7 @@ task<result<std::vector<zookeeper_store::children>>> zookeeper_store::look_aroun
   co_return lists;
 }
 
-// All leases are made in one request, which has a limit.
+// All leases are created in one request, whose size is limited.
 result<void> zookeeper_store::check_size(const entry& which) {
   constexpr std::size_t overhead = 200;  // a lease's own name, its ACL and lengths
   const std::size_t each = which.path.size() + which.claim->payload.size() + overhead;
@@ -136,7 +137,8 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
       if (seen.code == code::no_node) co_return failure(errc::lost, "the lease was removed");
       co_return spi::granted{};
     }
-    // Makes a node only where it may succeed; what was seen before it was made does not count afterwards.
+    // Creates a node only where it may succeed; what was seen before its creation
+    // does not count afterwards.
     const bool tries = which->node.empty() && !claim.queued && !may_succeed;
     const bool joins = which->node.empty();
     std::vector<children> lists;
@@ -166,7 +168,7 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
     const bool room = permits_in_use(lists[2]) + claim.permits <= claim.max;
     const bool blocked = !now_in_line.nodes().empty() || !room;
     if (tries && (!fits || blocked) && how == freshness::any) {
-      how = freshness::of_now;  // to refuse somebody it must be so
+      how = freshness::of_now;  // a refusal must be based on current data
       continue;
     }
     if (!fits) {
@@ -206,7 +208,8 @@ task<result<spi::outcome>> zookeeper_store::place_permit(self_ptr self, entry_pt
   co_return failure(errc::unavailable, "zookeeper: the line keeps changing");
 }
 
-// First in line and no room: watches the leases, and itself. False: there is room by now.
+// First in the queue and no room: watches the leases, and its own node.
+// False: there is room by now.
 task<result<bool>> zookeeper_store::await_leases(self_ptr self, entry_ptr which,
                                                  net::patience until) {
   const std::string folder = which->path + "/" + std::string(leases_folder);

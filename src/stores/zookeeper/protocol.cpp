@@ -230,7 +230,7 @@ result<std::vector<std::string>> read_children(std::string_view body) {
   jute_reader from(body);
   const std::int32_t count = from.number();
   std::vector<std::string> read;
-  // The announced number is not believed: each child has at least its length.
+  // The announced number is not trusted: each child takes at least its length field.
   read.reserve(
       std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 0)), body.size() / 4));
   for (std::int32_t i = 0; i < count && from.good(); ++i) read.emplace_back(from.text());
@@ -262,7 +262,7 @@ result<multi_outcome> read_multi(std::string_view body) {
     const std::int32_t problem = from.number();
     if (done) return outcome;
     if (type == end_of_multi) {
-      // Parts before the one that failed answer 0 too, those behind it -2: none was done.
+      // Parts before the failed one answer 0 too, parts after it -2: none was executed.
       const auto failed = static_cast<code>(from.number());
       if (failed != code::ok && outcome.failed == code::ok) outcome.failed = failed;
       continue;

@@ -1,4 +1,4 @@
-// What is said on ZooKeeper's wire: the requests that the store needs, and their answers.
+// ZooKeeper's wire protocol: the requests that the store needs, and their answers.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -11,8 +11,8 @@
 
 namespace holdfast::zookeeper {
 
-// Jute, the encoding of ZooKeeper's wire: big-endian numbers, strings and buffers behind their
-// length.
+// Jute, the encoding of ZooKeeper's wire: big-endian numbers, strings and
+// buffers after their length.
 //
 // Appends to a text. Not thread-safe.
 class jute_writer {
@@ -29,7 +29,7 @@ class jute_writer {
 };
 
 // Reads what a server sent, which may be anything: past the end every value is zero or empty, and
-// good() is false from then on. Not thread-safe.
+// good() stays false. Not thread-safe.
 class jute_reader {
  public:
   explicit jute_reader(std::string_view from) noexcept : from_(from) {}
@@ -66,7 +66,7 @@ enum class opcode : std::int32_t {
   close_session = -11,
 };
 
-// The codes that the store decides on; any other is only shown.
+// The codes that the store acts on; any other is only shown.
 enum class code : std::int32_t {
   ok = 0,
   connection_loss = -4,
@@ -84,7 +84,7 @@ enum class code : std::int32_t {
 // In words: "NoNode".
 std::string text_of(code what);
 
-// xids that the server answers with by itself.
+// xids that the server uses on its own.
 inline constexpr std::int32_t event_xid = -1;
 inline constexpr std::int32_t ping_xid = -2;
 inline constexpr std::int32_t auth_xid = -4;
@@ -104,10 +104,10 @@ enum class node_kind : std::int32_t {
   container = 4
 };
 
-// Who may do what with nodes that we make.
+// The access rights of nodes that we create.
 enum class openness : std::uint8_t { everybody, creator };
 
-// Larger ones make the server close the connection, and all who live by it lose it too.
+// Larger ones make the server close the connection, for all claims that use it.
 inline constexpr std::size_t request_size_limit = 900'000;
 
 // One request, without its header.
@@ -125,9 +125,9 @@ request make_get_data(const std::string& path, bool watch);
 request make_set_data(const std::string& path, std::string_view data, std::int32_t version = -1);
 request make_get_acl(const std::string& path);
 request make_get_children(const std::string& path, bool watch);
-// Goes through the quorum and changes nothing: what the session reads behind it is as new as
-// anything that anybody was told before. ZooKeeper's own sync does not promise that: it is not
-// ordered among the writes, and the leader answers it before it has applied what a follower has.
+// Goes through the quorum and changes nothing: what the session reads after it is as new as any
+// answer that any client got before. ZooKeeper's own sync does not promise that: it is not ordered
+// among the writes, and the leader answers it before it has applied what a follower has.
 request make_barrier();
 // All or nothing, of creates, removes and changes of data.
 request make_multi(const std::vector<request>& parts);
@@ -146,15 +146,15 @@ struct acl_entry {
   std::string id;
 };
 
-// The bodies of answers. unavailable: the bytes make no sense.
+// The bodies of answers. unavailable: the bytes are malformed.
 result<created_node> read_created(std::string_view body);
 result<stat> read_stat(std::string_view body);
 result<node_data> read_data(std::string_view body);
 result<std::vector<std::string>> read_children(std::string_view body);
 result<std::vector<acl_entry>> read_acl(std::string_view body);
-// What became of a multi: what it made, in order, or the code of the part that failed. The server
-// tells no stat of what a multi makes; where one of the parts before changes data, that one's has
-// the zxid of all.
+// The outcome of a multi: the nodes it created, in order, or the code of the part that failed.
+// The server reports no stat for nodes that a multi creates; if an earlier part changes data, its
+// stat has the zxid of all.
 struct multi_outcome {
   code failed = code::ok;
   std::vector<std::string> made;  // paths
@@ -164,7 +164,7 @@ result<multi_outcome> read_multi(std::string_view body);
 
 struct watch_event {
   enum class type : std::int32_t {
-    reset = 0,  // ours: the connection was made again, and the server's watches are gone
+    reset = 0,  // our own: reconnected, the server's watches are gone
     created = 1,
     deleted = 2,
     data_changed = 3,
@@ -185,7 +185,7 @@ struct greeting {
 std::string make_greeting(const greeting& mine);
 result<greeting> read_greeting(std::string_view body);
 
-// A frame: the bytes behind their length.
+// A frame: the bytes after their length.
 std::string framed(std::string_view bytes);
 std::string framed(std::int32_t xid, const request& what);
 

@@ -144,7 +144,7 @@ void session::opened(link& which, const greeting& theirs) {
     const std::shared_ptr<link> gone = std::move(link_);
     lock.unlock();
     gone->close();
-    // First those who lived by it, then anybody else.
+    // First the claims that lived by it, then everybody else.
     const auto user = user_.lock();
     if (user != nullptr && before != 0) user->session_ended(before);
     lock.lock();
@@ -175,7 +175,7 @@ void session::opened(link& which, const greeting& theirs) {
   flush();
 }
 
-// What completions asked goes out together: over the link of now, which may be another.
+// What completions asked for goes out together, over the current link, which may be another one.
 void session::flush() {
   mutex_lock lock(mutex_);
   if (state_ != state::open) return;
@@ -187,7 +187,7 @@ void session::flush() {
 void session::received(link& which, const std::vector<std::string>& frames) {
   const time_point now = net_.reactor->now();
   std::optional<error> broken;
-  // One frame after the other: an event must be told before the answers behind it.
+  // One frame after the other: an event must be reported before the answers that follow it.
   delivering_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   for (const std::string& frame : frames) {
     std::vector<answered_one> finished;
@@ -251,7 +251,7 @@ void session::ended(link& which, const error& why) {
   drop_link(lock, why, net_.reactor->now());
 }
 
-// The end of a link, whoever noticed it. Called with the mutex held, which it releases.
+// The end of a link, whichever side noticed it. Called with the mutex held, which it releases.
 void session::drop_link(mutex_lock& lock, const error& why, time_point now) {
   const std::shared_ptr<link> gone = take_link(why, now);
   std::vector<answered_one> unanswered;
@@ -312,7 +312,7 @@ void session::close() noexcept {
   tell(unanswered);
 }
 
-// What time does to requests: each is answered by its deadline, and a connection on which one stays
+// Timeouts of requests: each is answered by its deadline, and a connection on which one stays
 // unanswered for too long is given up.
 void session::check_deadlines() {
   mutex_lock lock(mutex_);
@@ -359,8 +359,8 @@ void session::check_deadlines() {
   tell(expired);
 }
 
-// ZooKeeper 3.8.0 under load may leave a request lying until another one comes (`cons` shows it as received
-// and not answered): after this time one comes.
+// ZooKeeper 3.8.0 under load may not process a request until another one comes (`cons` shows it as
+// received and not answered): after this time we send one.
 duration session::nudge_after() const noexcept {
   return std::min<duration>(stall_limit() / 2, std::chrono::milliseconds(50));
 }
@@ -370,8 +370,8 @@ duration session::stall_limit() const noexcept {
   return std::clamp<duration>(life / 3, std::chrono::milliseconds(100), std::chrono::seconds(5));
 }
 
-// What keeps a session alive and shows that it is: writes to a node of its own while somebody lives
-// by it, pings else.
+// Keeps a session alive and proves that it is: by writes to a node of its own while claims live
+// by it, by pings otherwise.
 
 duration session::beat_interval() const noexcept {
   return std::max<duration>(timeout_ / 6, options_->tick * 6 / 10);

@@ -1,6 +1,6 @@
 // A session with the ensemble: requests of all threads go over one connection, in order; it moves
-// from server to server, and outlives each connection. What lives in ZooKeeper by this session is
-// as good as the proof that it lives.
+// from server to server, and outlives each connection. What depends on this session in ZooKeeper is
+// as valid as the proof that the session lives.
 #pragma once
 
 #include "net/connector.hpp"
@@ -32,7 +32,7 @@
 
 namespace holdfast::zookeeper {
 
-// The watches of a connection: who is told when a node changes. A watch fires once.
+// The watches of a connection: who is notified when a node changes. A watch fires once.
 
 // Called under no lock, on a reactor's thread.
 using watcher = std::function<void(const watch_event&)>;
@@ -45,7 +45,7 @@ struct fired {
 // Not thread-safe.
 class watch_table {
  public:
-  // With the request that sets it, before it is sent: the event may overtake the answer.
+  // Called for the request that sets it, before that is sent: the event may overtake the answer.
   void add(opcode by, const std::string& path, std::shared_ptr<watcher> who) {
     auto& those = (by == opcode::get_children ? children_ : nodes_)[path];
     if (std::find(those.begin(), those.end(), who) == those.end()) those.push_back(std::move(who));
@@ -66,7 +66,7 @@ class watch_table {
       take(children_, event, into);
     }
   }
-  // The connection is another one: all are to look again.
+  // The connection is a new one: all must look again.
   void take_all(std::vector<fired>& into) {
     for (auto* each : {&nodes_, &children_}) {
       for (auto& [path, those] : *each) {
@@ -92,25 +92,25 @@ class watch_table {
   table children_;  // of lists
 };
 
-// When was the session certainly alive at the leader? What holders believe is counted from there.
+// When was the session certainly alive at the leader? The validity of holds is counted from there.
 //
-// A ping or a read is answered by a follower that has lost its leader. What proves the session is an
-// answered quorum write, but only for what happened before it: the leader learns from a follower's
-// ping, every half tick, whose clients the follower has heard. An answered write that was sent a
-// good half tick after the answer to another request shows that the leader has learned of that one:
-// the session lives on from when that request was sent. A session that was just made proves itself, as
-// it is made by a write. One that was only found again does not: a leader whose followers have left it
-// for another one knows it still, and says so.
+// A ping or a read may be answered by a follower that has lost its leader. What proves the session
+// is an answered quorum write, but only for what happened before it: the leader learns from a
+// follower's ping, every half tick, from which clients the follower has heard. An answered write
+// that was sent a good half tick after the answer to another request shows that the leader has
+// learned of that one: the session's time counts from when that request was sent. A new session
+// proves itself, as it is created by a write. A session that was only resumed does not: a leader
+// whose followers have left it for another one still knows it, and says so.
 
 // Not thread-safe.
 class session_proof {
  public:
-  // Requests that wait for a write behind them. With one kept per eighth of the spacing there are
-  // never more.
+  // Requests that wait for a later write. With one kept per eighth of the
+  // spacing there are never more.
   static constexpr std::size_t candidate_limit = 64;
 
-  // A new session. `spacing`: longer than the half tick by which a leader hears of a follower's
-  // clients.
+  // A new session. `spacing`: longer than the half tick within which a leader hears
+  // of a follower's clients.
   void begin(time_point greeting_sent, time_point now, duration spacing) {
     go_on(greeting_sent, now, spacing);
     date_ = greeting_sent;
@@ -140,7 +140,7 @@ class session_proof {
     }
   }
 
-  // The session lives at least until this plus its time-out. min: no proof.
+  // The session lives at least until this plus its timeout. min: no proof.
   [[nodiscard]] time_point date() const noexcept { return date_; }
 
  private:
@@ -175,7 +175,7 @@ struct question {
   std::string watched{};             // its path
 };
 
-// Told on the reactor's threads, under no lock.
+// Notified on the reactor's threads, under no lock.
 class session_user {
  public:
   virtual ~session_user() = default;
@@ -187,8 +187,8 @@ class session_user {
 // When a session has expired, the next connection begins a new one. What must hold:
 //  1. Requests are answered in the order in which they were sent; one that is not answered within
 //     the stall limit ends the connection. What was in flight is then unavailable: unknown.
-//  2. No I/O and no call to others under the mutex; queueing bytes is neither.
-//  3. Every watch fires: by its event, or by a reset when the connection was made again.
+//  2. No I/O and no outside calls under the mutex; queueing bytes is neither.
+//  3. Every watch fires: by its event, or by a reset after reconnecting.
 class session final : public link_user, public net::reconnecting_connection<session, link> {
  public:
   static constexpr std::size_t request_limit = 200'000;  // in flight or waiting; then overloaded
@@ -198,30 +198,30 @@ class session final : public link_user, public net::reconnecting_connection<sess
                                        duration wanted, std::weak_ptr<session_user> user);
   ~session() override;
 
-  // Sends all in one go. `who` lives until every answer has come. unavailable: no answer in time, or
-  // the connection broke; it may have been executed, unless it was never sent (error::unsent): no
-  // connection, see patience. lost: the session `only_in` is over (0: any
-  // will do). denied, cancelled, overloaded.
+  // Sends all together. `who` must live until every answer has come. unavailable: no answer in
+  // time, or the connection broke; it may have been executed, unless it was never sent
+  // (error::unsent): no connection, see patience. lost: the session `only_in` is over (0: any will
+  // do). denied, cancelled, overloaded.
   void ask(std::vector<question> batch, const net::patience& until, asker& who,
            std::int64_t only_in);
 
-  // Nobody wants to hear of it any more. The server still does its part once.
+  // Nobody is interested any more. The server may still send the event once.
   void unwatch(opcode by, const std::string& path, const std::shared_ptr<watcher>& who);
 
-  // While somebody lives by the session it is kept connected and proven by writes.
+  // While a claim lives by the session, it is kept connected and proven by writes.
   void hold() noexcept;
   void unhold() noexcept;
   [[nodiscard]] bool held() const noexcept { return holders_.load() > 0; }
 
-  // What it asked for, and what the server gave (0: never connected).
+  // The requested timeout, and the one that the server granted (0: never connected).
   [[nodiscard]] duration wanted() const noexcept { return wanted_; }
   [[nodiscard]] duration timeout() const;
   // The session lives at least until this, if `id` is the current one. min: no proof.
   [[nodiscard]] time_point proven_until(std::int64_t id) const;
-  // Proof and a connection: what watches for this session would be told.
+  // It is proven and connected: watches of this session would fire.
   [[nodiscard]] bool open(std::int64_t id) const;
 
-  // Says goodbye to the server. Afterwards every answer has been given.
+  // Closes the session at the server. Afterwards every answer has been given.
   void close() noexcept;
 
   void opened(link& which, const greeting& theirs) override;
@@ -269,7 +269,7 @@ class session final : public link_user, public net::reconnecting_connection<sess
   const duration wanted_;
   const std::weak_ptr<session_user> user_;
   std::atomic<int> holders_{0};
-  // Who runs completions now: what they send goes out together afterwards.
+  // The thread that is running completions: what they send goes out together afterwards.
   std::atomic<std::thread::id> delivering_{};
 
   // All below: guarded by mutex_.
@@ -296,19 +296,19 @@ using asking = stores::asking<session, question, reply>;
 task<result<reply>> ask_one(std::shared_ptr<session> whom, question what, net::patience until,
                             std::int64_t only_in = 0);
 
-// All or nothing. What failed is told in the outcome; connection_loss: the answer makes no sense.
+// All or nothing. The outcome says what failed; connection_loss: the answer is malformed.
 task<result<multi_outcome>> ask_multi(std::shared_ptr<session> whom, std::vector<request> parts,
                                       net::patience until, std::int64_t only_in = 0);
 
-// Makes a node and what is above it, as containers: the server removes them some time after they
-// became empty. Succeeds where it is there already.
+// Creates a node and its parents as containers: the server removes them some time after they became
+// empty. Succeeds if it exists already.
 task<result<void>> make_containers(std::shared_ptr<session> whom, std::string path, openness acl,
                                    net::patience until);
 
-// What a code that was not expected means to the user.
+// What an unexpected code means to the user.
 error refusal(const char* doing, const std::string& path, code what);
 
-// What a list of children answers; a node that is not there has none.
+// The children in the answer to a list; a missing node has none.
 result<std::vector<std::string>> children_in(const result<reply>& answer, const std::string& path);
 
 }  // namespace holdfast::zookeeper

@@ -1,5 +1,5 @@
-// What happens to nodes while a claim waits or holds: the one before it ends, its own is taken away
-// or asked back, somebody comes behind it.
+// What happens to nodes while a claim waits or holds: the one before it ends, its own is removed or
+// revoked, somebody queues behind it.
 #include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
@@ -12,7 +12,8 @@ namespace {
 
 constexpr duration folder_look_limit = std::chrono::seconds(5);
 
-// A member of a folder watch that need not be told any more. Called with the store's mutex held.
+// A member of a folder watch that need not be notified any more. Called
+// with the store's mutex held.
 bool has_ended(const std::weak_ptr<entry>& member) {
   const entry_ptr one = member.lock();
   return !one || one->where != entry::phase::held || one->wanted;
@@ -20,7 +21,7 @@ bool has_ended(const std::weak_ptr<entry>& member) {
 
 }  // namespace
 
-// Called with the mutex held. The one before is not heard any more.
+// Called with the mutex held. The previous watch is ignored from now on.
 void zookeeper_store::watch_blocker(const entry_ptr& which, opcode by, const std::string& path) {
   if (which->watch) which->life->unwatch(which->watched_by, which->watched, which->watch);
   which->watched_by = by;
@@ -52,8 +53,8 @@ void zookeeper_store::blocker_event(const entry_ptr& which, std::uint64_t look,
     if (which->where == entry::phase::over || which->look != look) return;
     const time_point at = now();
     which->armed = false;
-    // It was first and we were behind it; nothing happened to us: we are first. Any other event, and
-    // any other line, is looked at.
+    // It was first and we were next; nothing happened to our node: we are first. Any other event,
+    // and any other queue, needs a look.
     const bool ours = event.what == watch_event::type::deleted && which->shortcut &&
                       !which->running && which->where == entry::phase::waiting &&
                       which->own_watched && !which->own_event;
@@ -87,7 +88,7 @@ void zookeeper_store::own_event(const entry_ptr& which, const watch_event& event
   look_at_own(shared_from_this(), which);
 }
 
-// A hold that lasts. After a change of mode without an answer it is to be found out which node it has.
+// A hold that lasts. After an unanswered change of mode, finds out which node it has.
 void zookeeper_store::guard(const entry_ptr& which) {
   bool unknown = false;
   {
@@ -142,8 +143,8 @@ flow zookeeper_store::look_at_own(self_ptr self, entry_ptr which) {
   if (tell && !self->closed_) tell->gone({errc::lost, "revoked: not renewed any more"});
 }
 
-// Called with the mutex held: somebody may have come behind the members. True: to be looked at now;
-// false: the look that is under way is repeated.
+// Called with the mutex held: somebody may have queued behind the members. True: look now; false:
+// the look that is under way will be repeated.
 bool zookeeper_store::folder_stirred(folder_watch& which) {
   which.stirred = true;
   return !std::exchange(which.looking, true);

@@ -9,7 +9,7 @@ namespace holdfast::zookeeper {
 
 namespace {
 
-// Watches do not get lost; should one, this is the bound.
+// Watches do not get lost; if one does, this is the bound.
 constexpr duration look_again_after = std::chrono::seconds(10);
 constexpr duration default_session = std::chrono::seconds(30);
 
@@ -33,9 +33,8 @@ claim_kind kind_of(const spi::claim& claim, election_layout elections) {
   return claim_kind::lock;
 }
 
-// The session outlives the lease by what it must: its lock delay, and the age of a proof where
-// nothing renews it. The margin for clocks is taken of all of it: of a long delay it would be more than
-// a short ttl.
+// The session outlives the lease by its lock delay, and by the age of a proof where nothing renews
+// it. The margin for clocks applies to all of it: with a long delay it could exceed a short ttl.
 duration session_time(const spi::claim& claim) {
   return (claim.renewed ? claim.ttl : claim.ttl * 2) + claim.lock_delay + claim.lock_delay / 50;
 }
@@ -84,7 +83,7 @@ void zookeeper_store::session_ended(std::int64_t id) {
 
 // --- claims --------------------------------------------------------------------------------------
 
-// The phase before. Called with the mutex held.
+// Returns the previous phase. Called with the mutex held.
 entry::phase zookeeper_store::pass_to(entry& which, entry::phase next) {
   const auto in_line = [](entry::phase one) {
     return one == entry::phase::waiting || one == entry::phase::held;
@@ -107,7 +106,7 @@ entry_ptr zookeeper_store::make_entry(spi::claim_ptr claim) {
   made->life = session_for(session_time(*claim));
   made->path = path_of(*options_, claim->resource);
   made->kind = kind_of(*claim, options_->election);
-  // kazoo's semaphore is made of other nodes than Curator's, which ours is.
+  // kazoo's semaphore uses other nodes than Curator's; ours is Curator's.
   made->naming = claim->mode == spi::mode::permit ? node_naming::curator : options_->naming;
   made->parent = made->path;
   if (claim->mode == spi::mode::permit) made->parent += "/" + std::string(locks_folder);

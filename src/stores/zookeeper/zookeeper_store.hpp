@@ -1,5 +1,6 @@
-// The store on ZooKeeper, in Curator's layout: a claim is an ephemeral sequential node, the order of
-// the nodes is the order of the grants, and who is not first watches the one before it.
+// The store on ZooKeeper, in Curator's layout: a claim is an ephemeral sequential node,
+// the order of the nodes is the order of the grants, and each claim that is not first
+// watches the one before it.
 #pragma once
 
 #include "net/connector.hpp"
@@ -46,8 +47,8 @@ struct entry : stores::queued_claim {
   std::shared_ptr<watcher> watch;  // on the blocker
   std::string watched;
   opcode watched_by{};
-  std::uint64_t look = 0;  // which look at the line set the watch on the blocker
-  bool shortcut = false;   // the end of the blocker is our grant: no other look is needed
+  std::uint64_t look = 0;  // which look at the queue set the watch on the blocker
+  bool shortcut = false;   // the blocker's end is our grant: no other look is needed
   bool armed = false;      // waiting, and the blocker is watched
   bool own_event = false;  // something happened to our node
   bool folder_watched = false;
@@ -71,16 +72,16 @@ using entry_ptr = std::shared_ptr<entry>;
 // Thread-safe. No lock is held while a completion, a wakeup or a session is called.
 //
 // What must hold:
-//  1. A node is believed to be ours only if its ephemeral owner is the session of now.
-//  2. A hold is worth what the session's proof is worth, not what the last answer says.
+//  1. A node counts as ours only if its ephemeral owner is the current session.
+//  2. A hold is worth what the proof of its session is worth, not what the last answer says.
 //  3. A node that may have been made is looked for by its protection (the claim's id) and removed
 //     before its claim is over.
-//  4. Of a line, every waiter watches one node: the end of a hold wakes one.
+//  4. In a queue, every waiter watches one node: the end of a hold wakes one waiter.
 class zookeeper_store final : public stores::queued_store<zookeeper_store, entry>,
                               public session_user {
  public:
-  static constexpr std::size_t session_limit = 4;   // then one with a longer time-out is shared
-  static constexpr int look_limit = 32;             // looks in a row at a line that keeps changing
+  static constexpr std::size_t session_limit = 4;   // then one with a longer timeout is shared
+  static constexpr int look_limit = 32;             // looks in a row at a queue that keeps changing
   static constexpr std::size_t data_limit = 1'000;  // nodes whose data `inspect` reads
 
   zookeeper_store(std::shared_ptr<spi::reactor> reactor, server_options options);
@@ -118,7 +119,7 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   static task<result<spi::departure>> depart(self_ptr self, entry_ptr which, net::patience until);
   static task<result<void>> recover(self_ptr self, entry_ptr which, net::patience until);
 
-  // locks.cpp, permits.cpp: the two ways to stand in line.
+  // locks.cpp, permits.cpp: the two ways to queue.
   static task<result<spi::outcome>> place_lock(self_ptr self, entry_ptr which, net::patience until);
   static task<result<spi::outcome>> place_permit(self_ptr self, entry_ptr which,
                                                  net::patience until);
@@ -131,7 +132,8 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
                                                 bool shortcut, net::patience until);
   static result<void> check_size(const entry& which);
   [[nodiscard]] result<void> check_length(std::size_t before) const;
-  // A server may be behind the others. What is of now: with all that was answered to anybody before.
+  // A server may be behind the others. of_now: with everything that was
+  // answered to any client before.
   enum class freshness : std::uint8_t { any, of_now };
   static task<result<std::vector<children>>> look_around(std::shared_ptr<session> whom,
                                                          std::string path, freshness how,
@@ -150,7 +152,7 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   // watching.cpp: what happens to nodes while we wait or hold.
   void watch_blocker(const entry_ptr& which, opcode by, const std::string& path);
   [[nodiscard]] std::shared_ptr<watcher> own_watcher(const entry_ptr& which);
-  // The holders in one folder that want to know when somebody comes behind them.
+  // The holders in one folder that want to know when somebody queues behind them.
   struct folder_watch {
     std::vector<std::weak_ptr<entry>> members;
     std::shared_ptr<watcher> watch{};
@@ -205,7 +207,7 @@ class zookeeper_store final : public stores::queued_store<zookeeper_store, entry
   listings listings_;
 
   // All below: guarded by mutex_.
-  std::map<duration, std::shared_ptr<session>> sessions_;  // by the time-out they asked for
+  std::map<duration, std::shared_ptr<session>> sessions_;  // by the timeout they asked for
   std::map<listings::folder, folder_watch> folder_watches_;
   std::map<std::string, std::size_t> in_line_;  // how many of our claims, by folder
   std::int64_t stamp_ = 0;                      // the leader's clock, in ms, as of
