@@ -16,7 +16,7 @@ namespace holdfast::sqlite {
 namespace {
 
 // All connections of this process, so that a child can close what it inherits. A thread is inside
-// SQLite where it changes them, so that a child finds them whole.
+// SQLite while it changes them, so that a child finds them consistent.
 constinit std::mutex list_mutex;
 constinit database* first = nullptr;  // guarded by list_mutex
 
@@ -36,7 +36,8 @@ errc code_of(int result) {
   }
 }
 
-// `cause`: the system's own number. SQLite keeps that of the last I/O error, so of another error it says nothing.
+// `cause`: the system's own number. SQLite keeps that of the last I/O error, so for
+// another error it means nothing.
 std::string advice_of(int result, int cause) {
   switch (result & 0xff) {
     case SQLITE_IOERR:
@@ -55,7 +56,7 @@ std::string advice_of(int result, int cause) {
   }
 }
 
-// As SQLite reads a URI's path: what could end it is written by its number.
+// As SQLite reads a URI's path: characters that could end it are percent-encoded.
 std::string uri_of(const std::string& path) {
   static constexpr std::string_view digits = "0123456789abcdef";
   std::string uri = "file:";
@@ -84,7 +85,7 @@ result<std::unique_ptr<database>> database::prepare(const std::string& path) {
   return std::unique_ptr<database>(new database(path));
 }
 
-// Closing acts on no lock of the parent's: POSIX locks belong to the process that took them, and
+// Closing affects no lock of the parent: POSIX locks belong to the process that took them, and
 // nothing is copied back from the log (see open()).
 void database::close_inherited() noexcept {
   const std::lock_guard lock(list_mutex);
@@ -100,8 +101,8 @@ void database::close_inherited() noexcept {
   }
 }
 
-// Not by open() and read(): to close a descriptor of a file that this process has open as a
-// database drops SQLite's locks on it. SQLite itself knows of both.
+// Not by open() and read(): closing a descriptor of a file that this process has open as a database
+// drops SQLite's locks on it. SQLite itself keeps track of both.
 result<std::unique_ptr<database>> database::open_to_look(const std::string& path) {
   const inside_sqlite inside;
   auto prepared = prepare(path);
@@ -127,8 +128,8 @@ result<std::unique_ptr<database>> database::open(const std::string& path) {
   if (opened != SQLITE_OK) return tl::unexpected(made->last_error());
   sqlite3_extended_result_codes(made->handle_, 1);
   sqlite3_busy_handler(made->handle_, &database::wait_for_foreigner, made.get());
-  // Otherwise the last to close would pay for a checkpoint and two syncs, at the end of every
-  // `run`.
+  // Otherwise the last one to close would pay for a checkpoint and two syncs,
+  // at the end of every `run`.
   sqlite3_db_config(made->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   int keep = 1;
   sqlite3_file_control(made->handle_, nullptr, SQLITE_FCNTL_PERSIST_WAL, &keep);
@@ -146,7 +147,7 @@ database::~database() {
     if (*at == this) *at = next_;
   }
   if (inherited()) return;
-  // Statements are gone by now: they are members of who owns this.
+  // Statements are gone by now: they are members of this object's owner.
   sqlite3_close_v2(handle_);
 }
 
@@ -154,7 +155,8 @@ int database::wait_for_foreigner(void* self, int) noexcept {
   const auto& owner = *static_cast<const database*>(self);
   const duration left = owner.deadline_ - clock::now();
   if (left <= duration{0}) return 0;
-  // SQLite tells nobody when a lock is given back; our own processes meet at the writer lock instead.
+  // SQLite does not notify anybody when a lock is released; our own processes use
+  // the writer lock instead.
   std::this_thread::sleep_for(std::min(left, foreigner_pause));
   return 1;
 }
@@ -189,7 +191,7 @@ std::int64_t database::last_row() const noexcept { return sqlite3_last_insert_ro
 
 std::int64_t database::changed_rows() const noexcept { return sqlite3_changes(handle_); }
 
-// By SQLite's own descriptor: see open_to_look().
+// Uses SQLite's own descriptor: see open_to_look().
 bool database::begins_blank() const noexcept {
   const inside_sqlite inside;
   sqlite3_file* file = nullptr;
@@ -246,7 +248,7 @@ bytes query::blob(int column) const {
 void query::bind(int place, std::int64_t value) { sqlite3_bind_int64(handle_, place, value); }
 
 void query::bind(int place, bytes value) {
-  // An empty view has no address, which would bind NULL.
+  // An empty view may have no address, which would bind NULL.
   sqlite3_bind_blob(handle_, place, value.empty() ? "" : value.data(),
                     static_cast<int>(value.size()), SQLITE_STATIC);
 }
@@ -280,7 +282,7 @@ void format::check(database& opened, const std::string& path) {
   const auto refuse = [&path](errc code, const std::string& why) {
     throw failed{{code, "sqlite, open " + path + ", " + why}};
   };
-  // The first look at the file: not a database shows here.
+  // The first look at the file: a file that is not a database shows here.
   const std::int64_t found = opened.pragma_number("application_id");
   const std::int64_t written = opened.pragma_number("user_version");
   if (found == application) {
@@ -302,13 +304,13 @@ void format::check(database& opened, const std::string& path) {
 result<void> format::look(const std::string& path) {
   const inside_sqlite inside;
   auto opened = database::open_to_look(path);
-  if (!opened) return {};  // who opens it in earnest says why
-  // A new file is enlarged before its first page is written: who opens it in earnest waits for that.
+  if (!opened) return {};  // opening it for use says why
+  // A new file is enlarged before its first page is written: opening it for use waits for that.
   if ((*opened)->begins_blank()) return {};
   try {
     check(**opened, path);
   } catch (const failed& failure) {
-    // Anything else may be a write that is in progress.
+    // Anything else may be a write in progress.
     if (failure.why == errc::name_conflict || failure.why == errc::unsupported) {
       return tl::unexpected(failure.why);
     }

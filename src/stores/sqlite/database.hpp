@@ -28,26 +28,26 @@ struct failed {
 // The rest of what is bound and read is integers and bytes.
 using bytes = std::string_view;
 
-// One connection. Not thread-safe; belongs to whoever has the session's turn. In a forked child it
-// is dead: the first that the child opens itself closes all that it inherited.
+// One connection. Not thread-safe; belongs to the thread that has the session's turn. In a forked
+// child it is dead: the first connection that the child opens closes all inherited ones.
 class database {
  public:
-  // The file grows by this much at a time, so that there is room in it for what the log holds when
-  // the disk is full.
+  // The file grows by this much at a time, so that it has room for the content of the
+  // log when the disk is full.
   static constexpr int growth = 64 * 1024;
 
   // Opens the file, which must exist, with this store's settings. denied, name_conflict (not a
   // database), unavailable.
   static result<std::unique_ptr<database>> open(const std::string& path);
-  // To read what is in the file itself, and nothing else: takes no lock, makes no file, sees no log.
+  // Only to read what is in the file itself: takes no lock, creates no file, sees no log.
   static result<std::unique_ptr<database>> open_to_look(const std::string& path);
 
   database(const database&) = delete;
   database& operator=(const database&) = delete;
   ~database();
 
-  // A foreign program may hold a write transaction; SQLite can only be asked again and again. This
-  // is how long.
+  // A foreign program may hold a write transaction; SQLite can only be polled.
+  // This limits for how long.
   void set_deadline(time_point deadline) noexcept { deadline_ = deadline; }
 
   // Several statements, without parameters. Throws failed.
@@ -60,12 +60,12 @@ class database {
   void roll_back() noexcept;
 
   [[nodiscard]] std::int64_t last_row() const noexcept;
-  // Rows that the last statement that writes has changed.
+  // Rows changed by the last statement that writes.
   [[nodiscard]] std::int64_t changed_rows() const noexcept;
   [[nodiscard]] sqlite3* get() const noexcept { return handle_; }
   [[nodiscard]] bool inherited() const noexcept { return born_ != fork_generation(); }
 
-  // The file's first bytes are zeros, or missing: somebody may be about to make a database of it.
+  // The file's first bytes are zeros, or missing: somebody may be about to create a database in it.
   [[nodiscard]] bool begins_blank() const noexcept;
 
   // What the last failure was.
@@ -85,7 +85,7 @@ class database {
   database* next_ = nullptr;  // of all in this process
 };
 
-// Prepared at its first use, run often, by `query` and `run`. The text must outlive it.
+// Prepared at its first use, and run often, by `query` and `run`. The text must outlive it.
 class statement {
  public:
   statement(database& owner, std::string_view sql) noexcept : owner_(owner), sql_(sql) {}
@@ -139,7 +139,7 @@ void run(statement& of, const Values&... values) {
 
 // Every statement of the store, by name; their text is in statements.sql.inc.
 //
-// The text of one; empty if there is none of that name.
+// The text of a statement; empty if there is none of that name.
 std::string_view statement_text(std::string_view name) noexcept;
 
 // Belongs to its connection.
@@ -191,10 +191,10 @@ struct statements {
   statement delete_latch_changes{owner, statement_text("delete_latch_changes")};
 };
 
-// Whose file it is: ours, in a format that we know, or new. Everything else is left as it is.
+// Checks whose file it is: ours, in a known format, or new. Anything else is left as it is.
 //
-// The values are in the database. 1: nobody waited in a resource's own row; 2: no grant was an offer. Who opens
-// such a file makes it a 3 (see join()).
+// The values are in the database. 1: nobody waited in a resource's own row; 2: no grant was an
+// offer. Opening such a file makes it a 3 (see join()).
 struct format {
   static constexpr std::int64_t application = 0x486f6c64;  // "Hold"
   static constexpr std::int64_t version = 3;
@@ -203,8 +203,8 @@ struct format {
   // newer version.
   static void check(database& opened, const std::string& path);
 
-  // The same before anything is opened for writing, locked or made beside the file. Does not see
-  // what is only in a write-ahead log, so that ok is not the last word.
+  // The same before anything is opened for writing, locked or created beside the file. Does not see
+  // what is only in a write-ahead log, so ok is not final.
   static result<void> look(const std::string& path);
 };
 

@@ -18,8 +18,8 @@ namespace holdfast::sqlite {
 namespace {
 
 // Globals because descriptors and SQLite's own lists are a property of the process, and
-// constant-initialised and trivially destroyed so that neither the order of static objects nor a fork in
-// the middle of a first use matters.
+// constant-initialised and trivially destructible so that neither the order of static objects nor a
+// fork in the middle of a first use matters.
 
 // --- descriptors ---------------------------------------------------------------------------------
 
@@ -31,7 +31,8 @@ void close_all_in_child() noexcept {
     while (tracked[word] != 0) {
       const int bit = std::countr_zero(tracked[word]);
       tracked[word] &= tracked[word] - 1;
-      // Closed, never unlocked: an unlock would act on the description that the parent has too.
+      // Closed, never unlocked: an unlock would act on the description that
+      // is shared with the parent.
       ::close(static_cast<int>(word * 64) + bit);
     }
   }
@@ -48,14 +49,14 @@ std::uint64_t bit_of(int number) noexcept {
 // --- SQLite --------------------------------------------------------------------------------------
 
 // A transaction takes microseconds, a stalled disk longer; but a foreign program may have the file
-// locked. fork() does not wait for that, and only the child's own clients suffer.
+// locked. fork() does not wait for that, and only the child's own clients are affected.
 constexpr auto fork_patience = std::chrono::seconds(2);
 
-constinit std::mutex door;  // held over a fork, and for a moment by who comes in
+constinit std::mutex door;  // held during a fork, and briefly by entering threads
 constinit std::atomic<int> threads_inside{0};
 constinit std::atomic<bool> forking{false};
-constinit std::mutex calm_mutex;  // held over a fork: who leaves takes it, and is not in the child
-std::condition_variable calm;     // nobody is inside; only who forks waits
+constinit std::mutex calm_mutex;  // held during a fork; leaving threads take it; the child has none
+std::condition_variable calm;     // nobody is inside; only a forking thread waits
 constinit bool clean = true;      // guarded by door: nobody was inside at the fork
 constinit std::atomic<bool> torn{false};
 constinit thread_local int depth = 0;
@@ -64,7 +65,7 @@ void keep_out() noexcept {
   door.lock();
   forking.store(true);
   std::unique_lock lock(calm_mutex);
-  // A thread that forks inside SQLite would wait for itself.
+  // A thread that forks while inside SQLite would wait for itself.
   clean =
       depth == 0 && calm.wait_for(lock, fork_patience, [] { return threads_inside.load() == 0; });
   lock.release();
@@ -76,7 +77,8 @@ void let_in() noexcept {
   door.unlock();
 }
 
-// At load time, not at first use: see above. SQLite first, since who is inside makes descriptors.
+// At load time, not at first use: see above. SQLite first, since threads
+// inside it create descriptors.
 [[maybe_unused]] const int registered = ::pthread_atfork(
     [] {
       keep_out();
@@ -89,7 +91,7 @@ void let_in() noexcept {
     [] {
       close_all_in_child();
       fork_mutex.unlock();
-      threads_inside.store(depth > 0 ? 1 : 0);  // the others' threads are not here
+      threads_inside.store(depth > 0 ? 1 : 0);  // the other threads do not exist here
       if (!clean) torn.store(true);
       let_in();
     });

@@ -1,6 +1,6 @@
 // A file descriptor of this store. Close-on-exec, and closed in a child that fork() makes: an open
-// file description that lived on in a child would be a sign of life of a dead parent, and would
-// keep its connections from hanging up.
+// file description that lived on in a child would be a sign of life from a dead parent, and would
+// keep its connections open.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -13,12 +13,12 @@ namespace holdfast::sqlite {
 // Grows by one in every child that fork() makes. One load.
 std::uint64_t fork_generation() noexcept;
 
-// Not thread-safe; making and closing one is, against fork() too. Empty (-1) or open. In a forked
-// child it is empty in effect: get() answers -1 and nothing is closed twice, since the child closed
-// all of them on its first step.
+// Not thread-safe; creating and closing one is, also with regard to fork(). Empty (-1) or open. In
+// a forked child it is effectively empty: get() returns -1 and nothing is closed twice, since the
+// child closed all of them in its first step.
 class descriptor {
  public:
-  // Above this number a descriptor could not be closed in a child and is refused (EMFILE).
+  // A descriptor above this number could not be closed in a child and is refused (EMFILE).
   static constexpr int limit = 1 << 16;
 
   descriptor() noexcept = default;
@@ -36,8 +36,8 @@ class descriptor {
   descriptor& operator=(const descriptor&) = delete;
   ~descriptor() { close(); }
 
-  // Calls `make` (open, socket, accept; always with close-on-exec) while no fork() can come
-  // between it and the entry into the list of those to close. Empty with errno set where it fails.
+  // Calls `make` (open, socket, accept; always with close-on-exec) while no fork() can come between
+  // it and the entry in the list of descriptors to close. Empty with errno set if it fails.
   template <class Make>
   static descriptor made_by(Make&& make) noexcept {
     const fork_lock lock;
@@ -65,10 +65,10 @@ class descriptor {
 };
 
 // SQLite across fork(). It keeps a list of the files that this process has open and of its locks on
-// them. A child inherits the list but not the locks, and would believe itself protected: a stranger
-// then takes itself for the last user of a database and deletes the log under the child's hands.
-// So the child closes what it inherited before it opens anything of its own, and for that to be
-// possible fork() waits until no thread is inside SQLite.
+// them. A child inherits the list but not the locks, and would assume that it is protected: another
+// process could then take itself for the last user of a database and delete the log that the child
+// is using. So the child closes what it inherited before it opens anything of its own, and to make
+// that possible fork() waits until no thread is inside SQLite.
 //
 // Around every use of SQLite. Keeps fork() out; nests. A thread that comes while another forks waits
 // for it.
@@ -80,8 +80,8 @@ class inside_sqlite {
   inside_sqlite& operator=(const inside_sqlite&) = delete;
 };
 
-// unavailable: fork() did not wait any longer for a thread that was inside SQLite, so that its state in this
-// process is not to be trusted.
+// unavailable: fork() gave up waiting for a thread that was inside SQLite, so SQLite's state in
+// this process cannot be trusted.
 result<void> check_inheritance();
 
 }  // namespace holdfast::sqlite

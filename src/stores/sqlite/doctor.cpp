@@ -182,7 +182,7 @@ void sqlite_store::probe(const spi::op_context& context,
           [this](time_point deadline) { return do_probe(deadline); });
 }
 
-// Gathers the facts that `doctor` judges, and clears dead clients away.
+// Gathers the facts that `doctor` judges, and purges dead clients.
 result<std::vector<spi::check>> sqlite_store::do_probe(time_point deadline) {
   std::vector<spi::check> checks;
   const location& at = session_->where();

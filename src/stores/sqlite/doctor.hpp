@@ -1,4 +1,4 @@
-// The checks of `doctor`, each from a fact to a verdict.
+// The checks of `doctor`, each turning a fact into a verdict.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -21,7 +21,7 @@ spi::check check_permissions(mode_t file, mode_t folder);
 spi::check check_space(std::uint64_t free_bytes);
 spi::check check_journal(const std::string& mode, std::int64_t synchronous);
 spi::check check_integrity(const std::string& answer);
-// How long a transaction behind the writer lock took, or why there was none.
+// How long a transaction under the writer lock took, or why there was none.
 spi::check check_writer_lock(const result<duration>& took);
 spi::check check_life(bool alive, bool deleted);
 spi::check check_wake_ups(bool reachable);

@@ -1,5 +1,5 @@
-// The verbs inside a transaction, as far as they are this store's own: the fast path, looking, what is
-// cleared away, and who watches whom.
+// The verbs inside a transaction, as far as they are specific to this store: the fast path,
+// looking, purging, and who watches whom.
 #include "stores/sqlite/ledger.hpp"
 
 #include "stores/sqlite/membership.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 ledgers::rules embedded_rules() {
   ledgers::rules rules;
-  rules.waiter_lease = forever;  // it ends with its client
+  rules.waiter_lease = forever;  // a waiter's lease ends with its client
   rules.claim_limit = ledger_limits::claim_limit;
   rules.holder_limit = ledger_limits::holder_limit;
   rules.holds_are_leases = false;
@@ -119,7 +119,8 @@ std::vector<contents> ledger::look_at_all(const std::string& space, const std::s
 std::vector<resource_row> ledger::named(const std::string& space, const std::string& prefix) {
   const std::string from = key_of({space, prefix});
   std::string to = from;
-  // The next key that does not begin like this. Names are valid UTF-8, so a byte 0xff ends all.
+  // The first key after all those with this prefix. Names are valid UTF-8, so a
+  // byte 0xff comes after them.
   to += '\xff';
   std::vector<resource_row> rows;
   query found(statements_.resources_named, bytes(from), bytes(to));
@@ -136,7 +137,7 @@ void ledger::settle(const moment& step, std::string_view key) {
 
 void ledger::purge(const moment& step) {
   const auto ended = [&step](const claim_row& row) { return dead(step, row); };
-  // Read before anything is changed: a query must not run over rows that are being deleted.
+  // Read before anything is changed: a query must not iterate over rows that are being deleted.
   std::vector<std::string> touched;
   {
     query all(statements_.resources_from, std::int64_t{0}, no_limit);
@@ -167,9 +168,9 @@ void ledger::forget_client(std::int64_t client) {
   run(statements_.delete_client, client);
 }
 
-// After a reboot no former client lives, and its clock means nothing. Kept are fences, latches
-// (their life begins again) and the time for which a lock is blocked after an abnormal end, which
-// begins again too, since it is unknown how much of it had passed.
+// After a reboot no former client lives, and the former clock means nothing. Fences are kept, and
+// latches (their life starts over), and the time for which a lock is blocked after an abnormal end,
+// which starts over too, since it is unknown how much of it had passed.
 void ledger::start_boot(std::uint64_t floor) {
   std::vector<resource_row> all;
   {
@@ -200,7 +201,7 @@ void ledger::start_boot(std::uint64_t floor) {
   run(statements_.delete_all_claims);
 }
 
-// A key that ends with its '/' is a whole namespace.
+// A key that ends with the namespace's '/' means the whole namespace.
 void ledger::observe(const moment& step, std::string_view key) {
   run(statements_.insert_observer, key, step.self);
   std::vector<resource_row> touched;
@@ -250,15 +251,15 @@ spi::server_time ledger::last_word(const moment& step, const claim_row& waiting)
   return std::max(waiting.since, sqlite::last_word(*beside_, std::string(client.blob(0))));
 }
 
-// Those who have just come are not asked.
+// New waiters are not checked.
 bool ledger::absent(const moment& step, const claim_row& waiting) {
   const spi::server_time limit = step.now - ledger_limits::absent;
   return waiting.since <= limit && last_word(step, waiting) <= limit;
 }
 
-// The head of the line watches all holders, every other waiter its predecessor: when that one dies,
-// it asks again and learns whom to watch next. An absent client watches nobody, so its neighbour
-// does.
+// The head of the queue watches all holders, every other waiter its predecessor: when
+// that one dies, it asks again and learns whom to watch next. An absent client watches
+// nobody, so its neighbour does.
 duration ledger::recheck_after(const moment& step, ledgers::resource& at, const claim_row& row,
                                bool queued) {
   auto& out = static_cast<effects&>(step.out);

@@ -1,10 +1,10 @@
-// The rules of ledgers::book on the database's rows: what is decided inside one write transaction. How a
-// hold ends is the embedded store's own: a renewed one, once it was taken up, lasts as long as its client
-// lives. A waiter's last word is its client's, which stands in the client's sign of life: thousands who
-// wait write no row for it.
+// The rules of ledgers::book on the database's rows: decided inside one write transaction. How a
+// hold ends is specific to the embedded store: a renewed one, once taken up, lasts as long as its
+// client lives. A waiter's last sign of life is its client's, which is stored in the client's life
+// file: thousands of waiters write no row for it.
 //
-// The head of the line always knows whom it waits for. Its store watches them, so that their death is
-// noticed at once.
+// The head of the queue always knows whom it waits for. Its store watches them, so that their
+// death is noticed at once.
 //
 // Not thread-safe; inside a transaction; throws `failed`, and then nothing has happened. Every moment's
 // effects are sqlite::effects.
@@ -46,19 +46,20 @@ struct news {
   std::vector<std::int64_t> observers;
 };
 
-// What one transaction causes beside its answer: messages to other claims, news for observers.
-// Delivered in order, after the commit, when nothing is held any more.
+// The effects of one transaction beside its answer: messages to other claims, news for observers.
+// Delivered in order, after the commit, when no lock is held any more.
 struct effects : ledgers::effects {
   std::vector<sqlite::news> news;
-  // Clients that the claim which was attempted waits for: it wants to know when they die.
+  // Clients that the attempted claim waits for: it must know when they die.
   std::vector<std::int64_t> blockers;
 };
 
-// The named limits of what is this store's own.
+// The limits that are specific to this store.
 struct ledger_limits {
   // How soon a waiter looks again without a notification.
   static constexpr duration recheck = std::chrono::seconds(1);
-  // A waiter that was silent for so long does not watch the holders: the next in line does.
+  // A waiter that was silent for this long is assumed not to watch the holders:
+  // the next in the queue does.
   static constexpr duration absent = std::chrono::seconds(3);
   // Holders that are notified of a waiter, and clients that one waiter watches.
   static constexpr std::size_t told_limit = 64;
@@ -67,18 +68,18 @@ struct ledger_limits {
   // Claims on one name, waiting or holding: then overloaded.
   static constexpr std::size_t claim_limit = 1'000'000;
 
-  // Resources of which only the fence is left are forgotten little by little as new ones come, so
-  // that the table follows the names in use and not the names ever used.
+  // Resources of which only the fence is left are forgotten gradually as new ones come, so that the
+  // table grows with the names in use and not with all names ever used.
   static constexpr std::int64_t forgetting_step = 64;
-  // Of those who wait, at most so many are in the resource's own row, and only while that and the
-  // name take no more than so many bytes: longer rows do not fit into one page.
+  // At most so many waiters are in the resource's own row, and only while that and the name take no
+  // more than so many bytes: longer rows do not fit into one page.
   static constexpr std::size_t line_limit = 4;
   static constexpr std::size_t row_limit = 900;
   // Names whose row is remembered.
   static constexpr std::size_t remembered_limit = 10'000;
 };
 
-// What operators ask of a resource. Dead clients are included.
+// What operators can ask about a resource. Dead clients are included.
 struct contents {
   std::string name;
   std::vector<claim_row> holders;
@@ -90,7 +91,7 @@ class ledger : public ledgers::book {
  public:
   explicit ledger(statements& of);
 
-  // Where the clients' last words are. Not set: nobody is asked for one.
+  // Where the clients' last signs of life are stored. Not set: they are not read.
   void look_beside(const folder* at) noexcept { beside_ = at; }
 
   // With with_place().
@@ -100,19 +101,19 @@ class ledger : public ledgers::book {
   using book::leave;
   using book::revoke;
   using book::transfer;
-  // attempt() and leave() of a lock that only this store uses, as far as it remembers, and that nobody
-  // waits for: one statement, which is its own transaction, instead of four. Outside a transaction.
-  // Nothing: it is not so, or not any more; nothing has happened then.
+  // attempt() and leave() for a lock that, as far as this store remembers, only it uses, and that
+  // nobody waits for: one statement, which is its own transaction, instead of four. Outside a
+  // transaction. Nothing: that is not, or no longer, the case, and nothing has happened.
   std::optional<spi::granted> fast_attempt(const moment& step, const spi::claim& claim,
                                            std::int64_t& place);
   std::optional<spi::departure> fast_leave(const moment& step, const spi::claim& claim,
                                            std::int64_t place);
   // Only looks. A read transaction is enough. `waiting` means that an attempt may do more, unless
   // `behind` is set: then an exclusive holder keeps everybody out, and the claim is not the first
-  // in line but waits behind one of that client's.
+  // in the queue but waits behind a claim of that client.
   spi::renewal look(const moment& step, const spi::claim& claim, std::int64_t place,
                     std::optional<std::int64_t>& behind);
-  // The holder has heard of its grant: an offer becomes a hold. Nothing: it is over.
+  // The holder knows of its grant: an offer becomes a hold. Nothing: it is over.
   std::optional<spi::granted> take_up(const moment& step, const spi::claim& claim,
                                       std::int64_t place);
   // Read transactions.
@@ -122,24 +123,24 @@ class ledger : public ledgers::book {
 
   // Removes dead clients from a resource and grants it to the next.
   void settle(const moment& step, std::string_view key);
-  // Everything of the dead, on all resources. Reads every claim: used at opening, never on the path
-  // of a lock.
+  // Removes everything of dead clients, on all resources. Reads every claim: used at
+  // opening, never while locking.
   void purge(const moment& step);
-  // One that has no claims.
+  // For a client without claims.
   void forget_client(std::int64_t client);
-  // Takes all claims off all resources, whose next fences are greater than this.
+  // Removes all claims from all resources, whose next fences are greater than this.
   void start_boot(std::uint64_t floor);
 
   void observe(const moment& step, std::string_view key);
   void ignore(const moment& step, std::string_view key);
 
  private:
-  // Rows as this store wrote them last, where they were plain: hints, which are checked. One that is
-  // changed is taken out first: whatever becomes of it, it is not what was stored.
+  // Rows as this store last wrote them, if they were plain: hints, which are verified. A row that
+  // is being changed is taken out first: whatever happens to it, it is no longer what was stored.
   using remembered_rows = std::map<std::string, resource_row, std::less<>>;
 
-  // Outside a transaction: writes the row if the database still has what was remembered, and remembers
-  // it again. False: it has not, and nothing has happened.
+  // Outside a transaction: writes the row if the database still has what was remembered, and
+  // remembers it again. False: it does not, and nothing has happened.
   bool exchange(remembered_rows::node_type changed);
 
   resource_row* load(std::string_view key);
@@ -156,7 +157,7 @@ class ledger : public ledgers::book {
   void erase(const resource_row& at, standing where, std::int64_t place);
   void refill(resource_row& at);
   std::vector<claim_row> line(const resource_row& at);
-  // Whose the holds are; of detached ones nobody's.
+  // The clients that own the holds; `nobody` for detached ones.
   std::vector<std::int64_t> holding_clients(const resource_row& at, std::size_t limit);
 
   void address_news(const moment& step, resource_row& at);

@@ -1,5 +1,6 @@
-// This client's own claims: the wake-up of each, its place in line, and the clients whose death it
-// waits for. The database is authoritative; this is how to find it and whom to notify.
+// This client's own claims: the wake-up of each, its place in the queue, and the clients
+// whose death it waits for. The database is authoritative; this says where to find a
+// claim and whom to notify.
 #pragma once
 
 #include "stores/wakeup_registry.hpp"
@@ -29,12 +30,12 @@ class local_claims : private stores::wakeup_registry<local_claim> {
   using wakeup_registry::find;
   using wakeup_registry::wakeup_ptr;
 
-  // Known from here on; a claim that is known already keeps its place, which is the answer.
+  // Known from now on; a claim that is known already keeps its place, which is returned.
   std::int64_t enlist(const spi::claim_ptr& claim, wakeup_ptr wakeup) {
     const std::lock_guard lock(mutex_);
     entry& its = enter(claim->id);
     its.claim = claim;
-    its.wakeup.swap(wakeup);  // the one before ends with the argument, under no lock
+    its.wakeup.swap(wakeup);  // the previous one is destroyed with the argument, under no lock
     return its.place;
   }
   void strike(const spi::claim_id& id) {
@@ -66,7 +67,7 @@ class local_claims : private stores::wakeup_registry<local_claim> {
     const std::lock_guard lock(mutex_);
     if (entry* its = known(id)) move(*its, place);
   }
-  // It holds there, and waits for nobody's end any more.
+  // It holds there, and no longer waits for the end of any client.
   void set_held_place(const spi::claim_id& id, std::int64_t place) {
     const std::lock_guard lock(mutex_);
     entry* its = known(id);
@@ -85,7 +86,7 @@ class local_claims : private stores::wakeup_registry<local_claim> {
     return its != nullptr && its->ends_by_time;
   }
 
-  // The clients whose end this claim wants to know of, instead of those before.
+  // The clients whose end this claim must know of; replaces the previous ones.
   void watch(const spi::claim_id& id, const std::vector<std::int64_t>& clients) {
     const std::lock_guard lock(mutex_);
     entry* its = known(id);
@@ -103,7 +104,7 @@ class local_claims : private stores::wakeup_registry<local_claim> {
     return all;
   }
 
-  // Verbs on this resource that wait for the worker: later ones must go behind them.
+  // Verbs on this resource that wait for the worker: later verbs must go after them.
   void add_pending(const spi::resource_id& on) {
     const std::lock_guard lock(mutex_);
     ++pending_[on];
@@ -118,8 +119,8 @@ class local_claims : private stores::wakeup_registry<local_claim> {
     return pending_.contains(on);
   }
 
-  // A leave that found no answer is owed: it is repeated until it is answered, since a hold does
-  // not end by time here.
+  // A leave that was not answered is owed: it is repeated until it is answered, since a hold
+  // does not end by time here.
   void owe(const spi::claim_id& id) {
     const std::lock_guard lock(mutex_);
     if (entries_.contains(id)) owed_.insert(id);

@@ -97,7 +97,7 @@ std::string mount_point_in(const std::string& line) {
   return path;
 }
 
-// Asked of the kernel, or, before 5.8, of its list of mounts.
+// Asks the kernel or, before 5.8, its list of mounts.
 bool is_mount_point(const std::string& path) {
   struct statx status {};
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO, &status) == 0 &&
@@ -111,8 +111,8 @@ bool is_mount_point(const std::string& path) {
   return false;
 }
 
-// Its log, the writer lock and the signs of life stand beside a path. Under another path, the one that was
-// mounted here, others would have their own, and both would hold the same lock.
+// The log, the writer lock and the signs of life are beside a path. Under another path, the one
+// that was mounted here, others would use their own, and both could hold the same lock.
 result<void> check_mount(const std::string& database) {
   if (!is_mount_point(database)) return {};
   return refusal(errc::unsupported, database,
@@ -121,7 +121,7 @@ result<void> check_mount(const std::string& database) {
                  "-v /host/locks:/locks and sqlite:/locks/locks.db)");
 }
 
-// Only where there is no file yet: closing a second descriptor of a database that this process has
+// Only if there is no file yet: closing a second descriptor of a database that this process has
 // open would drop SQLite's locks on it.
 result<void> make_file(const std::string& database) {
   const int made =
@@ -151,8 +151,8 @@ result<struct stat> check_file(const std::string& database) {
   return status;
 }
 
-// Who owns the folder, or may write in it, can take every lock away. So it is ours, root's or the file's
-// owner's, or one that a member of the file's group made for it.
+// Whoever owns the folder, or may write in it, can take every lock away. So it must be ours, root's
+// or the file owner's, or one that a member of the file's group created for it.
 result<void> check_owner(const location& at, const struct stat& folder) {
   const uid_t owner = folder.st_uid;
   const bool for_group = (at.file_mode & 0020U) != 0 && folder.st_gid == at.group;
@@ -172,7 +172,8 @@ result<void> check_owner(const location& at, const struct stat& folder) {
 result<void> make_folder(location& at) {
   if (::mkdir(at.folder.c_str(), at.folder_mode) == 0) {
     at.made_folder = true;
-    // Both past the umask. The group of another is not ours to give: then the folder keeps ours.
+    // Both regardless of the umask. We may be unable to give it another user's group:
+    // then the folder keeps ours.
     if (::chown(at.folder.c_str(), static_cast<uid_t>(-1), at.group) != 0) errno = 0;
     if (::chmod(at.folder.c_str(), at.folder_mode) != 0) return refusal_by_system(at.folder, errno);
   } else if (errno != EEXIST) {
@@ -235,7 +236,8 @@ result<location> locate(const std::string& path) {
   if (!status) return tl::unexpected(std::move(status.error()));
   at.file_mode = status->st_mode & 0666U;
   at.folder_mode = at.file_mode | (at.file_mode & 0444U) >> 2U;  // who may read may enter
-  // What a member of the group makes in it is the group's, whatever is that user's own group.
+  // Files that a member of the group creates in it belong to the group, whatever
+  // that user's own group is.
   if ((at.file_mode & 0060U) != 0) at.folder_mode |= S_ISGID;
   at.group = status->st_gid;
   at.owner = status->st_uid;

@@ -51,7 +51,7 @@ struct mailbox::link {
   delivery send(const std::string& packet) {
     const std::lock_guard lock(mutex);
     if (!socket) return delivery::refused;
-    // Never waits: a stopped process's queue fills up.
+    // Never blocks: the queue of a stopped process fills up.
     if (::send(socket.get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
       return delivery::sent;
     }
@@ -100,7 +100,7 @@ void mailbox::heed(bool newcomers) noexcept {
   try {
     reactor_->rewatch(listening_, newcomers, false);
   } catch (const std::system_error&) {
-    // As it was: somebody is taken, or waits in the kernel's queue until the next look.
+    // No change: a client is accepted, or waits in the kernel's queue until the next look.
   }
 }
 
@@ -125,7 +125,8 @@ void mailbox::accept_some() {
   }
   const std::lock_guard lock(mutex_);
   if (links_.size() < link_limit) return;
-  // Those who are not taken wait in the kernel's queue and hang up with us all the same.
+  // Clients that are not accepted wait in the kernel's queue, and are disconnected
+  // when we end all the same.
   if (!closed_) heed(false);
 }
 
@@ -143,8 +144,8 @@ void mailbox::pause_accepting() {
   });
 }
 
-// From here on the reactor calls ready(). The mutex is held across watch(), so that whoever drops
-// the link in its first call knows its watch.
+// From here on the reactor calls ready(). The mutex is held across watch(), so that a first call
+// that drops the link knows its watch.
 bool mailbox::adopt(const link_ptr& made) {
   const std::lock_guard lock(mutex_);
   if (closed_) return false;
@@ -157,7 +158,7 @@ bool mailbox::adopt(const link_ptr& made) {
     return false;
   }
   links_.insert(made);
-  // Dialled: there was none, or a broken one.
+  // We dialled: there was no link, or a broken one.
   if (made->who.number != 0) known_.insert_or_assign(made->who.number, made);
   return true;
 }
@@ -266,7 +267,7 @@ void mailbox::close() noexcept {
     known_.clear();
     listening = listening_;
   }
-  // Outside the mutex: unwatch() waits for a call that is under way, and that may want it.
+  // Outside the mutex: unwatch() waits for a call that is under way, which may need the mutex.
   if (listening != 0) reactor_->unwatch(listening);
   for (const link_ptr& each : links) {
     reactor_->unwatch(each->watched);
@@ -288,7 +289,7 @@ constexpr unsigned about_offer = 2;
 // Pushes in the order of push::kind.
 enum class wire : std::uint16_t { hello = 1, granted = 2, gone = 5, event = 6, latch = 7 };
 
-// Both ends run on one machine: its own byte order.
+// Both ends run on one machine: native byte order.
 struct packet_head {
   std::uint32_t magic;
   std::uint16_t version;
@@ -330,7 +331,7 @@ std::string_view put(packet_head& head, const ledgers::push& push) {
 
 std::string_view put(packet_head& head, const spi::store_event& event) {
   set_kind(head, wire::event);
-  // The public id: the claim's own is the capability to unlock, and not for onlookers.
+  // The public id: the claim's own id is the capability to unlock, and not for observers.
   std::copy_n(event.claim.begin(), std::min(event.claim.size(), std::size(head.claim)), head.claim);
   head.fence = event.fence.value_or(fence_token()).value();
   head.fenced = event.fence ? 1 : 0;

@@ -1,8 +1,9 @@
-// How the clients of one database reach each other: each listens on a socket in the folder, and
-// whoever has something to say, or wants to know when another ends, connects. One connection per
-// pair serves both ways. When a process ends, however it ends, its connections hang up.
+// How the clients of one database reach each other: each listens on a socket in the folder, and a
+// client that has something to send, or must know when another one ends, connects. One connection
+// per pair serves both ways. When a process ends, however it ends, its connections hang up.
 //
-// Messages are hints: one that finds no room is dropped, and the receiver looks again by itself.
+// Messages are hints: a message that finds no room is dropped, and the
+// receiver looks again by itself.
 #pragma once
 
 #include "stores/ledger/records.hpp"
@@ -25,9 +26,9 @@
 
 namespace holdfast::sqlite {
 
-// What clients tell each other through their sockets: one packet each, a fixed head and two texts.
-// Described in docs/formats/embedded.md. A packet that is malformed, of a newer version or of an
-// unknown kind is ignored: messages are hints, and a process that misses one looks again.
+// The messages between clients, through their sockets: one packet each, with a fixed head and two
+// texts. Described in docs/formats/embedded.md. A packet that is malformed, of a newer version or
+// of an unknown kind is ignored: messages are hints, and a process that misses one looks again.
 struct message {
   enum class kind : std::uint8_t { hello, push, event, latch };
   static constexpr std::size_t max_size = 2048;
@@ -42,11 +43,11 @@ struct message {
 std::string encode(const message& message);
 std::optional<message> decode(std::string_view packet);
 
-// Thread-safe. open -> closed. After close() has returned nothing is called any more (but if it was
+// Thread-safe. open -> closed. Once close() has returned nothing is called any more (unless it was
 // called from within a call).
 class mailbox : public std::enable_shared_from_this<mailbox> {
  public:
-  // Connections of one client; more are not made, and not taken from the queue.
+  // Connections of one client; more are neither made nor accepted from the queue.
   static constexpr std::size_t link_limit = 4096;
 
   // Called on the reactor's threads, under no lock.
@@ -58,7 +59,7 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
 
   enum class delivery : std::uint8_t {
     sent,
-    refused,  // nobody listens there: in all likelihood it is dead
+    refused,  // nobody listens there: very probably it is dead
     failed,   // no room, no descriptors: may be alive and did not get it
   };
 
@@ -70,12 +71,12 @@ class mailbox : public std::enable_shared_from_this<mailbox> {
   mailbox& operator=(const mailbox&) = delete;
 
   delivery send(const peer& to, const message& what);
-  // Makes sure that there is a connection, so that its end is heard.
+  // Makes sure that there is a connection, so that its end is noticed.
   delivery connect(const peer& to);
   [[nodiscard]] bool connected(std::int64_t client) const;
 
   // A further descriptor of the listening socket, close-on-exec, which the caller owns. Connections
-  // that nobody takes hang up when the last such descriptor is closed. -1 with errno.
+  // that nobody accepts are closed with the last such descriptor. -1 with errno.
   [[nodiscard]] int share() const noexcept;
 
   void close() noexcept;

@@ -34,9 +34,9 @@ result<host> this_host() {
 
 namespace {
 
-// Commits may be lost in a power cut. Fences are microseconds of the wall clock at least, so that those
-// after a reboot are greater than all before it, also if the clock lost less than this. Where it lost
-// more, so many are left out: more than can have been given.
+// Commits may be lost in a power cut. Fences are at least microseconds of the wall clock, so that
+// those after a reboot are greater than all before it, also if the clock lost less than this. If it
+// lost more, this many are skipped: more than can have been given.
 constexpr std::uint64_t fences_per_minute = 60'000'000;
 constexpr std::uint64_t fences_per_boot = std::uint64_t{1} << 32U;
 
@@ -79,10 +79,10 @@ std::uint64_t next_floor(statements& of) {
   return std::max(clock, greatest + fences_per_minute);
 }
 
-// After a reboot nobody of before lives. The floor of the fences must be on the disk before any fence above
-// it is given.
+// After a reboot no former client lives. The floor of the fences must be on disk before any
+// fence above it is given.
 void start_boot(session& at, statements& of, ledger& book, const folder& beside, const host& here) {
-  if (last_boot(of) == here.boot) return;  // somebody was quicker
+  if (last_boot(of) == here.boot) return;  // another client was faster
   for (const listed_client& client : all_clients(of)) {
     if (alive(beside, client.who)) {
       refuse(at, "another machine uses it, or one that was started from a copy of this one");
@@ -105,7 +105,7 @@ void check_time_namespace(const session& at, statements& of, const folder& besid
   }
 }
 
-// What was written before is read as it is; but who wrote it would not understand what we write.
+// What was written before is read as it is; but its writer would not understand what we write.
 void adopt_format(const session& at, statements& of, const folder& beside) {
   if (of.owner.pragma_number("user_version") == format::version) return;
   for (const listed_client& client : all_clients(of)) {
@@ -114,10 +114,11 @@ void adopt_format(const session& at, statements& of, const folder& beside) {
   of.owner.execute("PRAGMA user_version = " + std::to_string(format::version));
 }
 
-// Files of clients that are not in the database: they were killed on their way in or out. Nobody
-// else is on its way, since that happens inside the writer lock, where we are. Those who were purged in this
-// transaction keep theirs until it is committed: if it is not, they are in the database still, and
-// without a name only an inode would be left of them, which another may have by then.
+// Files of clients that are not in the database: they were killed on their way in or out.
+// Nobody else is on the way, since that happens under the writer lock, which we hold. Clients
+// that were purged in this transaction keep theirs until it is committed: if it is not, they
+// are still in the database, and without a name only an inode would be left of them, which
+// another file may have by then.
 void remove_orphans(statements& of, const folder& beside, const std::vector<peer>& purged) {
   std::set<std::string> known;
   for (const peer& each : purged) known.insert(each.token);
@@ -220,9 +221,9 @@ result<membership> join(session& at, const folder& beside, const host& here,
 
 namespace {
 
-// "1: OFDLCK ADVISORY  WRITE -1 fe:00:1234 0 EOF": somebody holds an OFD lock on the inode. Only
-// asked where the file's name is gone although its client is still in the database, which is a
-// stranger's doing.
+// "1: OFDLCK ADVISORY  WRITE -1 fe:00:1234 0 EOF": somebody holds an OFD lock on the inode.
+// Only used if the file's name is gone although its client is still in the database, which
+// somebody else must have caused.
 bool locked_somewhere(std::uint64_t inode) {
   std::ifstream locks("/proc/locks");
   if (!locks) return true;
@@ -237,7 +238,7 @@ bool locked_somewhere(std::uint64_t inode) {
   return false;
 }
 
-// 0 where nothing was.
+// 0 if nothing was written.
 template <class Number>
 Number written(const folder& at, const std::string& token, off_t offset) noexcept {
   const descriptor file = descriptor::made_by(
@@ -247,7 +248,7 @@ Number written(const folder& at, const std::string& token, off_t offset) noexcep
   return number;
 }
 
-// Does the process have the file or socket open, as /proc names it? False too where it may not be asked.
+// Does the process have the file or socket open, as /proc names it? Also false if we may not look.
 bool has_open(const fs::path& process, std::string_view wanted) {
   std::error_code problem;
   fs::directory_iterator each(process / "fd", problem);
@@ -288,12 +289,12 @@ result<life> life::begin(const folder& at, const std::string& token) {
 
 void life::speak(spi::server_time now) const noexcept {
   const std::int64_t word = number_of(now);
-  // If it fails, others may pass us over until the next time.
+  // If it fails, others may pass us over until the next write.
   if (::pwrite(file_.get(), &word, sizeof word, 0) != sizeof word) errno = 0;
 }
 
 void life::give_away(std::uint64_t parcel) const noexcept {
-  // If it fails, people are not told who that is.
+  // If it fails, people cannot see which process that is.
   if (::pwrite(file_.get(), &parcel, sizeof parcel, sizeof(std::int64_t)) != sizeof parcel)
     errno = 0;
 }
@@ -327,7 +328,7 @@ spi::server_time last_word(const folder& at, const std::string& token) noexcept 
 }
 
 std::optional<std::string> heir_of(const folder& at, const std::string& token) {
-  // The inode of the socket that it gave another process to be kept alive by, the last one; 0: none.
+  // The inode of the last socket that it gave to another process to keep it alive; 0: none.
   const auto parcel = written<std::uint64_t>(at, token, sizeof(std::int64_t));
   if (parcel == 0) return std::nullopt;
   const std::string own = at.path() + "/" + token;

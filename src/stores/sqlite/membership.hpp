@@ -1,5 +1,5 @@
-// Who uses the database. Entering it as a client: first what a reboot, another time namespace and dead
-// clients left behind is put in order, then this client gets its number and its sign of life.
+// The users of the database. Joining as a client: first cleans up after a reboot, another time
+// namespace and dead clients, then this client gets its number and its sign of life.
 #pragma once
 
 #include "stores/sqlite/descriptor.hpp"
@@ -16,22 +16,23 @@
 
 namespace holdfast::sqlite {
 
-// What ends at a reboot: the kernel's boot id, and the clock that started with it. Two processes
-// can compare times of CLOCK_BOOTTIME only if they run under one boot and in one time namespace.
+// What a reboot ends: the kernel's boot id, and the clock that started with it. Two processes can
+// compare times of CLOCK_BOOTTIME only if they run under one boot and in one time namespace.
 struct host {
   std::string boot;                  // the kernel's boot id
   std::uint64_t time_namespace = 0;  // 0: the kernel has none
 };
 
-// unsupported: there is no /proc to read it from.
+// unsupported: there is no /proc to read this from.
 result<host> this_host();
 
 // The sign of life: a file that its client keeps locked. The kernel unlocks it when the last
 // descriptor of it is closed, however the process ends, and not while it is only stopped. No pid is
-// compared, so a pid that is used again means nothing.
+// compared, so a reused pid does no harm.
 //
-// The lock is an OFD lock: it belongs to the open file description, not to the process, so that two
-// clients of one process see each other, and closing another descriptor of the file drops nothing.
+// The lock is an OFD lock: it belongs to the open file description, not to the process, so
+// that two clients of one process see each other's locks, and closing another descriptor
+// of the file drops nothing.
 //
 // Not thread-safe. Ends with the object, and when the process ends.
 class life {
@@ -39,7 +40,7 @@ class life {
   static result<life> begin(const folder& at, const std::string& token);
 
   [[nodiscard]] std::uint64_t inode() const noexcept { return inode_; }
-  // Writes into the file that this client was heard at that time.
+  // Writes the time of this client's last sign of life into the file.
   void speak(spi::server_time now) const noexcept;
   // Writes into the file which socket keeps this client alive in another process.
   void give_away(std::uint64_t parcel) const noexcept;
@@ -60,19 +61,20 @@ class life {
 // descriptors left): yes.
 bool alive(const folder& at, const peer& client) noexcept;
 
-// When a client last said that it waits; the beginning of time where it never did, or that cannot be read.
+// When a client last said that it waits; the beginning of time if it never did,
+// or if that cannot be read.
 spi::server_time last_word(const folder& at, const std::string& token) noexcept;
 
 // Who keeps a client alive whose own process has ended: a process that inherited its sign of life.
 //
-// "pid 4712 (sleep)", for people. Nothing: the client's own process lives, it never handed its sign of
-// life on, or nobody can be seen that has it (another user's process, another pid namespace).
+// "pid 4712 (sleep)", for people. Nothing: the client's own process lives, it never handed its sign
+// of life on, or we cannot see who has it (another user's process, another pid namespace).
 std::optional<std::string> heir_of(const folder& at, const std::string& token);
 
 struct membership {
   peer self;
   sqlite::life life;
-  // Who is let in where a dead client was: to be delivered.
+  // Grants that follow the purge of dead clients: to be delivered.
   effects caused;
   std::size_t cleared = 0;  // dead clients
 };
@@ -81,15 +83,15 @@ struct membership {
 result<membership> join(session& at, const folder& beside, const host& here,
                         const std::string& token, time_point deadline);
 
-// The addresses of clients by their numbers; those that are unknown are left out. In a transaction.
+// The addresses of clients by their numbers; unknown ones are left out. In a transaction.
 std::vector<peer> find_peers(statements& of, const std::vector<std::int64_t>& numbers);
 
 struct purge {
   std::size_t alive = 0;  // others than this client
   std::vector<peer> purged;
 };
-// Takes everything of dead clients out of the database. In a write transaction; their files are to be
-// removed after it.
+// Removes everything of dead clients from the database. In a write transaction; their files
+// must be removed after it.
 purge purge_dead(ledger& book, statements& of, const folder& beside, std::int64_t self,
                  effects& out);
 void remove_files(const folder& beside, const std::vector<peer>& purged) noexcept;

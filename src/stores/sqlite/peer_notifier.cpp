@@ -11,8 +11,8 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// A client that hung up but lives: a child has inherited its sign of life, or it has no descriptors
-// left. It is looked at again, soon and then less often.
+// For a client that hung up but lives: a child has inherited its sign of life, or it has no
+// descriptors left. It is checked again, soon and then less often.
 constexpr duration first_look = std::chrono::milliseconds(1);
 constexpr duration last_look = std::chrono::seconds(1);
 
@@ -123,9 +123,9 @@ void peer_notifier::tell(const message& what) {
   const push& its = what.push;
   const auto wakeup = local_claims_->find(its.claim);
   if (!wakeup) return;  // left meanwhile
-  // Before the call, in which it may be left, or enlisted again.
+  // Before the call, within which it may be left, or enlisted again.
   if (its.what == push::kind::gone && its.kept > duration{0}) local_claims_->let_end(its.claim);
-  // Nobody leaves what is gone.
+  // Nobody will leave a claim that is gone.
   if (its.what == push::kind::gone && its.kept <= duration{0}) local_claims_->strike(its.claim);
   its.deliver(*wakeup);
 }
@@ -154,7 +154,7 @@ void peer_notifier::learn(const std::vector<std::int64_t>& clients, time_point d
   if (addresses_.size() > memory_limit) addresses_.clear();
   for (peer& each : found) addresses_.insert_or_assign(each.number, std::move(each));
   if (!done) return;
-  // In no row any more: it left, or was purged by another.
+  // Not in any row: it left, or was purged by another client.
   for (const std::int64_t client : unknown) {
     if (!addresses_.contains(client)) addresses_.emplace(client, peer{client, {}, 0});
   }
@@ -166,7 +166,8 @@ bool peer_notifier::watch(const spi::claim_id& id, const std::vector<std::int64_
   std::copy_if(blockers.begin(), blockers.end(), std::back_inserter(others),
                [this](std::int64_t client) { return client != self_.number; });
   learn(others, deadline);
-  // First this, then the connections: whoever hangs up in between is known to be watched.
+  // First this, then the connections: a client that hangs up in between is
+  // then known to be watched.
   local_claims_->watch(id, others);
   bool found_dead = false;
   for (const std::int64_t client : others) found_dead |= watch_one(client);
@@ -205,7 +206,7 @@ void peer_notifier::mark_dead(std::int64_t client) {
   if (dead_->contains(client)) return;
   auto more = std::make_shared<numbers>(*dead_);
   more->insert(client);
-  // Numbers grow: the smallest belongs to the client that came, and in all likelihood died, first.
+  // Numbers grow: the smallest belongs to the client that came, and very probably died, first.
   if (more->size() > memory_limit) more->erase(more->begin());
   dead_ = std::move(more);
 }
@@ -220,8 +221,8 @@ void peer_notifier::hung_up(const peer& who) {
   check(address(who.number).value_or(who), first_look);
 }
 
-// No transaction here: whoever is woken asks again, and that attempt takes the dead off. Where a child has
-// inherited the listening socket too, a new connection hangs up when it ends.
+// No transaction here: a woken waiter asks again, and that attempt removes the dead. If a child has
+// inherited the listening socket too, a new connection is closed when the child ends.
 void peer_notifier::check(const peer& who, duration pause) {
   if (local_claims_->watchers(who.number).empty() || mailbox_->connected(who.number)) return;
   if (!alive(*folder_, who)) {

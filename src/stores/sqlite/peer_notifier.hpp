@@ -1,5 +1,5 @@
-// Between transactions and the world: carries messages to the clients that a transaction concerns,
-// wakes this client's own claims, and finds out who has died.
+// Connects transactions with the outside: carries messages to the clients that a transaction
+// concerns, wakes this client's own claims, and finds out who has died.
 #pragma once
 
 #include "stores/sql/common/subscribers.hpp"
@@ -35,10 +35,11 @@ class peer_notifier : public std::enable_shared_from_this<peer_notifier> {
 
   result<void> open();
 
-  // Sends what a committed transaction caused. True: somebody whom it concerned is dead, so that
+  // Sends the effects of a committed transaction. True: a client that it concerned is dead, so that
   // another transaction is due.
   bool deliver(const effects& out, time_point deadline);
-  // The claim waits for these clients: it is woken when one of them dies. True: one is dead already.
+  // Registers that the claim waits for these clients: it is woken when one of them dies.
+  // True: one is dead already.
   bool watch(const spi::claim_id& id, const std::vector<std::int64_t>& blockers,
              time_point deadline);
   // Looks once.
@@ -51,13 +52,13 @@ class peer_notifier : public std::enable_shared_from_this<peer_notifier> {
   // Does a connection to this client's own socket succeed?
   [[nodiscard]] bool reachable() const;
   void close() noexcept;
-  // How a client is found, where this one has met it.
+  // How to reach a client, if this one has met it.
   [[nodiscard]] std::optional<peer> address(std::int64_t client) const;
 
  private:
   bool send(std::int64_t client, const message& what);
-  // Never nested on one thread: a message that a message causes to be sent to this process is
-  // handled after it, or thousands of waiters would be released one inside the other.
+  // Never nested on one thread: a message that another message causes to be sent to this process is
+  // handled after that one, or thousands of waiters would be released recursively.
   void hand_over(const message& what);
   void tell(const message& what);
   void learn(const std::vector<std::int64_t>& clients, time_point deadline);

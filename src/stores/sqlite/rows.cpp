@@ -13,13 +13,13 @@ namespace holdfast::sqlite {
 namespace {
 
 enum flag : std::uint8_t { fair = 1, renewed = 2, revoked = 4, offered = 8 };
-// Of a resource: a silent_since follows it.
+// Flags of a resource. silence_follows: a silent_since follows it.
 enum class told : std::uint8_t { head = 1, silence_follows = 2 };
 constexpr bool is_set(std::uint8_t bits, told which) noexcept {
   return (bits & static_cast<std::uint8_t>(which)) != 0;
 }
 
-// The database never leaves its machine: its own byte order.
+// The database never leaves its machine: native byte order.
 struct packed_claim {
   std::uint8_t id[16];
   std::int64_t place;

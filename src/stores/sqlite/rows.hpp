@@ -1,6 +1,6 @@
-// What the database holds of claims and resources. The bodies of both are packed into one column
-// each: unpacked into columns they cost a fifth more per lock (see docs/decisions). The layout is
-// in docs/formats/embedded.md and belongs to the schema's version.
+// The stored form of claims and resources. The bodies of both are packed into one column each:
+// split into columns they cost a fifth more per lock (see docs/decisions). The layout is in
+// docs/formats/embedded.md and belongs to the schema's version.
 #pragma once
 
 #include "stores/ledger/records.hpp"
@@ -19,7 +19,7 @@ namespace holdfast::sqlite {
 
 class query;
 
-// Times are those of CLOCK_BOOTTIME, as numbers its nanoseconds.
+// Times are those of CLOCK_BOOTTIME; as numbers, its nanoseconds.
 inline spi::server_time now() { return spi::server_time(clock::now().time_since_epoch()); }
 constexpr std::int64_t number_of(spi::server_time time) noexcept {
   return time.time_since_epoch().count();
@@ -48,34 +48,36 @@ claim_row decode_claim(std::string_view body);
 struct resource_row : ledgers::resource {
   std::int64_t id = 0;
   std::string key;
-  bool head_told = false;  // that it is free, since it was last taken
-  // One holder has its place in here, so that to take and to give back an uncontended lock each
-  // write a single page. Further holders are rows of their own.
+  bool head_told = false;  // the head was notified that it is free, since it was last taken
+  // One holder is stored here, so that taking and releasing an uncontended lock each write a single
+  // page. Further holders have their own rows.
   std::optional<claim_row> inline_holder;
-  // Likewise the first of those who wait, in their order, so that to queue behind a few and to hand
-  // over to the next each write that same page. The others, all behind them, are rows of their own.
+  // Likewise the first waiters, in their order, so that queueing behind a few and handing over to
+  // the next each write that same page. The others, all behind them, have their own rows.
   std::vector<claim_row> line;
 
   // What is in the database.
   std::uint64_t stored_last = 0;
   std::string stored_body;
 
-  // It is all there is of the resource: no row of another table belongs to it, nobody is to be told.
+  // It is all there is of the resource: no row of another table belongs to it, and
+  // nobody must be notified.
   [[nodiscard]] bool plain() const noexcept {
     return waiting == 0 && holders == (inline_holder ? 1U : 0U) && !observed && kind != kind::latch;
   }
 };
 
-// A floor for fences, so that they go on after a restored backup. 0 where the clock is before 1970.
+// A floor for fences, so that they keep growing after a backup is restored. 0 if
+// the clock is before 1970.
 inline std::uint64_t wall_clock_microseconds() noexcept {
   return ledgers::microseconds(std::chrono::system_clock::now().time_since_epoch());
 }
 
 // At least as long as what is stored: SQLite writes a row of the same size in place, so a lock that
-// is taken and given back again and again is not moved about in its page.
+// is taken and released repeatedly does not move within its page.
 std::string encode(const resource_row& row);
 std::size_t encoded_size(const resource_row& row) noexcept;
-// Of a statement's id, key, last and body.
+// From a statement's id, key, last and body.
 resource_row row_in(const query& found);
 
 }  // namespace holdfast::sqlite

@@ -21,20 +21,20 @@ namespace {
 // A page holds a lock and little else; what is not written needs no checksum.
 constexpr std::int64_t page_size = 1024;
 constexpr std::int64_t frame_size = page_size + 24;
-// The log is copied back when it has this many pages. More: fewer stalls of some milliseconds, and a longer first open
-// when no process has the file open, since the whole log is read then. So a session begins with few: where all
-// processes are short, as `run` is, none finds a long log.
+// The log is copied back when it has this many pages. More: fewer stalls of some milliseconds, and
+// a longer first open when no process has the file open, since the whole log is read then. So a
+// session begins with few: if all processes are short-lived, like `run`, none finds a long log.
 constexpr std::int64_t checkpoint_pages = 4000;
 constexpr std::int64_t first_checkpoint_pages = 256;
 constexpr std::int64_t least_checkpoint_pages = 32;
 // Transactions that are written while the log could not be copied back yet.
 constexpr std::int64_t log_slack_pages = 256;
 
-// About two transactions long. Without giving up the processor in between: measured, that was less
-// fair and no faster.
+// About two transactions long. Without yielding in between: that was measured to be
+// less fair and no faster.
 constexpr int quick_tries = 64;
-// Then other processes are let in first, if there are any. Fewer than a process does in one time
-// slice of the scheduler: measured, that is fairer and no slower.
+// After these, other processes are let in first, if there are any. Fewer than a process does in one
+// time slice of the scheduler: that was measured to be fairer and no slower.
 constexpr int turns_in_a_row = 32;
 
 }  // namespace
@@ -53,8 +53,8 @@ class writer_lock::helper {
     return made;
   }
 
-  // Is it still blocked on behalf of a caller that gave up? Then nobody may try past it: the lock
-  // that it gets would be the same lock.
+  // Is it still blocked on behalf of a caller that gave up? Then nobody may try besides it: the
+  // lock that it gets would be the same lock.
   [[nodiscard]] bool busy() {
     const std::lock_guard lock(mutex_);
     return state_ != state::idle;
@@ -97,7 +97,7 @@ class writer_lock::helper {
       asked_.wait(lock, [this] { return ended_ || state_ == state::asked; });
       if (ended_) return;
       lock.unlock();
-      // Should it fail otherwise (no memory for locks), SQLite's own lock keeps writers apart.
+      // If it fails otherwise (no memory for locks), SQLite's own lock keeps writers apart.
       while (::flock(file_->get(), LOCK_EX) != 0 && errno == EINTR) {
       }
       lock.lock();
@@ -120,7 +120,7 @@ class writer_lock::helper {
   std::condition_variable done_;
   state state_ = state::idle;  // guarded by mutex_
   bool ended_ = false;         // guarded by mutex_
-  function work_ = nullptr;    // guarded by mutex_ but while running
+  function work_ = nullptr;    // guarded by mutex_, except while running
   void* with_ = nullptr;       // likewise
 };
 
@@ -136,7 +136,7 @@ result<writer_lock> writer_lock::open(int folder, const std::string& path, mode_
     return ::openat(folder, "writer_lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
   });
   if (!file) return refusal_by_system(path + "/writer_lock", errno);
-  // Past the umask; only its owner can, and needs to.
+  // Regardless of the umask; only its owner can do this, and needs to.
   if (::fchmod(file.get(), mode) != 0) errno = 0;
   return writer_lock(std::move(file));
 }
@@ -153,8 +153,8 @@ bool writer_lock::enter_at_once() noexcept {
 void writer_lock::leave() noexcept {
   ::flock(file_->get(), LOCK_UN);
   if (++in_a_row_ < turns_in_a_row) return;
-  // A process woken by the unlock needs a processor, and this one would be back inside before it
-  // has one.
+  // A process woken by the unlock needs a processor, and this one would be back
+  // inside before it gets one.
   if (met_others_) ::sched_yield();
   in_a_row_ = 0;
   met_others_ = false;
@@ -164,7 +164,7 @@ bool writer_lock::inside_later(time_point deadline, function work, void* with) {
   try {
     if (!helper_) helper_ = helper::start(file_);
   } catch (const std::exception&) {
-    return false;  // no memory, or no thread can be made now
+    return false;  // no memory, or no thread can be created now
   }
   return helper_->inside(deadline, work, with);
 }
@@ -224,7 +224,7 @@ void session::share_files() const noexcept {
   if ((location_.file_mode & 0060U) == 0) return;
   for (const char* suffix : {"-wal", "-shm"}) {
     const std::string path = location_.database + suffix;
-    // Fails where another user made it, who has done this then.
+    // Fails if another user created it, who has then done this.
     if (::fchownat(AT_FDCWD, path.c_str(), static_cast<uid_t>(-1), location_.group,
                    AT_SYMLINK_NOFOLLOW) != 0) {
       errno = 0;
@@ -257,7 +257,7 @@ tl::unexpected<error> session::not_entered() {
 result<void> session::in_place() const {
   const time_point now = clock::now();
   struct stat status {};
-  // The file itself is asked for its names, which costs half of what following the path does.
+  // Asks the file itself for its number of names, which costs half as much as following the path.
   if (now - path_seen_.load(std::memory_order_relaxed) < path_age &&
       ::fstat(file_.handle.get(), &status) == 0 && status.st_nlink > 0) {
     return {};
@@ -284,8 +284,9 @@ int session::log_has_grown(void* self, sqlite3* database, const char* schema_nam
 
 void session::reserve_log() noexcept {
   const inside_sqlite inside;
-  // A new file's tables are still in the log. Copied back they take the file's first blocks; on a
-  // full disk they could not, and the log, which only that empties, would end.
+  // A new file's tables are still in the log. Copied back now, they take the file's first
+  // blocks; on a full disk that would be impossible, and the log, which only that
+  // empties, would be unusable.
   struct stat status {};
   if (::stat(location_.database.c_str(), &status) == 0 && status.st_size < database::growth) {
     sqlite3_wal_checkpoint_v2(database_->get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr,
@@ -296,7 +297,7 @@ void session::reserve_log() noexcept {
   const int file = ::open(log.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   std::int64_t pages = checkpoint_pages;
-  // Where there is not even room for that now, the log is copied back earlier.
+  // If there is not even room for that now, the log is copied back earlier.
   while (pages > least_checkpoint_pages &&
          ::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, (pages + log_slack_pages) * frame_size) != 0 &&
          errno == ENOSPC) {

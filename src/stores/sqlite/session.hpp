@@ -1,6 +1,6 @@
-// The store's one connection to the database, and the way to a transaction: the turn among the
-// threads of this store, then the writer lock among processes, then SQLite's own lock, which is then only
-// ever held by a foreign program.
+// The store's only connection to the database, and the path to a transaction: the turn among the
+// threads of this store, then the writer lock among processes, then SQLite's own lock, which by
+// then only a foreign program can hold.
 //
 // Thread-safe. Every wait ends at the deadline. One connection is enough: writers wait for each
 // other at the writer lock anyway.
@@ -27,7 +27,8 @@
 
 namespace holdfast::sqlite {
 
-// A mutex with a deadline. Own, because ThreadSanitizer reports std::timed_mutex falsely.
+// A mutex with a deadline. Our own, because ThreadSanitizer reports false
+// positives for std::timed_mutex.
 //
 // Thread-safe.
 class turn {
@@ -62,23 +63,23 @@ class turn {
   int waiting_ = 0;     // guarded by mutex_
 };
 
-// The writer lock: one process at a time in a write transaction. SQLite's own waiting is a loop of sleeps,
-// which starves under load (1.7 s seen among 16 processes); flock() queues in the kernel. It is for
-// order only: what keeps two writers apart is SQLite's own lock.
+// The writer lock: one process at a time in a write transaction. SQLite's own waiting is a loop of
+// sleeps, which starves under load (1.7 s seen among 16 processes); flock() queues in the kernel.
+// It only provides the order: SQLite's own lock keeps two writers apart.
 //
 // A wait for it has a deadline, because a process may be stopped inside. flock() has none, so:
-// 1. some tries in a row: who is inside needs microseconds;
+// 1. some tries in a row: the process inside needs microseconds;
 // 2. then a helper thread blocks in flock() and, once inside, does the caller's work there, while
-//    the caller waits until its deadline. Not: the helper takes the lock and wakes the caller. Then
+//    the caller waits until its deadline. It does not just take the lock and wake the caller: then
 //    everybody would wait for the caller to get a processor.
-// 3. and who was inside many times in a row while others wanted in gives up the processor once.
-// The helper starts at the first need. It is not joined: nothing can wake it from flock() but the
-// process that is inside. It owns what it uses and ends after the writer lock is closed.
+// 3. and a process that was inside many times in a row while others wanted to enter yields once.
+// The helper starts when it is first needed. It is not joined: nothing can wake it from flock() but
+// the process that is inside. It owns what it uses and ends after the writer lock is closed.
 //
-// For who has the turn.
+// Only for the thread that has the turn.
 class writer_lock {
  public:
-  // Opens or makes the file in the folder.
+  // Opens or creates the file in the folder.
   static result<writer_lock> open(int folder, const std::string& path, mode_t mode);
 
   writer_lock(writer_lock&&) noexcept;
@@ -110,8 +111,8 @@ class writer_lock {
   bool inside_later(time_point deadline, function work, void* with);
 
   std::shared_ptr<const descriptor> file_;
-  std::shared_ptr<helper> helper_;  // made at the first need
-  int in_a_row_ = 0;                // times inside at once since others were let in
+  std::shared_ptr<helper> helper_;  // created when first needed
+  int in_a_row_ = 0;                // times inside without waiting since others were let in
   bool met_others_ = false;         // since then
 };
 
@@ -119,14 +120,15 @@ class session {
  public:
   static constexpr auto never = [](auto&&...) { return false; };
 
-  // Opens the database, and makes its tables where it is new. name_conflict: not a database, or
+  // Opens the database, and creates its tables if it is new. name_conflict: not a database, or
   // another program's. unsupported: written by a newer version. denied, unavailable.
   static result<std::unique_ptr<session>> open(const location& at, writer_lock writer_lock,
                                                time_point deadline);
 
-  // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws. But not where
-  // `fast_path(ledger&)` answers that it has done it by one statement, which is a transaction of its own.
-  // An error means that nothing has happened. No pointers into the session may be kept.
+  // `work(ledger&)` in a write transaction: committed if it returns, undone if it throws.
+  // Not called if `fast_path(ledger&)` returns that it has done it in one statement,
+  // which is its own transaction. An error means that nothing has happened. No pointers
+  // into the session may be kept.
   template <class Work, class FastPath = decltype(never)>
   result<void> write(time_point deadline, const Work& work, const FastPath& fast_path = never) {
     if (auto begun = begin(deadline); !begun) return begun;
@@ -143,7 +145,7 @@ class session {
     if (!entered) return not_entered();
     return done;
   }
-  // In a read transaction: one snapshot, behind no writer lock.
+  // In a read transaction: one snapshot, without the writer lock.
   template <class Work>
   result<void> read(time_point deadline, Work&& work) {
     if (auto begun = begin(deadline); !begun) return begun;
@@ -165,7 +167,7 @@ class session {
     return done;
   }
 
-  // Is the path still the file that was opened? Else: why not. A file that was deleted or replaced
+  // Does the path still lead to the opened file? Else: why not. A file that was deleted or replaced
   // shows at once, one that was moved away with its name or its folder after at most `path_age`.
   [[nodiscard]] result<void> in_place() const;
   static constexpr duration path_age = std::chrono::milliseconds(10);
@@ -177,7 +179,7 @@ class session {
   void reserve_log() noexcept;
 
  private:
-  // What was opened. By O_PATH: SQLite's locks outlive the end of such a descriptor.
+  // The opened file. Opened with O_PATH: closing such a descriptor does not drop SQLite's locks.
   struct opened_file {
     descriptor handle;
     dev_t device = 0;
@@ -214,12 +216,12 @@ class session {
   const opened_file file_;
   mutable std::atomic<time_point> path_seen_{};  // to lead to the file
   turn turn_;
-  writer_lock writer_lock_;             // for who has the turn
-  std::unique_ptr<database> database_;  // for who has the turn
-  statements statements_;               // for who has the turn
-  ledger ledger_;                       // for who has the turn
-  std::int64_t most_pages_;             // for who has the turn
-  std::int64_t checkpoint_at_;          // for who has the turn
+  writer_lock writer_lock_;             // for the thread that has the turn
+  std::unique_ptr<database> database_;  // for the thread that has the turn
+  statements statements_;               // for the thread that has the turn
+  ledger ledger_;                       // for the thread that has the turn
+  std::int64_t most_pages_;             // for the thread that has the turn
+  std::int64_t checkpoint_at_;          // for the thread that has the turn
 };
 
 }  // namespace holdfast::sqlite

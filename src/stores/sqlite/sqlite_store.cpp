@@ -1,4 +1,4 @@
-// The store's life: opening, upkeep, closing, and who inherits its sign of life.
+// The store's life: opening, upkeep, closing, and handing on its sign of life.
 #include "stores/sqlite/sqlite_store.hpp"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// For what close() still writes. What is not written by then is cleared away by the next client.
+// For what close() still writes. The next client cleans up what is not written by then.
 constexpr duration closing_limit = std::chrono::milliseconds(500);
 constexpr duration upkeep_interval = std::chrono::seconds(1);
 constexpr duration repay_limit = std::chrono::seconds(5);
@@ -86,8 +86,8 @@ sqlite_store::~sqlite_store() {
     close();
     return;
   }
-  // In a forked child: the parent's locks, sockets and threads are the parent's. Left alone, as
-  // they may be in the middle of anything.
+  // In a forked child: locks, sockets and threads belong to the parent. They are not touched, as
+  // they may be in any intermediate state.
   [[maybe_unused]] const auto* database =
       new (std::nothrow) std::shared_ptr<session>(std::move(session_));
   [[maybe_unused]] const auto* post =
@@ -109,7 +109,7 @@ void sqlite_store::end_verb() const noexcept {
 }
 
 // One descriptor that keeps two files open: the sign of life, and the listening socket, whose
-// connections tell waiters at once when the last process that has it ends. Both are in flight in
+// connections notify waiters at once when the last process that has it ends. Both are in flight in
 // the queue of the socket that is given away, and stay there as long as it is open anywhere.
 int sqlite_store::life_descriptor() const noexcept {
   if (!begin_verb()) return -1;
@@ -119,7 +119,7 @@ int sqlite_store::life_descriptor() const noexcept {
   return made;
 }
 
-// Not fatal: then its owner, if it lives, learns that it was lost.
+// Not fatal: its owner, if it lives, then learns that it was lost.
 void sqlite_store::take_up_all() const noexcept {
   try {
     effects out;
@@ -178,7 +178,7 @@ void sqlite_store::close() noexcept {
   }
   if (worker_) worker_->close();
   {
-    // Not forever: it may be a verb's own wake-up that ended in here.
+    // Not forever: we may be inside a verb's own wake-up.
     std::unique_lock lock(mutex_);
     idle_.wait_for(lock, closing_limit, [this] { return verbs_ == 0; });
   }
@@ -189,8 +189,8 @@ void sqlite_store::close() noexcept {
     peer_notifier_->close();
   }
   if (life_) {
-    // Where the database still names this client, its file stays: unlocked, it shows that the client
-    // is dead. Without a name only its inode could be looked for, which another may have by now.
+    // If the database still has this client, its file stays: unlocked, it shows that the client is
+    // dead. Without a name only its inode could be looked for, which another file may have by then.
     if (left) folder_->remove(self_.token);
     life_.reset();
   }
@@ -215,9 +215,9 @@ bool sqlite_store::leave_database() noexcept {
   return done.has_value();
 }
 
-// What the store looks after by itself, once a second while it has claims or listeners: that the
-// files are still its own, releases that found no answer, and latch changes that may have been
-// missed. Nothing here is needed to be in time; it bounds what is lost.
+// The store's own upkeep, once a second while it has claims or listeners: checks that the files are
+// still its own, repeats unanswered releases, and finds latch changes that may have been missed.
+// Nothing here is time-critical; it limits what is lost.
 void sqlite_store::schedule_upkeep() {
   {
     const std::lock_guard lock(mutex_);
@@ -264,8 +264,8 @@ result<void> sqlite_store::intact() const {
   return {};
 }
 
-// A client that opens the path from now on sees none of our claims. Should the files come back, this store
-// is not used again all the same: it no longer knows what it has in them.
+// A client that opens the path from now on sees none of our claims. Even if the files come back,
+// this store is not used again: it no longer knows what it has in them.
 void sqlite_store::mark_broken(const error& why) {
   {
     const std::lock_guard lock(mutex_);
@@ -280,7 +280,8 @@ void sqlite_store::mark_broken(const error& why) {
   }
 }
 
-// Of a transaction: where it failed because the file is not the one that was opened, all holders hear of it.
+// For a transaction: if it failed because the file is not the one that was opened,
+// all holders are notified.
 result<void> sqlite_store::noticed(result<void> done) {
   if (done) return done;
   if (auto fine = session_->in_place(); !fine) mark_broken(fine.error());

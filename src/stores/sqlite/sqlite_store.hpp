@@ -1,6 +1,6 @@
 // The embedded store: several processes of one machine share a file, without a server. Claims are
-// rows of an SQLite database, each verb is one transaction on the caller's thread; clients wake each
-// other through sockets beside the file; the operating system says who lives.
+// rows of an SQLite database, each verb is one transaction on the caller's thread; clients wake
+// each other through sockets beside the file; the operating system knows who lives.
 #pragma once
 
 #include "stores/sql/common/subscribers.hpp"
@@ -84,7 +84,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
 
   void probe(const spi::op_context& context,
              spi::completion<std::vector<spi::check>> done) override;
-  // Takes up first what was handed over: the other process cannot.
+  // First takes up what was handed over: the other process cannot.
   [[nodiscard]] int life_descriptor() const noexcept override;
   void close() noexcept override;
 
@@ -102,13 +102,13 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   void keep_up();
   void look_after();
   void mark_broken(const error& why);
-  // Fails once the files are known not to be those that were opened, for good.
+  // Fails permanently once the files are known not to be those that were opened.
   [[nodiscard]] result<void> intact() const;
   void repay();
 
-  // Calls verb(deadline) here, or where this call must not block, on the worker. The verbs on one
-  // resource that follow each other keep their order: who tries after a wait does not meet its own
-  // place in line. `of`: the claim that the verb is about, if there is one.
+  // Calls verb(deadline) here or, if this call must not block, on the worker. Successive verbs on
+  // one resource keep their order: a try after a wait does not find its own place in the queue.
+  // `of`: the claim of the verb, if there is one.
   template <class T, class Verb>
   void perform(const spi::claim* of, const spi::op_context& context, spi::completion<T> done,
                Verb verb);
@@ -126,7 +126,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
                  const spi::claim_id* claim = nullptr) const;
   void settle(const std::string& key, time_point deadline);
   void deliver(const effects& out, const spi::resource_id& on, time_point deadline);
-  // `place`: where the claim stands, as far as this client knows.
+  // `place`: of the claim, as far as this client knows.
   result<spi::outcome> do_attempt(const spi::claim& claim, std::int64_t place, time_point deadline);
   result<spi::departure> do_leave(const spi::claim& claim, time_point deadline);
   result<std::vector<spi::renewal>> do_renew(const std::vector<spi::claim_ptr>& claims,
@@ -151,7 +151,7 @@ class sqlite_store final : public spi::store, public std::enable_shared_from_thi
   std::shared_ptr<session> session_;
   peer self_;
   std::optional<life> life_;
-  // Dead clients that were found at the opening and that no probe has reported yet.
+  // Dead clients that were found at opening and that no probe has reported yet.
   std::atomic<std::size_t> cleared_{0};
   std::shared_ptr<sql::subscribers> subscribers_;
   std::shared_ptr<peer_notifier> peer_notifier_;

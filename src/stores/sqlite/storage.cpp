@@ -1,4 +1,4 @@
-// The ledger's storage: the rows of the resource that a verb is about. Knows no grant rule.
+// The ledger's storage: the rows of the resource that a verb is about. Contains no grant rules.
 #include "stores/sqlite/ledger.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ bool ledger::exchange(remembered_rows::node_type changed) {
   at.stored_last = at.last;
   at.stored_body = std::move(body);
   at.dirty = false;
-  remembered_.insert(std::move(changed));  // which cannot fail: it is written already
+  remembered_.insert(std::move(changed));  // which cannot fail: the row is written already
   return true;
 }
 
@@ -107,10 +107,10 @@ void ledger::forget_some(spi::server_time now) {
       greatest = std::max(greatest, row.last);
     }
   }
-  if (seen < most) forgotten_up_to_ = 0;  // from the start again
+  if (seen < most) forgotten_up_to_ = 0;  // starts over
   if (idle.empty()) return;
   run(statements_.set_floor, static_cast<std::int64_t>(greatest));
-  // The newest is the one that is being made.
+  // The newest is the one that is being created.
   for (const std::int64_t id : idle) {
     if (id != statements_.owner.last_row()) run(statements_.delete_resource, id);
   }
@@ -147,7 +147,7 @@ void ledger::erase(const resource_row& at, standing where, std::int64_t place) {
   run(statements_.delete_claim, at.id, number(where), place);
 }
 
-// --- who holds -----------------------------------------------------------------------------------
+// --- holders -------------------------------------------------------------------------------------
 
 std::optional<claim_row> ledger::holder(const moment& step, ledgers::resource& of,
                                         const spi::claim_id& id) {
@@ -203,7 +203,7 @@ std::vector<claim_row> ledger::ended_holders(ledgers::resource& at, spi::server_
   return ended;
 }
 
-// Those who come to hold while somebody waits learn it with their grant.
+// Claims that are granted while somebody waits learn it with their grant.
 std::vector<claim_row> ledger::holders_to_tell(ledgers::resource& at) {
   if (at.waiting > 1) return {};
   return holders(at, ledger_limits::told_limit);
@@ -227,7 +227,7 @@ void ledger::erase_holder(ledgers::resource& of, const claim_row& row) {
   }
 }
 
-// Another at the same place.
+// Another one at the same place.
 void ledger::replace_holder(ledgers::resource& of, const claim_row&, const claim_row& now) {
   resource_row& at = row_of(of);
   if (at.inline_holder && at.inline_holder->place == now.place) {
@@ -238,7 +238,7 @@ void ledger::replace_holder(ledgers::resource& of, const claim_row&, const claim
   }
 }
 
-// --- who waits -----------------------------------------------------------------------------------
+// --- waiters -------------------------------------------------------------------------------------
 
 std::optional<claim_row> ledger::waiter(const moment& step, ledgers::resource& of,
                                         const spi::claim_id& id) {
@@ -285,7 +285,7 @@ const claim_row* ledger::previous_waiter(ledgers::resource& of, std::int64_t pla
   return found == at.line.rend() ? nullptr : &*found;
 }
 
-// Places and fences are taken from the same numbers.
+// Places and fences share the same numbers.
 std::int64_t ledger::next_place(ledgers::resource& at) {
   return static_cast<std::int64_t>(at.last + 1);
 }

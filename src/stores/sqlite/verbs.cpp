@@ -1,4 +1,4 @@
-// The verbs: a transaction, then what it causes. Where that shows that somebody is dead, another
+// The verbs: a transaction, then its effects. If these show that somebody is dead, another
 // transaction, in the same call.
 #include "stores/sqlite/sqlite_store.hpp"
 
@@ -9,7 +9,7 @@ namespace holdfast::sqlite {
 
 namespace {
 
-// How often one call may find further dead ones.
+// How often one call may find more dead clients.
 constexpr int purge_rounds = 64;
 // For what is registered on the caller's thread, whichever that is.
 constexpr duration registering_limit = std::chrono::seconds(1);
@@ -25,7 +25,7 @@ moment sqlite_store::step_of(effects& out, const std::set<std::int64_t>& dead,
   return {.now = now(), .out = out, .self = self_.number, .claim = claim, .dead = &dead};
 }
 
-// Until nobody dead is in the way of the next.
+// Until no dead client blocks the next.
 void sqlite_store::settle(const std::string& key, time_point deadline) {
   for (int round = 0; round < purge_rounds; ++round) {
     effects out;
@@ -103,7 +103,7 @@ void sqlite_store::leave(spi::claim_ptr claim, const spi::op_context& context,
 }
 
 result<spi::departure> sqlite_store::do_leave(const spi::claim& claim, time_point deadline) {
-  // No client has a detached claim: it is looked for.
+  // No client keeps a detached claim: it must be searched for.
   std::int64_t place = claim.detached ? ledgers::to_be_found : local_claims_->place(claim.id);
   if (place == ledgers::nowhere || (!intact() && !claim.detached)) {
     local_claims_->strike(claim.id);
@@ -173,8 +173,8 @@ void sqlite_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
 }
 
 // Holders only look: they hold as long as they live. A waiter asks again, which also finds a grant
-// whose message was lost and blockers whose death nobody noticed; but not one in the middle of a line
-// that nobody can come in from, or thousands would write every second.
+// whose message was lost and blockers whose death nobody noticed; except in the middle of a queue
+// from where it cannot be granted, or thousands would write every second.
 result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::claim_ptr>& claims,
                                                          time_point deadline) {
   std::vector<spi::renewal> answers(claims.size());
@@ -214,7 +214,7 @@ result<std::vector<spi::renewal>> sqlite_store::do_renew(const std::vector<spi::
   return answers;
 }
 
-// What was handed over is held for certain only now.
+// A claim that was handed over is held for certain only from now on.
 result<void> sqlite_store::take_up(const std::vector<spi::claim_ptr>& claims,
                                    std::vector<spi::renewal>& answers, time_point deadline) {
   const auto offered = [](const spi::renewal& each) { return each.grant.offer; };
@@ -272,10 +272,11 @@ void sqlite_store::revoke(const spi::resource_id& resource, spi::revocation how,
   perform(nullptr, context, std::move(done), verb);
 }
 
-// --- what people ask, latches, and listeners -----------------------------------------------------
+// --- inspection, latches, and listeners ----------------------------------------------------------
 
-// Looks only: the dead, and what is over, are taken off by who wants the lock. It is blocked by what is
-// written down, and by what will be when somebody takes those off that ended abnormally.
+// Only looks: dead clients, and expired claims, are removed by whoever wants the lock. It
+// is blocked by what is stored, and by what will be stored when somebody removes the
+// claims that ended abnormally.
 void sqlite_store::leave_out_dead(contents& of, time_point deadline) {
   std::set<std::int64_t> clients;
   for (const auto* rows : {&of.holders, &of.line}) {
@@ -402,7 +403,7 @@ result<std::unique_ptr<spi::subscription>> sqlite_store::registered(
   return subscription;
 }
 
-// Neither at once nor for certain: a client that is notified without reason is not listening.
+// Neither immediate nor guaranteed: a client that is notified without reason just ignores it.
 void sqlite_store::forget_observer(const std::string& key) {
   const time_point deadline = clock::now() + registering_limit;
   worker_->post(deadline, [weak = weak_from_this(), key, deadline](const result<void>& begun) {
@@ -410,7 +411,8 @@ void sqlite_store::forget_observer(const std::string& key) {
     if (!begun || !self || !self->begin_verb()) return;
     effects out;
     static_cast<void>(self->write(deadline, out, nullptr, [&](ledger& book, const moment& step) {
-      // Asked inside: a listener that comes again registers either before this, or after it.
+      // Checked inside the transaction: a listener that returns registers either
+      // before this, or after it.
       if (!self->subscribers_->listens(key)) book.ignore(step, key);
     }));
     self->end_verb();

@@ -1,5 +1,5 @@
-// One thread for verbs that are called where nothing may block: on the thread that owns the timers.
-// A transaction may wait for the writer lock, a foreign program or the disk.
+// One thread for verbs that are called where nothing may block: on the timers' thread. A
+// transaction may wait for the writer lock, a foreign program or the disk.
 #pragma once
 
 #include "runtime/service_thread.hpp"
@@ -19,16 +19,16 @@
 
 namespace holdfast::sqlite {
 
-// Thread-safe. The thread starts with the first job. close() refuses what has not begun and waits
-// for what has (unless it is called by a job).
+// Thread-safe. The thread starts with the first job. close() refuses jobs that have not begun and
+// waits for those that have (unless it is called by a job).
 class worker {
  public:
   static constexpr std::size_t queue_limit = 200'000;
 
   // Called once: without an error on the worker's thread, or refused, on any.
   //
-  // One that has not begun by its deadline is not begun any more: its answer "unavailable" is then
-  // definite, and nothing happens later behind the back of who asked.
+  // A job that has not begun by its deadline is never begun: its answer "unavailable" is then
+  // definite, and nothing happens later without the caller's knowledge.
   using job = spi::function<void(const result<void>& begun)>;
 
   explicit worker(std::shared_ptr<spi::reactor> reactor) : reactor_(std::move(reactor)) {}
@@ -86,10 +86,10 @@ class worker {
 
   static result<void> too_late() { return failure(errc::unavailable, "sqlite, not begun in time"); }
 
-  // Under state_->mutex. False: no thread can be made now.
+  // Under state_->mutex. False: no thread can be created now.
   bool start() {
     try {
-      // Both are kept by the thread, which may have to outlive this object.
+      // The thread keeps both alive, as it may have to outlive this object.
       thread_ = runtime::start_service("holdfast-sqlite",
                                        [of = state_, reactor = reactor_] { serve(of, *reactor); });
       return true;
@@ -108,7 +108,7 @@ class worker {
       lock.unlock();
       reactor.cancel(next->timer);
       next->call({});
-      next.reset();  // what it captured ends here, not under the mutex
+      next.reset();  // its captures are destroyed here, not under the mutex
       lock.lock();
     }
   }
