@@ -15,9 +15,9 @@ tl::unexpected<error> puzzled() {
 }
 
 duration time_of(words& line) { return std::chrono::microseconds(line.number()); }
-// None: it is not blocked.
+// None: not blocked.
 std::optional<duration> blocked_of(words& line) {
-  if (line.rest().empty()) return std::nullopt;  // tables of before do not tell
+  if (line.rest().empty()) return std::nullopt;  // older tables do not say
   const duration time = time_of(line);
   return time > duration{0} ? std::optional(time) : std::nullopt;
 }
@@ -58,7 +58,7 @@ spi::mode mode_of(words& line) {
 }
 
 std::string payload_of(words& line) {
-  if (line.rest().empty()) return {};  // an empty payload is no word
+  if (line.rest().empty()) return {};  // an empty payload is not a word
   auto bytes = from_hex(line.word());
   if (!bytes) line.spoil();
   return bytes.value_or(std::string());
@@ -80,7 +80,7 @@ spi::granted grant_of(words& line, std::optional<duration> asked = std::nullopt)
   return grant;
 }
 
-// A word that stands for nothing, which it takes.
+// Consumes a word that stands for nothing.
 bool nothing(words& line) {
   if (!line.rest().starts_with("- ")) return false;
   line.word();

@@ -1,6 +1,6 @@
-// What the stored functions answer and push, as words: "g FENCE TTL AT OFFER WANTED". Read here, for
-// all engines that have those functions; docs/formats/sql.md has the list. Times on the wire are
-// microseconds.
+// The answers and pushes of the stored functions, as words: "g FENCE TTL AT OFFER WANTED".
+// Parsed here, for all engines that have those functions; docs/formats/sql.md has the list.
+// Times on the wire are microseconds.
 #pragma once
 
 #include "stores/wakeup_registry.hpp"
@@ -21,7 +21,7 @@ namespace holdfast::sql {
 // The rows of an answer, each a line of words.
 using rows = std::vector<std::string>;
 
-// Takes a line of words apart.
+// Splits a line of words.
 //
 // Not thread-safe. What is missing or no number is noted, and asked for once at the end.
 class words {
@@ -55,9 +55,9 @@ class words {
 // Microseconds, rounded up: what is waited for must not come early.
 std::int64_t microseconds(duration time) noexcept;
 
-// Each: unavailable where the words are not what was expected (another version, a foreign function).
-// `asked`: the ttl that was asked for. A grant that says its fence alone is for that long, and the fence is
-// the time of the grant.
+// Each: unavailable if the words are unexpected (another version, a foreign function).
+// `asked`: the requested ttl. A grant that has only its fence is for that long, and the fence
+// is the time of the grant.
 result<spi::outcome> to_outcome(const rows& answer, std::optional<duration> asked = std::nullopt);
 result<spi::granted> to_granted(const rows& answer);
 result<spi::departure> to_departure(const rows& answer);
@@ -67,7 +67,8 @@ result<std::vector<spi::holder>> to_holders(const rows& answer);
 result<std::vector<spi::resource_summary>> to_summaries(const rows& answer);
 result<spi::latch_state> to_latch(const rows& answer);
 
-// The claim has no place there: neither held nor waiting, and nothing will be pushed for it.
+// The claim has no place at the server: neither held nor waiting, and
+// nothing will be pushed for it.
 bool is_turned_away(const result<spi::outcome>& answer) noexcept;
 
 // For locks in a caller's own transaction. invalid: out of its limits.
@@ -75,7 +76,7 @@ result<void> check_lock(const std::string& name, const std::string& space);
 // g FENCE, or b: another transaction has it.
 result<fence_token> to_transaction_fence(const std::string& answer, duration wait);
 
-// For a claim; else for those who observe a resource, or, without an event, wait for its latch.
+// For a claim; else for observers of a resource, or, without an event, for waiters for its latch.
 struct notification {
   std::optional<stores::push> push;
   std::string key{};

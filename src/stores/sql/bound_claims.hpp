@@ -19,25 +19,26 @@
 
 namespace holdfast::sql {
 
-// How long a holder believes after its last answered request, whatever its ttl. A server that hears
-// nothing of a connection must keep it for longer than this, and not forever.
+// How long a hold is valid after its last answered request, whatever its ttl. A server that hears
+// nothing from a connection must keep it for longer than this, but not forever.
 inline constexpr duration longest_belief = std::chrono::seconds(30);
 
-// Thread-safe. Calls others under no lock.
+// Thread-safe. Makes outside calls under no lock.
 //
-// What must hold: whoever was told of a grant is told of its loss, in this order, although the answer
-// and the end of the connection may come on two threads. So while a grant is being delivered the news
-// of an end waits for it.
+// What must hold: whoever is notified of a grant is also notified of its loss, in this order,
+// although the answer and the end of the connection may come on two threads. So while a grant is
+// being delivered, the news of an end waits for it.
 class bound_claims {
  public:
-  // Names one life of the connection; 0: none.
+  // Identifies one life of the connection; 0: none.
   using life = std::int64_t;
 
   void begin(life now);
   // The connection has ended, and every hold with it.
   void end(const error& why);
 
-  // A grant that was answered in that life. False, and nothing is delivered: that life is over.
+  // Delivers a grant that was answered in that life. False, and nothing is
+  // delivered: that life is over.
   template <class Deliver>
   [[nodiscard]] bool tie(life in, spi::claim_ptr claim, std::shared_ptr<spi::wakeup> holder,
                          Deliver&& deliver) {
@@ -48,7 +49,7 @@ class bound_claims {
   }
   void untie(const spi::claim_id& claim) noexcept;
 
-  // Null: it is not bound here, or not any more.
+  // Null: not bound here, or not any more.
   [[nodiscard]] spi::claim_ptr find(const spi::claim_id& claim) const;
   [[nodiscard]] std::size_t count() const;
 
@@ -66,23 +67,23 @@ class bound_claims {
   life life_ = 0;                                    // guarded by mutex_
   std::map<spi::claim_id, one> held_;                // guarded by mutex_
   std::size_t delivering_ = 0;                       // guarded by mutex_
-  std::vector<std::shared_ptr<spi::wakeup>> ended_;  // guarded by mutex_: not yet told
+  std::vector<std::shared_ptr<spi::wakeup>> ended_;  // guarded by mutex_: not yet notified
   error why_;                                        // guarded by mutex_
 };
 
-// Holds that must run out: where a name stays blocked after an abnormal end, the core leaves nothing when a
-// belief ends, and the store sees the end by its clock. Locks of a connection have no such clock, so it
-// is kept here.
+// Holds that must expire: if a name stays blocked after an abnormal end, the core does not
+// leave a hold that ends, and relies on the store's clock. Locks of a connection have no such
+// clock, so it is kept here.
 //
-// Thread-safe. Calls others under no lock.
+// Thread-safe. Makes outside calls under no lock.
 class run_out : public std::enable_shared_from_this<run_out> {
  public:
-  // `over`: the time of this hold is up. Called on the runtime's threads.
+  // `over`: the time of this hold is over. Called on the runtime's threads.
   run_out(std::shared_ptr<spi::runtime> runtime, std::function<void(const spi::claim_ptr&)> over)
       : runtime_(std::move(runtime)), over_(std::move(over)) {}
 
-  // It was proven by a request sent at that time, and is believed no longer than its ttl after it. Claims
-  // without a delay are none of our business.
+  // It was proven by a request sent at that time, and is valid no longer than its ttl after that.
+  // Claims without a delay are ignored.
   void prove(const spi::claim_ptr& claim, time_point sent);
   void forget(const spi::claim_id& claim);
   void close();

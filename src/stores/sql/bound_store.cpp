@@ -77,12 +77,12 @@ void bound_store::list(const std::string& space, const std::string& prefix,
                        spi::completion<std::vector<spi::resource_summary>> done) {
   const std::string first = key_of({space, prefix});
   arguments with;
-  // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
+  // Names are valid UTF-8, which has no byte 0xff: all names with this prefix come before it.
   with.bytes(first).bytes(first + '\xff').number(strategy_number());
   ask(*control_, statement::bound_list, std::move(with), context, std::move(done), to_summaries);
 }
 
-// By force: answered when they have let go, or when their connections were ended.
+// By force: answered when the holders have let go, or when their connections were ended.
 struct bound_store::forcing {
   spi::resource_id resource;
   std::string key;

@@ -1,6 +1,6 @@
-// What strategy=session and strategy=row have in common: their holds are bound to connections. What
-// people see and do goes over a control connection of its own, so that no look delays a sign of life; what such locks
-// cannot have is refused.
+// What strategy=session and strategy=row have in common: their holds are bound to connections.
+// Operators' verbs use a separate control connection, so that no look delays a sign of life; what
+// such locks cannot have is refused.
 #pragma once
 
 #include "stores/sql/bound_claims.hpp"
@@ -23,8 +23,8 @@ namespace holdfast::sql {
 
 // Thread-safe.
 //
-// Shutdown: verbs are refused; calls under way are answered; the connections end, and the holds with
-// them; nothing is heard any more.
+// Shutdown: verbs are refused; calls under way are answered; the connections end, and the holds
+// with them; no notifications arrive any more.
 class bound_store : public server_store {
  public:
   bound_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of);
@@ -45,17 +45,18 @@ class bound_store : public server_store {
   void close() noexcept final;
 
  protected:
-  // Once, when the store is shared.
+  // Called once, when the store is shared.
   void set_up();
 
-  // A hold was taken away by force: its connection gives it back.
+  // A hold was revoked by force: its connection gives it back.
   virtual void let_go(const spi::claim_id& claim) = 0;
-  // Nobody waits for the answer. `delay`: it ended abnormally, and its name stays blocked for so long.
+  // Nobody waits for the answer. `delay`: it ended abnormally, and its name
+  // stays blocked for this long.
   virtual void give_back(const spi::claim& claim, duration delay) = 0;
   // The connections that carry holds.
   virtual void close_carriers() noexcept = 0;
 
-  // The permits and orders that these locks do not have.
+  // Refuses permits and queue orders that these locks do not have.
   [[nodiscard]] result<void> fits(const spi::claim& claim) const;
   [[nodiscard]] result<void> check_name(const spi::resource_id& resource) const {
     return engine_->options().strategy == strategy::session ? engine_->check_name(resource)
@@ -67,7 +68,7 @@ class bound_store : public server_store {
   std::shared_ptr<sql::run_out> run_out_;
 
  private:
-  // Whoever was told to let go has this long; then its connection is ended.
+  // A holder that was asked to let go has this long; then its connection is ended.
   static constexpr duration letting_go = std::chrono::seconds(1);
   static constexpr duration between_looks = std::chrono::milliseconds(20);
 
@@ -77,7 +78,7 @@ class bound_store : public server_store {
   }
 
   struct forcing;
-  // Of ours nobody holds: one that is not ours cannot be told to let go.
+  // None of our clients holds: a holder that is not ours cannot be asked to let go.
   void look_outside(const std::shared_ptr<forcing>& what, const std::string& claim);
   void await_forced(const std::shared_ptr<forcing>& what);
 

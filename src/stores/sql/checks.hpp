@@ -1,4 +1,4 @@
-// What `doctor` says alike of all SQL servers, and the facts that it reads.
+// The checks of `doctor` that all SQL servers share, and the facts that they use.
 #pragma once
 
 #include "stores/sql/answers.hpp"
@@ -13,14 +13,14 @@
 
 namespace holdfast::sql {
 
-// The rows of examine.sql.inc: a word and its value a line. Thread-safe: constant.
+// The rows of examine.sql.inc: a word and its value per line. Thread-safe: constant.
 class facts {
  public:
   explicit facts(const rows& answer);
 
-  // "?" where it is missing.
+  // "?" if it is missing.
   [[nodiscard]] std::string text(std::string_view key) const;
-  // 0 where it is missing or no number.
+  // 0 if it is missing or not a number.
   [[nodiscard]] long number(std::string_view key) const;
   [[nodiscard]] bool is_off(std::string_view key) const;
 
@@ -30,7 +30,7 @@ class facts {
 
 // Of connections; `wanted`: by one client, at most.
 spi::check room(const facts& known, std::size_t wanted);
-// What the strategies mean whose holds end with connections.
+// What it means that the holds of these strategies end with connections.
 spi::check bound_check(strategy which);
 spi::check tls_check(bool encrypted);
 // `hears`: wake-ups arrive, by `means`.

@@ -26,7 +26,7 @@ void connection::send(call what, const terms& until, spi::completion<rows> done)
   reach(lock, until.at_once, now);
 }
 
-// Under the mutex, while open: what the link takes goes out. Releases the mutex where the link breaks.
+// Under the mutex, while open: sends what the link takes. Releases the mutex if the link breaks.
 void connection::launch(mutex_lock& lock) {
   while (!waiting_.empty() && in_flight_.size() < links_.depth) {
     pending& next = in_flight_.emplace_back(std::move(waiting_.front()));
@@ -81,9 +81,9 @@ void connection::received(link& which, std::vector<result<rows>>& answers, bool 
       asked.push_back(std::move(first.done));
       in_flight_.pop_front();
     }
-    // The server is at work: the next in line has been waiting for it, not for silence.
+    // The server is working: the next call has been waiting for that, and not met silence.
     if (!in_flight_.empty()) in_flight_.front().sent = heard_at_;
-    // Where the link is about to end the next call is for the one after it.
+    // If the link is about to end, the next call is for its successor.
     if (state_ == state::open && !last) launch(lock);
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -125,7 +125,7 @@ void connection::refuse(calls those, const error& why) {
   }
 }
 
-// Under the mutex. Of one on an open link: a server that is at work is waited for.
+// Under the mutex. For a call on an open link: a server that is working is waited for.
 time_point connection::end_of(const pending& each, time_point now) const noexcept {
   const bool at_work = heard_at_ >= each.since;
   return each.until.deadline <= now && at_work ? each.until.useful_until : each.until.deadline;
@@ -143,7 +143,7 @@ time_point connection::collect_late(time_point now, calls& late) {
     }
     late.push_back(pending{{}, std::exchange(each.done, nullptr), each.until, now, now, true});
   }
-  // A server that makes our tables, or logs us in, is not silent.
+  // A server that is creating our tables, or logging us in, is not silent.
   const bool spoken = state_ == state::connecting && link_->spoken();
   const bool open = state_ == state::open;
   take_waiting(late, [&](pending& each) {
@@ -190,7 +190,7 @@ void connection::lead(std::weak_ptr<connection> other) {
   led_.push_back(std::move(other));
 }
 
-// Ends the link that is open, unless it is to `place`.
+// Ends the open link, unless it goes to `place`.
 void connection::leave(const std::string& place, const char* why) {
   std::shared_ptr<link> current;
   {

@@ -1,4 +1,4 @@
-// What tells one SQL server from another, for the stores that all of them share.
+// The differences between SQL servers, for the stores that they share.
 #pragma once
 
 #include "net/connector.hpp"
@@ -35,13 +35,13 @@ class engine {
 
   [[nodiscard]] virtual const server_options& options() const noexcept = 0;
 
-  // For looks and interests. `process`: by which the others know this client.
+  // For looks and interests. `process`: the others' name for this client.
   [[nodiscard]] virtual std::shared_ptr<connection> make_control_connection(
       const net::network& net, const std::string& process) const = 0;
-  // For the commands of strategy=lease, beside that one.
+  // For the commands of strategy=lease, in addition to the control connection.
   [[nodiscard]] virtual std::shared_ptr<connection> make_command_connection(
       const net::network& net) const = 0;
-  // For holds. `whose`: no other connection has this name; a former one of it ends.
+  // For holds. `whose`: no other connection has this name; a former one with it ends.
   [[nodiscard]] virtual std::shared_ptr<connection> make_carrier(const net::network& net,
                                                                  const std::string& whose,
                                                                  connection::events tell) const = 0;
@@ -49,12 +49,12 @@ class engine {
       const net::network& net, const std::string& process,
       const std::shared_ptr<switchboard>& board) const = 0;
 
-  // strategy=session: invalid, if a name cannot be had.
+  // strategy=session: invalid if a name is not possible.
   [[nodiscard]] virtual result<void> check_name(const spi::resource_id&) const { return {}; }
-  // What an administrator enters to end a session that is not ours.
+  // What an administrator enters to end a foreign session.
   [[nodiscard]] virtual std::string ending(const std::string& pid) const = 0;
 
-  // strategy=lease: how a claim is asked for and left.
+  // strategy=lease: how a claim is requested and left.
   [[nodiscard]] virtual call attempt(const std::string& key, const spi::claim& claim,
                                      const std::string& process,
                                      const wakeup_registry& wakeups) const = 0;
@@ -74,9 +74,10 @@ class engine {
     return sql::to_renewals(said, claims.size());
   }
 
-  // What `doctor` says to the answers of examine.sql.inc, a word and its value a line. `hears`: wake-ups arrive.
+  // The checks of `doctor`, from the answers of examine.sql.inc, a word and its value per line.
+  // `hears`: wake-ups arrive.
   [[nodiscard]] virtual std::vector<spi::check> examined(const rows& answer, bool hears) const = 0;
-  // What it says where no server answers, or one that does not let us in.
+  // The checks if no server answers, or one refuses the connection.
   [[nodiscard]] virtual std::vector<spi::check> refused(const error& why) const = 0;
 
  protected:

@@ -1,5 +1,5 @@
-// The store behind strategy=lease: claims are rows, each verb is one call of what the schema has stored,
-// one round trip and one transaction, decided by the server's clock.
+// The store behind strategy=lease: claims are rows, each verb is one call of a stored function, one
+// round trip and one transaction, decided by the server's clock.
 #include "stores/sql/common/names.hpp"
 #include "stores/sql/renewal_batch.hpp"
 #include "stores/sql/server_store.hpp"
@@ -24,15 +24,15 @@ namespace holdfast::sql {
 
 namespace {
 
-// Thread-safe. Connects in the background, from the beginning. All calls that concern one name go over
+// Thread-safe. Connects in the background, from the start. All calls that concern one name go over
 // the same connection, so that they are executed in the order in which they were made.
 //
-// Shutdown: verbs are refused; calls under way are answered; nothing is heard any more.
+// Shutdown: verbs are refused; calls under way are answered; no notifications arrive any more.
 class lease_store final : public server_store {
  public:
   lease_store(std::shared_ptr<spi::reactor> reactor, const std::shared_ptr<const engine>& of)
       : server_store(std::move(reactor), of, capabilities(of->name)) {}
-  // Once, when the store is shared.
+  // Called once, when the store is shared.
   void open();
   ~lease_store() override;
   lease_store(const lease_store&) = delete;
@@ -76,7 +76,7 @@ class lease_store final : public server_store {
 
   // Set by make(), then constant. The first is the control connection, too.
   std::vector<std::shared_ptr<connection>> command_connections_;
-  // The first name that is asked for uses the control connection: a client of one name needs no other.
+  // The first name that is used shares the control connection: a client of one name needs no other.
   mutable std::once_flag named_;
   mutable std::size_t first_name_ = 0;
   const std::shared_ptr<renewal_pace> pace_ = std::make_shared<renewal_pace>();
@@ -141,7 +141,7 @@ void lease_store::leave(spi::claim_ptr claim, const spi::op_context& context,
   if (!usable()) return done(refusal());
   const std::string key = key_of(claim->resource);
   const auto& wakeups = notifications_->shared_wakeups();
-  // Not before an attempt of its own that waits.
+  // Not ahead of its own attempt that waits.
   const terms until = context.unanswered ? context : terms::ahead_of_others(context);
   command_connection(key).send(engine_->leave(key, *claim, context.unanswered, *wakeups), until,
                                [wakeups, id = claim->id, engine = engine_,
@@ -156,7 +156,8 @@ void lease_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_contex
                         spi::completion<std::vector<spi::renewal>> done) {
   if (!usable()) return done(refusal());
   if (claims.empty()) return done(std::vector<spi::renewal>{});
-  // By connection, and there by key: two batches that wait for each other's rows would be a deadlock.
+  // Ordered by connection, and there by key: two batches that waited for each
+  // other's rows would deadlock.
   std::map<connection*, std::map<std::pair<std::string, std::size_t>, std::size_t>> sorted;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     std::string key = key_of(claims[i]->resource);
@@ -206,7 +207,7 @@ void lease_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_conte
       std::move(done), to_granted);
 }
 
-// An answer that is lost is asked for again, and so `to` stays registered until it is left.
+// A lost answer is requested again, so `to` stays registered until it is left.
 void lease_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
                            std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
                            spi::completion<spi::granted> done) {
@@ -215,7 +216,7 @@ void lease_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
   auto& registry = notifications_->wakeup_registry();
   if (wakeup) {
     registry.add(to->id, std::move(wakeup));
-    registry.mark_contended(to->id);  // it is not where the fast paths look
+    registry.mark_contended(to->id);  // it is not where the fast paths look for it
   }
   arguments with;
   with.bytes(key).bytes(bytes_of(from)).bytes(bytes_of(to->id)).text(spi::public_id(to->id));
@@ -247,7 +248,7 @@ void lease_store::list(const std::string& space, const std::string& prefix,
                        spi::completion<std::vector<spi::resource_summary>> done) {
   const std::string first = key_of({space, prefix});
   arguments with;
-  // Names are valid UTF-8, which has no byte 0xff: all that begin like this come before it.
+  // Names are valid UTF-8, which has no byte 0xff: all names with this prefix come before it.
   with.bytes(first).bytes(first + '\xff');
   ask(command_connection(first), statement::list, std::move(with), context, std::move(done),
       to_summaries);

@@ -51,7 +51,7 @@ void link::watch_socket(int socket, bool readable, bool writable) {
                                  });
     watched_ = true;
   } catch (const std::system_error& problem) {
-    // Not from here, where the mutex is held.
+    // Posted, because the mutex is held here.
     net_.reactor->post([weak = weak_from_this(),
                         why = net::socket_error("watch", where_, problem.code().value())] {
       if (const auto self = weak.lock()) self->fail(why);
@@ -85,7 +85,7 @@ void link::fail(const error& why) noexcept {
   if (const auto told = user_.lock()) told->ended(*this, why);
 }
 
-// False: it was over already.
+// False: it had ended already.
 bool link::end() noexcept {
   spi::runtime::timer_id timer = 0;
   bool watched = false;

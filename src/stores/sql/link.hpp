@@ -1,5 +1,6 @@
-// One life of a connection to a SQL server, whatever its driver: the socket that is watched, what is told to its user,
-// and its end. Never used again after that: a late answer must not be taken for another's.
+// One life of a connection to a SQL server, whatever its driver: the socket that is
+// watched, the calls to its user, and its end. Never used again after that: a late answer
+// must not be taken for another's.
 #pragma once
 
 #include "net/connector.hpp"
@@ -22,8 +23,8 @@ namespace holdfast::sql {
 
 class link;
 
-// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
-// one link.
+// Called on the reactor's threads (or from within start()), under no lock, never
+// concurrently for one link.
 class link_user {
  public:
   virtual ~link_user() = default;
@@ -31,11 +32,12 @@ class link_user {
   // All answers that came with one read, in the order of the calls. `last`: the link ends after them.
   virtual void received(link& which, std::vector<result<rows>>& answers, bool last) = 0;
   virtual void notified(link& which, std::string_view payload) = 0;
-  // Once, and last; not after close(). denied and unsupported: trying again at once changes nothing.
+  // Once, as the last call; not after close(). denied and unsupported: an
+  // immediate retry is useless.
   virtual void ended(link& which, const error& why) = 0;
 };
 
-// Thread-safe. What derives from this is a driver of one server; its destructor calls close().
+// Thread-safe. Derived classes are drivers of one kind of server; their destructors call close().
 class link : public std::enable_shared_from_this<link> {
  public:
   virtual ~link() = default;
@@ -43,25 +45,25 @@ class link : public std::enable_shared_from_this<link> {
   link& operator=(const link&) = delete;
 
   virtual void start() = 0;
-  // Only once opened, and not more than it takes before it has answered. False: the link has ended or cannot take
-  // it; its end is told, or has been.
+  // Only once opened, and not more calls than it takes before it has answered. False: the link has
+  // ended or cannot take it; its end will be reported, or was.
   virtual bool send(const call& what) = 0;
-  // By which the server knows it, once opened.
+  // The server's number for it, once opened.
   [[nodiscard]] virtual std::int64_t home() = 0;
   // The host and port that it is connected to, once opened.
   [[nodiscard]] virtual std::string place() = 0;
 
-  // The server has answered: what it does now takes its time.
+  // The server has answered: what it is doing now takes time.
   [[nodiscard]] bool spoken();
   // For messages, before it is opened: what takes so long.
   [[nodiscard]] const char* progress();
 
-  // No call to the user afterwards, unless this is called from within one. Not under a lock that the
-  // calls take.
+  // No call to the user afterwards, unless this is called from within one. Not to be called under a
+  // lock that the calls take.
   void close() noexcept { end(); }
 
  protected:
-  // Of all engines; each says which it has, and what comes after it.
+  // The phases of all engines; each engine says which ones it has, and what follows.
   enum class phase : std::uint8_t {
     resolving,
     connecting,
@@ -79,7 +81,7 @@ class link : public std::enable_shared_from_this<link> {
     open,
     over
   };
-  // What one event on the socket amounts to.
+  // The results of one event on the socket.
   struct harvest {
     std::vector<result<rows>> answers;
     std::vector<std::string> notes;  // of servers that notify on the same connection
@@ -92,15 +94,16 @@ class link : public std::enable_shared_from_this<link> {
 
   // Something happened on the socket.
   virtual void ready(spi::readiness how) = 0;
-  // Ends what the driver has of the connection. The phase is over, and nothing watches it any more.
+  // Destroys the driver's part of the connection. The phase is over, and
+  // nothing watches it any more.
   virtual void end_driver() noexcept = 0;
 
-  // Those three with the mutex held.
+  // These three with the mutex held.
   void limit_set_up(duration time);
   void watch_socket(int socket, bool readable, bool writable);
   void unwatch_within() noexcept;
   [[nodiscard]] bool watched() const noexcept { return watched_; }
-  // Nothing limits its set-up any more. With the mutex held.
+  // Its set-up is no longer limited. With the mutex held.
   void open_up(harvest& into);
 
   void deliver(harvest& what);

@@ -106,7 +106,7 @@ result<std::unique_ptr<spi::subscription>> notifications::watch_latch(
     const spi::resource_id& resource, spi::latch_watch on_change) {
   const std::string key = key_of(resource);
   auto made = subscribers_->watch_latch(key, std::move(on_change));
-  // What changes before the server knows of us is found by looking again once it does.
+  // Changes before the server knows of us are found by looking again once it does.
   send_interests({{}, {key}}, reactor_->now() + interest_limit,
                  [subscribers = subscribers_, key](const result<void>& told) {
                    if (told) subscribers->tell_latch(key);

@@ -1,5 +1,6 @@
-// How a store hears of what others do: a notification listener, who is reached by it, and the interests of those
-// who observe names or wait for latches, told to the server again and again while they last.
+// How a store learns what others do: a notification listener, the receivers of its messages, and
+// the interests of observers of names and waiters for latches, which the server is told of
+// repeatedly while they last.
 #pragma once
 
 #include "net/connector.hpp"
@@ -21,8 +22,8 @@ namespace holdfast::sql {
 // Thread-safe.
 class notifications : public std::enable_shared_from_this<notifications> {
  public:
-  // `process`: by which the others know this client. `control connection`: over which the server is told. `taken`:
-  // after the holder has been told that its hold was taken away.
+  // `process`: by which the others know this client. `control connection`: over which the server is
+  // told. `taken`: called after a holder has been notified that its hold was revoked.
   static std::shared_ptr<notifications> make(const net::network& net, const engine& of,
                                              const std::string& process,
                                              std::shared_ptr<connection> control_connection,
@@ -35,9 +36,10 @@ class notifications : public std::enable_shared_from_this<notifications> {
   [[nodiscard]] const std::string& process() const noexcept { return process_; }
 
   void start() { listener_->start(); }
-  // Where this connection goes, the notification listener goes too, and the control connection with it.
+  // The notification listener follows this connection to its server, and the
+  // control connection with it.
   void follow(connection& command_connection) { listener_->follow(command_connection); }
-  // Once it hears; unavailable at the deadline, or why it cannot.
+  // Completes once it listens; unavailable at the deadline, or why it cannot.
   void when_open(time_point deadline, spi::completion<void> done);
 
   result<std::unique_ptr<spi::subscription>> observe(
@@ -45,7 +47,8 @@ class notifications : public std::enable_shared_from_this<notifications> {
   result<std::unique_ptr<spi::subscription>> watch_latch(const spi::resource_id& resource,
                                                          spi::latch_watch on_change);
 
-  // Afterwards nothing is heard any more, and who waited for it to open has been answered.
+  // Afterwards no notifications arrive any more, and whoever waited for it
+  // to open has been answered.
   void close() noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// What the URLs of all SQL servers say: which server, as whom, over how many connections, and who says how long a hold
-// lasts.
+// What the URLs of all SQL servers have in common: which server, as whom, over how many
+// connections, and what ends a hold.
 #pragma once
 
 #include "net/backoff.hpp"
@@ -18,7 +18,7 @@
 
 namespace holdfast::sql {
 
-// Its end by the server's clock, or a connection's life.
+// By the server's clock, or with a connection.
 enum class strategy : std::uint8_t {
   lease,    // rows with an end
   session,  // named locks of one connection
@@ -44,7 +44,7 @@ constexpr std::optional<strategy> strategy_named(std::string_view name) noexcept
   return std::nullopt;
 }
 
-// How many connections a client takes at most; `asked`: connections=N of its URL.
+// How many connections a client uses at most; `asked`: connections=N of its URL.
 constexpr std::size_t connections_of(strategy which, std::size_t asked) noexcept {
   switch (which) {
     case strategy::lease:
@@ -57,14 +57,14 @@ constexpr std::size_t connections_of(strategy which, std::size_t asked) noexcept
   return asked + 2;
 }
 
-// strategy=row: how many locks a client can hold at once, where the URL does not say.
+// strategy=row: how many locks a client can hold at once, if the URL does not say.
 inline constexpr std::size_t default_row_connections = 16;
 
 struct server_options {
   // Tried in turn until one accepts writes. One that begins with '/' is a unix socket, or a folder of them.
   std::vector<spi::endpoint> hosts;
-  std::string user;      // empty: as the driver finds it
-  spi::secret password;  // empty: as the driver finds it (a file, a certificate)
+  std::string user;      // empty: the driver's default
+  spi::secret password;  // empty: the driver's default (a file, a certificate)
   std::string database;
   sql::strategy strategy = strategy::lease;
   // lease: for commands; row: how many locks can be held at once. Wake-ups have one more.
@@ -76,14 +76,14 @@ struct server_options {
 
   // For messages: "mariadb db.example:3306/shop".
   [[nodiscard]] std::string text(std::string_view engine) const;
-  // Some host is not this machine: what goes there is encrypted, and its server is checked, unless the user says
-  // otherwise.
+  // Some host is not this machine: that traffic is encrypted, and its server is verified, unless
+  // the user says otherwise.
   [[nodiscard]] bool leaves_machine() const;
 };
 
-// All of it but the options of one engine alone. invalid: a value out of its limits.
+// Everything except the options of a single engine. invalid: a value out of its limits.
 result<void> take_common(const spi::url& url, server_options& into);
-// It was read by that.
+// Whether take_common() reads this option.
 bool is_common(std::string_view option) noexcept;
 
 // The certificates that the system trusts: a file, or nothing.

@@ -14,9 +14,9 @@
 
 namespace holdfast::sql {
 
-// How many renewals go in one call. A server that works on one call says nothing meanwhile: a call must not
-// take so long that the server is taken for dead. But each is a transaction, whose end may cost more than the
-// renewals in it: they are as large as the time allows.
+// How many renewals go in one call. A server that works on a call is silent meanwhile: a call must
+// not take so long that the server seems dead. But each call is a transaction, whose end may cost
+// more than the renewals in it: calls are as large as the time allows.
 //
 // Thread-safe.
 class renewal_pace {
@@ -29,7 +29,7 @@ class renewal_pace {
     return per_call_.load(std::memory_order_relaxed);
   }
 
-  // A call of so many, which had `allowed` for it, was worked on for so long.
+  // A call with that many claims, which had the time `allowed`, took `time`.
   void took(duration time, std::size_t claims, duration allowed) noexcept {
     const std::size_t now = per_call();
     if (time > allowed / 4) {
@@ -45,7 +45,8 @@ class renewal_pace {
 
 // A renewal of many claims that takes several calls, and has one answer.
 //
-// Thread-safe. Of claims whose call failed nothing is known; if all failed, that is the answer.
+// Thread-safe. Claims whose call failed are unknown; if all calls failed,
+// the failure is the answer.
 class renewal_batch {
  public:
   using answer = spi::completion<std::vector<spi::renewal>>;
@@ -53,7 +54,7 @@ class renewal_batch {
   renewal_batch(std::size_t claims, std::size_t parts, answer done)
       : parts_(parts), answers_(claims), open_(parts), done_(std::move(done)) {}
 
-  // Once for each part. `part`: which claims they are.
+  // Called once for each part. `part`: which claims are in it.
   void take(const std::vector<std::size_t>& part, result<std::vector<spi::renewal>> given) {
     answer finish;
     bool none = false;

@@ -44,7 +44,8 @@ void row_pool::lend(spi::completion<std::shared_ptr<pooled_connection>> done) {
   serve();
 }
 
-// Connections to those who wait for one; where all hold locks there is nothing to wait for.
+// Gives connections to those who wait for one; if all connections hold locks
+// there is nothing to wait for.
 void row_pool::serve() {
   for (;;) {
     spi::completion<std::shared_ptr<pooled_connection>> next;
@@ -83,7 +84,7 @@ void row_pool::give(const std::shared_ptr<pooled_connection>& back) {
     if (found != pooled_.end()) found->second = state::free;
     if (waiting_.empty()) return;
   }
-  // Not from within: where calls are refused at once, each would serve the next, one inside the other.
+  // Posted: if calls are refused at once, each would serve the next, one inside the other.
   net_.reactor->post([self = shared_from_this()] { self->serve(); });
 }
 
@@ -114,8 +115,8 @@ std::shared_ptr<pooled_connection> row_pool::find(const spi::claim_id& claim) co
   return found == held_.end() ? nullptr : found->second;
 }
 
-// What it held is lost, and has been told; who uses it for a moment hears of it by the answer. It
-// connects again, since that ends what the server may still believe to be there.
+// What it held is lost, and that was reported; a temporary user learns of it from the answer. It
+// connects again, since that ends what the server may still assume to be alive.
 void row_pool::ended(const std::weak_ptr<pooled_connection>& whose) {
   const std::shared_ptr<pooled_connection> over = whose.lock();
   {

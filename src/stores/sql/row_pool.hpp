@@ -1,5 +1,5 @@
-// The connections of strategy=row: each is free, in use for a moment, or holds one lock in a transaction
-// that stays open. There are only so many, and who waits for a lock has none.
+// The connections of strategy=row: each is free, in use for a moment, or holds one lock in a
+// transaction that stays open. Their number is limited, and waiters for a lock have none.
 #pragma once
 
 #include "net/connector.hpp"
@@ -30,26 +30,27 @@ struct pooled_connection {
 //
 //   a pooled connection is  means                          changes to
 //   free       no transaction, or ended       busy: lend()
-//   busy       somebody tries, or gives back  free: give(); holding: keep()
+//   busy       an attempt or a release        free: give(); holding: keep()
 //   holding    its transaction has a lock     busy: claim(); free: its connection ended
 class row_pool : public std::enable_shared_from_this<row_pool> {
  public:
-  // How many may wait for a pooled connection that is busy; then overloaded.
+  // How many may wait while pooled connections are busy; beyond it: overloaded.
   static constexpr std::size_t wait_limit = 100'000;
 
-  // `process`: by which the server knows this client.
+  // `process`: the server's name for this client.
   row_pool(net::network net, std::shared_ptr<const engine> of, std::string process)
       : net_(std::move(net)), engine_(std::move(of)), process_(std::move(process)) {}
 
-  // A free pooled connection, as soon as there is one; overloaded: all hold locks, and waiting might be forever.
+  // A free pooled connection, as soon as there is one; overloaded: all hold locks, so
+  // the wait might never end.
   void lend(spi::completion<std::shared_ptr<pooled_connection>> done);
   // The transaction has ended, or its connection.
   void give(const std::shared_ptr<pooled_connection>& back);
   // It holds this claim from now on.
   void keep(const std::shared_ptr<pooled_connection>& held, const spi::claim_id& claim);
-  // Takes the pooled connection that holds this claim, to end it; null: none does.
+  // Removes the pooled connection that holds this claim, to end it; null: none does.
   std::shared_ptr<pooled_connection> claim(const spi::claim_id& claim);
-  // The same, and it stays.
+  // The same without removing it.
   [[nodiscard]] std::shared_ptr<pooled_connection> find(const spi::claim_id& claim) const;
 
   void close() noexcept;

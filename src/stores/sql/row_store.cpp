@@ -24,14 +24,14 @@ namespace {
 
 // Thread-safe.
 //
-// A claim is tried on a free connection: transaction, lock without waiting; if it is not free the
-// transaction ends, and the claim stands in a table until it is told to try again. If it is, the control connection
-// writes down who holds, and gives the fence, before the grant is answered. Any error in a transaction
-// ends its connection: what the server has rolled back must not be believed.
+// A claim is tried on a free connection: transaction, lock without waiting; if it is not free, the
+// transaction ends, and the claim waits in a table until notified to try again. If it is, the
+// control connection records who holds, and gives the fence, before the grant is answered. Any
+// error in a transaction ends its connection: the server may have rolled it back.
 class row_store final : public bound_store {
  public:
   using bound_store::bound_store;
-  // Once, when the store is shared.
+  // Called once, when the store is shared.
   void open();
   ~row_store() override {
     if (!guard_.forked()) close();
@@ -47,14 +47,14 @@ class row_store final : public bound_store {
              spi::completion<std::vector<spi::renewal>> done) override;
 
  private:
-  // An attempt under way. A leave that comes meanwhile is carried out after it.
+  // An attempt under way. A leave that comes meanwhile is executed after it.
   struct attempt_state {
     spi::claim_ptr claim;
     std::shared_ptr<spi::wakeup> wakeup;
     time_point sent;
     net::patience until;
     int tries = 0;
-    bool heard = false;  // some step was answered: something of it may be there
+    bool heard = false;  // some step was answered: it may have left something behind
     spi::completion<spi::outcome> done;
     std::vector<spi::task> after;  // guarded by mutex_
   };
@@ -62,7 +62,7 @@ class row_store final : public bound_store {
     std::size_t count = 0;
     std::vector<spi::task> then;
   };
-  static constexpr int try_limit = 4;                              // of one attempt
+  static constexpr int try_limit = 4;                              // tries of one attempt
   static constexpr duration call_limit = std::chrono::seconds(5);  // nobody waits for the answer
 
   std::shared_ptr<row_store> own() {
@@ -100,7 +100,7 @@ class row_store final : public bound_store {
   std::mutex mutex_;
   std::map<spi::claim_id, std::shared_ptr<attempt_state>>
       attempts_;  // guarded by mutex_: attempts under way
-  // guarded by mutex_: names being given back. Who asks for one of them comes after, as on one connection.
+  // guarded by mutex_: names being given back. Attempts for them come after, as on one connection.
   std::map<std::string, giving> giving_;
 };
 
@@ -150,7 +150,7 @@ void row_store::end(const std::shared_ptr<pooled_connection>& in, const spi::cla
   }
   auto ended = [self = own(), in, key,
                 done = std::move(done)](result<spi::departure> answer) mutable {
-    // Without an answer the transaction may be open still: its connection ends.
+    // Without an answer the transaction may still be open: its connection ends.
     if (!answer) in->over->reset();
     self->pool_->give(in);
     self->given(key);
@@ -264,7 +264,7 @@ void row_store::beat(const std::shared_ptr<renewal_batch>& whole, std::size_t in
       });
 }
 
-// What the control connection writes down of a claim. `queued`: whether it wants to wait, where it is asked.
+// What the control connection records of a claim. `queued`: whether it wants to wait, if asked.
 arguments row_store::description(const spi::claim& claim, std::optional<bool> queued) const {
   arguments with;
   with.bytes(key_of(claim.resource)).bytes(bytes_of(claim.id));
@@ -295,7 +295,7 @@ void row_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeu
   take(what);
 }
 
-// Asked again: the answer was lost on its way to the core.
+// A repetition: the answer was lost on its way to the core.
 void row_store::confirm(const std::shared_ptr<attempt_state>& what,
                         const std::shared_ptr<pooled_connection>& holder) {
   arguments with;
@@ -341,7 +341,7 @@ void row_store::take(const std::shared_ptr<attempt_state>& what) {
 void row_store::took(const std::shared_ptr<attempt_state>& what,
                      const std::shared_ptr<pooled_connection>& in, result<rows> said) {
   if (!said || said->size() != 1) {
-    // It may be carried out yet: not on a connection that lives on.
+    // It may still be executed, but not on a connection that stays open.
     in->over->reset();
     pool_->give(in);
     return finish(what, said ? failure(errc::unavailable, "the answer is not one of this version's")
@@ -403,8 +403,8 @@ void row_store::make_row(const std::shared_ptr<attempt_state>& what) {
                  });
 }
 
-// It is not free. Who wants to wait stands in line first and then tries once more: what became free
-// before was told to nobody.
+// It is not free. To wait, it queues first and then tries again: it is not notified of
+// what became free before.
 void row_store::stand_in_line(const std::shared_ptr<attempt_state>& what) {
   control_->send(statement::row_queue, description(*what->claim, what->claim->queued), what->until,
                  [self = own(), what](const result<rows>& said) {
@@ -429,7 +429,7 @@ void row_store::finish(const std::shared_ptr<attempt_state>& what, result<spi::o
   for (spi::task& each : after) each();
 }
 
-// What follows on the same connection comes after it: no need to wait for the answer.
+// Later calls on the same connection come after it: no need to wait for the answer.
 void row_store::roll_back(const std::shared_ptr<pooled_connection>& in) {
   in->over->send(statement::rollback, {}, reactor_->now() + call_limit,
                  [in](const result<rows>& said) {

@@ -23,7 +23,7 @@ bool server_store::begin_close() noexcept {
   return !guard_.forked() && !closed_.exchange(true, std::memory_order_acq_rel);
 }
 
-// Never called: a blocked claim that wants to wait has a place in line.
+// Never called: a blocked claim that wants to wait has a place in the queue.
 void server_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                          spi::completion<spi::armed> done) {
   done(spi::armed::recheck);
@@ -38,7 +38,7 @@ result<std::unique_ptr<spi::subscription>> server_store::observe(
 void server_store::probe(const spi::op_context& context,
                          spi::completion<std::vector<spi::check>> done) {
   if (!usable()) return done(refusal());
-  // The deadline is the caller's; what is left after the wait for wake-ups is for the questions.
+  // The deadline is the caller's; what is left after the wait for wake-ups is for the queries.
   const time_point half = reactor_->now() + (context.deadline - reactor_->now()) / 2;
   notifications_->when_open(half, [self = shared_from_this(), until = net::patience(context),
                                    done = std::move(done)](const result<void>& open) mutable {

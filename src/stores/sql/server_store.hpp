@@ -1,5 +1,6 @@
-// What all strategies of all SQL servers have in common: a control connection, over which people look and the server is
-// told who wants to hear of what, and the notification listener that hears it.
+// What all strategies of all SQL servers have in common: a control connection, for
+// inspection and for registering interests at the server, and the notification listener that
+// receives the notifications.
 #pragma once
 
 #include "net/connector.hpp"
@@ -42,10 +43,10 @@ class server_store : public spi::store, public std::enable_shared_from_this<serv
   [[nodiscard]] tl::unexpected<error> failed(errc code, const std::string& why) const {
     return failure(code, engine_->name + ": " + why);
   }
-  // False: it was closed before, or this is the child of a fork, which touches nothing.
+  // False: it was closed before, or this is a forked child, which touches nothing.
   [[nodiscard]] bool begin_close() noexcept;
 
-  // One call, its rows turned into an answer by `convert`.
+  // One call, whose rows `convert` turns into an answer.
   template <class T, class Convert>
   void ask(connection& over, statement which, arguments&& with, const terms& until,
            spi::completion<T> done, Convert convert) {

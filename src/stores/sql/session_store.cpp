@@ -1,6 +1,6 @@
-// The store behind strategy=session: a hold is a lock of the server that belongs to the one connection
-// that carries all holds of this client. It ends with that connection; who waits asks when it is told
-// to, so that no waiter occupies a connection.
+// The store behind strategy=session: a hold is a lock of the server that belongs to the one
+// connection that carries all holds of this client. It ends with that connection; waiters ask again
+// when they are notified, so that no waiter occupies a connection.
 #include "stores/sql/bound_claims.hpp"
 #include "stores/sql/bound_store.hpp"
 
@@ -21,17 +21,17 @@ namespace {
 
 // Thread-safe.
 //
-// A hold is believed while the connection lives and its answers come: a connection that ends is the loss
-// of all that it carried, told at once, and no answer of a former connection is a grant. What proves
-// life is an answered call of renew; the server keeps a connection that it hears nothing of for longer
-// than anybody believes in it.
+// A hold is valid while the connection lives and answers arrive: the end of a connection is the
+// loss of all that it carried, reported at once, and no answer of a former connection is a grant.
+// An answered call of renew proves life; the server keeps a connection that it hears nothing from
+// for longer than any hold on it is valid.
 class session_store final : public bound_store {
  public:
   using bound_store::bound_store;
-  // Held at once by one client; the server's table of locks is shared by all its users.
+  // Holds of one client at a time; the server's table of locks is shared by all its users.
   static constexpr std::size_t hold_limit = 4'096;
 
-  // Once, when the store is shared.
+  // Called once, when the store is shared.
   void open();
   ~session_store() override {
     if (!guard_.forked()) close();
@@ -79,7 +79,7 @@ arguments session_store::attempt_of(const std::string& key, const spi::claim& cl
   return with;
 }
 
-// The last word of a grant: the backend that has the lock.
+// The last word of a grant names the backend that has the lock.
 bound_claims::life session_store::life_of(const std::string& grant) {
   const std::size_t space = grant.rfind(' ');
   bound_claims::life life = 0;
@@ -97,7 +97,7 @@ void session_store::open() {
     const auto self = weak.lock();
     if (self == nullptr) return;
     self->bound_claims_->begin(self->carrier_->home());
-    self->notifications_->wakeup_registry().notify_all();  // who waited in the former session
+    self->notifications_->wakeup_registry().notify_all();  // the waiters of the former session
   };
   tell.ended = [bound_claims = bound_claims_](const error& why) { bound_claims->end(why); };
   // Nothing is lost with a connection that carries nothing.
@@ -218,7 +218,7 @@ void session_store::let_go(const spi::claim_id& claim) {
   give_back(*held, duration{0});
 }
 
-// Nobody waits for the answer: where it fails the connection ends, and the lock with it.
+// Nobody waits for the answer: if it fails the connection ends, and the lock with it.
 void session_store::give_back(const spi::claim& claim, duration delay) {
   bound_claims_->untie(claim.id);
   arguments with;

@@ -1,4 +1,5 @@
-// What is asked of a SQL server: the verbs of all strategies, under one name for every engine, and their arguments.
+// The statements for a SQL server: the verbs of all strategies, under one name for every
+// engine, and their arguments.
 #pragma once
 
 #include "stores/sql/answers.hpp"
@@ -48,9 +49,9 @@ enum class statement : std::uint8_t {
   row_queue,
   row_leave,
   row_renew,
-  begin,  // PostgreSQL, as the next
+  begin,  // PostgreSQL, like the next
   commit,
-  listen,   // MariaDB, as the next
+  listen,   // MariaDB, like the next
   discard,  // messages that were read
 };
 
@@ -69,12 +70,13 @@ constexpr const char* name_of(statement which) noexcept {
   return statement_names[static_cast<std::size_t>(which)];
 }
 
-// As large as the column is.
+// Limited to the size of the column.
 inline std::int64_t limited(std::uint32_t number) {
   return std::min<std::uint32_t>(number, INT_MAX);
 }
 
-// The arguments of one call, which each engine writes as its driver takes them: none can become a part of the statement.
+// The arguments of one call, which each engine passes as its driver takes them: none can
+// become part of the statement.
 class arguments {
  public:
   enum class kind : std::uint8_t { bytes, text, number, list, numbers, home };
@@ -93,7 +95,7 @@ class arguments {
   arguments& list(std::vector<std::string> values) {
     return add({kind::list, {}, std::move(values)});
   }
-  // MariaDB: as text that can stand in a statement: '0xff00,0xaa'.
+  // MariaDB: as text that can be part of a statement: '0xff00,0xaa'.
   arguments& numbers(std::vector<std::string> values) {
     return add({kind::numbers, {}, std::move(values)});
   }
@@ -114,15 +116,16 @@ class arguments {
   std::vector<one> all_;
 };
 
-// What a link sends. `fast_path` (MariaDB): a statement that is tried first, where it is not empty. If it changes a
-// row, the answer is a row with its number alone; if it changes none, the whole call is made.
+// What a link sends. `fast_path` (MariaDB): a statement that is tried first, unless it is
+// empty. If it changes a row, the answer is a row with its number alone; if it changes
+// none, the whole call is made.
 struct call {
   statement which{};
   arguments with{};
   std::string fast_path{};
 };
 
-// `process`: by which the others know the client.
+// `process`: the others' name for this client.
 arguments attempt_arguments(const std::string& key, const spi::claim& claim,
                             const std::string& process);
 

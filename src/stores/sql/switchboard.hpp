@@ -1,4 +1,4 @@
-// To whom each message of a server goes, and who waits until messages are heard at all.
+// Delivers each message of a server, and answers those who wait until messages arrive at all.
 #pragma once
 
 #include "stores/sql/answers.hpp"
@@ -19,10 +19,10 @@
 
 namespace holdfast::sql {
 
-// Thread-safe. Calls others under no lock.
+// Thread-safe. Makes outside calls under no lock.
 class switchboard {
  public:
-  // `taken`: a hold was taken away, and its holder has been told; may be empty.
+  // `taken`: a hold was revoked, and its holder has been notified; may be empty.
   switchboard(std::shared_ptr<wakeup_registry> wakeup_registry,
               std::shared_ptr<subscribers> subscribers,
               std::function<void(const spi::claim_id&)> taken)
@@ -30,7 +30,7 @@ class switchboard {
         subscribers_(std::move(subscribers)),
         taken_(std::move(taken)) {}
 
-  // Words that are none of ours are for nobody.
+  // Messages that are not ours are ignored.
   void hear(std::string_view message) {
     const auto what = to_notification(message);
     if (!what) return;
@@ -39,7 +39,7 @@ class switchboard {
     wakeups_->notify(*what->push);
     if (what->push->what == stores::push::kind::gone && taken_) taken_(what->push->claim);
   }
-  // From now on messages are heard. Those before may have been missed: waiters ask again.
+  // From now on messages arrive. Earlier ones may have been missed: waiters ask again.
   void opened() {
     answer({});
     wakeups_->notify_all();
@@ -51,7 +51,7 @@ class switchboard {
     const std::lock_guard lock(mutex_);
     awaited_.push_back(std::move(done));
   }
-  // Everybody at once: a deadline that passes too early for one of them costs it a repetition.
+  // Answers everybody at once: a deadline that passes too early for one of them costs it a retry.
   void answer(const result<void>& outcome) {
     std::vector<spi::completion<void>> all;
     {
@@ -69,8 +69,8 @@ class switchboard {
   std::vector<spi::completion<void>> awaited_;  // guarded by mutex_
 };
 
-// How a client hears from the others: one connection that listens. Thread-safe. When it is connected again everybody who
-// waits is told to ask. Each engine says how it is made.
+// How a client is notified by the others: one connection that listens. Thread-safe. When it
+// reconnects, all waiters are notified to ask again. Each engine says how it is made.
 class notification_listener {
  public:
   explicit notification_listener(std::shared_ptr<connection> over) : connection_(std::move(over)) {}
@@ -78,19 +78,20 @@ class notification_listener {
   notification_listener(const notification_listener&) = delete;
   notification_listener& operator=(const notification_listener&) = delete;
 
-  // Connects; the first call does, the others do nothing.
+  // Connects; only the first call does anything.
   void start() { connection_->start(); }
   [[nodiscard]] bool is_open() const { return connection_->is_open(); }
-  // Why it does not hear, if it was tried.
+  // Why it does not listen, if it was tried.
   [[nodiscard]] std::optional<error> last_failure() const { return connection_->last_failure(); }
 
-  // It goes to the server that this one is connected to, whenever it is; `lead`: the other way round.
+  // It goes to the server that the other one is connected to, whenever that is
+  // connected; `lead`: the reverse.
   void follow(connection& command_connection) const { command_connection.lead(connection_); }
   void lead(const std::shared_ptr<connection>& control_connection) const {
     connection_->lead(control_connection);
   }
 
-  // Afterwards nothing is heard any more.
+  // Afterwards no notifications arrive any more.
   virtual void close() noexcept { connection_->close(); }
 
  protected:

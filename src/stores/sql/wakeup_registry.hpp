@@ -1,4 +1,4 @@
-// The wake-ups of a SQL store's claims, and what was heard of others who are concerned by each.
+// The wake-ups of a SQL store's claims, and what is known about contention for each.
 #pragma once
 
 #include "stores/wakeup_registry.hpp"
@@ -9,7 +9,7 @@
 
 namespace holdfast::sql {
 
-// It waits, or somebody waits for it. Otherwise what it holds is likely to be nobody else's concern.
+// It waits, or somebody waits for it. Otherwise its hold probably concerns nobody else.
 struct contention_hint {
   bool contended = false;
 };

@@ -11,8 +11,8 @@ struct subscribers::listener {
   spi::function<void(const spi::store_event&)> sink;
   spi::latch_watch on_change;
 
-  // Held across the call, which "no call after the end" demands of whoever ends it; recursive, since
-  // a listener may end itself.
+  // Held across the call, so that no call follows the end; recursive, since a
+  // listener may end itself.
   std::recursive_mutex mutex;
   bool ended = false;  // guarded by mutex
 

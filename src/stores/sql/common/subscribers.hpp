@@ -1,4 +1,4 @@
-// Who in this process observes resources or waits for latches.
+// The observers of resources, and waiters for latches, of this process.
 #pragma once
 
 #include <holdfast/spi/store.hpp>
@@ -12,18 +12,18 @@
 
 namespace holdfast::sql {
 
-// Thread-safe. Calls its listeners under no lock of its own, one call at a time for each.
+// Thread-safe. Calls its listeners under no lock of its own, one call at a time for each listener.
 class subscribers : public std::enable_shared_from_this<subscribers> {
  public:
-  // What the server is asked to tell us.
+  // What the server is asked to notify us of.
   struct interests {
-    std::vector<std::string> events;   // keys, or "namespace/" for all in it
+    std::vector<std::string> events;   // keys, or "namespace/" for all names in it
     std::vector<std::string> latches;  // keys
 
     [[nodiscard]] bool empty() const noexcept { return events.empty() && latches.empty(); }
   };
 
-  // `ended`: nobody listens to these any more. Called on the thread that ended it.
+  // `ended`: nobody listens to these any more. Called on the thread that ended the subscription.
   explicit subscribers(std::function<void(const interests&)> ended) : ended_(std::move(ended)) {}
 
   std::unique_ptr<spi::subscription> observe(std::string key,
@@ -32,7 +32,7 @@ class subscribers : public std::enable_shared_from_this<subscribers> {
 
   void tell(const std::string& key, const spi::store_event& event);
   void tell_latch(const std::string& key);
-  // Changes may have been missed: those who wait for a latch look again.
+  // Changes may have been missed: waiters for a latch look again.
   void tell_all_latches();
 
   [[nodiscard]] interests all() const;
