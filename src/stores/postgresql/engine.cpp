@@ -19,7 +19,7 @@ namespace {
 // The first number of the locks that order releases and new waiters, see session.sql.inc.
 constexpr std::string_view own_locks = "1752132708";
 
-// One spelling each: two names of one number would be refused as a conflict.
+// Only one spelling for each: two names for one number would be refused as a conflict.
 template <class Number>
 bool spells(const std::string& text) {
   Number number = 0;
@@ -35,7 +35,7 @@ std::shared_ptr<sql::connection> engine::make(const net::network& net, manner ho
                        std::weak_ptr<sql::link_user> whose, std::size_t turn) {
     return std::make_shared<link>(net, options, std::move(whose), how, turn);
   };
-  // Calls go in a pipeline, and libpq tries the hosts itself.
+  // Calls are pipelined, and libpq tries the hosts itself.
   constexpr std::size_t depth = std::numeric_limits<std::size_t>::max();
   return sql::connection::make(
       net, {std::move(make_link), options_->text(), depth, 1, options_->backoff}, std::move(tell));
@@ -104,14 +104,14 @@ call engine::attempt(const std::string& key, const spi::claim& claim, const std:
   return made;
 }
 
-// A connection sends nothing twice: where its only attempt is unanswered, but the claim is there, it has arrived, and
-// cannot come late.
+// A connection sends nothing twice: if the claim's only attempt is unanswered, but the claim is
+// there, the attempt has arrived, and cannot come late.
 call engine::leave(const std::string& key, const spi::claim& claim, bool unanswered,
                    const sql::wakeup_registry& wakeups) const {
   call made{statement::leave};
   made.with.bytes(key).text(sql::to_hex(sql::bytes_of(claim.id)));
   const int remember = !unanswered ? 0 : wakeups.only_attempt(claim.id) ? 2 : 1;
-  // 0: no use in looking for a holder that nobody waits for.
+  // 0: looking for a holder that nobody waits for is pointless.
   const bool others = !unanswered && wakeups.is_contended(claim.id);
   made.with.number(remember).number(others ? 0 : sql::microseconds(claim.ttl));
   return made;
@@ -168,7 +168,7 @@ spi::check snapshots(const facts& known) {
   return check;
 }
 
-// What only matters where the server's own locks are the holds.
+// What only matters if the server's own locks are the holds.
 void add_bound(const facts& known, const server_options& options, std::vector<spi::check>& checks) {
   checks.push_back(sql::bound_check(options.strategy));
   const long used = known.number("locks_used");

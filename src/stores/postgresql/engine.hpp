@@ -1,4 +1,4 @@
-// What tells PostgreSQL from the other SQL servers.
+// How PostgreSQL differs from the other SQL servers.
 #pragma once
 
 #include "net/backoff.hpp"
@@ -43,7 +43,7 @@ class engine final : public sql::engine {
       const net::network& net, const std::string& process,
       const std::shared_ptr<sql::switchboard>& board) const override;
 
-  // strategy=session: invalid, if it begins as the name of an advisory key and is none.
+  // strategy=session: invalid if it begins like the name of an advisory key and is not one.
   [[nodiscard]] result<void> check_name(const spi::resource_id& resource) const override;
   [[nodiscard]] std::string ending(const std::string& pid) const override {
     return "SELECT pg_terminate_backend(" + pid + ")";

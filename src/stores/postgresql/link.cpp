@@ -15,7 +15,7 @@ namespace holdfast::postgresql {
 namespace {
 
 constexpr int oldest_version = 120000;  // PostgreSQL 12
-constexpr int checks_clients = 140000;  // from 14 on the server looks whether its client is there
+constexpr int checks_clients = 140000;  // from 14 on the server checks whether its client is there
 
 constexpr unsigned any = ~0U;
 constexpr unsigned carriers = bit(duty::session) | bit(duty::row);
@@ -23,13 +23,13 @@ constexpr unsigned carriers = bit(duty::session) | bit(duty::row);
 struct setting {
   const char* name;
   const char* value;
-  int since;  // the first version that has it
+  int since;  // the first version with this setting
   unsigned duties = any;
 };
 
-// What must hold in the session, whatever the server's or the role's defaults are (H76): no time-out
+// What must hold in the session, whatever the server's or the role's defaults are (H76): no timeout
 // ends it while it is idle, none of its statements waits forever, a client that is gone is noticed.
-// And plans that do not depend on statistics: these tables are small, hot and never analysed in time.
+// And plans do not depend on statistics: these tables are small, hot and never analysed in time.
 constexpr std::array settings{
     setting{"search_path", "pg_catalog", 0},
     setting{"statement_timeout", "10s", 0},
@@ -40,11 +40,11 @@ constexpr std::array settings{
     setting{"tcp_keepalives_idle", "15", 0, ~carriers},
     setting{"tcp_keepalives_interval", "5", 0},
     setting{"tcp_keepalives_count", "3", 0},
-    // Where the connection is the hold: the server must not give up before its client does, which
-    // believes for 30 s at most after its last answered request (sql::longest_belief).
+    // If the connection is the hold: the server must not give up before its client does, whose
+    // holds are valid for at most 30 s after its last answered request (sql::longest_belief).
     setting{"tcp_keepalives_idle", "30", 0, carriers},
     setting{"tcp_user_timeout", "45000", 0, carriers},
-    // What these write is only of use while they live.
+    // What these write is only useful while they live.
     setting{"synchronous_commit", "off", 0, carriers},
     setting{"default_transaction_isolation", "read committed", 0},
     setting{"default_transaction_deferrable", "off", 0},
@@ -57,8 +57,8 @@ constexpr std::array settings{
     setting{"jit", "off", 0},
 };
 
-// Whether the server has been made read-only: then the others are at another primary. Where only this role
-// begins its transactions so, it is told otherwise, which the server's own setting must not be.
+// Whether the server has been made read-only: then the others are at another primary. If only this
+// role starts read-only transactions, that is overridden; the server's own setting must not be.
 constexpr const char* is_read_only =
     "CASE WHEN current_setting('default_transaction_read_only') = 'off' THEN 'off' "
     "WHEN (SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only') "
@@ -79,7 +79,7 @@ link::~link() {
     close();
     return;
   }
-  // PQfinish would say goodbye in the parent's name; only our copy of its socket ends.
+  // PQfinish would end the session in the parent's name; only our copy of its socket is closed.
   if (connection_ != nullptr && PQsocket(connection_) >= 0) ::close(PQsocket(connection_));
 }
 
@@ -99,7 +99,7 @@ bool link::send(const call& what) {
   return true;
 }
 
-// What the socket does not take now goes out when it is writable. Errors show when it is read.
+// What the socket does not take now is sent when it is writable. Errors show up when it is read.
 void link::flush() {
   const bool more = PQflush(connection_) == 1;
   if (more != writing_) watch(true, more);
@@ -133,8 +133,8 @@ void link::ready(spi::readiness /*how*/) {
 
 void link::read(harvest& into) {
   const bool fine = PQconsumeInput(connection_) == 1;
-  // What has arrived counts, also where the connection broke behind it.
-  int nothings = 0;  // two in a row: libpq has no more to say
+  // What has arrived counts, even if the connection broke after it.
+  int nothings = 0;  // two in a row: libpq has no more results
   while (!in_flight_.empty() && nothings < 2 && PQisBusy(connection_) == 0) {
     PGresult* answer = PQgetResult(connection_);
     nothings = answer == nullptr ? nothings + 1 : 0;
@@ -142,7 +142,7 @@ void link::read(harvest& into) {
     take(answer, into);
     PQclear(answer);
   }
-  static_cast<void>(PQisBusy(connection_));  // reads notifications where nothing was asked
+  static_cast<void>(PQisBusy(connection_));  // reads notifications if there is no query
   while (PGnotify* note = PQnotifies(connection_)) {
     into.notes.emplace_back(note->extra);
     PQfreemem(note);
@@ -177,7 +177,7 @@ void link::take(PGresult* answer, harvest& into) {
       return;
     default: {
       server_error failed = to_error(answer, where_, name_of(in_flight_.front()));
-      // An error ends the transaction, and with it the hold: nothing may be believed after it.
+      // An error ends the transaction, and with it the hold: nothing after it may count.
       broken_ = broken_ || failed.ends_link || how_.duty == duty::row;
       if (!trouble_) trouble_ = std::move(failed.what);
     }
@@ -207,7 +207,7 @@ void link::start() {
   resolve(turn_ % options_->hosts.size());
 }
 
-// One host after the other, from `turn_` on; a host that has no address is left out.
+// One host after the other, from `turn_` on; a host without an address is skipped.
 void link::resolve(std::size_t index) {
   const spi::endpoint& host = options_->hosts[index];
   const std::size_t next = (index + 1) % options_->hosts.size();
@@ -261,7 +261,7 @@ std::optional<error> link::begin() {
     addresses += comma + each.address;
     ports += comma + std::to_string(each.port);
   }
-  // A peer that is gone without a word is noticed within half a minute, not after two hours.
+  // A peer that disappears silently is noticed within half a minute, not after two hours.
   std::vector<const char*> keys{"host",
                                 "hostaddr",
                                 "port",
@@ -289,14 +289,14 @@ std::optional<error> link::begin() {
     return connect_error(PQerrorMessage(connection_), where_);
   }
   PQsetNoticeProcessor(
-      connection_, [](void*, const char*) {}, nullptr);  // not on somebody's standard error
+      connection_, [](void*, const char*) {}, nullptr);  // not on the program's standard error
   phase_ = phase::connecting;
   watch(false, true);
   return std::nullopt;
 }
 
-// libpq may close the socket and open another (the next host, no TLS): it is watched again each time,
-// and never while libpq may close it.
+// libpq may close the socket and open another (the next host, no TLS): it is watched again each
+// time, but never while libpq may close it.
 void link::poll(harvest& into) {
   unwatch_within();
   switch (PQconnectPoll(connection_)) {
@@ -321,7 +321,7 @@ void link::poll(harvest& into) {
 }
 
 std::string link::greeting_query() const {
-  // First of all the role's own time-out, under which the rest might not get done.
+  // First of all the role's own timeout, under which the rest might not be finished.
   std::string query = "SET statement_timeout = 0; SELECT pg_backend_pid(), to_regclass('" +
                       options_->schema + ".meta') IS NOT NULL, pg_is_in_recovery(), " +
                       is_read_only;
@@ -343,19 +343,19 @@ void link::ask(phase next, const std::string& query, harvest& into) {
   flush();
 }
 
-// The answers of the set-up: not in pipeline mode, one question at a time.
+// The answers of the set-up: not in pipeline mode, one query at a time.
 void link::set_up(harvest& into) {
   if (PQconsumeInput(connection_) != 1) {
     into.end = error{errc::unavailable, where_ + ": " + first_line(PQerrorMessage(connection_))};
     return;
   }
   flush();
-  int nothings = 0;  // two in a row: libpq has no more to say
+  int nothings = 0;  // two in a row: libpq has no more results
   while (!into.end && !into.opened && nothings < 2 && PQisBusy(connection_) == 0) {
     PGresult* answer = PQgetResult(connection_);
     nothings = answer == nullptr ? nothings + 1 : 0;
     if (answer == nullptr) {
-      // In pipeline mode each statement ends with nothing, and the whole with a mark of its own.
+      // In pipeline mode each statement ends with a null, and the whole with its own mark.
       const bool pipeline = phase_ == phase::preparing && how_.channel.empty();
       if (!pipeline) finish_phase(into);
       continue;
@@ -392,7 +392,7 @@ void link::greeted(const PGresult* answer, harvest& into) {
   }
 }
 
-// A question was answered to its end.
+// A query was answered completely.
 void link::finish_phase(harvest& into) {
   if (trouble_) {
     into.end = *trouble_;
@@ -420,8 +420,8 @@ void link::finish_phase(harvest& into) {
 
 void link::prepare(harvest& into) {
   if (!how_.channel.empty()) {
-    // By the lock the others know that somebody listens (listens_3). Shared: an earlier session of ours may
-    // not have ended yet.
+    // The lock shows the others that somebody listens (listens_3). Shared: an earlier session of
+    // ours may not have ended yet.
     return ask(phase::preparing,
                "LISTEN " + how_.channel + "; SELECT pg_advisory_lock_shared(hashtextextended('" +
                    how_.channel + "', 0))",

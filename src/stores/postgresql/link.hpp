@@ -1,5 +1,5 @@
-// A connection to a server: sql/link.hpp, connected, set up, and then answers in the order of the calls, and whatever is
-// notified.
+// A connection to a server: sql/link.hpp, connected, set up, and then answers in the order of the
+// calls, and notifications.
 #pragma once
 
 #include "net/connector.hpp"
@@ -24,7 +24,7 @@ namespace holdfast::postgresql {
 // What a link is for.
 struct manner {
   postgresql::duty duty = duty::lease;
-  std::string channel{};  // a notification listener's: it listens to it, and takes no commands
+  std::string channel{};  // for a notification listener: it listens to this, and takes no commands
   std::string opening{};  // a query that the set-up ends with, or nothing
 };
 
@@ -33,25 +33,25 @@ struct manner {
 //   phase       waits for                        then
 //   resolving   the hosts' addresses             connecting
 //   connecting  libpq: TCP, TLS, authentication  greeting
-//   greeting    who answers, session settings    checking, or installing where no schema is
+//   greeting    who answers, session settings    checking, or installing if there is no schema
 //   installing  the schema's script              checking
 //   checking    the schema's format              preparing
 //   preparing   the statements, or LISTEN        open
 //   open        -                                over, by any failure
 //
-// libpq is asked nothing that could block: names are resolved before, the socket never waits. What
-// it queues and writes under the mutex returns at once.
+// No call to libpq can block: names are resolved before, the socket is non-blocking. What it queues
+// and writes under the mutex returns at once.
 class link final : public sql::link {
  public:
-  // `turn`: with which of the hosts to begin.
+  // `turn`: which of the hosts to begin with.
   link(net::network net, std::shared_ptr<const server_options> options,
        std::weak_ptr<sql::link_user> whose, manner how, std::size_t turn);
   ~link() override;
 
   void start() override;
-  // Each in a transaction of its own.
+  // Each in its own transaction.
   bool send(const call& what) override;
-  // The server's process for this link, as the server itself says.
+  // The server's process for this link, as reported by the server.
   [[nodiscard]] std::int64_t home() override;
   [[nodiscard]] std::string place() override;
 
@@ -74,7 +74,7 @@ class link final : public sql::link {
   void prepare(harvest& into);
   [[nodiscard]] std::string greeting_query() const;
 
-  // Questions and answers. Under the mutex.
+  // Queries and answers. Under the mutex.
   void read(harvest& into);
   void take(PGresult* answer, harvest& into);
   void flush();
@@ -97,7 +97,7 @@ class link final : public sql::link {
   std::string format_there_;
   std::deque<statement> in_flight_;  // calls without an answer
   sql::rows rows_;                   // of the answer being read
-  bool broken_ = false;              // an answer said so: the link ends after it
+  bool broken_ = false;              // an answer said that the link ends after it
 };
 
 }  // namespace holdfast::postgresql

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t identifier_limit = 63;
 
-// Our own, and those that are given to libpq as they are.
+// Our own options, and those that are passed to libpq unchanged.
 result<void> check_known(const spi::url& url) {
   return spi::check_options(
       url,
@@ -21,7 +21,8 @@ result<void> check_known(const spi::url& url) {
        "application_name", "service", "gssencmode", "ssl_min_protocol_version"});
 }
 
-// Where no root certificates were named: the user's own as libpq looks for them, else the system's.
+// If no root certificates were given: the user's own, where libpq looks for
+// them, else the system's.
 std::string root_certificates() {
   if (const char* home = std::getenv("HOME"); home != nullptr) {
     std::string own = std::string(home) + "/.postgresql/root.crt";
@@ -37,7 +38,7 @@ void add_missing(server_options& options, const std::string& key, const std::str
   all.emplace_back(key, value);
 }
 
-// libpq's own default would let anybody in between turn encryption off.
+// libpq's own default would let any man in the middle turn encryption off.
 void secure(server_options& options) {
   if (!options.leaves_machine()) return;
   add_missing(options, "sslmode", "verify-full");

@@ -50,7 +50,8 @@ std::string quoted(const std::string& text) { return "$holdfast$" + text + "$hol
 
 std::string installation(std::string_view schema) {
   const std::string name(schema);
-  // The lock is held until the end of the transaction; its number is holdfast's and the schema's.
+  // The lock is held until the end of the transaction; its number is specific to
+  // holdfast and the schema.
   return "BEGIN;\n" + std::string(unchecked) +
          "SELECT pg_advisory_xact_lock(hashtextextended('holdfast schema " + name +
          "', 0));\nDO $do$ BEGIN\n  IF to_regclass('" + name +

@@ -1,4 +1,4 @@
-// The tables and functions in the server, and how they get there.
+// The tables and functions in the server, and their installation.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace holdfast::postgresql {
 // (attempt_3), so that clients of two versions can share a server.
 inline constexpr int format = 3;
 
-// One script, one transaction: makes what is missing, also where fifty clients come at once, the
-// first of them wins and the others find it made. A schema that is there already is used.
+// One script, one transaction: creates what is missing, also if many clients come at once: the
+// first of them wins and the others find it created. An existing schema is used.
 std::string installation(std::string_view schema);
 
-// The same as an administrator would run it, for those who may not create; with what to grant to
-// `user` afterwards.
+// The same as a script for an administrator, if users may not create a schema;
+// includes the grants for `user`.
 std::string installation_for(std::string_view schema, std::string_view user);
 
 }  // namespace holdfast::postgresql

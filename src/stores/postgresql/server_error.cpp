@@ -10,11 +10,11 @@ namespace {
 enum class meaning { passing, passing_ends, denied, missing, unsupported };
 
 struct rule {
-  std::string_view state;  // a SQLSTATE, or how it begins
+  std::string_view state;  // a SQLSTATE, or its prefix
   meaning what;
 };
 
-// The first that fits.
+// The first that matches.
 constexpr std::array rules{
     rule{"42501", meaning::denied},        // insufficient privilege
     rule{"28", meaning::denied},           // authorization
@@ -53,7 +53,7 @@ server_error to_error(const PGresult* failed, std::string_view where, std::strin
   text += ": ";
   text += message != nullptr ? first_line(message) : first_line(PQresultErrorMessage(failed));
   if (!state.empty()) text += " (" + std::string(state) + ")";
-  // The table of locks is full, and this was one more: it stays so while they are held.
+  // The table of locks is full, and this was one too many: it stays full while they are held.
   if (state == "53200" && during == "session_attempt") {
     return {{errc::overloaded, text + "; raise max_locks_per_transaction"}, false};
   }
@@ -88,7 +88,7 @@ error connect_error(std::string_view message, std::string_view where) {
   const bool refused = std::any_of(refusals.begin(), refusals.end(), [&](std::string_view each) {
     return message.find(each) != std::string_view::npos;
   });
-  // A socket's path that does not exist is a server that is down.
+  // A socket path that does not exist means that the server is down.
   const bool absent = message.find("No such file or directory") != std::string_view::npos &&
                       message.find("certificate") == std::string_view::npos;
   return {refused && !absent ? errc::denied : errc::unavailable,

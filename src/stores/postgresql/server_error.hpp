@@ -1,4 +1,4 @@
-// What an error of the server or of libpq means: is it worth trying again, is it about us?
+// What an error of the server or of libpq means: is it worth retrying, is it our fault?
 #pragma once
 
 #include "stores/postgresql/libpq.hpp"
@@ -12,14 +12,14 @@ namespace holdfast::postgresql {
 
 struct server_error {
   error what;
-  bool ends_link = false;  // nothing good comes on this connection any more
+  bool ends_link = false;  // this connection is of no further use
 };
 
-// An error result. unavailable: it may go better next time; every error rolls its statement back.
+// An error result. unavailable: a later retry may succeed; every error rolls its statement back.
 // denied: says what to grant. `during`: the verb.
 server_error to_error(const PGresult* failed, std::string_view where, std::string_view during);
 
-// Why no connection could be made: libpq has only words for it, in the server's language.
+// Why no connection could be made: libpq only has a text for it, in the server's language.
 error connect_error(std::string_view message, std::string_view where);
 
 // The first line of a message, without the endings that libpq adds.

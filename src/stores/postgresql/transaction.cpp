@@ -39,7 +39,7 @@ result<std::string> ask(PGconn* connection, const std::string& query, const argu
   return std::string(PQgetvalue(answer.get(), 0, 0));
 }
 
-// An error would end the caller's transaction: so it is looked first whether all is there.
+// An error would end the caller's transaction: so first check that everything is there.
 result<void> prepared(PGconn* connection, const std::string& schema) {
   const auto found = ask(connection,
                          "SELECT CASE WHEN pg_catalog.to_regprocedure('" + schema +
