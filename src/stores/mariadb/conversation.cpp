@@ -20,8 +20,8 @@ namespace holdfast::mariadb {
 
 namespace {
 
-// The library sets up its own state once, and ignores SIGPIPE for the whole process while it is at it:
-// that is not its business, and a program that `run` starts would inherit it.
+// The library sets up its own state once, and also ignores SIGPIPE for the whole process: that is
+// not its business, and a program that `run` starts would inherit it.
 void prepare_library() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -32,7 +32,7 @@ void prepare_library() {
   });
 }
 
-// A peer that is gone without a word is noticed within half a minute, not after two hours.
+// A peer that disappears silently is noticed within half a minute, not after two hours.
 void keep_alive(int socket) {
   const auto set = [socket](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof value);
@@ -46,14 +46,14 @@ void keep_alive(int socket) {
 }
 
 void set_up(MYSQL* handle, const server_options& options) {
-  constexpr unsigned goodbye = 1;  // seconds: the only call that could wait is the last one
+  constexpr unsigned goodbye = 1;  // seconds: only the last call could block
   const my_bool off = 0;
   const my_bool on = 1;
   const unsigned no_files = 0;
   mysql_options(handle, MYSQL_OPT_NONBLOCK, nullptr);
   mysql_options(handle, MYSQL_OPT_WRITE_TIMEOUT, &goodbye);
   mysql_options(handle, MYSQL_OPT_RECONNECT, &off);
-  // A server could otherwise ask for any file of this machine.
+  // Otherwise a server could request any file of this machine.
   mysql_options(handle, MYSQL_OPT_LOCAL_INFILE, &no_files);
   mysql_options(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   mysql_options4(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
@@ -160,12 +160,13 @@ void conversation::connect_and_wait(const server_options& options) {
   const std::lock_guard lock(mutex_);
   cut_.close();
   if (waits_for_ != 0 || code_ != 0) return;
-  // libmariadb leaves the socket blocking. In plain text it says MSG_DONTWAIT with each call; OpenSSL does not.
+  // libmariadb leaves the socket blocking. In plain text it uses MSG_DONTWAIT in
+  // each call; OpenSSL does not.
   ::fcntl(socket(), F_SETFL, ::fcntl(socket(), F_GETFL) | O_NONBLOCK);
 }
 
-// False: the connection was given up. Otherwise giving it up ends the wait for the socket, and a
-// handshake that waits for it.
+// False: the connection was given up. Otherwise, giving it up will end the wait for the socket, and
+// a handshake that waits for it.
 bool conversation::may_wait() {
   const std::lock_guard lock(mutex_);
   cut_ = runtime::descriptor(::fcntl(socket(), F_DUPFD_CLOEXEC, 0));
@@ -216,11 +217,12 @@ void conversation::go_on(int ready) {
   }
 }
 
-// A result begins, or there was none.
+// A result begins, or there is none.
 void conversation::asked(int failed) {
   if (failed > 0) return fail();
   if (mysql_field_count(handle_) == 0) {
-    // libmariadb was seen to call it well where the connection was reset under it: no packet has said so.
+    // libmariadb has been seen to report success although the connection was
+    // reset: no packet had said so.
     constexpr auto unsaid = static_cast<my_ulonglong>(-1);
     return mysql_affected_rows(handle_) == unsaid ? fail() : advance();
   }

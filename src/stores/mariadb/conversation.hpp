@@ -1,5 +1,5 @@
-// libmariadb's non-blocking calls as one thing that goes on when its socket is ready: connect, or ask
-// and take all that is answered.
+// libmariadb's non-blocking calls as one task that continues when its socket is ready: connect, or
+// send a query and read all of its answer.
 #pragma once
 
 #include "runtime/descriptor.hpp"
@@ -36,13 +36,14 @@ class conversation {
     std::string host;  // a name or address, or the path of a unix socket
     std::uint16_t port = 0;
   };
-  // The options must outlive this object: libmariadb reads them when it comes to it.
+  // The options must outlive this object: libmariadb reads them at its own time.
   //
-  // False: a thread does it, which calls `done`, and nothing else may be called before. So with TLS, since libmariadb's
-  // handshake waits for the server whatever it was told. Destroying this object ends the wait.
+  // False: a thread does it, which calls `done`, and nothing else may be called before that.
+  // This is so with TLS, since libmariadb's handshake blocks whatever it was told. Destroying
+  // this object ends the wait.
   bool connect(const server_options& options, place where, spi::task done);
   void ask(std::string text);
-  // The socket is as it was waited for (MYSQL_WAIT_ flags).
+  // The socket is ready as requested (MYSQL_WAIT_ flags).
   void go_on(int ready);
 
   [[nodiscard]] bool finished() const noexcept { return waits_for_ == 0; }
@@ -52,14 +53,15 @@ class conversation {
 
   // Of a task that has finished. Values of the first column; a value of several lines is several rows.
   [[nodiscard]] sql::rows& rows() noexcept { return rows_; }
-  [[nodiscard]] unsigned code() const noexcept { return code_; }  // 0: it went well
-  // How many rows a statement without rows has changed, and what it said LAST_INSERT_ID of.
+  [[nodiscard]] unsigned code() const noexcept { return code_; }  // 0: success
+  // How many rows a statement without rows has changed, and the number that it
+  // passed to LAST_INSERT_ID.
   [[nodiscard]] std::uint64_t changed() const noexcept { return mysql_affected_rows(handle_); }
   [[nodiscard]] std::uint64_t number() const noexcept { return mysql_insert_id(handle_); }
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
 
-  // Only our copies of the socket end: a child of a fork must not say goodbye in the parent's name, and has not the
-  // thread. Afterwards this object must not be destroyed.
+  // Closes only our copies of the socket: a forked child must not end the session in the parent's
+  // name, and does not have the thread. Afterwards this object must not be destroyed.
   void abandon() noexcept;
 
  private:
@@ -78,16 +80,15 @@ class conversation {
   step step_ = step::idle;
   int waits_for_ = 0;
   place where_;       // libmariadb reads it until it is connected
-  std::string text_;  // libmariadb reads it until the question has gone out
+  std::string text_;  // libmariadb reads it until the query is sent
   sql::rows rows_;
   unsigned code_ = 0;
   std::string message_;
 
   std::unique_ptr<std::jthread> connecting_;  // with TLS
   std::mutex mutex_;
-  bool given_up_ = false;  // guarded by mutex_
-  runtime::descriptor
-      cut_;  // guarded by mutex_; of the same socket, since libmariadb may close its own
+  bool given_up_ = false;    // guarded by mutex_
+  runtime::descriptor cut_;  // guarded by mutex_; of the same socket: libmariadb may close its own
 };
 
 }  // namespace holdfast::mariadb

@@ -46,7 +46,7 @@ std::shared_ptr<sql::connection> engine::make_control_connection(const net::netw
                                                                  const std::string& process) const {
   auto made = make(net, {.lock = notification_listener::parking_lock(process),
                          .fast_paths = options_->strategy == sql::strategy::lease});
-  made->start();  // whether it is asked or not: without it the notification listener sleeps badly
+  made->start();  // whether it is used or not: the notification listener needs it to wait
   return made;
 }
 
@@ -71,7 +71,7 @@ result<std::shared_ptr<spi::store>> open_mariadb(const spi::url& url,
   return sql::make_store(std::move(reactor), std::make_shared<engine>(std::move(shared)));
 }
 
-// A claim that has heard of others is beyond the fast path.
+// A claim that knows of others cannot use the fast path.
 call engine::attempt(const std::string& key, const spi::claim& claim, const std::string& process,
                      const sql::wakeup_registry& wakeups) const {
   call made{statement::attempt, sql::attempt_arguments(key, claim, process)};

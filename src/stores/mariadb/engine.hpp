@@ -1,4 +1,4 @@
-// What tells MariaDB from the other SQL servers.
+// How MariaDB differs from the other SQL servers.
 #pragma once
 
 #include "net/backoff.hpp"

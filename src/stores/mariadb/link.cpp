@@ -22,9 +22,9 @@ constexpr const char* greeting =
     "WHERE variable_name = 'WSREP_ON' AND variable_value IN ('ON', '1')), "
     "@@global.log_bin AND @@session.binlog_format = 'STATEMENT')";
 
-// What must hold in the session, whatever the server's or the user's defaults are: no time-out ends it
-// while it is idle, none of its statements waits forever, a commit is a commit. Read committed: with
-// the default, neighbours of a name would wait for each other.
+// What must hold in the session, whatever the server's or the user's defaults are: no timeout ends
+// it while it is idle, none of its statements waits forever, a commit is a commit. Read committed:
+// with the default, neighbours of a name would wait for each other.
 constexpr const char* settings =
     "SET SESSION character_set_client = 'utf8mb4', character_set_connection = 'utf8mb4', "
     "character_set_results = 'utf8mb4', time_zone = '+00:00', tx_isolation = 'READ-COMMITTED', "
@@ -70,7 +70,7 @@ bool link::send(const call& what) {
     await();
     return true;
   }
-  // It ended within the call, which must not be told from here.
+  // It ended within the call, and must not be reported from here.
   net_.reactor->post([weak = std::weak_ptr(own())] {
     const auto self = weak.lock();
     if (self == nullptr) return;
@@ -89,7 +89,7 @@ void link::ask() {
                            : text_of(asked_.which, asked_.with, options_->prefix, home_));
 }
 
-// As libmariadb wants it; where it wants nothing, to see the server hang up.
+// Watches as libmariadb wants; if it wants nothing, to see the server hang up.
 void link::await() {
   const int flags = talk_->finished() ? MYSQL_WAIT_READ : talk_->waits_for();
   const bool writable = (flags & MYSQL_WAIT_WRITE) != 0;
@@ -106,13 +106,14 @@ void link::ready(spi::readiness how) {
     const std::lock_guard lock(mutex_);
     if (phase_ == phase::over || phase_ == phase::resolving) return;
     if (talk_->finished()) {
-      // Nothing was asked, or its answer is being told: a server that says something now says goodbye.
+      // There is no open query, or its answer is being delivered: a server that sends something now
+      // is ending the connection.
       if (phase_ == phase::open && !asking_) {
         got.end = error{errc::unavailable, where_ + ": the server closed the connection"};
       }
     } else {
-      // libmariadb may close the socket and open another (the next address): it is watched again, and
-      // never while libmariadb may close it.
+      // libmariadb may close the socket and open another (the next address): it is watched again,
+      // but never while libmariadb may close it.
       if (phase_ == phase::connecting) unwatch_within();
       int flags = how.readable || how.hung_up ? MYSQL_WAIT_READ : 0;
       if (how.writable || how.hung_up) flags |= MYSQL_WAIT_WRITE;
@@ -175,8 +176,8 @@ void link::start() {
       [self = own()](const result<net::addresses>& found) { self->located(found); });
 }
 
-// libmariadb would look names up itself, and wait for it. It gets an address, except where it must
-// compare the name with a certificate: there the look-up has just been made, and is at hand.
+// libmariadb would look names up itself, and block. It gets an address, except where it must
+// compare the name with a certificate: then the look-up has just been made, and is cached.
 void link::located(const result<net::addresses>& found) {
   if (!found) return fail(found.error());
   harvest got;
@@ -202,7 +203,7 @@ void link::located(const result<net::addresses>& found) {
   deliver(got);
 }
 
-// On a thread of its own. The time limit may have come first.
+// Called on its own thread. The time limit may have come first.
 void link::connected() {
   harvest got;
   {
@@ -218,7 +219,7 @@ void link::finish_connecting(harvest& into) {
     into.end = connect_error(talk_->code(), talk_->message(), where_);
     return;
   }
-  // libmariadb goes on in plain text where the server offers nothing else, whatever it was told.
+  // libmariadb continues in plain text if the server offers nothing else, whatever it was told.
   if (options_->tls != tls_mode::disabled && mysql_get_ssl_cipher(talk_->handle()) == nullptr) {
     into.end = error{errc::denied, where_ + ", connect: the server does not support TLS"};
     return;
@@ -307,7 +308,7 @@ bool link::format_fits() const {
   return rows.size() == 1 && rows.front() == std::to_string(format);
 }
 
-// The tables are there, in some format.
+// The tables exist, in some format.
 void link::enter_checked(harvest& into) {
   if (!format_fits()) {
     into.end = error{errc::unsupported, where_ + ": the tables " + options_->prefix +
@@ -330,7 +331,8 @@ void link::enter_begun(harvest& into) {
   open_up(into);
 }
 
-// Nobody else knows the name: who has it is a former connection of ours that the server takes for alive.
+// Nobody else knows the name: it is held by a former connection of ours that the
+// server still considers alive.
 bool link::named() {
   sql::words line(first_of(talk_->rows()));
   const bool ours = line.number() == 1;
@@ -338,7 +340,7 @@ bool link::named() {
   return ours;
 }
 
-// A question of the set-up was answered to its end.
+// A query of the set-up was answered completely.
 void link::finish_phase(harvest& into) {
   const bool looked = phase_ == phase::checking || phase_ == phase::rechecking;
   const bool absent = looked && (talk_->code() == er_no_such_table ||
@@ -363,7 +365,7 @@ void link::finish_phase(harvest& into) {
         limit_set_up(installation_limit);
         return enter(phase::locking);
       }
-      // Not always the first time: what was made may have been dropped again meanwhile.
+      // Not always the first time: the tables may have been dropped again meanwhile.
       script_ = installation(options_->prefix);
       installed_ = 0;
       return enter(phase::installing);

@@ -1,4 +1,4 @@
-// A connection to a server: sql/link.hpp, connected, set up, and then one question after the other.
+// A connection to a server: sql/link.hpp, connected, set up, and then one query after the other.
 #pragma once
 
 #include "net/connector.hpp"
@@ -23,9 +23,9 @@ namespace holdfast::mariadb {
 // What a connection is for.
 struct manner {
   std::string lock{};  // of that name, which its session holds; empty: none
-  // The client whose holds are bound to it, as the server knows it; empty: none.
+  // The client whose holds are bound to it, by its name at the server; empty: none.
   std::string carries{};
-  bool fast_paths = false;  // it takes and gives back by prepared statements
+  bool fast_paths = false;  // it takes and releases by prepared statements
 };
 
 // Thread-safe.
@@ -35,15 +35,15 @@ struct manner {
 //   connecting  libmariadb: TCP, TLS, login        settling
 //   settling    session settings                   greeting
 //   greeting    who answers                        checking
-//   checking    the tables' format                 naming, or locking where no tables are
-//   locking     the right to make the tables       rechecking
-//   rechecking  whether somebody made them         unlocking, or installing
+//   checking    the tables' format                 naming, or locking if there are no tables
+//   locking     the right to create the tables     rechecking
+//   rechecking  whether somebody created them      unlocking, or installing
 //   installing  one statement after the other      unlocking
 //   unlocking   -                                  naming
 //   naming      the lock that it holds             beginning, or evicting
-//   evicting    the end of who has it              over
-//   beginning   where it is to carry holds         preparing
-//   preparing   where it has fast paths            open
+//   evicting    the end of its holder              over
+//   beginning   if it will carry holds             preparing
+//   preparing   if it has fast paths               open
 //   open        -                                  over, by any failure
 class link final : public sql::link {
  public:
@@ -54,13 +54,13 @@ class link final : public sql::link {
 
   void start() override;
 
-  // Not before the one before has been answered: the server's protocol knows no other way.
+  // Only once the previous call has been answered: the server's protocol has no pipelining.
   bool send(const call& what) override;
   [[nodiscard]] std::int64_t home() override;
   [[nodiscard]] std::string place() override;
 
  private:
-  static constexpr std::size_t try_limit = 10;  // of a call that the server rolled back
+  static constexpr std::size_t try_limit = 10;  // tries of a call that the server rolled back
 
   // How it begins. Those with harvest: under the mutex.
   void located(const result<net::addresses>& found);
@@ -75,7 +75,7 @@ class link final : public sql::link {
   void enter_begun(harvest& into);
   [[nodiscard]] std::string question(phase next) const;
 
-  // Questions and answers. Under the mutex.
+  // Queries and answers. Under the mutex.
   void proceed(harvest& into);
   void finish(harvest& into);
   void ask();

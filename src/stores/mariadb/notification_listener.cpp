@@ -41,7 +41,7 @@ void notification_listener::opened() {
   board_->opened();
 }
 
-// Goes on by itself until the connection ends; the next one begins again.
+// Continues by itself until the connection ends; the next one starts again.
 void notification_listener::listen(std::uint64_t life) {
   std::string seen;
   {
@@ -71,7 +71,7 @@ void notification_listener::read(std::uint64_t life, const sql::rows& rows) {
     }
     many = seen_.size() >= discard_at || (rows.empty() && !seen_.empty());
   }
-  // Before they are told: those who are told may send something that is answered by a message.
+  // Before they are delivered: their receivers may send something that is answered by a message.
   many ? discard(life) : listen(life);
   for (const std::string_view each : fresh) board_->hear(each);
 }

@@ -1,5 +1,5 @@
-// How this client hears from the others: one connection that waits in the server until KILL QUERY ends
-// the wait, then reads its messages.
+// How this client is notified by the others: one connection that waits in the server until KILL
+// QUERY ends the wait, then reads its messages.
 #pragma once
 
 #include "net/connector.hpp"
@@ -17,17 +17,17 @@
 
 namespace holdfast::mariadb {
 
-// Thread-safe. While it is not connected nothing is written for it; when it is connected again everybody
-// who waits is told to ask. Messages that were read are deleted later, many at once: to delete each
-// would be a commit on the way of every hand-over.
+// Thread-safe. While it is not connected nothing is stored for it; when it reconnects, all waiters
+// are notified to ask again. Messages that were read are deleted later, many at once: deleting each
+// would add a commit to every hand-over.
 class notification_listener final : public sql::notification_listener,
                                     public std::enable_shared_from_this<notification_listener> {
  public:
-  // Where the sender may not end our wait, messages lie so long.
+  // If the sender may not end our wait, messages wait this long.
   static constexpr std::chrono::seconds pause{2};
   static constexpr std::size_t discard_at = 64;
 
-  // `process`: by which the others know us.
+  // `process`: the others' name for us.
   using make_connection =
       std::function<std::shared_ptr<sql::connection>(sql::connection::events tell)>;
   static std::shared_ptr<notification_listener> make(const net::network& net,
@@ -38,7 +38,7 @@ class notification_listener final : public sql::notification_listener,
   // The lock that another connection of this client holds for the notification listener to wait for.
   static std::string parking_lock(const std::string& process) { return "hfw_" + process; }
 
-  // Afterwards nothing is heard any more.
+  // Afterwards no notifications arrive any more.
   void close() noexcept override;
 
  private:
@@ -55,7 +55,7 @@ class notification_listener final : public sql::notification_listener,
   const std::shared_ptr<sql::switchboard> board_;
 
   std::mutex mutex_;
-  std::uint64_t life_ = 0;       // guarded by mutex_; of the connection: an old one listens no more
+  std::uint64_t life_ = 0;       // guarded by mutex_; of the connection: an old one stops listening
   std::set<std::int64_t> seen_;  // guarded by mutex_; read, and not deleted yet
 };
 

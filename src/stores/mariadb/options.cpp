@@ -64,7 +64,7 @@ result<void> take_option(const std::string& key, const std::string& value, serve
   return {};
 }
 
-// libmariadb's own default would let anybody in between read everything.
+// libmariadb's own default would let any man in the middle read everything.
 void secure(server_options& options, const taken& also) {
   const bool named = !options.tls_authorities.empty() || !options.tls_certificate.empty();
   options.tls = also.tls.value_or(options.leaves_machine() || named ? tls_mode::verified

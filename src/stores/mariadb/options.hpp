@@ -14,8 +14,8 @@ namespace holdfast::mariadb {
 
 enum class tls_mode : std::uint8_t {
   disabled,  // plain
-  required,  // encrypted, whoever answers
-  verified,  // encrypted, and the certificate must be good and of that name
+  required,  // encrypted, whatever server answers
+  verified,  // encrypted, with a valid certificate for that name
 };
 
 struct server_options : sql::server_options {
@@ -31,11 +31,11 @@ struct server_options : sql::server_options {
 
 inline constexpr std::uint16_t default_port = 3306;
 
-// What every table's name begins with: needs no quotes, and leaves room for the longest name.
+// The prefix of every table's name: needs no quotes, and leaves room for the longest name.
 bool is_prefix(std::string_view text) noexcept;
 
-// mariadb://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?OPTION=VALUE&...], also mysql://. invalid: an
-// option that is not known, or a value out of its limits.
+// mariadb://[USER[:PASSWORD]@]HOST[:PORT],.../DATABASE[?OPTION=VALUE&...], also mysql://. invalid:
+// an unknown option, or a value out of its limits.
 result<server_options> options_from(const spi::url& url);
 
 }  // namespace holdfast::mariadb

@@ -61,8 +61,8 @@ std::vector<std::string> installation(std::string_view prefix) {
 }
 
 std::string installation_lock(std::string_view database, std::string_view prefix) {
-  // Locks have at most 64 characters, and are the whole server's: a hash (FNV-1a) of what it is for. A
-  // collision only makes two installations wait for each other.
+  // Locks have at most 64 characters, and are shared by the whole server: a hash (FNV-1a) of the
+  // database and the prefix. A collision only makes two installations wait for each other.
   std::uint64_t hash = 14695981039346656037U;
   for (const std::string_view part : {database, std::string_view("."), prefix}) {
     for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;

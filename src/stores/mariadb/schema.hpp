@@ -1,4 +1,4 @@
-// The tables and procedures in the server, and how they get there.
+// The tables and procedures in the server, and their installation.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace holdfast::mariadb {
 // (attempt_3), so that clients of two versions can share a server.
 inline constexpr int format = 3;
 
-// One statement each, to be run in this order under the lock below. DDL knows no transaction here: each
-// makes only what is missing, so that a first client that died half way is continued by the next; the
-// row that says "complete" comes last.
+// One statement each, to be run in this order under the lock below. DDL is not transactional here:
+// each statement creates only what is missing, so that the next client continues if the first one
+// died half way; the row that says "complete" comes last.
 std::vector<std::string> installation(std::string_view prefix);
 
-// The named lock that one of fifty first clients gets, and the others wait for.
+// The named lock that only one of many first clients gets, while the others wait.
 std::string installation_lock(std::string_view database, std::string_view prefix);
 
-// The same as an administrator would run it, for those who may not create; with what to grant to
-// `user` afterwards.
+// The same as a script for an administrator, if users may not create tables;
+// includes the grants for `user`.
 std::string installation_for(std::string_view database, std::string_view prefix,
                              std::string_view user);
 

@@ -40,7 +40,7 @@ constexpr std::array rules{
     rule{1235, meaning::unsupported},            // said by our own procedures
 };
 
-// libmariadb's own errors begin here: the connection is not what it was.
+// libmariadb's own errors begin here: the connection is broken.
 constexpr unsigned first_client_error = 2000;
 constexpr unsigned last_client_error = 2999;
 
@@ -82,10 +82,10 @@ server_error to_error(unsigned code, std::string_view message, std::string_view 
 }
 
 error connect_error(unsigned code, std::string_view message, std::string_view where) {
-  // user, database, unknown database, host, a password that is needed, a plugin that is not there
+  // user, database, unknown database, host, a password that is needed, a missing plugin
   constexpr std::array refusals{1044U, 1045U, 1049U, 1130U, 1131U, 1698U, 2059U, 2061U};
   constexpr unsigned tls_failed = 2026;
-  // A handshake that was cut off says the same number.
+  // A handshake that was cut off has the same number.
   const bool about_trust = message.find("certificate") != std::string_view::npos ||
                            message.find("verif") != std::string_view::npos ||
                            message.find("does not support it") != std::string_view::npos;

@@ -1,4 +1,4 @@
-// What an error of the server or of libmariadb means: is it worth trying again, is it about us?
+// What an error of the server or of libmariadb means: is it worth retrying, is it our fault?
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -14,12 +14,12 @@ inline constexpr unsigned er_query_interrupted = 1317;
 
 struct server_error {
   error what;
-  bool ends_link = false;  // nothing good comes on this connection any more
-  bool retry = false;      // rolled back whole, and may go better at once
+  bool ends_link = false;  // this connection is of no further use
+  bool retry = false;      // rolled back completely; an immediate retry may succeed
 };
 
-// The error of a statement. unavailable: it may go better next time; every error rolls its call back.
-// denied: says what to grant. `during`: the verb.
+// The error of a statement. unavailable: a later retry may succeed; every error rolls its call
+// back. denied: says what to grant. `during`: the verb.
 server_error to_error(unsigned code, std::string_view message, std::string_view where,
                       std::string_view during);
 

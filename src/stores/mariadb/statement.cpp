@@ -69,7 +69,7 @@ std::string text_of(statement which, const arguments& with, std::string_view pre
 std::string fast_attempt(const std::string& key, const spi::claim& claim,
                          const std::string& process) {
   const bool permits = claim.mode == spi::mode::permit;
-  // What the call refuses.
+  // What the procedure refuses.
   if (permits && (claim.permits < 1 || claim.permits > claim.max)) return {};
   const auto block = limited(std::max(claim.fence_block, 1U));
   arguments with;
