@@ -93,7 +93,7 @@ void ballot::take_grant(vote& from, const spi::granted& grant) {
   from.ttl = grant.ttl;
   from.counts = counts(grant) && !listed_twice;
   youngest_ = std::max(youngest_, grant.counts_after);
-  // Until the fence is chosen nobody can be below it.
+  // Until the fence is chosen no member can be below it.
   const bool below = phase_ != phase::asking && from.fence < fence_.value();
   from.state = below ? vote_state::low : vote_state::held;
   at_ = grant.at;
@@ -128,7 +128,8 @@ ballot::orders ballot::decide() {
   const auto granted = [](const vote& each) {
     return (each.state == vote_state::held || each.state == vote_state::low) && each.counts;
   };
-  // While no member could be asked, the remaining ones decide whether any was: they answer soon.
+  // While no request could be sent to any member, the remaining ones decide whether
+  // any was: they answer soon.
   const std::size_t unsent = count([](const vote& each) { return each.unsent; });
   const bool nobody_yet = open > 0 && unsent + open == vote_states_.size();
   if (count(granted) + open < needed()) return nobody_yet ? orders{} : fail(verdict());
@@ -147,7 +148,7 @@ ballot::orders ballot::decide() {
   return todo;
 }
 
-// Q2. Where all members took the proposal, every vote state has the fence already.
+// Q2. If all members took the proposal, every vote has the fence already.
 void ballot::choose_fence() {
   phase_ = phase::raising;
   std::uint64_t greatest = 0;
@@ -187,7 +188,7 @@ ballot::orders ballot::raised(std::size_t member, const result<spi::granted>& an
   } else if (answer.error() == errc::lost) {
     from.state = vote_state::lost;
   } else {
-    // Not known whether it was written, so no vote; while we hold it is topped up.
+    // It is unknown whether it was written, so this is not a vote; while we hold, it is topped up.
     from.state = vote_state::silent;
     if (!silence_) silence_ = answer.error();
   }
@@ -235,8 +236,8 @@ ballot::orders ballot::end(error why) {
   return todo;
 }
 
-// No majority can be had. Why? An outage is not contention: it is one where so many did not answer,
-// do not count yet or refuse that the rest could not be a majority whatever it said.
+// No majority is possible. Why? An outage is not contention: it is an outage if so many did not
+// answer, do not count yet or refuse that the rest could not be a majority whatever it said.
 result<spi::outcome> ballot::verdict() const {
   const std::size_t most_refusals = vote_states_.size() - majority_of(vote_states_.size());
   const std::size_t away = count([](const vote& each) {
@@ -247,7 +248,8 @@ result<spi::outcome> ballot::verdict() const {
   if (away > most_refusals) return tl::unexpected<error>(outage());
   if (away + errors_ > most_refusals) return tl::unexpected<error>(*error_);
   spi::blocked no;
-  // Two that split the members between them leave at once: no time to wait for is known.
+  // Two claims that split the members between them leave at once: there is
+  // no known time to wait for.
   no.recheck_after = blocked_ > most_refusals ? recheck_after_.value_or(duration{0}) : duration{0};
   no.at = at_;
   no.blocker = blocker_;

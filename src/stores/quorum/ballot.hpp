@@ -1,5 +1,5 @@
-// One claim before the members of a quorum, without input or output: gets their answers, returns
-// orders. Everything that decides whether a majority granted, and with which fence, is here.
+// One claim at the members of a quorum, without I/O: takes their answers, returns orders.
+// Everything that decides whether a majority granted, and with which fence, is here.
 //
 // Not thread-safe: round feeds it one answer at a time.
 //
@@ -10,10 +10,10 @@
 //   failed   | no majority, or end              |
 //
 // Invariants, cited by number in ballot.cpp:
-//  Q1  A majority is one of all configured members, not of those that answered.
+//  Q1  A majority means a majority of all configured members, not of those that answered.
 //  Q2  The fence is the greatest of the counted grants, and is reported once a majority of members
-//      has it written down in a step that also found the claim to be holder there.
-//  Q3  A member that lost its state not long ago does not count, nor does one that is listed twice.
+//      has stored it in a step that also found the claim to be the holder there.
+//  Q3  A member that lost its state recently does not count, nor does one that is listed twice.
 //  Q4  What is or may be at a member when the ballot fails is left there, silent members included.
 //  Q5  A ballot counts no answer to another ballot's question: each round has one of its own.
 #pragma once
@@ -38,11 +38,11 @@ class ballot {
  public:
   enum class phase : std::uint8_t { asking, raising, granted, failed };
 
-  // What is known of the claim at one member.
+  // What is known about the claim at one member.
   enum class vote_state : std::uint8_t {
     unasked,
     asked,    // no answer yet
-    silent,   // there will be none: perhaps it is there
+    silent,   // no answer will come: the claim may be there
     refused,  // the member said no: it is not there
     low,      // it holds there, with a fence below ours
     held,     // it holds there, with our fence or a greater one
@@ -57,21 +57,21 @@ class ballot {
 
   explicit ballot(std::size_t members);
 
-  // False: it is over, do not ask.
+  // False: the ballot is over, do not ask.
   bool ask(std::size_t member);
   orders answered(std::size_t member, const result<spi::outcome>& answer);
-  // Where the only missing answers are of members that were silent before, and these are a
-  // minority, they are not waited for: a round that the others split is over at once, instead of
-  // blocking everybody else for as long as the silence lasts.
+  // If the only missing answers are those of members that were silent before, and these are a
+  // minority, they are not waited for: a split round is over at once, instead of blocking everybody
+  // else for as long as the silence lasts.
   orders not_waiting_for(const std::vector<bool>& doubtful);
   orders raised(std::size_t member, const result<spi::granted>& answer);
   // The claim is given up, whatever the members say.
   orders end(error why);
 
   // While granted: a missing member is asked again, with our fence as its proposal. False: nothing
-  // is missing there. The answer comes to answered(); it counts from the next renewal on.
+  // is missing at this member. The answer comes to answered(); it counts from the next renewal on.
   bool top_up(std::size_t member);
-  // A renewal said that it is not there any more.
+  // A renewal said that the claim is not there any more.
   void lose(std::size_t member) { vote_states_[member].state = vote_state::lost; }
 
   [[nodiscard]] phase where() const noexcept { return phase_; }
@@ -90,7 +90,7 @@ class ballot {
     vote_state state = vote_state::unasked;
     bool unsent = false;   // silent, and was never asked: it is not there
     bool raising = false;  // a raise is under way
-    bool raised = false;   // there was one
+    bool raised = false;   // a raise was made
     bool counts = false;
     std::uint64_t fence = 0;
     std::uint64_t server = 0;
@@ -113,7 +113,7 @@ class ballot {
   phase phase_ = phase::asking;
   std::vector<vote> vote_states_;
   fence_token fence_;
-  // Of those who said no.
+  // From the members that refused.
   std::size_t blocked_ = 0;
   std::optional<duration> recheck_after_;
   std::string blocker_;
@@ -133,7 +133,7 @@ class revocation_votes {
  public:
   explicit revocation_votes(std::size_t members) : heard_(members) {}
 
-  // False: it said so before, and nothing since speaks against it.
+  // False: it said so before, and nothing has contradicted it since.
   bool raise(std::size_t member, time_point now) {
     if (heard_[member]) return false;
     heard_[member] = now;

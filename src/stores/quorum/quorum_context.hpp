@@ -17,8 +17,9 @@
 
 namespace holdfast::quorum {
 
-// What the members' clocks show now, as far as their answers told: a fence that is proposed near all
-// of them is taken by all of them, and the grant needs one round trip instead of two. Thread-safe.
+// What the members' clocks show now, as far as known from their answers: a fence
+// proposed near all of them is accepted by all of them, and the grant needs one round
+// trip instead of two. Thread-safe.
 class clocks {
  public:
   explicit clocks(std::size_t members) : ahead_(members) {
@@ -31,7 +32,7 @@ class clocks {
                          std::memory_order_relaxed);
   }
 
-  // Microseconds of the clock that is furthest ahead; 0: none was heard yet.
+  // Microseconds of the clock that is furthest ahead; 0: no answer yet.
   [[nodiscard]] std::uint64_t proposal(time_point now) const noexcept {
     duration::rep furthest = unheard;
     for (const auto& each : ahead_) {
@@ -46,7 +47,7 @@ class clocks {
  private:
   static constexpr duration::rep unheard = std::numeric_limits<duration::rep>::min();
 
-  std::vector<std::atomic<duration::rep>> ahead_;  // of our own clock
+  std::vector<std::atomic<duration::rep>> ahead_;  // relative to our own clock
 };
 
 struct member {
@@ -55,20 +56,20 @@ struct member {
 };
 
 struct limits {
-  // How long one member is waited for in a round: a twentieth of the lease, within these.
+  // How long a round waits for one member: a twentieth of the lease, within these limits.
   duration shortest_answer = std::chrono::milliseconds(50);
   duration longest_answer = std::chrono::milliseconds(500);
-  // When a claim that was turned away asks again, at the latest; where members were split, after
-  // at most the shorter.
+  // When a claim that was turned away asks again, at the latest; if the members were split, after
+  // at most the shorter time.
   duration recheck = std::chrono::milliseconds(100);
   duration split_recheck = std::chrono::milliseconds(20);
-  // What a member did not answer is left there again after this, twice as long each time.
+  // A leave that a member did not answer is repeated after this pause, twice as long each time.
   duration first_pause = std::chrono::milliseconds(50);
   duration longest_pause = std::chrono::seconds(2);
-  std::size_t withdrawals = 10'000;  // at once; what is beyond it ends with its ttl
+  std::size_t withdrawals = 10'000;  // at the same time; claims beyond this end with their ttl
 };
 
-// Thread-safe where its parts are; the list of members never changes.
+// As thread-safe as its parts; the list of members never changes.
 struct quorum_context {
   std::shared_ptr<spi::runtime> runtime;
   std::vector<member> members;
@@ -77,7 +78,7 @@ struct quorum_context {
   std::atomic<bool> closed{false};
   std::atomic<bool> duplicate{false};  // two members are one server: nothing is granted any more
   std::atomic<std::size_t> withdrawals{0};
-  std::vector<std::atomic<bool>> doubtful;  // members that did not answer when last asked
+  std::vector<std::atomic<bool>> doubtful;  // members that did not answer the last request
 
   quorum_context(std::shared_ptr<spi::runtime> time, std::vector<member> given,
                  quorum::limits named)
@@ -87,7 +88,7 @@ struct quorum_context {
         clocks(members.size()),
         doubtful(members.size()) {}
 
-  // What was asked of a member was answered, or was not.
+  // A request to a member was answered, or was not.
   void heard(std::size_t member, bool answer) noexcept {
     doubtful[member].store(!answer, std::memory_order_relaxed);
   }
@@ -101,8 +102,8 @@ struct quorum_context {
   [[nodiscard]] spi::op_context soon(time_point deadline, duration ttl) const {
     return {.deadline = std::min(deadline, runtime->now() + answer_limit(ttl))};
   }
-  // For votes: a member that cannot be reached has answered. Not at once: rounds follow each other, and
-  // each of them would connect to those that are down.
+  // For votes: an unreachable member counts as having answered. Not at once: rounds follow each
+  // other, and each of them would connect to the members that are down.
   [[nodiscard]] spi::op_context reaching(time_point deadline, duration ttl) const {
     spi::op_context context = soon(deadline, ttl);
     context.reach_by = context.deadline;
@@ -110,7 +111,7 @@ struct quorum_context {
   }
 };
 
-// Two clocks' rates may differ by this much over a lease.
+// The rates of two clocks may differ by this much over a lease.
 constexpr duration margin_of(duration ttl) noexcept {
   return ttl / 100 + std::chrono::milliseconds(2);
 }

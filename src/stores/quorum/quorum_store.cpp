@@ -42,7 +42,7 @@ spi::caps capabilities(const std::string& engine, const std::vector<member>& mem
 
 tl::unexpected<error> closed() { return failure(errc::cancelled, "quorum: closed"); }
 
-// Two claims that split the vote must not meet again and again.
+// Two claims that split the vote must not collide again and again.
 duration jittered(const quorum_context& quorum_context, duration recheck_after) {
   const duration most = recheck_after > duration{0}
                             ? std::min(recheck_after * 2, quorum_context.limit.recheck)
@@ -104,7 +104,7 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
     return done(tl::unexpected<error>(std::move(fine.error())));
   }
   const bool counts_earlier = core::mutated(core::mutant::quorum_earlier_round_counted);
-  // An id that something late may still carry is never used again.
+  // An id that a late message may still carry is never used again.
   const bool same_id = before && (before->clean() || counts_earlier);
   const spi::claim_id id = !before ? claim->id : same_id ? before->at_members()->id : new_id();
   auto made = std::make_shared<round>(context_, *claim, id, std::move(wakeup));
@@ -114,7 +114,7 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
                  done = std::move(done)](result<spi::outcome> answer) mutable {
     auto* no = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
     if (no != nullptr) no->recheck_after = jittered(*quorum_context, no->recheck_after);
-    // Nobody leaves a try that was turned away.
+    // Nobody will leave a try that was turned away.
     const auto over = made.lock();
     if (over && !claim->queued && !over->granted()) active_rounds->forget(claim->id, over);
     done(std::move(answer));
@@ -123,8 +123,8 @@ void quorum_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   made->start(context, std::move(settle));
 }
 
-// The core asks again for what it was granted, because the answer came too late to be of use.
-// Members that still hold it have held it since: nobody else can have had a majority meanwhile.
+// The core asks again for what it was granted, because the answer came too late to be useful.
+// Members that still hold it have held it all along: nobody else can have had a majority meanwhile.
 void quorum_store::reaffirm(const std::shared_ptr<round>& held, const spi::op_context& context,
                             spi::completion<spi::outcome> done) {
   auto counted = [held, done = std::move(done)](renewal_round::answers answers) mutable {
@@ -179,12 +179,12 @@ void quorum_store::renew(std::vector<spi::claim_ptr> claims, const spi::op_conte
   }
 }
 
-// --- what people and operators ask: every member is asked, and what a majority may have is shown --
+// --- what operators ask: every member is asked, and what a majority may have is shown ------------
 
 namespace {
 
-// Asks every member and collects their answers; completes with all that came when the last one has.
-// `ask`: with a member's store and the completion for its answer.
+// Asks every member and collects their answers; completes with all of them when the last one has
+// come. `ask`: with a member's store and the completion for its answer.
 template <class T, class Ask>
 void ask_all(const quorum_context& quorum_context, Ask&& ask,
              spi::function<void(const std::vector<result<T>>&)> gathered) {
@@ -228,12 +228,12 @@ tl::unexpected<error> too_few(const std::vector<result<T>>& answers) {
   return failure(errc::unavailable, "quorum: no majority answered");
 }
 
-// A holder that so many list that, with those that did not answer, it may have a majority.
+// A holder listed by so many members that, with those that did not answer, it may have a majority.
 template <class T, class HoldersOf>
 std::vector<spi::holder> likely(const std::vector<result<T>>& answers, HoldersOf holders_of) {
   struct counted {
     spi::holder shown;
-    std::vector<std::optional<fence_token>> fences;  // one of each that lists it
+    std::vector<std::optional<fence_token>> fences;  // one from each member that lists it
   };
   std::map<std::string, counted> all;
   for (const auto& answer : answers) {
@@ -252,8 +252,8 @@ std::vector<spi::holder> likely(const std::vector<result<T>>& answers, HoldersOf
   std::vector<spi::holder> shown;
   for (auto& [claim, each] : all) {
     if (each.fences.size() + silent < majority_of(members)) continue;
-    // The lease's own: the greatest that a majority has. A member that was not counted when the claim
-    // was granted may have given it a greater one.
+    // The fence of the lease: the greatest that a majority has. A member that was not counted when
+    // the claim was granted may have given it a greater one.
     std::sort(each.fences.begin(), each.fences.end(), std::greater<>());
     each.shown.fence = each.fences[std::min(majority_of(members), each.fences.size()) - 1];
     shown.push_back(std::move(each.shown));
@@ -261,7 +261,8 @@ std::vector<spi::holder> likely(const std::vector<result<T>>& answers, HoldersOf
   return shown;
 }
 
-// So many members are blocked that the rest is no majority: until enough of them are open again.
+// So many members are blocked that the rest is not a majority: how long until
+// enough of them are open again.
 std::optional<duration> blocked_for(const std::vector<result<spi::resource_state>>& answers) {
   std::vector<duration> times;
   for (const auto& each : answers) {
@@ -347,7 +348,7 @@ void quorum_store::probe(const spi::op_context& context,
       std::move(gathered));
 }
 
-// --- not there -----------------------------------------------------------------------------------
+// --- not supported -------------------------------------------------------------------------------
 
 void quorum_store::change(spi::claim_ptr, spi::mode, const spi::op_context&,
                           spi::completion<spi::granted> done) {

@@ -1,11 +1,11 @@
-// A store made of stores: a claim is granted when a majority of all members grants it. What one
-// member forgets, or says while it is cut off, decides nothing.
+// A store made of stores: a claim is granted when a majority of all members grants it. Nothing that
+// one member forgets, or says while it is cut off, is decisive.
 //
-// Members never queue and their pushes mean nothing alone, so core polls. Not there, and why:
-//   fair     lines at several members split the vote and nobody has a majority
+// Members never queue and a single push means nothing, so the core polls. Not supported, and why:
+//   fair     queues at several members split the vote and nobody has a majority
 //   permits  a majority bounds them only above N * M / (M + 1) members: see docs/stores/quorum.md
-//   change   an upgrade at a majority could leave a reader where it was not asked
-//   latches, list, watch: each member tells a part, and no part is the whole
+//   change   an upgrade at a majority could leave a reader at a member that was not asked
+//   latches, list, watch: each member knows a part, and no part is the whole
 #pragma once
 
 #include "stores/quorum/quorum_context.hpp"
@@ -65,7 +65,8 @@ class active_rounds {
  private:
   static constexpr std::size_t fewest = 1'000;
 
-  // A lease that the core lets run out is never left: looked for when there are many.
+  // The core never leaves a lease that it lets run out: these are collected
+  // when there are many rounds.
   void drop_over(time_point now) {
     std::vector<std::pair<spi::claim_id, std::shared_ptr<round>>> all;
     {
@@ -138,7 +139,7 @@ class quorum_store final : public spi::store {
   const std::shared_ptr<quorum_context> context_;
   const settings settings_;
   const spi::caps caps_;
-  // Shared with completions, which may come when this store is gone.
+  // Shared with completions, which may run after this store is gone.
   const std::shared_ptr<active_rounds> active_rounds_;
 };
 

@@ -112,7 +112,8 @@ void renewal_round::count(std::size_t which, const spi::renewal& answer) {
   }
   const std::size_t members = context_->members.size();
   if (at.yes >= majority_of(members)) {
-    // One member that prolongs no more proves nothing: the core would take it for a revocation.
+    // One member that no longer prolongs it proves nothing, but the core would
+    // take it for a revocation.
     const bool renewed = at.prolonged || claims_[which]->at_members()->renewed;
     at.verdict.state = renewed ? spi::hold_state::renewed : spi::hold_state::held;
     at.verdict.grant.fence = claims_[which]->fence();

@@ -11,7 +11,7 @@ namespace holdfast::quorum {
 using core::mutant;
 using core::mutated;
 
-// Of what one member pushes. That something is free, or wanted, means nothing here: nobody queues.
+// Receives what one member pushes. Pushes of freed and wanted mean nothing here: nobody queues.
 class round::vote_listener final : public spi::wakeup {
  public:
   vote_listener(std::weak_ptr<round> of, std::size_t member)
@@ -33,7 +33,7 @@ spi::claim_ptr copy_for_members(const quorum_context& quorum_context, const spi:
                                 const spi::claim_id& id) {
   auto copy = std::make_shared<spi::claim>(claim);
   copy->id = id;
-  copy->queued = false;  // lines at the members would split the vote forever
+  copy->queued = false;  // queues at the members would split the vote forever
   copy->fair = false;
   copy->proposed_fence = quorum_context.clocks.proposal(quorum_context.runtime->now());
   return copy;
@@ -167,9 +167,9 @@ void round::objected(std::size_t member, const error& why) {
   heed();
 }
 
-// Where so many said that they took it away that no majority can be left, it is gone. Else all are asked.
-// The round stays among the active ones: a caller that asks for the same claim again has to do so under
-// another id.
+// If so many members said that they revoked it that no majority can be left, it is gone. Else all
+// are asked. The round stays among the active ones: a caller that asks for the same claim again has
+// to do so under another id.
 void round::heed() {
   error why;
   bool gone = false;
@@ -248,7 +248,7 @@ void round::top_up(const spi::op_context& context) {
   std::vector<std::size_t> missing;
   {
     const std::lock_guard lock(mutex_);
-    // A lease that is not renewed ends everywhere at its time.
+    // A lease that is not renewed ends everywhere at its end time.
     if (now >= valid_until_ || !copy_->renewed) return;
     for (std::size_t i = 0; i < ballot_.members(); ++i) {
       if (ballot_.top_up(i)) missing.push_back(i);

@@ -21,8 +21,8 @@ namespace holdfast::quorum {
 
 class round : public std::enable_shared_from_this<round> {
  public:
-  // `claim`: the core's claim; `id`: under which the members know it; `holder`: who is told that it is
-  // gone, null: nobody.
+  // `claim`: the core's claim; `id`: the one by which the members know it; `holder`: notified when
+  // it is gone, may be null.
   round(std::shared_ptr<quorum_context> quorum_context, const spi::claim& claim,
         const spi::claim_id& id, std::shared_ptr<spi::wakeup> holder);
 
@@ -30,14 +30,15 @@ class round : public std::enable_shared_from_this<round> {
   // For the mutant quorum_earlier_round_counted.
   void inherit(const round& earlier);
 
-  // Completes once a majority answered, or was never asked; the rest goes on in the background.
+  // Completes once a majority answered, or was never asked; the rest continues in the background.
   void leave(const spi::op_context& context, spi::completion<spi::departure> done);
-  // What is left of it at the members goes in the background; nobody waits for it.
+  // What is left of it at the members is removed in the background; nobody waits for that.
   void abandon();
-  // The same, but what is left there ends by itself: where it was revoked, nobody is let in before.
+  // The same, but what is left there ends by itself: after a revocation
+  // nobody is granted before that.
   void forsake();
 
-  // What a renewal has to ask a member for this claim.
+  // What a renewal must ask a member for this claim.
   enum class duty : std::uint8_t { nothing, renew, raise };
   [[nodiscard]] duty duty_at(std::size_t member) const;
   void renewing(time_point now);
@@ -49,7 +50,7 @@ class round : public std::enable_shared_from_this<round> {
 
   [[nodiscard]] bool granted() const;
   [[nodiscard]] fence_token fence() const;
-  // Nothing of it is or may yet come to be at a member: its id may be used again.
+  // Nothing of it is, or may yet arrive, at a member: its id may be used again.
   [[nodiscard]] bool clean() const;
   // When the last hold at a member has ended by itself.
   [[nodiscard]] time_point over_at() const;
@@ -60,13 +61,13 @@ class round : public std::enable_shared_from_this<round> {
   struct exit {
     std::vector<std::size_t> remaining;  // may have it still
     std::vector<std::size_t> silent;     // of those, asked without an answer
-    std::size_t enough = 0;              // so many answers make a verdict
+    std::size_t enough = 0;              // the number of answers that make a verdict
     std::size_t pending = 0;
     std::size_t holders = 0;
     std::size_t gone = 0;
     bool begun = false;
-    bool forsaken = false;  // it was taken away
-    bool answered = false;  // the core was told that it is left
+    bool forsaken = false;  // it was revoked
+    bool answered = false;  // the core was answered that it is left
     spi::completion<spi::departure> done;
   };
 
@@ -109,8 +110,9 @@ class round : public std::enable_shared_from_this<round> {
   std::vector<std::pair<std::size_t, spi::outcome>> late_;  // guarded by mutex_; for the mutant
 };
 
-// One batch of renewals at all members: a claim is renewed when a majority of the configured members
-// prolonged it, lost when so many say that they do not have it that no majority can.
+// One batch of renewals at all members: a claim is renewed when a majority of the
+// configured members prolonged it, lost when so many say that they do not have it that
+// a majority is impossible.
 //
 // Thread-safe; lives until the last member has answered.
 class renewal_round : public std::enable_shared_from_this<renewal_round> {

@@ -1,4 +1,4 @@
-// How a round leaves its members: at once where it failed, for the core where it was released.
+// How a round leaves its members: at once if it failed, on behalf of the core if it was released.
 #include "stores/quorum/round.hpp"
 
 #include <algorithm>
@@ -8,8 +8,8 @@ namespace holdfast::quorum {
 
 namespace {
 
-// Leaves a claim at one member in the background: again and again, until it is answered or nothing
-// of it can be left there. Late grants of a round that failed end this way.
+// Leaves a claim at one member in the background: repeatedly, until it is answered or nothing of it
+// can be left there. Late grants of a failed round end this way.
 //
 // Keeps itself alive by the timer or the request that it waits for; the quorum may end before it.
 class withdrawal : public std::enable_shared_from_this<withdrawal> {
@@ -60,8 +60,8 @@ class withdrawal : public std::enable_shared_from_this<withdrawal> {
   duration pause_;
 };
 
-// Begins after a pause: its caller has just asked once, without an answer. Ends when answered, at
-// `until`, when the store is closed, or at once where too many are under way.
+// Begins after a pause: its caller has just tried once, without an answer. Ends when answered, at
+// `until`, when the store is closed, or at once if too many are under way.
 void withdraw_later(const std::shared_ptr<quorum_context>& quorum_context, std::size_t member,
                     spi::claim_ptr claim, time_point until) {
   if (quorum_context->withdrawals.load(std::memory_order_relaxed) >=
@@ -81,8 +81,8 @@ time_point round::over_at() const {
 
 // --- a failed round ----------------------------------------------------------------------------
 
-// Where the claim certainly is, the answer is waited for before the round's own is given: a try
-// whose process ends right after it leaves nothing behind.
+// If the claim is certainly there, the round waits for this answer before giving its own: a try
+// whose process ends right afterwards leaves nothing behind.
 void round::withdraw(std::size_t member, bool certain) {
   spi::op_context context = context_->soon(time_point::max(), copy_->ttl);
   context.unanswered = !certain;
@@ -182,14 +182,14 @@ void round::left(std::size_t member, const result<spi::departure>& answer) {
   }
 }
 
-// A majority is free of it; what the rest still has keeps nobody out.
+// A majority no longer has it; what the rest still has keeps nobody out.
 std::optional<spi::departure> round::exit_verdict() const {
   const std::size_t majority = majority_of(ballot_.members());
   const std::size_t free = ballot_.members() - exit_.remaining.size();
   const bool heard = exit_.holders + exit_.gone >= exit_.enough || exit_.pending == 0;
   if (!heard || free < majority) return std::nullopt;
   if (exit_.forsaken) {
-    // Taken away by force, it may still be at a minority that has yet to hear of that.
+    // After a forced revocation it may still be at a minority that has not heard of it yet.
     const bool open = exit_.holders < majority && exit_.gone + majority <= ballot_.members();
     if (open && exit_.pending > 0) return std::nullopt;
     return exit_.holders >= majority ? spi::departure::was_holder : spi::departure::gone;
@@ -199,7 +199,7 @@ std::optional<spi::departure> round::exit_verdict() const {
 }
 
 void round::abandon() {
-  // To the members a leave is a release, and after an abnormal end the lock has to stay blocked.
+  // To the members a leave is a release, but after an abnormal end the lock must stay blocked.
   if (copy_->lock_delay > duration{0}) return forsake();
   ballot::orders todo;
   {
@@ -211,7 +211,7 @@ void round::abandon() {
   carry_out(std::move(todo));
 }
 
-// What the members still have is left only if its holder, having been told, releases it.
+// What the members still have is left only if its holder releases it after being notified.
 void round::forsake() {
   const std::lock_guard lock(mutex_);
   const ballot::orders todo = ballot_.end({errc::lost, "lost"});
