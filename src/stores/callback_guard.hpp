@@ -1,4 +1,4 @@
-// Calls that their receiver can end: once end() has returned, none is running and none begins,
+// Calls that their receiver can stop: once end() has returned, none is running and none will begin,
 // unless end() was called from within one.
 #pragma once
 

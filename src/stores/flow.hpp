@@ -19,7 +19,7 @@
 
 namespace holdfast::stores {
 
-// Begins at once and is owned by nobody.
+// Begins at once; nobody owns it.
 struct flow {
   struct promise_type {
     [[nodiscard]] flow get_return_object() const noexcept { return {}; }
@@ -35,17 +35,18 @@ inline constexpr bool is_result = false;
 template <class T>
 inline constexpr bool is_result<result<T>> = true;
 
-// Begins when it is awaited, once, and goes on in who awaited it.
+// Begins when it is awaited, once, and resumes its awaiter at the end.
 template <class T>
 class [[nodiscard]] task {
  public:
   struct promise_type {
     std::coroutine_handle<> then;
-    // Set by who awaits a value only: ends `then` with the error, and tells who goes on instead.
+    // Set only by an awaiter of the value: ends `then` with the error, and
+    // returns who resumes instead.
     std::coroutine_handle<> (*fail)(std::coroutine_handle<> then, error& why) = nullptr;
     std::optional<T> value;
 
-    // Who goes on when there is an answer.
+    // Who resumes when there is an answer.
     [[nodiscard]] std::coroutine_handle<> next() {
       if constexpr (is_result<T>) {
         if (fail != nullptr && !value->has_value()) return fail(then, value->error());
@@ -98,8 +99,8 @@ class [[nodiscard]] task {
   std::coroutine_handle<promise_type> frame_;
 };
 
-// The awaiting task stays suspended where it is, for good, and has its answer. Its frame is destroyed, as that of
-// any task, when who awaits it has taken that answer.
+// The awaiting task stays suspended where it is, for good, and has its answer. Its frame is
+// destroyed, like that of any task, once its awaiter has taken that answer.
 template <class Promise>
 std::coroutine_handle<> end_with(std::coroutine_handle<> who, error& why) {
   auto& promise = std::coroutine_handle<Promise>::from_address(who.address()).promise();
@@ -147,8 +148,9 @@ class awaited_value<result<T>> {
   result<T>& ready_;
 };
 
-// The value of what can fail, taken out of it; to be awaited at once, in a task whose answer is a result. What
-// the call within it is given by value has a name of its own, or is moved: GCC 12 destroys temporaries there twice.
+// The value of what can fail, taken out of it; to be awaited at once, in a task whose answer is a
+// result. Arguments that the call within takes by value must be named or moved: GCC 12 destroys
+// temporaries there twice.
 template <class T>
 auto value_of(task<result<T>>&& work) noexcept {
   return awaited_value<task<result<T>>>(work);

@@ -1,4 +1,4 @@
-// A store around another one that does what that one does: for those that change a verb or two.
+// A store that forwards every verb to another one: a base for stores that change a verb or two.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -11,7 +11,7 @@
 
 namespace holdfast::stores {
 
-// As thread-safe as what it is around.
+// As thread-safe as the store that it wraps.
 class forwarding_store : public spi::store {
  public:
   explicit forwarding_store(std::shared_ptr<spi::store> inner) : inner_(std::move(inner)) {}

@@ -1,6 +1,6 @@
-// What a claim's node (ZooKeeper) or key (etcd) has as its data. Of a lock: who, as text, and nothing
-// else, since other clients show it as it is. Of a semaphore: who, and on a second line how many of
-// how many.
+// The data of a claim's node (ZooKeeper) or key (etcd). For a lock: who, as text, and nothing
+// else, since other clients show it as it is. For a semaphore: who, and on a second line how
+// many permits of how many.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct permits_data {
 };
 
 std::string data_of(const std::string& payload, const permits_data& terms);
-// The first line, made harmless: others write there too.
+// The first line, sanitized: others write there too.
 std::string payload_in(std::string_view data);
-// Nothing if others made it.
+// Nothing if another client made it.
 std::optional<permits_data> permits_in(std::string_view data);
 
 }  // namespace holdfast::stores

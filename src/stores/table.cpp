@@ -1,5 +1,5 @@
-// Which scheme is which engine, in plain sight. An engine that was left out of the build keeps its
-// line: its URL is then answered with that, not with "no such scheme".
+// Which scheme is which engine. An engine that was left out of the build keeps its line, so that
+// its URL is answered with that, not with "no such scheme".
 #include "stores/table.hpp"
 
 #include "net/backoff.hpp"
@@ -129,7 +129,7 @@ constexpr std::array engines{
     engine{"etcds", open_etcd, true},
 };
 
-// A server that is down is not dialled without any pause, whatever the policy says.
+// A server that is down is never dialled without a pause, whatever the policy says.
 net::backoff_limits pauses_of(const retry_policy& retry) {
   constexpr duration shortest = std::chrono::milliseconds(1);
   const duration longest = std::max(shortest, retry.limit);
@@ -145,7 +145,7 @@ std::string known_schemes() {
   return list;
 }
 
-// One for all clients of this process that name the engine alike.
+// One for all clients of this process that use the same name for the engine.
 opened open_fallback(const spi::url& url, const std::shared_ptr<spi::reactor>& runtime) {
   spi::url local;
   local.scheme = "memory";

@@ -12,8 +12,8 @@
 
 namespace holdfast::stores {
 
-// `retry`: its pauses are those between two attempts to connect. invalid: no such scheme, saying which
-// there are; unsupported: left out of this build.
+// `retry`: its pauses are used between two attempts to connect. invalid: no such scheme, with a
+// list of those that exist; unsupported: left out of this build.
 result<std::shared_ptr<spi::store>> open(const spi::url& url,
                                          const std::shared_ptr<spi::reactor>& runtime,
                                          const retry_policy& retry = {});

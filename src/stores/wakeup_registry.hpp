@@ -1,5 +1,5 @@
-// How a store reaches the claims of this client: the engine's notifications, and which wake-up
-// belongs to which claim.
+// How a store reaches the claims of this client: notifications from the engine, and which
+// wake-up belongs to which claim.
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -21,7 +21,7 @@ namespace holdfast::stores {
 struct push {
   enum class kind : std::uint8_t {
     granted,  // `grant`: an offer
-    freed,    // ask again, it may be free
+    freed,    // ask again: it may be free
     wanted,   // somebody waits for what this claim holds
     gone,     // taken away, or not renewed any more: `why`
   };
@@ -54,8 +54,8 @@ struct part_of_id {
 
 struct no_details {};
 
-// Thread-safe. Wake-ups are called and destroyed under no lock of this. `Details`: what else an engine keeps of a claim,
-// for a class that derives from this.
+// Thread-safe. Wake-ups are called and destroyed under no lock of this. `Details`: what else an
+// engine keeps about a claim, for a derived class.
 template <class Details = no_details>
 class wakeup_registry {
  public:
@@ -65,17 +65,17 @@ class wakeup_registry {
     std::uint32_t attempts = 0;  // one that was lost counts twice
   };
 
-  // For an attempt, before it is sent: a push may overtake the answer. Returns the wake-up of the attempt before, for
-  // callers with a lock of their own under which it must not end.
+  // Called before an attempt is sent: a push may overtake the answer. Returns the wake-up of the
+  // previous attempt, for callers with a lock of their own under which it must not be destroyed.
   wakeup_ptr add(const spi::claim_id& claim, wakeup_ptr wakeup) {
     const std::lock_guard lock(mutex_);
     entry& its = enter(claim);
     ++its.attempts;
     return std::exchange(its.wakeup, std::move(wakeup));
   }
-  // Null: it was not here.
+  // Null: not registered.
   wakeup_ptr remove(const spi::claim_id& claim) noexcept { return take(claim).wakeup; }
-  // Null: it is not here, and a push for it is for nobody.
+  // Null: not registered; a push for it is dropped.
   [[nodiscard]] wakeup_ptr find(const spi::claim_id& claim) const {
     const std::lock_guard lock(mutex_);
     const entry* its = known(claim);
@@ -87,7 +87,7 @@ class wakeup_registry {
     ended.swap(entries_);
   }
 
-  // It is here, no other attempt of it was made, and that one is not known to be lost.
+  // It is registered, only one attempt of it was made, and that one is not known to be lost.
   [[nodiscard]] bool only_attempt(const spi::claim_id& claim) const {
     const std::lock_guard lock(mutex_);
     const entry* its = known(claim);
@@ -125,7 +125,7 @@ class wakeup_registry {
     const auto found = entries_.find(claim);
     return found == entries_.end() ? nullptr : &found->second;
   }
-  // A claim that is here keeps its details.
+  // A registered claim keeps its details.
   entry& enter(const spi::claim_id& claim) {
     if (entry* its = known(claim)) return *its;
     if (spare_.empty()) return entries_[claim];
@@ -148,7 +148,7 @@ class wakeup_registry {
   mutable std::mutex mutex_;
   entries entries_;  // guarded by mutex_
   typename entries::node_type
-      spare_;  // guarded by mutex_; of the last that was removed, for the next
+      spare_;  // guarded by mutex_; from the last removal, for the next entry
 };
 
 }  // namespace holdfast::stores

@@ -7,17 +7,17 @@ namespace holdfast::degraded {
 
 namespace {
 
-// Nobody's name: it is only looked at.
+// No claim uses this name: it is only probed.
 const spi::resource_id nobodys{"", "holdfast breaker"};
 
-// What an unanswered request said; none: there was an answer.
+// The error of an unanswered request; none if it was answered.
 template <class T>
 std::optional<error> silence(const result<T>& answer) {
   if (answer || answer.error() != errc::unavailable) return std::nullopt;
   return answer.error();
 }
 
-// A batch in which every claim is unknown is no answer either.
+// A batch in which every claim is unknown counts as no answer either.
 std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
   if (!answer) return silence<std::vector<spi::renewal>>(answer);
   const bool dumb =
@@ -29,8 +29,8 @@ std::optional<error> silence(const result<std::vector<spi::renewal>>& answer) {
   return error{errc::unavailable, why.empty() ? "a renewal without an answer" : why};
 }
 
-// Not what a store may answer without its engine: that it is closed, that an option makes no sense,
-// that it knows of no such claim.
+// Excludes what a store may answer without its engine: that it is closed, that an option is
+// invalid, that it does not know the claim.
 template <class T>
 bool is_from_engine(const result<T>& answer) {
   if (answer) return true;
@@ -41,7 +41,7 @@ bool is_from_engine(const result<T>& answer) {
 bool is_from_engine(const result<spi::departure>& answer) {
   return is_from_engine<spi::departure>(answer) && answer != spi::departure::gone;
 }
-// By a proof that may be older than the silence.
+// It may rest on a proof that is older than the silence.
 bool is_from_engine(const result<std::vector<spi::renewal>>& /*answer*/) { return false; }
 
 }  // namespace
@@ -55,8 +55,8 @@ breaker_store::breaker_store(std::shared_ptr<spi::runtime> runtime,
 
 breaker_store::~breaker_store() { stop_looking(); }
 
-// Judged before it is passed on: code that acts on the answer finds the breaker as the answer left
-// it.
+// Counted before it is passed on: code that acts on the answer sees the breaker in the
+// state that the answer caused.
 template <class T>
 spi::completion<T> breaker_store::judged(spi::completion<T> done) {
   return [self = shared_from_this(), done = std::move(done)](result<T> answer) mutable {
@@ -94,7 +94,7 @@ void breaker_store::report(spi::reach now, const error& why) {
   if (sink && *sink) (*sink)(now, why);
 }
 
-// False: one is under way, or nobody is interested any more.
+// False: a look is under way already, or nobody is interested any more.
 bool breaker_store::begins_look() {
   const std::lock_guard lock(mutex_);
   return !closed_ && !std::exchange(looking_, true);
@@ -127,7 +127,7 @@ void breaker_store::look() {
 void breaker_store::looked(const result<spi::resource_state>& answer) {
   const auto why = silence(answer);
   {
-    // Before the state is read: whoever doubts from now on looks himself.
+    // Before the state is read: whoever starts to doubt from now on starts a look of its own.
     const std::lock_guard lock(mutex_);
     looking_ = false;
     if (why) last_ = *why;
@@ -152,7 +152,7 @@ void breaker_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> w
 
 void breaker_store::leave(spi::claim_ptr claim, const spi::op_context& context,
                           spi::completion<spi::departure> done) {
-  // Where there is no time left nothing is asked.
+  // With no time left, the engine is not asked.
   const bool over = context.deadline <= runtime_->now();
   inner()->leave(std::move(claim), context, over ? std::move(done) : judged(std::move(done)));
 }

@@ -1,13 +1,13 @@
-// A circuit breaker around a store: when the engine did not answer so many times in a row, new claims
-// are refused at once instead of waiting for it, until it answers again.
+// A circuit breaker around a store: after a number of requests in a row without an answer, new
+// claims are refused at once, instead of waiting for the engine, until it answers again.
 //
 // Only attempts are refused. Renewals, releases and all other verbs go to the engine whatever the
-// state, since they keep promises that were made; their silence counts too. What a store may answer
-// without its engine (a renewal by an earlier proof, a claim that it does not know) is no sign of life.
-// An engine may answer and yet have no usable answer for one claim (its row is locked by another
-// program, its quorum is too young). So before the breaker opens, and every now and then while it
-// is open, the engine is probed: a look at a name that nobody uses. The same probe opens and closes
-// the breaker.
+// state, since they keep promises already made; when they go unanswered, that counts too. What a
+// store may answer without its engine (a renewal by an earlier proof, a claim that it does not
+// know) is no sign of life. An engine may answer and yet have no usable answer for one claim (its
+// row is locked by another program, its quorum is too young). So before the breaker opens, and from
+// time to time while it is open, the engine is probed: a look at a name that nobody uses. The same
+// probe opens and closes the breaker.
 #pragma once
 
 #include "stores/forwarding_store.hpp"
@@ -24,8 +24,9 @@
 
 namespace holdfast::degraded {
 
-// Counts requests without an answer: so many in a row, and the engine is doubted; if it does not answer a
-// plain look then either, it is taken for unreachable until it answers anything at all.
+// Counts requests without an answer: after a number of them in a row the engine is
+// doubted; if it does not answer a simple look either, it is considered unreachable until
+// it answers anything at all.
 //
 // Thread-safe.
 //
@@ -70,13 +71,13 @@ class breaker {
 };
 
 struct breaker_settings {
-  std::uint32_t failures = 3;                     // in a row, then the engine is looked at
+  std::uint32_t failures = 3;                     // in a row, before the engine is probed
   duration pause = std::chrono::seconds(1);       // between looks: from half of it to all of it
   duration look_limit = std::chrono::seconds(2);  // how long one look may take
 };
 
-// Thread-safe; no lock is held while the engine or who listens is called. Reports are made by whatever thread
-// brought the answer. Made by make_shared: completions keep it.
+// Thread-safe; no lock is held while the engine or a listener is called. Reports are made by
+// whatever thread brought the answer. Made by make_shared: completions keep it.
 class breaker_store final : public stores::forwarding_store,
                             public std::enable_shared_from_this<breaker_store> {
  public:
@@ -86,7 +87,7 @@ class breaker_store final : public stores::forwarding_store,
   breaker_store(const breaker_store&) = delete;
   breaker_store& operator=(const breaker_store&) = delete;
 
-  // The engine is taken for unreachable.
+  // The engine is considered unreachable.
   [[nodiscard]] bool open() const noexcept { return breaker_.open(); }
 
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,
@@ -109,7 +110,7 @@ class breaker_store final : public stores::forwarding_store,
   [[nodiscard]] error refusal() const;
   void report(spi::reach now, const error& why);
 
-  // The looks at an engine that does not answer.
+  // The probes of an engine that does not answer.
   bool begins_look();
   void look_later();
   void look();

@@ -8,11 +8,11 @@ namespace holdfast::degraded {
 
 namespace {
 
-// How long the engine keeps a place in line without a sign of life.
+// How long the engine keeps a place in the queue without a sign of life.
 constexpr duration waiter_lease = std::chrono::seconds(30);
-// What is left behind the scenes has this long for an answer.
+// Claims that are left in the background have this long for an answer.
 constexpr duration clean_up_limit = std::chrono::seconds(5);
-// Claims that are remembered: as many as a client has waiters; the ttl ends others.
+// Claims that are remembered, as many as a client may have waiters; all others end by their ttl.
 constexpr std::size_t most = 100'000;
 
 // D2.
@@ -22,7 +22,7 @@ spi::granted marked(spi::granted grant) {
   return grant;
 }
 
-// The answers of two stores to the two parts of a batch, put together in the batch's order.
+// The answers of two stores to the two parts of a batch, merged in the order of the batch.
 class joined_renewal {
  public:
   using answers = std::vector<spi::renewal>;
@@ -60,7 +60,7 @@ class fallback_store::mark final : public spi::wakeup {
 
   // From now on nothing is granted through it: all claims are leaving the local fallback.
   void mute() noexcept { muted_.store(true, std::memory_order_release); }
-  // The claim was told that it holds, by a push or otherwise.
+  // The claim was notified that it holds, by a push or otherwise.
   void believes() noexcept { believes_.store(true, std::memory_order_release); }
   [[nodiscard]] bool believed() const noexcept { return believes_.load(std::memory_order_acquire); }
 
@@ -146,7 +146,8 @@ void fallback_store::answered_here(const spi::claim_ptr& claim,
                                    const std::shared_ptr<spi::wakeup>& wakeup,
                                    const spi::op_context& context, result<spi::outcome> answer,
                                    spi::completion<spi::outcome> done) {
-  // D3: the engine came back meanwhile. Whoever hands all back may have looked before we came.
+  // D3: the engine came back meanwhile, and hand_back() may have looked
+  // before this claim was there.
   if (!here(claim->id) || !engine_->open()) {
     static_cast<void>(take(claim->id));
     forget_here(claim);
@@ -164,7 +165,7 @@ void fallback_store::answered_here(const spi::claim_ptr& claim,
 
 void fallback_store::watch(spi::claim_ptr claim, const spi::blocked& seen,
                            const spi::op_context& context, spi::completion<spi::armed> done) {
-  // No waiter of the local fallback is turned away: asked again, it still has its place.
+  // The local fallback turns no waiter away: asking again, it still has its place.
   if (here(claim->id)) return done(spi::armed::recheck);
   forwarding_store::watch(std::move(claim), seen, context, std::move(done));
 }
@@ -232,11 +233,11 @@ void fallback_store::hand_back() {
     const std::lock_guard lock(mutex_);
     all.swap(here_);
   }
-  // First nobody hears of a grant any more: the holders' leaving would let in who waits behind them.
+  // First mute all grants: when the holders leave, the waiters behind them would be granted.
   for (const auto& [id, each] : all) each.wakeup->mute();
   for (const auto& [id, each] : all) {
     forget_here(each.claim);
-    // Who waits asks the engine next, by the same id: that must not be left there.
+    // A waiter asks the engine next, by the same id: that id must not be left there.
     if (each.known && each.wakeup->believed()) leave_later(each.claim);
   }
   for (const auto& [id, each] : all) {
@@ -277,7 +278,7 @@ std::optional<fallback_store::degraded> fallback_store::take(const spi::claim_id
   return taken ? std::optional(std::move(taken.mapped())) : std::nullopt;
 }
 
-// It was granted, refused or left: nothing of it waits at the engine.
+// It was granted, refused or left, so nothing of it waits at the engine.
 void fallback_store::settled(const spi::claim_id& id) {
   const std::lock_guard lock(mutex_);
   asked_.erase(id);

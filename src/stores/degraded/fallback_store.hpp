@@ -1,13 +1,13 @@
-// degrade=local: while the engine is provably unreachable (its breaker is open), claims are granted by a
-// lock of this process instead. That keeps the threads of this process apart and nobody else: it is for
-// work that is only wasteful to do twice.
+// degrade=local: while the engine is provably unreachable (its breaker is open), claims are granted
+// by a lock of this process instead. That excludes only the threads of this process from each
+// other: it is for work that is merely wasteful to do twice.
 //
 // Invariants:
-//  D1  Contention is never degraded: the local fallback is asked only while the breaker is open, and what was
-//      not answered is not asked of it before that.
+//  D1  Contention is never degraded: the local fallback is asked only while the breaker is open,
+//      and never before that for a request that was not answered.
 //  D2  What it grants says so: granted::degraded is set and the fence is 0, which is no fence.
-//  D3  When the engine answers again, every degraded hold is lost and everybody who waits at the
-//      local fallback asks the engine. Nothing is upgraded.
+//  D3  When the engine answers again, every degraded hold is lost and every waiter of the
+//      local fallback asks the engine. No hold is upgraded.
 //  D4  What the engine may still know of a claim that moved to the local fallback is left there once it
 //      answers again, if its ttl has not ended it before.
 #pragma once
@@ -32,7 +32,7 @@ namespace holdfast::degraded {
 class fallback_store final : public stores::forwarding_store,
                              public std::enable_shared_from_this<fallback_store> {
  public:
-  // `local` must answer before its calls return and never be unreachable, as the memory store.
+  // `local` must answer before its calls return and never be unreachable, like the memory store.
   fallback_store(std::shared_ptr<spi::runtime> runtime, std::shared_ptr<breaker_store> engine,
                  std::shared_ptr<spi::store> local);
 
@@ -85,7 +85,7 @@ class fallback_store final : public stores::forwarding_store,
   std::map<spi::claim_id, degraded> here_;  // guarded by mutex_
   // The engine was asked for them and may have them waiting.
   std::set<spi::claim_id> asked_;  // guarded by mutex_
-  // To be left at the engine when it answers again, unless that is after the time.
+  // To be left at the engine when it answers again, unless that is after the given time.
   std::vector<std::pair<spi::claim_ptr, time_point>> remains_;  // guarded by mutex_
 };
 

@@ -21,11 +21,11 @@ struct options {
 // Takes out of the URL:
 //   breaker=N           after N requests in a row without an answer, new claims are refused at once
 //   breaker_pause=1s    how often the engine is then looked for
-//   degrade=local       meanwhile a lock of this process stands in; implies breaker=3
+//   degrade=local       meanwhile a lock of this process is used; implies breaker=3
 // invalid: what is wrong with one of them.
 result<options> take_options(spi::url& url);
 
-// `local`: what stands in, where that is wanted.
+// `local`: the fallback, where one is wanted.
 std::shared_ptr<spi::store> wrap(const options& options, std::shared_ptr<spi::store> engine,
                                  std::shared_ptr<spi::store> local,
                                  const std::shared_ptr<spi::reactor>& runtime);

@@ -50,7 +50,7 @@ spi::renewal book::renewal_of(const moment& step, const resource& at, const entr
   const bool counts_again = row.renewed && !row.revoked;
   answer.state = counts_again ? spi::hold_state::renewed : spi::hold_state::held;
   answer.grant = granted_to(step, at, row);
-  // The push may have been lost; the protection goes on until the hold ends.
+  // The push may have been lost; the lock stays protected until the hold ends.
   if (row.revoked) tell_gone(step, row, revoked_text, row.ends - step.now);
   note(step, at, spi::event_kind::renewed, row, true);
   return answer;
@@ -123,8 +123,9 @@ void book::write_fence(resource& at, std::uint64_t fence, std::uint32_t block) n
   at.dirty = true;
 }
 
-// A vote is near this clock on both sides: not above it, or one client's proposal would push the fences
-// of all ahead; not below it, or a member that forgot its last fence could repeat it.
+// A vote is near this clock on both sides: not far above it, or one client's proposal
+// would push everybody's fences ahead; not far below it, or a member that forgot its
+// last fence could repeat it.
 std::uint64_t book::fence_for(const moment& step, resource& at, const entry& row) const {
   if (!row.proposed_fence) return next_fence(at, row.fence_block);
   const duration now = step.now.time_since_epoch();

@@ -41,8 +41,8 @@ entry book::entry_of(const moment& step, const spi::claim& claim, std::int64_t p
   return row;
 }
 
-// ok, or why this claim cannot be on this resource now: name_conflict (a lock is no semaphore),
-// conflict (another max), invalid (more permits than there are).
+// ok, or why this claim is not possible on this resource now: name_conflict (a lock is no
+// semaphore), conflict (another max), invalid (more permits than there are).
 result<void> book::accepts(const resource& at, const spi::claim& claim) const {
   if (at.kind == kind::latch) return failure(errc::name_conflict, "the name is in use as a latch");
   if (impossible(claim)) {
@@ -112,8 +112,8 @@ spi::outcome book::place_claim(const moment& step, resource& at, const spi::clai
   add_waiter(at, row);
   note(step, at, spi::event_kind::queued, row, false);
   for (const entry& held : holders_to_tell(at)) tell(step, push::kind::wanted, held);
-  // With one more waiter in line, a waiter that was only notified that it is free may now be handed
-  // it.
+  // With one more waiter in the queue, a waiter that was only notified that the resource is
+  // free may now be granted it.
   promote(step, at);
   if (const auto held = holder(step, at, row.id)) return granted_to(step, at, *held);
   return blocked_at(step, at, row, true);
@@ -131,7 +131,7 @@ spi::departure book::leave(const moment& step, const spi::claim& claim) {
   const spi::departure left = remove(step, *at, claim.id, was_head);
   const std::uint32_t waiting = at->waiting;
   promote(step, *at);
-  // The new head of the line watched the claim that left.
+  // The new head of the queue was watching the claim that left.
   if (was_head && at->waiting == waiting) wake_head(step, *at);
   save(step, *at);
   return left;
@@ -182,7 +182,8 @@ void book::keep_place(const moment& step, resource& at, entry row) {
   refresh_waiter(at, row);
 }
 
-// For the mutant renewal_creates: what a server does that sets the key instead of prolonging it.
+// For the mutant renewal_creates: what a server would do that sets the key
+// instead of prolonging it.
 void book::create_by_renewal(const moment& step, const spi::claim& claim) {
   resource* known = find(claim.resource);
   resource& at = known != nullptr ? *known : make(claim.resource, step.now);
@@ -246,7 +247,7 @@ result<spi::granted> book::transfer(const moment& step, const spi::claim_id& fro
   const auto refused = failure(errc::not_held, "not held any more");
   if (found == nullptr) return refused;
   resource& at = *found;
-  // Not promoted yet: one that waits must not be granted on the way to another.
+  // Not promoted yet: a waiter must not be granted while it is being transferred to another claim.
   drop_ended(step, at);
   const auto held = to_transfer(step, at, from, to.id);
   if (!held && mutated(mutant::adopted_after_its_end)) {
@@ -267,10 +268,10 @@ result<spi::granted> book::transfer(const moment& step, const spi::claim_id& fro
     }
     note(step, at, spi::event_kind::released, *held, true);
   }
-  // The terms that the engine granted stay, whatever the new holder asks for.
+  // The granted terms stay, whatever the new holder asks for.
   entry given = *held;
   given.id = to.id;
-  // It must not live as long as the client that handed it on.
+  // Its life must not depend on the client that handed it on.
   given.process = to.detached && !rules_.holds_are_leases ? nobody : step.self;
   given.ttl = to.ttl;
   given.renewed = to.renewed;
@@ -283,7 +284,7 @@ result<spi::granted> book::transfer(const moment& step, const spi::claim_id& fro
   note(step, at, moves ? spi::event_kind::granted : spi::event_kind::renewed, given, true);
   if (step.place != nullptr) *step.place = given.place;
   promote(step, at);
-  // The head watches another client now, or none but the clock.
+  // The head now watches another client, or only the clock.
   if (rules_.head_watches) wake_head(step, at);
   save(step, at);
   return granted_to(step, at, given);
@@ -336,7 +337,7 @@ std::vector<spi::holder> book::revoke(const moment& step, const spi::resource_id
   }
   const std::uint32_t waiting = at->waiting;
   promote(step, *at);
-  // The head looks again at the end that there is now.
+  // The head looks again: the end has changed.
   if (rules_.head_watches && !taken.empty() && at->waiting == waiting) wake_head(step, *at);
   save(step, *at);
   return taken;
@@ -391,7 +392,7 @@ result<spi::latch_state> book::count_latch(const moment& step, resource& at,
   // Ids of an earlier count are remembered for a while: a late repetition must not count towards
   // the next.
   const spi::server_time remembered = after(step.now, rules_.tombstone_extra);
-  if (!sets && count == 0) {  // counts nowhere, and not on the next count either
+  if (!sets && count == 0) {  // is not counted, nor towards the next count
     remember_latch_change(at, change.id, remembered);
     return spi::latch_state{0};
   }

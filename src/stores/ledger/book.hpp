@@ -1,6 +1,6 @@
-// The ledger: every grant rule in one place. What a server does with claims, without the server. The
-// memory store (and with it the simulator) keeps the claims in tables, the embedded store in a database's
-// rows: each is a book with its own storage, which knows no rule.
+// The ledger: every grant rule in one place. It does what a server does with claims, without the
+// server. The memory store (and with it the simulator) keeps the claims in tables, the embedded
+// store in a database's rows: each is a book with its own storage, which contains no rules.
 //
 // Deterministic: the time is an argument, and equal calls give equal answers. Not thread-safe.
 //
@@ -10,13 +10,13 @@
 //  2. Fences of a resource grow strictly from grant to grant, whatever ends or is forgotten.
 //  3. Every verb begins by promoting: what has ended by its time is out, and every claim that can be granted
 //     is granted, before the verb itself looks.
-//  4. No claim is granted before an earlier one that waits, is alive, reachable and was heard since
-//     the last offer of the resource that nobody took up was made; except that an unfair newcomer
-//     may take what is free while only unfair ones wait (and no reader passes a waiting writer).
+//  4. No claim is granted before an earlier one that waits, is alive and reachable, and was heard
+//     from since the resource's last offer that nobody took up; except that an unfair newcomer may
+//     take what is free while only unfair ones wait (and no reader passes a waiting writer).
 //  5. Verbs are idempotent by the claim's id; a renewal never creates; an id that was left with
 //     on_leave::remember is never placed again.
-//  6. Of the line only its head is read, and those before the first that can be granted, so that a long
-//     line costs what a short one costs.
+//  6. Only the head of the queue is read, and the waiters before the first that can be granted, so
+//     that a long queue costs no more than a short one.
 //
 // A claim's states:
 //   (none) -> waiting -> offered -> held -> (none)
@@ -57,9 +57,9 @@ class book {
 
   // The verbs, as spi::store describes them.
 
-  // Granted, or blocked and queued (not queued where claim.queued is false). Known already: where
-  // it stands, its lease made again. lost: left before, or new and later than `not_after`;
-  // name_conflict, conflict, invalid, overloaded: placed nowhere.
+  // Granted, or blocked and queued (not queued where claim.queued is false). A known claim: its
+  // current state, with its lease renewed. lost: left before, or new and later than `not_after`;
+  // name_conflict, conflict, invalid, overloaded: not placed.
   result<spi::outcome> attempt(const moment& step, const spi::claim& claim,
                                std::optional<spi::server_time> not_after = std::nullopt);
   // Release and withdrawal.
@@ -68,14 +68,14 @@ class book {
   spi::renewal renew(const moment& step, const spi::claim& claim);
   // Downgrade or upgrade. lost: not a holder; would_deadlock: not the sole reader.
   result<spi::granted> change(const moment& step, const spi::claim& claim, spi::mode to);
-  // Gives a hold to another claim, with the same fence. not_held: neither holds. moment::then is for the
-  // one that held.
+  // Gives a hold to another claim, with the same fence. not_held: neither holds. moment::then
+  // is for the former holder.
   result<spi::granted> transfer(const moment& step, const spi::claim_id& from,
                                 const spi::claim& to);
   // A member's part in a quorum's fence. lost: not a holder.
   result<spi::granted> raise(const moment& step, const spi::claim& claim, fence_token fence);
-  // The holders that were taken away (force) or may not renew any more (safe). `claim`: a public
-  // id, or empty for all.
+  // The holders that were removed (force) or may not renew any more (safe). `claim`: a
+  // public id, or empty for all.
   std::vector<spi::holder> revoke(const moment& step, const spi::resource_id& resource,
                                   spi::revocation how, const std::string& claim);
   result<spi::latch_state> change_latch(const moment& step, const spi::resource_id& resource,
@@ -94,11 +94,11 @@ class book {
   void wake_head(const moment& step, resource& at);
   static bool dead(const moment& step, const entry& row);
 
-  // answer.cpp: what is answered and told.
+  // answer.cpp: answers and notifications.
   [[nodiscard]] spi::granted granted_to(const moment& step, const resource& at,
                                         const entry& row) const;
   spi::renewal renewal_of(const moment& step, const resource& at, const entry& row);
-  // A sign of life of the holder: an offer becomes a hold, once; a renewed lease starts again.
+  // A sign of life from the holder: an offer becomes a hold, once; a lease starts again.
   entry prolong(const moment& step, resource& at, const entry& held);
   void note(const moment& step, const resource& at, spi::event_kind what, const entry& row,
             bool fenced);
@@ -133,7 +133,8 @@ class book {
   // The holders to be notified that somebody waits; each is notified once.
   virtual std::vector<entry> holders_to_tell(resource& at) = 0;
   virtual void mark_told(resource&, const entry&) {}
-  // The next in line behind a place, the last before it. Valid until the line is changed or asked again.
+  // The next waiter behind a place, the last one before it. Valid until the queue
+  // is changed or asked again.
   virtual const entry* next_waiter(resource& at, std::int64_t place) = 0;
   virtual const entry* previous_waiter(resource& at, std::int64_t place) = 0;
   // For a newcomer, behind all waiters.
@@ -143,11 +144,11 @@ class book {
   virtual void replace_holder(resource& at, const entry& before, const entry& now) = 0;
   virtual void put_waiter(resource& at, const entry& row) = 0;
   virtual void erase_waiter(resource& at, const entry& row) = 0;
-  // A sign of life of the waiter.
+  // A sign of life from the waiter.
   virtual void refresh_waiter(resource&, const entry&) {}
 
-  // True once for a waiter: it is to be notified that the resource is free. Again after it was
-  // taken.
+  // True once for a waiter, which is then notified that the resource is free. True
+  // again after it was taken.
   virtual bool tell_free(resource& at, const entry& waiting) = 0;
   virtual void taken(resource& at) = 0;
 
@@ -158,7 +159,7 @@ class book {
   virtual bool latch_counted(const resource& at, const spi::claim_id& id, spi::server_time now) = 0;
   virtual void remember_latch_change(resource& at, const spi::claim_id& id,
                                      spi::server_time until) = 0;
-  // Those of the count so far are remembered until then; those whose time is over are forgotten.
+  // The ids of the count so far are remembered until then; expired ones are forgotten.
   virtual void end_latch_count(resource& at, spi::server_time until) = 0;
   virtual void forget_latch_changes(resource& at, spi::server_time now) = 0;
 
@@ -166,12 +167,12 @@ class book {
   virtual void remember(const spi::claim_id&, spi::server_time) {}
   virtual bool left_before(const spi::claim_id&) { return false; }
 
-  // What the stores do differently, each as its engine allows.
+  // Where the stores differ, each as its engine allows.
   virtual spi::server_time last_word(const moment& step, const entry& waiting) = 0;
-  // When asking again could help, if no push comes.
+  // When it makes sense to ask again, if no push arrives.
   virtual duration recheck_after(const moment& step, resource& at, const entry& row,
                                  bool queued) = 0;
-  // An upgrade was refused on account of those who hold.
+  // An upgrade was refused because of the other holders.
   virtual void watch_holders(const moment&, resource&) {}
   // Every new fence is at least this.
   [[nodiscard]] virtual std::uint64_t fence_floor() const { return 0; }

@@ -1,4 +1,5 @@
-// How a resource passes from one to the next: what has ended goes out, who is next comes in.
+// How a resource passes from one claim to the next: ended claims are removed,
+// the next ones are granted.
 #include "core/mutant.hpp"
 #include "stores/ledger/book.hpp"
 
@@ -17,9 +18,9 @@ bool speaks(const moment& step, const entry& row) {
   return step.claim != nullptr && *step.claim == row.id;
 }
 
-// The lines that decide: exclusive wants nobody else, shared nobody exclusive, permits must
-// suffice; and after an abnormal end the resource may be blocked for a while. Who waits is not
-// looked at.
+// The decision: exclusive requires no other holder, shared no exclusive one, and the
+// permits must suffice; after an abnormal end the resource may be blocked for a while.
+// Waiters are not considered.
 bool fits_beside_holders(const resource& at, const entry& row, spi::server_time now) {
   if (at.is_blocked(now)) return false;
   switch (row.mode) {
@@ -110,15 +111,15 @@ void book::promote(const moment& step, resource& at) {
     remove_waiter(at, next);
     granted.push_back(grant(step, at, next));
   }
-  // After the last grant, so that `wanted` does not count those who got in together.
+  // After the last grant, so that `wanted` does not count claims that were granted together.
   for (const entry& row : granted) {
     if (speaks(step, row)) continue;
     if (at.waiting > 0) mark_told(at, row);
     step.out.pushes.push_back(
         {{push::kind::granted, row.id, granted_to(step, at, row)}, row.process});
   }
-  // Who is head now watched only the last of those who were let in. And where the limit ended it, the
-  // head's own attempt goes on.
+  // The new head was watching only the last of the granted claims. And where the limit ended this
+  // step, the head's own attempt continues it.
   if (rules_.head_watches && (granted.size() > 1 || count == rules_.promote_limit)) {
     wake_head(step, at);
   }
@@ -153,7 +154,7 @@ bool book::drop_dead_holders(const moment& step, resource& at) {
   return dropped;
 }
 
-// Nobody said goodbye: it may be at work still, and where no fence is checked only time helps.
+// It did not release: it may still be at work, and where no fence is checked only time helps.
 void book::end_abnormally(const moment& step, resource& at, const entry& row,
                           spi::server_time since) {
   remove_holder(at, row);
@@ -170,7 +171,7 @@ bool book::dead(const moment& step, const entry& row) {
   return step.dead != nullptr && step.dead->contains(row.process);
 }
 
-// Without a look at the line: an exclusive holder that lives keeps everybody out.
+// Without looking at the queue: a live exclusive holder keeps everybody out.
 bool book::closed(const moment& step, resource& at) {
   if (at.exclusive == 0) return false;
   if (step.dead == nullptr || step.dead->empty()) return true;
@@ -178,13 +179,13 @@ bool book::closed(const moment& step, resource& at) {
   return !held.empty() && !dead(step, held.front());
 }
 
-// Whether a claim can be granted beside those who hold, once the dead among them are taken off.
+// Whether a claim can be granted beside the holders, once the dead among them are removed.
 bool book::free_for(const moment& step, resource& at, const entry& row) {
   if (fits_beside_holders(at, row, step.now)) return true;
   return drop_dead_holders(step, at) && fits_beside_holders(at, row, step.now);
 }
 
-// The dead are not left out: the call that meets them takes them off.
+// Dead waiters are not skipped: the call that meets them removes them.
 const entry* book::next_in_line(const moment& step, resource& at) {
   const bool last_first = mutated(mutant::fair_served_last_first);
   const entry* each = last_first ? previous_waiter(at, std::numeric_limits<std::int64_t>::max())
@@ -195,8 +196,8 @@ const entry* book::next_in_line(const moment& step, resource& at) {
   return each;
 }
 
-// Who speaks can be granted by the answer, subscription or not; if it cannot be granted, it must not
-// keep others waiting who can be reached.
+// The calling claim can be granted by the answer, with or without a subscription; other waiters
+// must be reachable, or they would keep reachable ones waiting.
 bool book::eligible(const moment& step, const resource& at, const entry& waiting) {
   if (speaks(step, waiting)) {
     if (fits_beside_holders(at, waiting, step.now)) return true;
@@ -206,19 +207,20 @@ bool book::eligible(const moment& step, const resource& at, const entry& waiting
   return !reachable_ || reachable_(waiting.process);
 }
 
-// Strict hand-over between two processes that take turns halves their throughput: the one that
-// releases may not take it again although it is there and the other must be woken first. So a lone
-// unfair waiter is only told, and gets it for certain once it has waited a little.
+// Strict hand-over between two processes that take turns halves their throughput: the
+// one that releases may not take the lock again, although it is running and the other
+// must be woken first. So a lone unfair waiter is only notified, and is sure to get the
+// lock once it has waited a little.
 bool book::hands_over(const moment& step, const resource& at, const entry& next) const {
   if (speaks(step, next) || next.fair || at.waiting >= 2) return true;
   return step.now - next.since > rules_.hand_over_after;
 }
 
-// Who waits decides whether a newcomer may take what is free.
+// The waiters decide whether a newcomer may take what is free.
 bool book::may_pass(const moment& step, resource& at, const entry& newcomer) {
   if (at.waiting == 0) return true;
   const bool reads = newcomer.mode == spi::mode::shared;
-  // Readers that come one after the other would keep a writer out forever.
+  // A stream of readers would keep a writer out forever.
   if (!newcomer.fair && at.waiting_fair == 0 && (!reads || at.waiting_exclusive == 0)) return true;
   if (at.silent_since == long_ago && !reachable_) return false;
   for (const entry* each = next_waiter(at, 0); each != nullptr;
@@ -238,7 +240,7 @@ entry book::grant(const moment& step, resource& at, entry row) {
   row.told = answered && at.waiting > 0;
   set_end(row, step.now);
   taken(at);
-  if (!at.is_blocked(step.now)) {  // it is over, and nothing that a restart should find
+  if (!at.is_blocked(step.now)) {  // it is over, and a restart need not find it
     at.blocked_until = long_ago;
     at.blocked_for = duration{0};
   }

@@ -1,5 +1,5 @@
-// What a ledger keeps and what it causes: claims, resources, the named limits of the grant rules, and the
-// pushes and events of one step. `book.hpp` has the rules.
+// What a ledger stores and produces: claims, resources, the named limits of the grant rules, and
+// the pushes and events of one step. `book.hpp` has the rules.
 #pragma once
 
 #include "stores/wakeup_registry.hpp"
@@ -35,42 +35,43 @@ inline std::uint64_t microseconds(duration time) noexcept {
 
 // Whose claim it is: one client, reached by one connection. Pushes go there.
 using process_id = std::int64_t;
-// Whose a detached claim is where a hold lasts as long as its client lives: no client has this number.
+// Owns detached claims where a hold lasts as long as its client lives: no client has this number.
 inline constexpr process_id nobody = 0;
 
 struct rules {
   // A pushed grant lives this long (at most its ttl) until the first renewal makes it a lease.
   duration offer = std::chrono::seconds(2);
-  // A waiter that is not heard of for this long has died and loses its place.
+  // A waiter that is not heard from for this long is considered dead and loses its place.
   duration waiter_lease = std::chrono::seconds(30);
-  // Among unfair claims: a lone waiter gets this long to be overtaken before it is handed the lock.
+  // Among unfair claims: a lone waiter can be overtaken for this long before it is handed the lock.
   duration hand_over_after = std::chrono::milliseconds(1);
   // How much longer than its ttl the id of a claim that was left is remembered.
   duration tombstone_extra = std::chrono::seconds(60);
   // Waiters that look again at a holder's end come one after the other: the k-th k steps later.
   duration stagger = std::chrono::milliseconds(20);
   duration stagger_limit = std::chrono::seconds(1);
-  // As a member of a quorum: after it lost its state its word does not count for so long, the
-  // longest ttl that any claim may have. Zero: it cannot lose it and live on.
+  // As a member of a quorum: after losing its state its votes do not count for this long, the
+  // longest ttl that any claim may have. Zero: it cannot survive the loss of its state.
   duration longest_ttl{0};
   // How far a proposed fence may be from this clock's microseconds.
   duration fence_slack = std::chrono::seconds(1);
-  // Where a latch's change names none.
+  // Of a latch whose change names none.
   duration latch_life = std::chrono::hours(24);
-  // Grants, and dead waiters passed over, in one step; the next verb on the resource goes on.
+  // Grants, and dead waiters skipped, in one step; the next verb on the resource continues.
   std::size_t promote_limit = 64;
-  // Holders and waiters of one resource, each: then overloaded.
+  // Holders of one resource, and waiters of one; beyond it: overloaded.
   std::size_t claim_limit = 1'000'000;
   // Resources of which only the fence is kept; beyond it they share one floor.
   std::size_t idle_limit = 100'000;
   // Holders that are looked at in one step.
   std::size_t holder_limit = 1'000'000;
-  // A hold ends after its ttl unless it is renewed. False: a renewed one, once it was taken up, lasts as
-  // long as its client lives, and the store finds out who is dead.
+  // A hold ends after its ttl unless it is renewed. False: a renewed hold, once taken up, lasts as
+  // long as its client lives, and the store finds out which clients are dead.
   bool holds_are_leases = true;
-  // A push to the client that speaks cannot get lost: what it is granted is no offer.
+  // A push to the calling client cannot get lost: its grants are not offers.
   bool own_pushes_arrive = false;
-  // The first in line watches those who hold. Where they change without a grant, it is woken to ask again.
+  // The head of the queue watches the holders. When they change without a grant,
+  // it is woken to ask again.
   bool head_watches = false;
 };
 
@@ -79,11 +80,11 @@ enum class kind : std::uint8_t { idle = 0, lock = 1, semaphore = 2, latch = 3 };
 // A claim that waits or holds.
 struct entry {
   spi::claim_id id;
-  std::int64_t place = 0;  // its number in the line of its resource
+  std::int64_t place = 0;  // its number in the queue of its resource
   process_id process = 0;
   std::uint64_t fence = 0;
   spi::server_time since{};       // queued, then granted
-  spi::server_time heard{};       // a waiter's last word, where the ledger keeps it
+  spi::server_time heard{};       // a waiter's last sign of life, where the ledger keeps it
   spi::server_time ends = never;  // of a hold, an offer, or a waiter's own short lease
   duration ttl{};
   duration lock_delay{};
@@ -94,7 +95,7 @@ struct entry {
   bool renewed = true;
   bool revoked = false;  // not renewed any more
   bool offer = false;    // handed over, and not yet taken up
-  bool told = false;     // a holder: that somebody waits; a waiter: that it is free
+  bool told = false;     // notified: a holder that somebody waits, a waiter that it is free
   std::optional<std::uint64_t> proposed_fence;
   std::string payload;
 };
@@ -102,7 +103,8 @@ struct entry {
 spi::holder described_holder(const entry& row, spi::server_time now);
 spi::waiting described_waiter(const entry& row, spi::server_time now);
 
-// What the rules ask of a resource without looking at its claims: sums, kept equal to them by the book.
+// What the rules need to know of a resource without looking at its claims: sums, which the book
+// keeps in step with them.
 struct resource {
   std::uint64_t last = 0;  // the last fence that was given
   ledgers::kind kind = kind::idle;
@@ -114,10 +116,10 @@ struct resource {
   std::uint32_t waiting_fair = 0;
   std::uint32_t waiting_exclusive = 0;
   std::uint64_t permits = 0;          // of all holders
-  spi::server_time next_end = never;  // no hold ends before; of a latch: its end
-  // When the last offer was made that nobody took up, while somebody waits. Who has not been heard since
-  // is passed over until it is, so that the whole line costs one offer, however many in it are dead or
-  // frozen.
+  spi::server_time next_end = never;  // no hold ends earlier; of a latch: its end
+  // When the last offer was made that nobody took up, while somebody waits. A waiter not heard
+  // from since is passed over until it is, so that the whole queue costs one offer, however many
+  // in it are dead or frozen.
   spi::server_time silent_since = long_ago;
   spi::server_time blocked_until = long_ago;  // after an abnormal end
   duration blocked_for{0};                    // how long that was from its beginning
@@ -136,7 +138,7 @@ struct resource {
 
 struct push : stores::push {
   process_id process = 0;
-  duration kept{};  // gone: how long nobody else gets it; zero: it is free now
+  duration kept{};  // gone: how long nobody else can get it; zero: it is free now
 };
 
 struct ledger_event {
@@ -144,32 +146,32 @@ struct ledger_event {
   spi::store_event event;
 };
 
-// What one step causes beside its answer: to be delivered in order, once no lock is held.
+// The effects of one step beside its answer, to be delivered in order, once no lock is held.
 struct effects {
   std::vector<push> pushes;
   std::vector<spi::resource_id> latches;  // that changed
-  // Over without having left: expired, died in line, taken by force. Unless such a claim is
+  // Over without having left: expired, died while waiting, removed by force. Unless such a claim is
   // attempted again, no push comes for it after those of this step.
   std::vector<std::pair<process_id, spi::claim_id>> ended;
   std::vector<ledger_event>
-      events;  // only where `observed`, or the resource is: they cost a hash each
+      events;  // only where this or the resource is observed: each costs a hash
   bool observed = false;
 };
 
 // Whether a claim's id is kept after it was left, so that a late attempt cannot revive it.
 enum class on_leave : std::uint8_t { forget, remember };
 
-// One verb: when it happens, what it causes, and who speaks.
+// One verb: when it happens, its effects, and who calls it.
 struct moment {
   spi::server_time now;
   effects& out;
   process_id self = nobody;
-  // The claim that speaks: it is answered, not pushed to, and can be granted wherever pushes go.
+  // The calling claim: it gets an answer, no push, and can be granted wherever pushes go.
   const spi::claim_id* claim = nullptr;
   on_leave then = on_leave::forget;
-  // Of whom it is known that they are dead.
+  // Clients that are known to be dead.
   const std::set<process_id>* dead = nullptr;
-  // Where a store finds claims by place: that of the claim that the verb is about; updated.
+  // Where a store finds claims by place: the place of the verb's claim; updated.
   std::int64_t* place = nullptr;
 };
 inline constexpr std::int64_t nowhere = 0;       // such a claim is new

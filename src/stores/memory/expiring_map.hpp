@@ -13,8 +13,8 @@
 
 namespace holdfast::memory {
 
-// Iterates in the order of the keys. An entry ends at its end: at that time it is over. It stays
-// until drop_ended() takes it out.
+// Iterates in the order of the keys. At its end an entry is over, but it stays until
+// drop_ended() removes it.
 template <class Key, class Value>
 class expiring_map {
  public:
@@ -70,7 +70,7 @@ class expiring_map {
     return ends_.begin()->first;
   }
 
-  // Those that are over, in the order of their ends; they stay.
+  // The entries that are over, in the order of their ends; they stay.
   [[nodiscard]] std::vector<Value> ended(spi::server_time now) const {
     std::vector<Value> all;
     for (auto each = ends_.begin(); each != ends_.end() && each->first <= now; ++each) {

@@ -1,4 +1,4 @@
-// A ledger for the clients of one process: where each effect goes.
+// A ledger for the clients of one process: delivers each effect.
 #include "stores/memory/hub.hpp"
 
 #include <utility>
@@ -23,7 +23,7 @@ void outbox::deliver(spi::runtime& runtime) {
       current_ = next.to;
       lock.unlock();
       if (next.to != nobody) next.call();
-    }  // what the call held on to ends before the recipient may be gone
+    }  // what the call owned is destroyed before the recipient may be gone
     lock.lock();
     current_ = nobody;
     if (retiring_ > 0) called_.notify_all();
@@ -37,7 +37,7 @@ void outbox::deliver(spi::runtime& runtime) {
 void outbox::retire(recipient who) noexcept {
   std::unique_lock lock(mutex_);
   for (entry& each : entries_) {
-    if (each.to == who) each.to = nobody;  // dropped by who delivers, under no lock
+    if (each.to == who) each.to = nobody;  // dropped by the delivering thread, under no lock
   }
   if (deliverer_ == std::this_thread::get_id()) return;
   ++retiring_;
@@ -90,9 +90,9 @@ result<spi::outcome> hub::attempt(spi::runtime& runtime, process_id process,
     auto answer = book.attempt(now, claim, process, std::nullopt, out);
     const auto* blocked = answer ? std::get_if<spi::blocked>(&*answer) : nullptr;
     if (answer && (blocked == nullptr || blocked->queued)) {
-      // It may have ended and come again in this very step.
+      // It may have ended and returned in this very step.
       std::erase(out.ended, std::pair(process, claim->id));
-      // The one before ends with this call, under no lock.
+      // The previous one is destroyed with this call, under no lock.
       wakeup = client->second.add(claim->id, std::move(wakeup));
     }
     return answer;

@@ -1,5 +1,5 @@
-// A ledger for the clients of one process: under a mutex, with a way to every client. What a server
-// is to the stores that have one.
+// A ledger for the clients of one process: under a mutex, with a way to reach every client. It is
+// what the server is to other stores.
 #pragma once
 
 #include "stores/memory/ledger.hpp"
@@ -31,15 +31,15 @@ class outbox : public std::enable_shared_from_this<outbox> {
   // The receiver of calls; retire() ends them.
   using recipient = std::int64_t;
 
-  // Calls nothing: may be used under a lock, which then fixes the order.
+  // Makes no call: may be used under a lock, which then determines the order.
   void add(recipient to, spi::task call);
 
-  // Under no lock. Makes the calls that are there, unless another thread does so already; after a
-  // batch of them the runtime goes on, so that no caller delivers forever.
+  // Under no lock. Makes the queued calls, unless another thread does so already; after a batch of
+  // them the runtime continues, so that no caller delivers forever.
   void deliver(spi::runtime& runtime);
 
-  // When it returns, no call to this recipient is under way, unless on this very thread, and none
-  // comes any more. Under no lock that a call could want.
+  // When it returns, no call to this recipient is under way, unless on this very thread, and no
+  // more will come. Under no lock that a call could need.
   void retire(recipient who) noexcept;
 
  private:
@@ -67,7 +67,7 @@ class hub : public std::enable_shared_from_this<hub> {
   hub(const hub&) = delete;
   hub& operator=(const hub&) = delete;
 
-  // A client comes: its claims are reachable until it leaves. When leave returns, none of its
+  // A client joins: its claims are reachable until it leaves. Once leave returns, none of its
   // wake-ups is called any more.
   process_id join();
   void leave(process_id process) noexcept;
@@ -86,7 +86,7 @@ class hub : public std::enable_shared_from_this<hub> {
     return answer;
   }
 
-  // The wake-up stays while the claim lives here.
+  // The wake-up is kept as long as the claim lives here.
   result<spi::outcome> attempt(spi::runtime& runtime, process_id process,
                                const spi::claim_ptr& claim, std::shared_ptr<spi::wakeup> wakeup);
   result<spi::granted> transfer(spi::runtime& runtime, process_id process,

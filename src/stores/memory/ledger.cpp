@@ -126,7 +126,7 @@ bool ledger::empty() const {
                      [](const auto& each) { return each.second.unused(); });
 }
 
-// --- the tables, which know no rule ---------------------------------------------------------------
+// --- the tables, which know no rules -------------------------------------------------------------
 
 ledgers::resource* ledger::find(const spi::resource_id& id) {
   const auto found = resources_.find(id);
@@ -141,7 +141,7 @@ ledgers::resource& ledger::make(const spi::resource_id& id, spi::server_time now
 }
 
 // Forgets resources of which only the fence is left. Their next fences start above all that were
-// ever given there, so forgetting keeps the order.
+// ever given to them, so forgetting keeps the order.
 void ledger::sweep(spi::server_time now) {
   for (auto each = resources_.begin(); each != resources_.end();) {
     const resource& at = each->second;
@@ -285,7 +285,7 @@ void ledger::taken(ledgers::resource& at) {
   own.told_free.reset();
 }
 
-// The k-th in line comes k steps later.
+// The k-th waiter comes k steps later.
 duration ledger::recheck_after(const moment& step, ledgers::resource& at, const entry& row,
                                bool queued) {
   spi::server_time end = after(step.now, rules_.hand_over_after);

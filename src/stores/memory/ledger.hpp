@@ -1,5 +1,5 @@
-// The ledger of the memory store and of the simulator's server: the rules of ledgers::book on tables in
-// memory. The reference that the other engines are compared with.
+// The ledger of the memory store and of the simulator's server: the rules of ledgers::book on
+// tables in memory. The other engines are compared with it.
 //
 // Pure and deterministic: the time is an argument, and equal calls give equal answers. Not
 // thread-safe. Copyable: a copy is a snapshot.
@@ -37,7 +37,7 @@ struct resource : ledgers::resource {
   expiring_map<std::int64_t, ledgers::entry> line;
   std::map<spi::claim_id, std::int64_t> places;
   std::int64_t last_place = 0;
-  std::optional<spi::claim_id> told_free;  // only one is told at a time
+  std::optional<spi::claim_id> told_free;  // only one is notified at a time
   std::uint32_t latch_count = 0;
   expiring_map<spi::claim_id, std::monostate> latch_changes;
 };

@@ -1,4 +1,4 @@
-// The memory store: each verb one step of the hub.
+// The memory store: each verb is one step of the hub.
 #include "stores/memory/memory_store.hpp"
 
 #include <cstddef>
@@ -22,9 +22,9 @@ spi::caps capabilities() {
   return caps;
 }
 
-// The one table that is global to a process: the names under which several clients share their claims. A name
-// outlives its clients, as a server does: else its fences would begin again, and a lease that nobody
-// released would end with its client.
+// The one table that is global to a process: the names under which several clients share their
+// claims. A name outlives its clients, like a server: otherwise its fences would start over, and an
+// unreleased lease would end with its client.
 constexpr std::size_t names_at_most = 1'000;
 
 result<std::shared_ptr<hub>> shared_hub(const std::string& name) {
@@ -72,7 +72,7 @@ void memory_store::attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wa
   done(std::move(answer));
 }
 
-// No waiter is turned away here, so there is nothing to watch: a try asks again.
+// No waiter is turned away here, so there is nothing to watch: a try just asks again.
 void memory_store::watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
                          spi::completion<spi::armed> done) {
   done(spi::armed::recheck);

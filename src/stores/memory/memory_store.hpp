@@ -1,5 +1,5 @@
 // The memory store: locks among the threads and clients of one process, by the same rules as every
-// other engine. The reference that the contract tests hold the others to.
+// other engine. The contract tests hold the others to its behaviour.
 #pragma once
 
 #include "stores/memory/hub.hpp"

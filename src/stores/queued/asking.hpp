@@ -1,4 +1,5 @@
-// Asking a connection from within a flow: one batch of requests in one go, all answers at once.
+// Asking a connection from within a flow: one batch of requests, sent
+// together; all answers at once.
 #pragma once
 
 #include "net/patience.hpp"
@@ -24,7 +25,7 @@ class asker {
   virtual void answered(std::size_t index, result<Reply> answer) = 0;
 };
 
-// To be told when the connection's mutex is free.
+// To be reported when the connection's mutex is free.
 template <class Reply>
 struct answered_one {
   asker<Reply>* who;
@@ -34,7 +35,7 @@ struct answered_one {
   void tell() { who->answered(index, std::move(answer)); }
 };
 
-// Takes out of those that wait for a connection the ones that are `over`: they were never sent.
+// Removes from the requests that wait for a connection those that are `over`: they were never sent.
 template <class Pending, class Reply, class Over>
 void take_waiting(std::deque<Pending>& waiting, const error& why,
                   std::vector<answered_one<Reply>>& into, Over over) {
@@ -68,7 +69,7 @@ class asking final : public asker<Reply> {
     } else {
       whom_->ask(std::move(batch_), until_, *this);
     }
-    return left_.fetch_sub(1) != 1;  // else all is answered already: go on here
+    return left_.fetch_sub(1) != 1;  // else all answers are there: continue here
   }
   std::vector<result<Reply>> await_resume() { return std::move(answers_); }
 

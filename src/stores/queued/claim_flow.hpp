@@ -1,6 +1,6 @@
-// The verbs of claims in a store with a line of nodes (ZooKeeper) or keys (etcd), and what time does to claims that
-// nobody renews. The work on one claim is one flow at a time, which does what is wanted of it in turn. Leaving comes
-// first: a claim that leaves must not be granted on its way out.
+// The verbs of claims in a store with a queue of nodes (ZooKeeper) or keys (etcd), and the expiry
+// of claims that nobody renews. One flow at a time works on a claim, and does what is requested of
+// it in turn. Leaving comes first: a claim that leaves must not be granted on its way out.
 #pragma once
 
 #include "net/connector.hpp"
@@ -66,7 +66,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
 
   void watch(spi::claim_ptr, const spi::blocked&, const spi::op_context&,
              spi::completion<spi::armed> done) override {
-    done(spi::armed::recheck);  // a waiter here is in line
+    done(spi::armed::recheck);  // a waiter here is in the queue
   }
 
   void leave(spi::claim_ptr claim, const spi::op_context& context,
@@ -111,14 +111,14 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
       : net_(net::make_network(std::move(reactor))), caps_(std::move(caps)) {}
   ~claim_flow() override = default;
 
-  // --- what an engine may hide ---
+  // --- defaults that an engine may hide ---
 
-  // What a settled claim leaves to do when the mutex is free.
+  // What remains to be done for a settled claim when the mutex is free.
   struct follow_up {};
   // Called with the mutex held when an answer has been decided, and when the claim is over.
   [[nodiscard]] follow_up settled(const entry_ptr&) { return {}; }
   void carry_out(const follow_up&) {}
-  // The phase before. Called with the mutex held.
+  // Returns the previous phase. Called with the mutex held.
   phase pass_to(Entry& which, phase next) { return std::exchange(which.where, next); }
   // Of a claim that this process does not know.
   void leave_unknown(spi::claim_ptr, const spi::op_context&, spi::completion<spi::departure> done) {
@@ -167,8 +167,8 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     for (const entry_ptr& each : those) gone(each, {errc::lost, why});
   }
 
-  // What the proof of the session or lease is worth from now on. The margin for clocks is taken of its whole time, as
-  // it has been running since the proof.
+  // What the proof of the session or lease is worth from now on. The margin for clocks is computed
+  // from its whole time, which has been running since the proof.
   [[nodiscard]] spi::granted grant_of(const Entry& which, time_point at) const {
     const spi::claim& claim = *which.claim;
     spi::granted grant;
@@ -198,7 +198,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     run(this->shared_from_this(), which);
   }
 
-  // Settles all that waits for the claim: it is over.
+  // Settles everything that waits for the claim: it is over.
   void gone(const entry_ptr& which, const error& why) {
     std::vector<spi::completion<spi::outcome>> attempts;
     std::vector<spi::completion<spi::departure>> leaves;
@@ -235,8 +235,8 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     }
     net_.reactor->cancel(timer);
   }
-  // And after them. A claim for which the engine was never reached is not left: its entry knows the client, which knows
-  // this store.
+  // And after them. A claim for which the engine was never reached is not left, and its entry
+  // refers to the client, which refers to this store.
   void drop_entries() noexcept {
     std::map<spi::claim_id, entry_ptr> left;
     const lock_guard lock(mutex_);
@@ -252,7 +252,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
   std::map<spi::claim_id, entry_ptr> entries_;  // guarded by mutex_
 
  private:
-  // A hold that lasts longer is watched: for force, for revocation, for those who wait behind it.
+  // A hold that lasts longer is watched: for force, for revocation, for waiters behind it.
   static constexpr duration short_hold = std::chrono::milliseconds(20);
   static constexpr duration quick_tick = std::chrono::milliseconds(20);
   static constexpr duration slow_tick = std::chrono::milliseconds(100);
@@ -288,7 +288,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
         self->settle(which, std::move(placed));
       }
     }
-    // Forgotten meanwhile: callers that came too late learn it.
+    // Forgotten meanwhile: callers that came too late learn of it.
     self->gone(which, {errc::lost, "the claim is over"});
   }
 
@@ -307,7 +307,8 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
         const bool first = store().pass_to(*which, phase::held) != phase::held;
         const time_point since = which->granted_at == time_point{} ? at : which->granted_at;
         const spi::granted grant = grant_of(*which, at);
-        // A hold that is worth nothing is used by nobody: the time of a lease that is not renewed has not begun.
+        // Nobody uses a hold that is worth nothing, so the time of a lease that is
+        // not renewed has not begun.
         if (grant.ttl > duration{0}) which->granted_at = since;
         which->end_at = which->end_of_hold(at, since, grant.ttl);
         outcome = grant;
@@ -334,7 +335,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     if (definite && nothing) {
       forget(which);
     } else if (definite && which->where != phase::held) {
-      // The core says no more of a claim that was refused: what it made so far is ours to remove.
+      // The core has no further calls for a refused claim: what it made so far is ours to remove.
       which->ending = true;
       which->dirty = true;
     }
@@ -375,7 +376,8 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
       const lock_guard lock(mutex_);
       const bool nothing = which->nothing_made();
       if (!outcome && !gives) outcome.error().unsent = outcome.error().unsent && nothing;
-      // Given away, or never ours. What is unknown is left by the core, or ends with its time.
+      // Given away, or never ours. If that is unknown, the core leaves the claim,
+      // or it ends with its time.
       if (gives ? outcome.has_value()
                 : !outcome && outcome.error() != errc::unavailable && nothing) {
         forget(which);
@@ -400,8 +402,8 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
     });
   }
 
-  // Holds that have lasted are watched; what was not renewed ends, its node or key with it, although its session or
-  // lease lives on.
+  // Holds that have lasted are watched; a claim that was not renewed ends, and its node or key with
+  // it, although its session or lease lives on.
   void tick() {
     std::vector<entry_ptr> lasting;
     std::vector<entry_ptr> ended;

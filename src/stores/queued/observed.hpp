@@ -1,4 +1,4 @@
-// What observers are told: who came, was granted and ended between two looks at a name.
+// What observers are notified of: who came, was granted and ended between two looks at a name.
 #pragma once
 
 #include "stores/callback_guard.hpp"
@@ -19,15 +19,16 @@ struct observed_claim {
   std::string claim;  // as people are shown it
   spi::mode mode{};
   bool holds = false;
-  bool forced = false;  // its end, when it comes, is not its own doing
+  bool forced = false;  // its end, when it comes, will be forced
   std::optional<fence_token> fence;
   std::string payload;
   std::string token{};  // where it is in the store
 };
-// By what made it (0: that does not tell claims apart) and the claim: one that hands its place on has ended.
+// By what made it (0: where that does not tell claims apart) and by claim: a claim that
+// hands its place on has ended.
 using observed_claims = std::map<std::pair<std::int64_t, std::string>, observed_claim>;
 
-// Whom an observation tells. One event after the other; none after callbacks.end().
+// The receiver of an observation. One event after the other; none after callbacks.end().
 struct observer {
   spi::function<void(const spi::store_event&)> sink;  // only by callbacks
   callback_guard callbacks;

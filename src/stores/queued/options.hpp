@@ -28,13 +28,13 @@ struct cluster_options {
   net::backoff_limits backoff;
 };
 
-// Empty where the URL does not have it.
+// Empty if the URL does not have it.
 inline std::string url_option(const spi::url& url, const char* name) {
   const auto found = url.options.find(name);
   return found == url.options.end() ? std::string() : found->second;
 }
 
-// One of two words; `otherwise` where the option is not there.
+// One of two words; `otherwise` if the option is missing.
 template <class Value>
 result<Value> choice(const spi::url& url, const char* name, Value otherwise,
                      const char* default_word, Value meaning, const char* word) {

@@ -1,5 +1,6 @@
-// What a store with a line of nodes (ZooKeeper) or keys (etcd) knows of one claim of this process, whatever the engine:
-// what is wanted of it, and when it ends. Each engine adds where its node or key is and what it watches.
+// What a store with a queue of nodes (ZooKeeper) or keys (etcd) knows of one claim of this process,
+// whatever the engine: what is requested of it, and when it ends. Each engine adds where its node
+// or key is and what it watches.
 #pragma once
 
 #include "net/patience.hpp"
@@ -23,9 +24,9 @@ namespace holdfast::stores {
 //
 //   phase    means
 //   placing  its node or key is not made, or it is not known where it stands
-//   waiting  it is in line
+//   waiting  it is in the queue
 //   held     it holds
-//   over     forgotten by the store; flows that are still at it end
+//   over     forgotten by the store; flows that still work on it end
 struct queued_claim {
   enum class phase : std::uint8_t { placing, waiting, held, over };
 
@@ -49,9 +50,9 @@ struct queued_claim {
   std::int64_t owner = 0;    // the session or lease by which it lives
   std::int64_t created = 0;  // czxid or revision
   bool uncertain = false;    // a request that makes a node or key was not answered
-  bool adopted = false;      // it was another claim's, perhaps is
+  bool adopted = false;      // it was, and perhaps still is, another claim's
 
-  // What is wanted of it.
+  // What is requested of it.
   bool running = false;
   bool dirty = false;
   net::patience until{};  // of the latest verb
@@ -59,15 +60,15 @@ struct queued_claim {
   std::vector<spi::completion<spi::departure>> leaves;
   std::vector<change> changes;
   std::vector<handover> handovers;  // only in stores that can hand claims on
-  bool unanswered = false;          // as the core tells: leave a tombstone
-  bool ending = false;              // its time is over: to be removed, though nobody asks
+  bool unanswered = false;          // as the core says: leave a tombstone
+  bool ending = false;              // its time is over: to be removed, without being asked
 
-  bool own_watched = false;  // what happens to its node or key is told
+  bool own_watched = false;  // changes of its node or key are reported
   bool wanted = false;       // somebody waits behind us
   bool revoked = false;
 
   time_point granted_at{};
-  time_point end_at = time_point::max();  // when it is removed if nothing is heard
+  time_point end_at = time_point::max();  // when it is removed if nothing is heard of it
 
   // What is to be done next.
   struct job {
@@ -80,7 +81,7 @@ struct queued_claim {
 
   [[nodiscard]] bool permit() const noexcept { return claim->mode == spi::mode::permit; }
   [[nodiscard]] bool leaving() const noexcept { return !leaves.empty() || ending; }
-  // For a look that nobody asked for.
+  // For a look that no caller asked for.
   [[nodiscard]] duration time_to_look() const {
     return std::clamp<duration>(claim->ttl / 3, std::chrono::milliseconds(500),
                                 std::chrono::seconds(5));
@@ -91,7 +92,7 @@ struct queued_claim {
            claim->lock_delay;
   }
 
-  // Takes it off what is wanted.
+  // Removes it from the requests.
   [[nodiscard]] job next_job() {
     job next;
     next.until = until;
@@ -112,19 +113,19 @@ struct queued_claim {
   }
 };
 
-// The count of a latch: as it is in the store, or is to be.
+// The count of a latch: as stored, or as it should become.
 struct queued_latch {
   std::optional<std::uint32_t> value;  // none: unset, or forgotten by now
   duration life{};
   std::string set_by;
   std::string mark{};       // the count-down that makes it so
-  bool marked = false;      // the one that was asked for has been counted
+  bool marked = false;      // the requested change has been counted
   bool has_claims = false;  // the name is in use as something else
 };
 
-// The fence of a claim: the zxid (ZooKeeper) or revision (etcd) that made it, which grows over the whole cluster and
-// outlives the name, with room behind it for the hand-overs inside a process: more than a grant reserves (one and its 32
-// hand-overs). An ensemble's epoch has 26 bits left.
+// The fence of a claim: the zxid (ZooKeeper) or revision (etcd) that made it, which grows across
+// the whole cluster and outlives the name, with room behind it for the hand-overs inside a process:
+// more than a grant reserves (one, and 32 hand-overs). An ensemble's epoch has 26 bits left.
 inline constexpr unsigned fence_room = 6;
 
 constexpr fence_token fence_of(std::int64_t created) noexcept {
@@ -132,7 +133,7 @@ constexpr fence_token fence_of(std::int64_t created) noexcept {
 }
 
 inline constexpr duration recheck_after = std::chrono::seconds(1);
-// The place in line of a waiter of which nothing is heard.
+// How long a waiter that is not heard from keeps its place in the queue.
 inline constexpr duration waiter_lease = std::chrono::seconds(30);
 
 inline spi::blocked blocked_by(std::string who, bool queued) {

@@ -1,5 +1,5 @@
-// What stores with a line of nodes (ZooKeeper) or keys (etcd) have in common: the claims' flow, and the verbs that people
-// and latches have, which begin and end alike.
+// What stores with a queue of nodes (ZooKeeper) or keys (etcd) have in common: the flow of claims,
+// and the verbs of operators and latches, which all begin and end alike.
 #pragma once
 
 #include "net/patience.hpp"
@@ -18,10 +18,10 @@ namespace holdfast::stores {
 
 // Thread-safe, as claim_flow. Store also has
 //   std::string path_to(resource) const     what all its nodes or keys begin with
-//   do_inspect(), do_list(), do_revoke(), do_probe()        tasks: what these verbs answer
+//   do_inspect(), do_list(), do_revoke(), do_probe()        tasks: the answers of these verbs
 //   latch_count                             derives from queued_latch
 //   task<result<latch_count>> read_count(self, path, mark, until)
-//   task<result<bool>> write_count(self, path, known, to, until)   false: it has changed since it was read
+//   task<result<bool>> write_count(self, path, known, to, until)   false: changed since it was read
 template <class Store, class Entry>
 class queued_store : public claim_flow<Store, Entry> {
   using base = claim_flow<Store, Entry>;
@@ -79,7 +79,7 @@ class queued_store : public claim_flow<Store, Entry> {
     }
     if (which.where != phase::held) return answer;
     answer.grant = this->grant_of(which, at);
-    // Without a proof there is nothing to say: the session or lease may be over.
+    // Without a proof the answer is unknown: the session or lease may be over.
     if ((claim.renewed && !proven) || answer.grant.ttl == duration{0}) return answer;
     const bool renews = claim.renewed && !which.revoked;
     answer.state = renews ? spi::hold_state::renewed : spi::hold_state::held;
@@ -87,7 +87,7 @@ class queued_store : public claim_flow<Store, Entry> {
     return answer;
   }
 
-  // Something happened, though nobody asked: its place is looked at.
+  // Something happened without a verb: look at its place.
   void look_again(const entry_ptr& which) {
     {
       const lock_guard lock(this->mutex_);
@@ -103,7 +103,7 @@ class queued_store : public claim_flow<Store, Entry> {
   Store& store() noexcept { return static_cast<Store&>(*this); }
   self_ptr self() { return this->shared_from_this(); }
 
-  // Begins what answers the verb of a caller, unless the store is closed.
+  // Starts the work that answers a caller's verb, unless the store is closed.
   template <class T, class Work>
   void begin(spi::completion<T> done, Work work) {
     if (this->closed_) return done(failure(errc::cancelled, "closed"));
@@ -112,7 +112,7 @@ class queued_store : public claim_flow<Store, Entry> {
 
   // --- latches ---
 
-  // To be repeated after a lost answer: what was done is known by the change's id.
+  // Can be repeated after a lost answer: the change's id shows what was done.
   static task<result<spi::latch_state>> do_change_latch(self_ptr self, std::string path,
                                                         spi::latch_change change,
                                                         net::patience until) {
