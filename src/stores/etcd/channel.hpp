@@ -49,7 +49,7 @@ using asker = stores::asker<reply>;
 using answered_one = stores::answered_one<reply>;
 using replies = std::vector<result<reply>>;
 
-// Who listens to a stream. Called under no lock, never twice at once.
+// The listener of a stream. Called under no lock, never concurrently.
 class stream_listener {
  public:
   virtual ~stream_listener() = default;

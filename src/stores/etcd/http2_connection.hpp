@@ -48,8 +48,8 @@ struct http2_event {
   bool broken = false;  // ended without a gRPC status: the outcome of the call is unknown
 };
 
-// Called on the reactor's threads (or from within start()), under no lock, never twice at once for
-// one connection.
+// Called on the reactor's threads (or from within start()), under no lock, never
+// concurrently for one connection.
 class http2_user {
  public:
   virtual ~http2_user() = default;

@@ -4,7 +4,7 @@
 
 namespace holdfast::etcd {
 
-// Awaited by a flow that needs the lease's id. The grant, or its deadline, goes on with it.
+// Awaited by a flow that needs the lease's id. The grant, or its deadline, resumes it.
 struct lease_keeper::waiting {
   lease_keeper& keeper;
   net::patience until;

@@ -17,7 +17,8 @@
 
 namespace holdfast::stores {
 
-// Who asked. Called exactly once for each request of a batch, by its deadline, under no lock.
+// The sender of requests. Called exactly once for each request of a batch, by its
+// deadline, under no lock.
 template <class Reply>
 class asker {
  public:

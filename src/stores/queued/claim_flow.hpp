@@ -120,7 +120,7 @@ class claim_flow : public spi::store, public std::enable_shared_from_this<Store>
   void carry_out(const follow_up&) {}
   // Returns the previous phase. Called with the mutex held.
   phase pass_to(Entry& which, phase next) { return std::exchange(which.where, next); }
-  // Of a claim that this process does not know.
+  // For a claim that this process does not know.
   void leave_unknown(spi::claim_ptr, const spi::op_context&, spi::completion<spi::departure> done) {
     done(spi::departure::gone);
   }

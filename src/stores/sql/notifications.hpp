@@ -22,7 +22,7 @@ namespace holdfast::sql {
 // Thread-safe.
 class notifications : public std::enable_shared_from_this<notifications> {
  public:
-  // `process`: by which the others know this client. `control connection`: over which the server is
+  // `process`: the others' name for this client. `control connection`: over which the server is
   // told. `taken`: called after a holder has been notified that its hold was revoked.
   static std::shared_ptr<notifications> make(const net::network& net, const engine& of,
                                              const std::string& process,

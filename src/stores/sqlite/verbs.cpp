@@ -31,7 +31,7 @@ void sqlite_store::settle(const std::string& key, time_point deadline) {
     effects out;
     const auto done = write(deadline, out, nullptr,
                             [&](ledger& book, const moment& step) { book.settle(step, key); });
-    // Not fatal: the next look goes on.
+    // Not fatal: the next look continues.
     if (!done || !peer_notifier_->deliver(out, deadline)) return;
   }
 }

@@ -1,5 +1,5 @@
-// What operators see and do: who holds and who waits, which names are in use, and the two
-// ways to take a hold away.
+// What operators see and do: who holds and who waits, which names are in use, and the
+// two ways to revoke a hold.
 #include "stores/payload.hpp"
 #include "stores/zookeeper/zookeeper_store.hpp"
 
