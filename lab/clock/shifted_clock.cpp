@@ -1,7 +1,7 @@
-// What a torture does to a client from inside: loaded into it before all else (LD_PRELOAD), as the page in
-// the file named by HOLDFAST_CLOCK says. The wall clock of this one process is shifted (other clocks are
-// left alone), and its n-th system call that talks to anybody stops or kills it, before or after the call.
-// Nothing on the machine is changed.
+// What a torture does to a client from inside: loaded into it before anything else (LD_PRELOAD), it
+// does what the page in the file named by HOLDFAST_CLOCK says. The wall clock of this one process
+// is shifted (other clocks are left alone), and its n-th communicating system call stops or kills
+// it, before or after the call. Nothing on the machine is changed.
 #include "clock/client_page.hpp"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t billion = 1'000'000'000;
 
-// null: nobody asked for anything.
+// null: nothing was requested.
 holdfast::torture::client_page* page = nullptr;
 
 // Once, by the loader, before any thread.

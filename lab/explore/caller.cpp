@@ -95,7 +95,7 @@ void caller::ask() {
 
 void caller::cancel() {
   log_.add(about(what::cancel_invoked));
-  const auto pending = pending_;  // the answer comes from within and drops the member
+  const auto pending = pending_;  // the answer arrives inside this call and clears the member
   pending->cancel();
 }
 
@@ -135,7 +135,7 @@ void caller::told_lost() {
   line.number = ended_early_ ? 1 : 0;
   log_.add(line);
   lost_told_ = true;
-  // Not from within the callback; and others may come between.
+  // Not from within the callback; and other events may come in between.
   loop_.at(
       loop_.now(), process_, sim::event_class::timer,
       [this] {

@@ -1,5 +1,5 @@
-// The caller of an explored client: asks, keeps and gives back when the explorer says so, and tells
-// the history what it was told.
+// The caller of an explored client: acquires, holds and releases when the explorer says so, and
+// records in the history what it was answered.
 #pragma once
 
 #include "core/acquisition.hpp"
@@ -52,7 +52,7 @@ class caller {
   void release();  // or passes it on
   void change();
 
-  // Records whether its hold turned valid or invalid: ends of all callers first.
+  // Records whether its hold became valid or invalid. Call it for the ends of all callers first.
   void look_for_end();
   void look_for_beginning();
 

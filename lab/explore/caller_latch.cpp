@@ -1,5 +1,5 @@
-// What a caller does with a latch: sets it, then counts it down once, each under an id that it keeps
-// through every repetition.
+// What a caller does with a latch: sets it, then counts it down once, each under an id that stays
+// the same when it is repeated.
 #include "core/limits.hpp"
 #include "explore/caller.hpp"
 

@@ -151,7 +151,7 @@ int explore_all(const command& asked) {
 
 #ifdef HOLDFAST_MUTANTS
 // A few states of every world, in several orders, before more of them: most defects show early in
-// the world that is made for them. A world that was explored to its end is not entered again.
+// the world that was made for them. A world that was explored completely is not explored again.
 std::optional<std::pair<const scenario*, search_result>> catch_in(
     const std::vector<const scenario*>& worlds, std::uint64_t most) {
   std::set<const scenario*> complete;

@@ -16,7 +16,7 @@ sim::plan scenario::to_plan() const {
   made.lock_delay = lock_delay;
   made.limit.waiter_lease = seconds(7);  // three re-checks and a lease
   made.retry.limit = milliseconds(200);
-  // Messages take no time of their own, and a new connection a fixed one: chance decides nothing.
+  // Messages take no time, and a new connection takes a fixed time: nothing is left to chance.
   made.normal.shortest_reconnect = milliseconds(1);
   made.normal.longest_reconnect = milliseconds(1);
   made.server.dialect = dialect;

@@ -14,14 +14,14 @@ namespace holdfast::explore {
 // How often each kind of trouble may strike, in one run.
 struct budget {
   std::uint32_t losses = 0;   // a message disappears: request, reply or push
-  std::uint32_t stalls = 0;   // a message, and what follows it on its connection, comes late
+  std::uint32_t stalls = 0;   // a message, and what follows it on its connection, is late
   std::uint32_t pauses = 0;   // a client is stopped, and goes on later
-  std::uint32_t freezes = 0;  // likewise, all that wait at the same moment
+  std::uint32_t freezes = 0;  // likewise, all waiting clients at the same moment
   std::uint32_t crashes = 0;
-  std::uint32_t outages = 0;   // nothing reaches a client or comes from it for a while
+  std::uint32_t outages = 0;   // nothing reaches a client or leaves it for a while
   std::uint32_t wipes = 0;     // the server restarts without its state
   std::uint32_t cancels = 0;   // a caller changes its mind
-  std::uint32_t together = 1;  // of all of them
+  std::uint32_t together = 1;  // troubles in total
 };
 
 // What one client does.
@@ -33,9 +33,9 @@ struct role {
   bool tries = false;           // does not wait
   bool changes = false;         // up- or downgrades once
   bool keeps = false;           // until the lease ends
-  bool detaches = false;        // instead of giving back
+  bool detaches = false;        // instead of releasing
   bool adopts = false;          // what another has detached
-  std::int64_t clock_rate = 0;  // so many microseconds too fast in a second
+  std::int64_t clock_rate = 0;  // microseconds too fast per second
 
   bool operator==(const role&) const = default;
 };
@@ -54,14 +54,14 @@ struct scenario {
   std::int64_t server_rate = 0;
   duration lock_delay{};
   budget troubles;
-  // By then every caller has asked, and no trouble begins any more.
+  // By then every caller has asked, and no more trouble begins.
   duration asked_by = std::chrono::milliseconds(1500);
   duration trouble_until = std::chrono::milliseconds(4500);
   duration shortest_trouble{};
   duration longest_trouble = lease + std::chrono::milliseconds(2500);  // outlives every lease
   duration longest_hold = std::chrono::milliseconds(2500);
   bool small = false;  // part of the small bound that `make test` runs
-  // Where the search stops although there is more; docs/exploration.md says for which worlds.
+  // Where the search stops although it is incomplete; docs/exploration.md says for which worlds.
   std::uint64_t most_states = UINT64_MAX;
 
   [[nodiscard]] sim::plan to_plan() const;

@@ -14,7 +14,7 @@ constexpr budget no_trouble{.together = 0};
 constexpr duration a_command = lease / 3;
 constexpr duration an_offer = std::chrono::seconds(2);
 
-// Where the search of a larger world stops, whatever there may be beyond.
+// Where the search of a larger world stops, even if it is incomplete.
 constexpr std::uint64_t part = 60'000;
 
 // Two clients, one lease each.
@@ -41,13 +41,13 @@ scenario unfair(scenario made) {
   return made;
 }
 
-// Until a pushed grant has been taken up, but before any lease is renewed.
+// Until a pushed grant has been accepted, but before any lease is renewed.
 scenario briefly(scenario made) {
   made.longest_hold = milliseconds(150);
   return made;
 }
 
-// Given back in the moment in which it was granted.
+// Released at the moment it was granted.
 scenario at_once(scenario made) {
   made.longest_hold = milliseconds(0);
   return made;
@@ -66,33 +66,33 @@ scenario drifting(scenario made) {
   return made;
 }
 
-// Longer than a lease: renewed again and again, or not held that long.
+// Longer than a lease: it must be renewed repeatedly, or is not held that long.
 scenario at_length(scenario made) {
   made.longest_hold = lease + milliseconds(500);
   return made;
 }
 
-// The first comes again when it has given back.
+// The first client acquires again after its release.
 scenario again(scenario made) {
   made.roles[0].rounds = 2;
   return made;
 }
 
-// What goes wrong begins in the first moment, when everybody asks, and lasts.
+// Troubles begin at the first moment, when everybody asks, and last.
 scenario from_the_start(scenario made, duration at_least = {}) {
   made.trouble_until = milliseconds(0);
   made.shortest_trouble = at_least;
   return made;
 }
 
-// Nobody gives back: each lease ends by itself.
+// Nobody releases: each lease ends by itself.
 scenario kept(scenario made) {
   for (role& each : made.roles) each.keeps = true;
   return unrenewed(made);
 }
 
-// The first gives back at once and comes again, the second keeps: a release that is repeated finds
-// another holder.
+// The first client releases immediately and acquires again, the second keeps its lease: a repeated
+// release meets another holder.
 scenario left_twice(scenario made) {
   made = at_once(unrenewed(again(std::move(made))));
   made.roles[1].keeps = true;
@@ -143,7 +143,7 @@ scenario latch(std::string_view name) {
   return made;
 }
 
-// Alone for longer than anything of it can live on the server.
+// Alone for longer than any of its state can live on the server.
 scenario cut_off(std::string_view name) {
   scenario made = two(name, {.outages = 1});
   made.roles.pop_back();

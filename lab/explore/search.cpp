@@ -65,13 +65,13 @@ class searching {
  private:
   struct fork {
     std::vector<choice> choices;
-    route places;  // of each, before it was put into this order
+    route places;  // the original place of each choice, before reordering
     std::uint32_t taken = 0;
   };
 
   static const choice& taken(const fork& at) { return at.choices[at.places[at.taken]]; }
 
-  // From the beginning to the last fork, and on from there until nothing new comes.
+  // From the beginning to the last fork, and on from there until no new state is found.
   void descend() {
     small_world world(scenario_);
     for (const fork& each : path_) world.take(taken(each));
@@ -145,7 +145,7 @@ std::vector<sim::violation> replay(const scenario& in, const route& choices,
   return world.violations();
 }
 
-// A number that comes several times in a row is written once: 0x12 for twelve times 0.
+// A number that occurs several times in a row is written once: 0x12 for twelve zeros.
 std::string to_string(const route& choices) {
   std::string text;
   for (std::size_t i = 0; i < choices.size();) {

@@ -17,20 +17,21 @@ namespace holdfast::explore {
 struct search_limits {
   std::uint64_t states = UINT64_MAX;
   std::uint32_t depth = 2'000;  // choices in a row
-  // Which choice is tried first. 0: what is usual, before troubles; 1: the other way round; else shuffled, by this seed.
-  // A search that is stopped early shows other parts of a world with each.
+  // Which choice is tried first. 0: normal events before troubles; 1: the reverse; else shuffled
+  // with this seed. A search that is stopped early covers different parts of a world with each
+  // value.
   std::uint32_t order = 0;
 };
 
-// The choices of a run, each by its place among those that there were.
+// The choices of a run, each as an index into the choices available at that point.
 using route = std::vector<std::uint32_t>;
 
 struct search_result {
-  std::uint64_t states = 0;  // different ones
+  std::uint64_t states = 0;  // distinct states
   std::uint64_t transitions = 0;
-  std::uint64_t runs = 0;  // that came to their end
+  std::uint64_t runs = 0;  // that reached their end
   std::uint32_t deepest = 0;
-  bool complete = true;  // false: a limit was met, or it was broken
+  bool complete = true;  // false: a limit was reached, or a guarantee was broken
   bool bounded = false;  // that limit is the number of states
   std::chrono::duration<double> took{};
   std::vector<sim::violation> violations;  // of the first run that broke a guarantee,
@@ -40,7 +41,7 @@ struct search_result {
 // Stops at the first run that breaks a guarantee.
 search_result search(const scenario& in, const search_limits& limits = {});
 
-// Makes these choices, and prints what happens; then the run is brought to its end.
+// Makes these choices and prints what happens; then finishes the run.
 std::vector<sim::violation> replay(const scenario& in, const route& choices,
                                    sim::history::sink timeline);
 

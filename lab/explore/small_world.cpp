@@ -190,7 +190,7 @@ void small_world::crash(std::int32_t index) {
   trouble(false, sim::trouble::client_kill, index);
 }
 
-// What is sent from now on is lost; what is on its way arrives.
+// What is sent from now on is lost; what is already in flight arrives.
 void small_world::cut_off(std::int32_t index) {
   sim::link_conditions& now = client(index).link().conditions();
   now.request_loss = now.reply_loss = now.push_loss = 1000;

@@ -1,10 +1,11 @@
-// One run of an explored world, from the outside: what can happen next, and let one of it happen. The
-// clients run the shipped engine, the server the shipped ledger, on the simulator's network and clocks;
-// the simulator's checkers watch.
+// One run of an explored world, seen from outside: lists what can happen next, and lets one of
+// those events happen. The clients run the shipped engine, the server the shipped ledger, on the
+// simulator's network and clocks; the simulator's checkers watch.
 //
 // Time is paused as long as a message can arrive or a timer is due: a run is a sequence of such
-// events, and only when none is left the clock goes on to the next timer. A message that takes longer
-// than that is a stall. A machine that is never done in a moment does not stop the clock forever.
+// events, and only when none is left does the clock advance to the next timer. A message that takes
+// longer than that is a stall. A machine that always has something to do at the current moment does
+// not stop the clock forever.
 //
 // Not thread-safe; worlds share nothing.
 #pragma once
@@ -45,7 +46,7 @@ struct choice {
     wipe,
   };
   kind what = kind::run;
-  std::int32_t client = sim::nobody;  // of an event: whose it is, nobody for the server
+  std::int32_t client = sim::nobody;  // of an event: the client it belongs to; nobody: the server
   sim::event_loop::event_id event = 0;
   std::uint32_t channel = 0;
   sim::moment when{};
@@ -64,11 +65,11 @@ class small_world final : public sim::step_listener {
   void choices(std::vector<choice>& into);
   void take(const choice& one);
 
-  // Two runs with the same number are in the same state, also as the checkers see it.
+  // Two runs with the same number are in the same state, including the state of the checkers.
   [[nodiscard]] std::uint64_t fingerprint();
 
-  // Everything that is still under way comes to its end, without trouble; then the checkers have the
-  // last word. Once, at the end of a run.
+  // Everything that is still in progress finishes, without trouble; then the checkers do their
+  // final checks. Called once, at the end of a run.
   void finish();
   [[nodiscard]] std::vector<sim::violation> violations() const { return history_.violations(); }
   [[nodiscard]] bool broken() const { return history_.broken(); }
@@ -118,11 +119,11 @@ class small_world final : public sim::step_listener {
   std::vector<std::unique_ptr<caller>> callers_;
   budget left_;
   std::set<channel> stalled_;
-  // Who ran last. What commutes with everything that others do is offered only right after an event
-  // that it does not commute with: later it would lead to the same states. Every way to a state has
-  // passed there, so the fingerprint need not know this.
-  bool moment_begins_ = true;         // nothing has run since the clock went on
-  std::uint32_t in_this_moment_ = 0;  // so many events have; the pasts of the machines know this
+  // Which machine ran last. A choice that commutes with everything that others do is offered only
+  // right after an event that it does not commute with: later it would lead to the same states.
+  // Every way to a state has passed there, so the fingerprint need not know this.
+  bool moment_begins_ = true;         // nothing has run since the clock advanced
+  std::uint32_t in_this_moment_ = 0;  // how many events have; part of the history of each machine
   std::int32_t last_client_ = sim::nobody;
   std::uint32_t last_channel_ = 0;
   std::uint64_t last_sequence_ = 0;  // events from here on are new

@@ -10,7 +10,8 @@ using sim::moment;
 
 namespace {
 
-// Far more events than anybody needs in one moment: somebody sets a timer that is due, again and again.
+// Far more events than any machine needs at one moment: beyond that, one keeps setting a timer that
+// is already due.
 constexpr std::uint32_t crowded = 200;
 constexpr duration a_little = std::chrono::milliseconds(1);
 
@@ -20,8 +21,7 @@ bool earlier(const event_loop::scheduled& left, const event_loop::scheduled& rig
 
 }  // namespace
 
-// The first of each channel, of those that are neither stalled nor belong to a machine that stands
-// still.
+// The first event of each channel that is not stalled and does not belong to a paused machine.
 void small_world::list_events() {
   loop_.list(events_);
   std::sort(events_.begin(), events_.end(), earlier);
@@ -68,7 +68,8 @@ void small_world::choices(std::vector<choice>& into) {
   add_faults(into);
 }
 
-// Whether time must not go on to there before some caller has acted, or some trouble has ended.
+// Whether time must not advance to that point before some caller has acted, or some trouble has
+// ended.
 bool small_world::must_act(moment at) const {
   const duration longest = scenario_.longest_trouble;
   if (!stalled_.empty() && at - stalled_since_ > longest) return true;
@@ -86,7 +87,7 @@ bool small_world::must_act(moment at) const {
   return false;
 }
 
-// Of clients that do the same the first asks first: the rest is the same with other names.
+// Of clients with the same role the first asks first: the other orders differ only in names.
 bool small_world::may_ask(std::size_t index) const {
   if (!callers_[index]->may_ask()) return false;
   if (index == 0 || callers_[index]->asked()) return true;
@@ -140,13 +141,14 @@ void small_world::add_faults(std::vector<choice>& into) const {
     if (may_strike(left_.losses)) into.push_back(about(choice::kind::lose, each));
     if (may_strike(left_.stalls)) into.push_back(about(choice::kind::stall, each));
   }
-  // As far as it changes anything: where the server has just done something.
+  // Only where it makes a difference: where the server has just done something.
   if (may_strike(left_.wipes) && (moment_begins_ || last_client_ == sim::nobody)) {
     into.push_back({.what = choice::kind::wipe});
   }
   std::size_t waiting = 0;
   for (std::size_t i = 0; i < processes_.size(); ++i) waiting += waits(i) ? 1 : 0;
-  // Only after a client's step: it commutes with those of the server. Of one it is a pause.
+  // Only after a client's step: it commutes with the server's steps. Freezing a single client is a
+  // pause.
   if (may_strike(left_.freezes) && waiting > 1 && last_client_ >= 0) {
     into.push_back({.what = choice::kind::freeze});
   }
@@ -177,12 +179,12 @@ choice small_world::about(choice::kind what, const event_loop::scheduled& event)
           .channel = event.channel};
 }
 
-// It could not have been lost a step earlier.
+// True if it could not have been lost a step earlier.
 bool small_world::fresh(const event_loop::scheduled& event) const noexcept {
   return moment_begins_ || event.sequence >= last_sequence_ || event.channel == last_channel_;
 }
 
-// Whatever this client does now it could not have done a step earlier.
+// True if this client could not have done a step earlier what it does now.
 bool small_world::in_turn(std::int32_t index) const noexcept {
   return moment_begins_ || last_client_ == index;
 }

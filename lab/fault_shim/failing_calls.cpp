@@ -1,7 +1,7 @@
-// Calls of the operating system that fail: loaded into a process before all else (LD_PRELOAD), it makes the
+// System calls that fail: loaded into a process before anything else (LD_PRELOAD), it makes the
 // n-th call of one kind fail, once or from then on, as HOLDFAST_FAULT says: KIND:N:ERROR:once or
-// KIND:N:ERROR:on, the error as a number. Calls are counted from holdfast_faults_arm() on, so that what the
-// loader and libraries do before main() is left alone.
+// KIND:N:ERROR:on, the error as a number. Calls are counted from holdfast_faults_arm() on, so that
+// what the loader and libraries do before main() is unaffected.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ std::atomic<bool> armed{false};
 std::atomic<int> calls{0};
 std::atomic<int> struck{0};
 
-// Once, by the loader, before any thread. Programs that this one starts are not concerned.
+// Once, by the loader, before any thread. Programs that this one starts are not affected.
 __attribute__((constructor)) void read_plan() {
   const char* text = std::getenv("HOLDFAST_FAULT");
   if (text == nullptr) return;
@@ -63,7 +63,8 @@ bool fails(std::string_view kind) noexcept {
   return true;
 }
 
-// Those that make a descriptor are also counted together, as they are where there are none left.
+// Calls that create a descriptor are also counted together, since all of them fail when none is
+// left.
 bool fails_as_descriptor(std::string_view kind) noexcept {
   return fails(kind) || fails("descriptor");
 }
@@ -135,7 +136,7 @@ int epoll_create1(int flags) noexcept {
 }
 
 int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
-  // Nothing is needed to remove something.
+  // Removing something needs no resources.
   if (operation != EPOLL_CTL_DEL && fails("epoll_ctl")) return -1;
   static auto* const call = next<int(int, int, int, epoll_event*)>("epoll_ctl");
   return call(epoll, operation, fd, event);
@@ -167,7 +168,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return call(thread, attributes, body, argument);
 }
 
-// The mode is there or not; to read it costs nothing where it is not.
+// The mode argument may be absent; reading it then is harmless.
 #define HOLDFAST_OPEN(name)                                            \
   int name(const char* path, int flags, ...) {                         \
     va_list rest;                                                      \

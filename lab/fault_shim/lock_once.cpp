@@ -1,6 +1,6 @@
-// lock_once URL NAME: opens a client, takes a lock, gives it back, closes. For the sweep over failing calls of
-// the operating system (failing_calls.cpp): 0 it went well, 1 an error value, which is printed; plus 10 where no
-// call failed. Everything else is a defect.
+// lock_once URL NAME: opens a client, takes a lock, gives it back, closes. For the sweep over
+// failing system calls (failing_calls.cpp). Exit status: 0 on success, 1 for an error value, which
+// is printed; plus 10 if no call failed. Everything else is a defect.
 #include <holdfast/client.hpp>
 #include <holdfast/mutex.hpp>
 
@@ -29,7 +29,7 @@ int lock_once(const char* url, const char* name, int (*struck)()) {
   if (!opened) return told(opened.error());
   holdfast::mutex lock(*opened, name, {.ttl = 10s});
   auto held = lock.acquire({.wait = 2s});
-  if (!held && struck() == 0) {  // nothing has failed: all is slow here
+  if (!held && struck() == 0) {  // nothing has failed: the machine is slow
     held = lock.acquire({.wait = 30s});
   }
   if (!held) return told(held.error());

@@ -14,7 +14,7 @@ constexpr std::uint64_t any_thread = 1;  // of an actor, for re-entrance: its ow
 
 }  // namespace
 
-// Told by the hold's stop token, as a user would be.
+// Notified by the hold's stop token, as a user would be.
 class actor::lost_callback {
  public:
   lost_callback(actor& told, std::int32_t hold, std::stop_token token)
@@ -186,7 +186,7 @@ void actor::stepped(std::int32_t acquisition) {
 void actor::cancel(std::int32_t acquisition) {
   if (dead_ || acquiring_ != acquisition || !pending_) return;
   world_.record(about(what::cancel_invoked));
-  // A copy: the answer comes from within and drops the member.
+  // A copy: the answer arrives inside this call and clears the member.
   const auto pending = pending_;
   pending->cancel();
 }
@@ -258,7 +258,7 @@ void actor::changed(spi::mode to, const result<void>& answer) {
 
 void actor::told_lost(std::int32_t hold) {
   if (dead_ || !holding_ || holding_->number != hold) return;
-  // Its validity has ended, perhaps in this very event.
+  // Its validity has ended, perhaps during this very event.
   look_for_end();
   record line = about(what::lost_told);
   line.number = holding_->ended_early ? 1 : 0;

@@ -1,5 +1,5 @@
-// One thread of a simulated client: takes, keeps and gives back what its rounds say, and tells the
-// history what it was told.
+// One thread of a simulated client: acquires, holds and releases what its rounds say, and records
+// in the history what it was answered.
 #pragma once
 
 #include "core/acquisition.hpp"
@@ -27,18 +27,18 @@ class actor : public std::enable_shared_from_this<actor> {
   actor& operator=(const actor&) = delete;
 
   void start();
-  // Instead of rounds: continues a lease that another has detached, and gives it back.
+  // Instead of rounds: adopts a lease that another actor has detached, and releases it.
   struct token {
     std::string text;
     std::int32_t resource = nobody;
   };
   void start_adopting(const token& detached);
-  // No round is left, or none can be had any more.
+  // No round is left, or none is possible any more.
   [[nodiscard]] bool finished() const noexcept { return finished_; }
 
   // A message of this acquisition moved.
   void stepped(std::int32_t acquisition);
-  // Looks whether its hold is valid; records it if that changed. Ends first, then beginnings.
+  // Checks whether its hold is valid, and records a change. Ends first, then beginnings.
   void look_for_end();
   void look_for_beginning();
 
@@ -108,7 +108,7 @@ class actor : public std::enable_shared_from_this<actor> {
   round round_;
   std::uint32_t steps_ = 0;
   std::int32_t acquiring_ = nobody;  // the acquisition that has no answer yet
-  bool cancels_soon_ = false;        // asked for while the call that makes pending_ was on
+  bool cancels_soon_ = false;        // requested during the call that sets pending_
   std::shared_ptr<core::acquisition> pending_;
   std::optional<holding> holding_;
   core::reentry reentry_;

@@ -1,5 +1,5 @@
-// What an actor does with a latch: sets it if nobody has, counts it down under an id that it keeps
-// through every repetition, or waits until it is zero.
+// What an actor does with a latch: sets it if nobody has, counts it down under an id that stays the
+// same when it is repeated, or waits until it is zero.
 #include "sim/actor.hpp"
 #include "sim/process.hpp"
 #include "sim/world.hpp"

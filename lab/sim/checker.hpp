@@ -1,5 +1,5 @@
-// A checker: one guarantee, watched over the whole history of a world. Small, blind to everything
-// but records, so that each can be tested by a hand-written history.
+// A checker: one guarantee, watched over the whole history of a world. Small, and given nothing but
+// records, so that each can be tested with a hand-written history.
 #pragma once
 
 #include "sim/record.hpp"
@@ -14,7 +14,7 @@ namespace holdfast::sim {
 
 enum class resource_kind : std::uint8_t { mutex, shared, semaphore, latch };
 
-// What a checker may know of a world beforehand.
+// What a checker may know about a world in advance.
 struct facts {
   struct resource {
     resource_kind kind = resource_kind::mutex;
@@ -22,20 +22,20 @@ struct facts {
   };
   std::vector<resource> resources;
   duration waiter_lease{};
-  // Nothing disturbs this world: pushes arrive, answers come.
+  // Nothing disturbs this world: pushes and answers arrive.
   bool calm = false;
   duration round_trip{};  // the longest without trouble, timers' lateness included
-  duration recheck{};     // how long a waiter stays without asking, at most
-  duration recovery{};    // after a trouble has ended, until everybody has got over it
+  duration recheck{};     // the longest time a waiter goes without asking again
+  duration recovery{};    // after a trouble has ended, until everybody has recovered
   duration lateness{};    // how late a timer or a notice may be
-  duration turn{};  // how long after its grant a client may keep a claim for those who come back
+  duration turn{};  // how long after its grant a client may keep a claim for its returning callers
 };
 
 struct violation {
   std::string_view checker;
   moment at{};
   std::string message;
-  std::vector<std::int32_t> holds{};  // that show it, where it is about holds
+  std::vector<std::int32_t> holds{};  // the holds that show it, if it is about holds
 };
 
 class checker {

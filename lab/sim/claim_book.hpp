@@ -1,4 +1,4 @@
-// Small numbers for claims, and whose they are: what the history and the timeline speak of.
+// Small numbers for claims, and their owners, as the history and the timeline name them.
 #pragma once
 
 #include "sim/record.hpp"

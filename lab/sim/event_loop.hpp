@@ -15,10 +15,11 @@
 
 namespace holdfast::sim {
 
-// What wakes a node: on resume the two may come in any order, within each kind the order is kept.
+// What wakes a node: on resume the two kinds may come in any order; within each kind the order is
+// kept.
 enum class event_class : std::uint8_t { timer, receipt };
 
-// How a node that stood still finds what came meanwhile.
+// How a node that was paused finds what arrived in the meantime.
 enum class resume_order : std::uint8_t { as_it_came, timers_first, receipts_first };
 
 class event_loop {
@@ -28,7 +29,8 @@ class event_loop {
   [[nodiscard]] moment now() const noexcept { return now_; }
 
   // Runs the task at the time, or when its node has been resumed. step() runs events in the order
-  // of their times; who runs them by hand keeps at least the order within a channel of a node.
+  // of their times; a caller that runs them by hand must at least keep the order within a channel
+  // of a node.
   event_id at(moment when, node& owner, event_class kind, spi::task work,
               std::uint32_t channel = timers);
   void cancel(event_id id) noexcept;
@@ -41,7 +43,7 @@ class event_loop {
   // Runs the next event, if it comes before the limit.
   bool step(moment limit);
 
-  // For who chooses the order itself.
+  // For callers that choose the order themselves.
   struct scheduled {
     event_id id = 0;
     moment when{};
@@ -49,7 +51,7 @@ class event_loop {
     node* owner = nullptr;
     event_class kind = event_class::timer;
     std::uint32_t channel = 0;
-    std::uint64_t label = 0;  // the same in two runs only if the one who made it had the same past
+    std::uint64_t label = 0;  // the same in two runs only if its creator had the same past
   };
   // Every event that has neither run nor been cancelled, in no order.
   void list(std::vector<scheduled>& into) const;

@@ -22,11 +22,11 @@ class history {
 
   void add(record line);
   void finish();
-  // A line that only the timeline has.
+  // A line for the timeline only.
   void remark(const std::string& text) const;
   [[nodiscard]] bool traced() const noexcept { return timeline_ != nullptr; }
 
-  // Every broken guarantee once, in the order of the checkers.
+  // Each broken guarantee once, in the order of the checkers.
   [[nodiscard]] std::vector<violation> violations() const;
   [[nodiscard]] bool broken() const noexcept;
   [[nodiscard]] checker* find(std::string_view name) const noexcept;

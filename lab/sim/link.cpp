@@ -46,7 +46,7 @@ void link::arrive(const connection_ptr& on, request_ptr message) {
   if (!on->open && !on->executed) return;
   const moment earliest = on->open ? on->stuck_until : std::max(on->stuck_until, on->late);
   if (loop_.now() < earliest) {
-    // Stuck since it was sent. Events of one time keep their order, and so do the requests.
+    // Stuck since it was sent. Events of the same time keep their order, and so do the requests.
     loop_.at(
         earliest, server_, event_class::receipt,
         [this, on, message = std::move(message)]() mutable { arrive(on, std::move(message)); },

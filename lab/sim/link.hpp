@@ -1,5 +1,5 @@
 // The network between one client and the server: a connection for requests and replies, which keeps
-// their order, and a subscription for pushes, which may overtake both. Troubles bend it.
+// their order, and a subscription for pushes, which may overtake both. Troubles disturb it.
 //
 // A request of a connection that is closed may still be executed, at once or much later: bytes that
 // a server has received count although the sender is gone.
@@ -48,7 +48,7 @@ class link {
 
   void attach(link_user* user) noexcept { user_ = user; }
 
-  // False: there is no connection now, nothing was sent.
+  // False: there is no connection now; nothing was sent.
   bool send(request_ptr message);
 
   // From the server.
@@ -62,7 +62,7 @@ class link {
   void stall(moment until) noexcept;
   // A client that waits for a connection that is stuck gets a new one; what was sent stays late.
   void unstick();
-  // Both ends learn of it. Requests on their way are lost, or executed, `late` or at once.
+  // Both ends learn of it. Requests in flight are lost, or executed, `late` or at once.
   void cut(bool executed, moment late);
   // The client gave up on it; what it sent may still be executed.
   void abandon() { cut(true, moment{}); }
@@ -70,13 +70,13 @@ class link {
   void cut_subscription(duration unnoticed);
   void server_died();
   void client_died(duration unnoticed);
-  // No message of either side moves any more.
+  // No more messages travel in either direction.
   void end() noexcept { ended_ = true; }
 
  private:
   struct connection {
     bool open = true;
-    bool executed = false;     // what was on its way when it was closed
+    bool executed = false;     // what was in flight when it was closed
     moment late{};             // and not before this
     std::uint32_t number = 0;  // of this link's connections
     moment stuck_until{};
@@ -85,7 +85,7 @@ class link {
   };
   using connection_ptr = std::shared_ptr<connection>;
 
-  // What travels on one of these keeps its order.
+  // What travels on one channel keeps its order.
   enum class direction : std::uint8_t { up, down, pushes, news };
   [[nodiscard]] std::uint32_t channel(direction which, std::uint32_t number = 0) const noexcept;
   [[nodiscard]] duration delay();

@@ -1,5 +1,6 @@
 // The program `sim`: runs worlds by the thousand, or one of them with its timeline. Compiled with
-// HOLDFAST_MUTANTS it is `sim_mutants`, which shows that the checkers see what they are there for.
+// HOLDFAST_MUTANTS it is `sim_mutants`, which shows that the checkers see the defects that they
+// exist for.
 #include "sim/campaign.hpp"
 #include "sim/mutant_page.hpp"
 
@@ -69,7 +70,7 @@ bool take_number(std::string_view option, std::uint64_t value, command& made) {
   return true;
 }
 
-// An option with a word.
+// An option with a text.
 bool take_word(std::string_view option, std::string_view word, command& made) {
   if (option == "--only") {
     made.campaign.at_most.troubles = {};

@@ -133,7 +133,7 @@ page_check check_page(std::string_view page, std::uint32_t threads) {
   for (const core::mutant mutant : all_mutants()) {
     const page_row& row = *row_of(mutant, rows);
     mutant_verdict verdict = look_again(mutant, row, threads, check);
-    // Who sees it only in other worlds than these sees it too.
+    // A checker that sees it only in other worlds than these counts too.
     if (row.checkers.size() > 1) verdict.checkers.clear();
     for (const auto& [name, times] : verdict.checkers) {
       if (verdict.seeds != row.seed || row.checkers.front() == name) continue;

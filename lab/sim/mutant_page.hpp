@@ -1,5 +1,5 @@
-// docs/mutants.md: its table is written from the verdicts of a full search, and read back to look
-// again, in seconds, at the seeds that it names. So the page cannot speak of other mutants than the
+// docs/mutants.md: its table is written from the verdicts of a full search, and read back to check
+// again, in seconds, the seeds that it names. So the page cannot list other mutants than the
 // sources have.
 #pragma once
 
@@ -22,13 +22,14 @@ struct page_row {
 // The table and the line below it.
 std::string to_table(const std::vector<mutant_verdict>& verdicts);
 
-// The page with this table for the one it had, which is the last thing on it.
+// The page with its table, which is the last thing on it, replaced by this one.
 std::string with_table(std::string_view page, std::string_view table);
 
 // The rows of its table.
 std::vector<page_row> read_page(std::string_view page);
 
-// Where the page and the sources speak of different mutants, or the page of one that was not caught.
+// The mutants that only the page or only the sources have, and those that the page reports as not
+// caught.
 std::vector<std::string> differences(const std::vector<page_row>& rows);
 
 struct page_check {

@@ -87,15 +87,15 @@ static_assert(table.size() == static_cast<std::size_t>(mutant::turn_never_ends))
 
 const named& entry_of(mutant which) noexcept { return table[static_cast<std::size_t>(which) - 1]; }
 
-// So many failing seeds tell which checkers see a mutant, and which do not; at most so many more
+// This many failing seeds show which checkers see a mutant and which do not; at most this many more
 // seeds are run to find them.
 constexpr std::uint64_t enough_failures = 20;
 constexpr std::uint64_t fewest_seeds = 2'000;
 constexpr std::uint64_t more_seeds = 8;
-// The short look around a seed that is known to show it.
+// The short search around a seed that is known to show it.
 constexpr std::uint64_t seeds_near = 256;
 
-// The seeds in which the mutant was caught: who fails without it too says nothing of it.
+// The seeds in which the mutant was caught: a seed that fails without it too says nothing about it.
 std::vector<failed_seed> run_mutated(core::mutant mutant, const campaign_settings& settings,
                                      std::uint64_t& tried) {
   activate(mutant);
@@ -156,7 +156,7 @@ mutant_verdict judge(core::mutant mutant, std::uint32_t threads) {
   settings.seeds = std::min(mutant_seeds, std::max(fewest_seeds, *verdict.seeds * more_seeds));
   settings.failures = enough_failures;
   count(run_mutated(mutant, settings, verdict.tried), verdict);
-  // Where the page's check looks: who sees it there is on the page.
+  // Where the page's check looks: the page names the checkers that see it there.
   for (const auto& [name, times] : judge_near(mutant, *verdict.seeds, threads).checkers) {
     verdict.checkers[name] += times;
   }

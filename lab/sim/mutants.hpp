@@ -19,7 +19,7 @@ std::string_view name_of(core::mutant mutant) noexcept;
 std::string_view defect_of(core::mutant mutant) noexcept;  // not of none
 std::optional<core::mutant> mutant_named(std::string_view name) noexcept;
 
-// The worlds to come have this defect. Before any of them starts.
+// Later worlds have this defect. Call it before any of them starts.
 void activate(core::mutant mutant) noexcept;
 
 // Within how many seeds every mutant must be caught.
@@ -32,16 +32,17 @@ struct mutant_verdict {
   std::map<std::string_view, std::uint64_t> checkers;  // how many seeds each saw it in
 };
 
-// Runs seeds from the first on until enough of them have failed to tell who sees it.
+// Runs seeds from the first on until enough of them have failed to tell which checkers see it.
 mutant_verdict judge(core::mutant mutant, std::uint32_t threads);
 
-// Runs only a few seeds, from one on that is known to show it; `seeds` is then the one that did.
+// Runs only a few seeds, starting at one that is known to show it; `seeds` is then the one that
+// did.
 mutant_verdict judge_near(core::mutant mutant, std::uint64_t seed, std::uint32_t threads);
 
 // Checkers without which some mutant would have gone unseen.
 std::vector<std::string_view> sole_catchers(const std::vector<mutant_verdict>& verdicts);
 
-// So many there must be: fewer would mean that some checkers are idle.
+// There must be at least this many: fewer would mean that some checkers are idle.
 inline constexpr std::size_t fewest_sole_catchers = 6;
 
 }  // namespace holdfast::sim

@@ -1,5 +1,5 @@
-// A machine of a world, client or server: it has a clock and may stand still, for a while or, if it
-// is dead, for good.
+// A machine of a world, client or server: it has a clock and may be paused, for a while or, if it
+// is dead, forever.
 #pragma once
 
 #include "sim/node_clock.hpp"
@@ -18,8 +18,8 @@ class node {
 
   void jump_clock(duration by) noexcept { clock_.jump(by); }
 
-  // A number that stands for everything this machine was given so far, and when: a machine is
-  // deterministic, so two runs in which it is the same left it in the same state.
+  // A hash of everything this machine was given so far, and when: a machine is deterministic, so
+  // two runs with the same hash left it in the same state.
   [[nodiscard]] std::uint64_t past() const noexcept { return past_; }
   void mark(std::uint64_t value) noexcept { past_ = mixed(past_, value); }
 
@@ -35,7 +35,7 @@ class node {
   node_clock clock_;
   bool paused_ = false;
   std::uint64_t past_ = 1;
-  std::vector<std::uint64_t> deferred_;  // events that came while it stood still, in order
+  std::vector<std::uint64_t> deferred_;  // events that arrived while it was paused, in order
 };
 
 }  // namespace holdfast::sim

@@ -37,7 +37,7 @@ class node_clock {
   static constexpr std::int64_t per_million = 1'000'000;
 
   duration start_{};
-  std::int64_t rate_ = 0;  // so many microseconds too fast in a second
+  std::int64_t rate_ = 0;  // microseconds too fast per second
 };
 
 }  // namespace holdfast::sim

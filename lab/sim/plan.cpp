@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 namespace {
 
-// Parts of a plan draw from streams of their own; the numbers name them.
+// Each part of a plan draws from its own random stream; the numbers name them.
 enum class part : std::uint8_t {
   size,
   resources,
@@ -142,7 +142,7 @@ void draw_tuning(plan& made) {
   rules.hand_over_after = microseconds(random.between(0, 2000));
   rules.stagger = milliseconds(random.between(1, 20));
   made.server.timers = random.chance(500);
-  // Long enough for those who think before they come back, in every second world.
+  // Long enough for callers that think before they come back, in every second world.
   limit.turn = random.chance(500) ? made.longest_think : microseconds(random.between(0, 2000));
   limit.keep_seldom = static_cast<std::uint32_t>(random.between(1, 4));
   limit.keep = random.chance(500) ? limit.turn : microseconds(random.between(0, 200));
@@ -185,7 +185,7 @@ void draw_clocks(plan& made) {
   for (std::uint32_t i = 0; i < made.clients; ++i) made.client_clocks.push_back(draw());
 }
 
-// What lasts no time of its own.
+// Troubles without a duration.
 bool instant(trouble kind) {
   return kind == trouble::cut || kind == trouble::client_kill || kind == trouble::client_close ||
          kind == trouble::clock_jump;
@@ -251,7 +251,7 @@ facts plan::known() const {
   for (const resource_plan& each : resources) made.resources.push_back({each.kind, each.max});
   made.waiter_lease = server.rules.waiter_lease;
   made.calm = disturbances.empty() && !strikes() && server.dialect != dialect::polling;
-  // A push and the attempt it causes; an attempt on its way before; a waiter that is leaving.
+  // A push and the attempt it causes; an attempt already in flight; a waiter that is leaving.
   made.round_trip = normal.longest * 8 + late.timer * 4 + milliseconds(3);
   made.recheck = limit.recheck;
   made.recovery = core::command_limit(limit, ttl) + retry.limit + milliseconds(300) +

@@ -1,6 +1,6 @@
-// What a world is made of, drawn from its seed: who is there, what they do, how the engine is tuned,
-// what goes wrong and when. A restricted plan is the same world with parts left out: what shrinking
-// does.
+// What a world is made of, drawn from its seed: who is there, what they do, how the engine is
+// tuned, what goes wrong and when. A restricted plan is the same world with parts left out;
+// shrinking uses it.
 #pragma once
 
 #include "core/limits.hpp"
@@ -20,7 +20,7 @@
 
 namespace holdfast::sim {
 
-// At most so much of everything.
+// The most of everything.
 struct restrictions {
   std::uint32_t clients = 100;
   std::uint32_t actors = 100;
@@ -62,9 +62,9 @@ struct plan {
   std::uint32_t cancels = 0;
   std::uint32_t changes = 0;  // up- and downgrades
   std::uint32_t moves = 0;    // leases that are detached, and adopted by others
-  std::uint32_t named = 500;  // claims whose acquisition is known: they are not handed over
+  std::uint32_t named = 500;  // claims that name their acquisition: they are not handed over
   bool hand_over_locally = true;
-  bool closes = true;  // clients are closed in the end
+  bool closes = true;  // clients are closed at the end
   core::limits limit{};
   retry_policy retry{};
   lateness late{};

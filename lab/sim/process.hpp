@@ -41,8 +41,8 @@ class process final : public node {
   std::vector<std::shared_ptr<actor>> actors;
   bool dead = false;
   bool closed = false;
-  bool closing = false;  // close() was called and has not answered
-  int pauses = 0;        // how many troubles hold it still
+  bool closing = false;  // close() was called and has not been answered
+  int pauses = 0;        // how many troubles pause it
 
  private:
   const std::int32_t index_;

@@ -85,7 +85,7 @@ std::string_view mode_name(spi::mode mode) noexcept {
   return "?";
 }
 
-// What the number of a record means, in words.
+// The meaning of a record's number, as text.
 std::string number_of(const record& line) {
   static constexpr std::array answers{"granted", "queued", "turned away", "refused", "unanswered"};
   static constexpr std::array states{"renewed", "held", "waiting", "lost", "unknown"};

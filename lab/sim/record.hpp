@@ -11,7 +11,7 @@
 namespace holdfast::sim {
 
 enum class what : std::uint8_t {
-  // A caller and what it is told.
+  // A caller and the answers it gets.
   acquire_invoked,  // number: 1 if it waits, 0 for a try
   acquire_granted,  // hold, claim, fence; until: ttl; number: 1 if it is renewed
   acquire_failed,   // number: errc
@@ -44,7 +44,7 @@ enum class what : std::uint8_t {
   clock_jumped,
   // A latch.
   latch_set,   // number: count
-  latch_down,  // a caller asked for one down, under a new id
+  latch_down,  // a caller requested one count-down, under a new id
   latch_told,  // a wait returned
   latch_read,  // number: count
   // Machines and troubles.
@@ -62,7 +62,7 @@ enum class what : std::uint8_t {
   ended,           // number: exit status, or 1000 + signal
   write_accepted,  // by a resource that checks fences; number: 1 if valid before and after
   write_refused,
-  left_behind,  // on the server, after everybody has gone; number: claims
+  left_behind,  // on the server, after every client has ended; number: claims
   // A lease that moves.
   detach_invoked,
   detach_answered,  // number: 0 or errc
@@ -83,7 +83,7 @@ struct record {
   what kind{};
   spi::mode mode = spi::mode::exclusive;
   bool fair = false;
-  bool offer = false;  // pushed, and not taken up yet
+  bool offer = false;  // pushed, and not accepted yet
   std::uint32_t permits = 1;
   std::int32_t process = nobody;
   std::int32_t resource = nobody;
@@ -93,7 +93,7 @@ struct record {
   std::uint64_t fence = 0;
   std::int64_t number = 0;
   moment until{};         // true time, or how long
-  duration lock_delay{};  // after an abnormal end nobody is let in for this long
+  duration lock_delay{};  // nobody is let in for this long after an abnormal end
 };
 
 // One line of the timeline.

@@ -152,7 +152,7 @@ reply_value server::change(const request& message, memory::effects& out) {
   return value_of(std::move(answer));
 }
 
-// Written down as a hold that begins beside another, which then ends: in between nobody is let in.
+// Recorded as a hold that begins beside another, which then ends: nobody is let in between.
 reply_value server::transfer(const request& message, memory::effects& out) {
   auto to = std::make_shared<spi::claim>(*message.claims.front());
   const claim_book::entry& known = book_.of(*to, message.process);
@@ -199,8 +199,8 @@ reply_value server::latch(const request& message, memory::effects& out) {
   return value_of(std::move(answer));
 }
 
-// Grants of one step are written down in the order of their fences: the caller is granted by the
-// answer and not by a push, but in its turn.
+// Grants of one step are recorded in the order of their fences: the caller is granted by the answer
+// and not by a push, but in its turn.
 void server::emit(memory::effects out, std::optional<told_grant> answered) {
   std::vector<told_grant> grants;
   if (answered) grants.push_back(*answered);
@@ -263,7 +263,7 @@ bool server::held(std::int32_t resource) const {
   });
 }
 
-// One timer for the earliest end that it told anybody of.
+// One timer for the earliest end that it told any client.
 void server::arm() {
   moment next = moment::max();
   for (const auto& [id, each] : standings_) {

@@ -1,8 +1,9 @@
 // The server of a world: the shipped ledger behind a simulated network, with a clock of its own. It
-// may stand still, restart with its state or without, and speak three dialects.
+// may be paused, restart with its state or without, and speak three dialects.
 //
-// Keeps a book of what it told whom, apart from the ledger's own: what is recorded as granted,
-// prolonged or left comes from its answers and pushes, so that a ledger that errs does not hide it.
+// Keeps its own record of what it told whom, separate from the ledger's: what is recorded as
+// granted, prolonged or withdrawn comes from its answers and pushes, so that a wrong ledger
+// cannot hide its error.
 #pragma once
 
 #include "sim/claim_book.hpp"
@@ -21,14 +22,14 @@
 namespace holdfast::sim {
 
 enum class dialect : std::uint8_t {
-  queueing,  // keeps a line and pushes grants
-  watching,  // keeps no line; pushes "free" to who asked for it
+  queueing,  // keeps a queue and pushes grants
+  watching,  // keeps no queue; pushes "free" to whoever asked for it
   polling,   // pushes nothing
 };
 
 struct server_settings {
   sim::dialect dialect = dialect::queueing;
-  bool timers = true;  // acts when a lease ends; otherwise only when it is spoken to
+  bool timers = true;  // acts when a lease ends; otherwise only on a request
   memory::rules rules{};
   bool forgets_fences = false;  // with its state, as a real server does
 };
@@ -56,7 +57,7 @@ class server : public node {
   [[nodiscard]] bool empty();
 
  private:
-  // What the server last told of a claim.
+  // What the server last said about a claim.
   struct standing {
     enum class state : std::uint8_t { unknown, waiting, holding };
     state now = state::unknown;

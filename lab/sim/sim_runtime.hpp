@@ -7,10 +7,10 @@
 
 namespace holdfast::sim {
 
-// How late things may be that are asked for in time.
+// How late timers and notices may be.
 struct lateness {
   duration timer{};   // at most
-  duration notice{};  // of notify(), at most: a slow callback before it
+  duration notice{};  // of notify(), at most: an earlier callback may be slow
 };
 
 class sim_runtime final : public spi::runtime {

@@ -15,7 +15,7 @@ const error not_connected{errc::unavailable, "not connected"};
 const error shut_down{errc::unavailable, "closed"};
 const error not_simulated{errc::unsupported, "not simulated"};
 
-// Left, or a try that was turned away: nothing will come for this claim any more.
+// Withdrawn, or a refused try: nothing more will arrive for this claim.
 bool ends_wakeup(const request& message, const reply_value& value) {
   if (message.what == verb::leave) return std::holds_alternative<spi::departure>(value);
   if (message.what != verb::attempt || message.claims.front()->queued) return false;
@@ -200,7 +200,7 @@ void sim_store::change(spi::claim_ptr claim, spi::mode to, const spi::op_context
   begin(std::move(message), context, std::move(done));
 }
 
-// An adoption is to its claim what an attempt is to others.
+// An adoption plays the part of an attempt for its claim.
 void sim_store::transfer(const spi::claim_id& from, spi::claim_ptr to,
                          std::shared_ptr<spi::wakeup> wakeup, const spi::op_context& context,
                          spi::completion<spi::granted> done) {
@@ -292,7 +292,7 @@ void sim_store::tell_latch(const spi::resource_id& resource) {
   for (const auto& each : told) (*each)();
 }
 
-// What was on its way is sent again on the next connection, or has failed.
+// What was in flight is sent again on the next connection, or has failed.
 void sim_store::disconnected() {
   std::vector<std::uint64_t> failed;
   for (auto& [number, each] : operations_) {

@@ -27,8 +27,8 @@ namespace holdfast::sim {
 struct store_settings {
   sim::dialect dialect = dialect::queueing;
   bool always_fair = false;
-  bool fails_fast = true;             // without a connection: at once, or waits for one
-  bool sends_again = false;           // what was on its way when a connection broke
+  bool fails_fast = true;             // without a connection: fails at once, or waits for one
+  bool sends_again = false;           // what was in flight when a connection broke
   bool reconnects_on_silence = true;  // a deadline that passes costs the connection
 };
 
@@ -76,7 +76,7 @@ class sim_store final : public spi::store, public link_user {
   // The server's time, as told when the first connection was made.
   void met(spi::server_time now) { heard_ = {runtime_.now(), now}; }
 
-  // A push that is false, or from long ago: every claim that has a wakeup here was taken away.
+  // A push that is false or outdated: every claim that has a wakeup here was taken away.
   void cry_gone();
 
   // link_user
@@ -127,7 +127,7 @@ class sim_store final : public spi::store, public link_user {
   std::uint64_t next_latch_watch_ = 1;
   std::map<std::uint64_t, std::pair<spi::resource_id, std::shared_ptr<spi::latch_watch>>>
       latch_watches_;
-  // The last server time that was heard, and when.
+  // The last server time received, and when.
   std::optional<std::pair<time_point, spi::server_time>> heard_;
 };
 

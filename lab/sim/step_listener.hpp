@@ -1,5 +1,5 @@
-// Learns of every message that a client sends or is about to get: what happens at every kind of
-// moment happens here.
+// Learns of every message that a client sends or is about to receive: what may happen at any kind
+// of moment happens here.
 #pragma once
 
 #include <cstdint>

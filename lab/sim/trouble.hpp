@@ -12,12 +12,12 @@
 namespace holdfast::sim {
 
 enum class trouble : std::uint8_t {
-  delay,  // messages take long
+  delay,  // messages take a long time
   request_loss,
   reply_loss,
   black_hole,  // nothing arrives, either way
   stall,       // a connection is stuck; what was sent arrives late, up to minutes
-  cut,         // a connection breaks; what was on its way is lost or executed, at once or late
+  cut,         // a connection breaks; what was in flight is lost or executed, at once or late
   push_loss,
   push_disorder,  // pushes overtake each other
   subscription_cut,

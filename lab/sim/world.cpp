@@ -18,7 +18,7 @@ constexpr std::uint64_t process_stream = 1000;
 constexpr std::uint64_t actor_stream = 2000;
 constexpr std::uint64_t actors_per_process = 100;
 constexpr std::uint64_t strike_stream = 3000;
-// Of the steps, where a trouble is there that can strike.
+// The share of steps at which a trouble strikes, where one can.
 constexpr std::uint32_t strikes_per_thousand = 15;
 // More would be a world that never ends.
 constexpr std::uint64_t step_limit = 2'000'000;
@@ -108,7 +108,7 @@ void world::pass_on(const actor::token& detached, random_source& random) {
   }
 }
 
-// Validity ends by the mere passing of time: ends are written down before beginnings.
+// Validity ends by the mere passing of time: ends are recorded before beginnings.
 void world::look() {
   for (const auto& process : processes_) {
     for (const auto& each : process->actors) each->look_for_end();
@@ -125,7 +125,7 @@ void world::stepped(std::int32_t process, std::int32_t acquisition) {
   if (loop_.now() < plan_.strikes_until) strike(process);
 }
 
-// A trouble just when a message is on its way: most harm is done in these moments, and chance alone
+// A trouble just when a message is in flight: most harm is done at these moments, and chance alone
 // seldom finds them.
 void world::strike(std::int32_t process) {
   static constexpr std::array kinds{trouble::client_pause, trouble::cut, trouble::stall,
@@ -173,7 +173,7 @@ void world::begin(const disturbance& each) {
   }
   for (const auto& process : processes_) {
     if (each.process >= 0 && process->index() != each.process) continue;
-    // One client at least is left to finish.
+    // At least one client is left to finish.
     const bool ends_it = each.kind == trouble::client_kill || each.kind == trouble::client_close;
     if (process->dead || (ends_it && (each.process < 0 || plan_.clients < 2))) continue;
     begin_at(each, *process);
@@ -220,7 +220,7 @@ void world::end(const disturbance& each) {
     if (each.process >= 0 && process->index() != each.process) continue;
     if (!process->dead) end_at(each, *process);
   }
-  // What was sent last may be under way as long as the trouble made it.
+  // What was sent last may be in flight for as long as the trouble delays it.
   const duration under_way = each.kind == trouble::delay ? longest_delay(each) : duration{0};
   loop_.at(loop_.now() + under_way, outside_, event_class::timer, [this, &each] {
     record({.kind = what::trouble_ended,
@@ -247,7 +247,7 @@ void world::end_at(const disturbance& each, process& target) {
   }
 }
 
-// The worst of what is going on now.
+// The worst trouble at this moment.
 void world::bend(process& target) {
   target.link().heal();
   link_conditions& now = target.link().conditions();
@@ -282,7 +282,7 @@ void world::kill(process& target, std::uint64_t detail) {
   target.dead = true;
   for (const auto& each : target.actors) each->die();
   loop_.pause(target);
-  // A process that dies hangs up; a machine that dies does not.
+  // A process that dies closes its connections; a machine that dies does not.
   target.link().client_died(detail % 2 == 0 ? duration{0} : plan_.ttl * 2);
   record({.kind = what::killed, .process = target.index()});
 }
@@ -311,13 +311,13 @@ void world::come_to_rest() {
     if (!process->dead && plan_.closes) close(*process, seconds(2));
   }
   run_until(loop_.now() + rest, false);
-  // Whatever a live client still has to do now, it would do forever.
+  // Whatever a live client still does now, it would do forever.
   for (const auto& process : processes_) {
     if (process->dead || loop_.pending(*process) == 0) continue;
     history_.find("no leak")->fail(
         loop_.now(), "client " + std::to_string(process->index()) + " has timers left");
   }
-  // What the server still has of the dead ends by itself.
+  // What the server still has of dead clients ends by itself.
   loop_.at(loop_.now() + plan_.ttl * 3 + plan_.lock_delay + plan_.limit.waiter_lease * 2, outside_,
            event_class::timer, [] {});
   run_until(loop_.now() + rest, false);
@@ -333,7 +333,7 @@ void world::come_to_rest() {
   if (!server_.empty()) leak.fail(loop_.now(), "the server has claims left");
 }
 
-// Whatever is left ends without a word to anybody: the dead wake up to be taken apart.
+// Whatever is left ends without any notification: dead machines are resumed to be torn down.
 void world::tear_down() {
   for (const auto& process : processes_) {
     process->link().end();

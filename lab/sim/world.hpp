@@ -1,6 +1,6 @@
 // One world: a server, a few clients and their troubles, from the first event to the last. First
-// safety, with everything that goes wrong; then all is healed but what is dead, and everybody must
-// finish; then it must come to rest.
+// safety, with everything that goes wrong; then everything is healed except what is dead, and
+// everybody must finish; then it must come to rest.
 //
 // Not thread-safe; worlds share nothing and may run beside each other.
 #pragma once
@@ -44,11 +44,11 @@ class world final : public step_listener {
   void record(sim::record line) { history_.add(line); }
   std::int32_t next_acquisition() noexcept { return acquisitions_++; }
   std::int32_t next_hold() noexcept { return holds_++; }
-  // The last of those is no grant.
+  // The last of these is not a grant.
   void note_adoption() noexcept { ++adoptions_; }
-  // Somebody adopts it, or several try to, or nobody in time.
+  // One actor adopts it, or several try to, or nobody does in time.
   void pass_on(const actor::token& detached, random_source& random);
-  // Every latch is set once, by the first that comes.
+  // Every latch is set once, by the first actor that arrives.
   struct latch_book {
     bool claimed = false;
     bool set = false;

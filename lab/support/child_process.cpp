@@ -26,7 +26,7 @@ namespace {
 // Only calls that are safe between fork and exec.
 [[noreturn]] void become(char* const* arguments, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it ended before we asked
+  if (::getppid() != parent) ::_exit(127);  // the parent ended before the prctl call
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -37,7 +37,7 @@ namespace {
 }
 
 struct process_state {
-  char state = 'X';  // as ps(1) has it; X: gone
+  char state = 'X';  // as in ps(1); X: gone
   pid_t parent = 0;
 };
 
@@ -123,7 +123,7 @@ std::vector<pid_t> child_process::children() const {
   return found;
 }
 
-// Once the parent stands, there are no new children.
+// Once the parent is stopped, there are no new children.
 void child_process::pause_all() const {
   if (id_ <= 0) return;
   pause();

@@ -25,16 +25,16 @@ class child_process {
 
   [[nodiscard]] pid_t id() const noexcept { return id_; }
   [[nodiscard]] bool alive() noexcept;
-  // How it ended, if it has and nobody was told yet: the exit status, or 1000 + the signal.
+  // How it ended, if it has and this was not reported yet: the exit status, or 1000 + the signal.
   [[nodiscard]] std::optional<int> ended() noexcept;
   void signal(int number) const noexcept;
   // SIGSTOP, and waits until it has stopped: it takes effect later than kill() returns.
   void pause() const noexcept;
-  // The same to it and then to those that it started, and SIGCONT to all of them.
+  // The same for it and then for the processes that it started, and SIGCONT for all of them.
   void pause_all() const;
   void resume_all() const;
-  // SIGKILL to all of them, and waits until they are gone: those that it started outlive it by a moment, and
-  // what they had of it cannot be used again before.
+  // SIGKILL to all of them, and waits until they are gone: the processes that it started outlive it
+  // by a moment, and their ports and files cannot be used again before that.
   void kill_all();
   // Sends the signal and waits for the end.
   void end(int number) noexcept;

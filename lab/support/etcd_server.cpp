@@ -107,7 +107,7 @@ bool etcd_server::leads() const {
 }
 
 std::unique_ptr<etcd_server> start_etcd(const etcd_options& options) {
-  constexpr int attempts = 3;  // somebody may take a port before the server does
+  constexpr int attempts = 3;  // another process may take a port before the server does
   std::string last;
   for (int left = attempts; left > 0; --left) {
     auto made = std::make_unique<etcd_server>(

@@ -16,7 +16,7 @@ struct etcd_options {
   std::vector<std::string> arguments{};  // as on the command line
   std::vector<std::string> admin{};      // for etcdctl: "--user", "root:x"
   bool tls = false;                      // the port speaks TLS; give the certificates as arguments
-  bool partable = false;                 // a cluster's members reach each other by proxies
+  bool partable = false;                 // a cluster's members reach each other through proxies
 };
 
 // One member, alone or of a cluster. Not thread-safe.
@@ -25,7 +25,7 @@ class etcd_server {
   struct ports {
     std::uint16_t client = 0;
     std::uint16_t peer = 0;
-    std::uint16_t peer_seen = 0;  // by the others, if there is something in between
+    std::uint16_t peer_seen = 0;  // by the other members, if there is a proxy in between
   };
   // Does not start it. `cluster`: as --initial-cluster has it; empty: alone.
   etcd_server(etcd_options options, std::string name, const ports& where, std::string cluster = {});
@@ -37,7 +37,7 @@ class etcd_server {
   [[nodiscard]] std::string log() const;
   [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_.path(); }
 
-  void launch();  // also again, with what it has in its folder
+  void launch();  // also again, with what is in its folder
   void kill();    // SIGKILL
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT
@@ -47,10 +47,10 @@ class etcd_server {
 
   // etcdctl on this member; what it wrote. Throws if it fails.
   std::string ctl(const std::vector<std::string>& words) const;
-  // The words of an etcdctl call on this member, for one who runs it.
+  // The command line of an etcdctl call on this member, for a caller that runs it.
   [[nodiscard]] std::vector<std::string> ctl_words(const std::vector<std::string>& words) const;
 
-  // It answers and has a leader.
+  // True if it answers and has a leader.
   [[nodiscard]] bool healthy() const;
   [[nodiscard]] bool leads() const;
 
@@ -71,7 +71,7 @@ class etcd_cluster {
  public:
   explicit etcd_cluster(const etcd_options& options = {});
 
-  // No member hears of another one. Where it is partable.
+  // Cuts the members off from each other. Requires `partable`.
   void part();
   void join();
 
@@ -87,7 +87,7 @@ class etcd_cluster {
   std::vector<std::unique_ptr<etcd_server>> servers_;
 };
 
-// "/t123-1-...": below it a test finds nothing of another's.
+// "/t123-1-...": a prefix under which no other test writes.
 std::string fresh_etcd_prefix();
 
 }  // namespace holdfast::test

@@ -1,4 +1,4 @@
-// Waiting for a thing in tests: for the thing itself, with a generous limit.
+// Waiting in tests: for the thing itself, with a generous limit.
 #pragma once
 
 #include <holdfast/clock.hpp>
@@ -18,8 +18,9 @@ namespace holdfast::test {
 // How long a test waits for what must happen. Reached only where something is broken.
 inline constexpr std::chrono::seconds patience{30};
 
-// Looks until the condition holds: for things that tell nobody. Between two looks it pauses for twice as long as
-// a look takes: some start a program, and would keep a core busy that the server needs to get ready.
+// Checks until the condition holds: for things that notify nobody. Between two checks it pauses for
+// twice as long as a check takes: some start a program, and would keep a core busy that the server
+// needs to get ready.
 template <class Condition>
 bool eventually(Condition&& condition, duration limit = patience) {
   const time_point end = clock::now() + limit;
@@ -33,7 +34,7 @@ bool eventually(Condition&& condition, duration limit = patience) {
   }
 }
 
-// Raised once, by anybody; others wait for it. Thread-safe.
+// Raised once, by any thread; others wait for it. Thread-safe.
 class flag {
  public:
   void raise() {
@@ -57,7 +58,8 @@ class flag {
   bool raised_ = false;  // guarded by mutex_
 };
 
-// std::async becomes well over a hundred functions for each type of work: here it is given one for each type of result.
+// std::async is instantiated to well over a hundred functions for each type of work: here only once
+// for each type of result.
 template <class Work>
 auto in_thread(Work&& work) {
   using answer = std::invoke_result_t<Work>;

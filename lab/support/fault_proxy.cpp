@@ -1,5 +1,5 @@
-// One thread with poll(): a listener, pairs of sockets, and for each way of each pair a line of
-// pieces with the time at which each may go on.
+// One thread with poll(): a listener, pairs of sockets, and for each direction of each pair a
+// queue of pieces with the time at which each may be forwarded.
 #include "support/fault_proxy.hpp"
 
 #include "runtime/descriptor.hpp"
@@ -53,7 +53,7 @@ void abort_on_close(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-// What is asked of one way.
+// What is requested for one direction.
 struct rule {
   milliseconds delay{0};
   bool lose = false;
@@ -71,8 +71,8 @@ struct piece {
 
 struct flow {
   std::deque<piece> line;
-  bool lost = false;   // what comes in is not given on
-  bool ended = false;  // no more comes in; what is in line still goes out
+  bool lost = false;   // what comes in is not forwarded
+  bool ended = false;  // no more comes in; what is queued still goes out
 };
 
 struct connection {
@@ -102,7 +102,7 @@ class fault_proxy::mover {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
-  // Changes settings, and lets the thread see them.
+  // Changes settings and notifies the thread.
   template <class Change>
   void change(Change&& how) {
     {
@@ -162,7 +162,7 @@ class fault_proxy::mover {
 
  private:
   static constexpr std::size_t read_size = 65'536;
-  static constexpr std::size_t line_limit = 10'000;  // pieces held; then the sender has to wait
+  static constexpr std::size_t line_limit = 10'000;  // queued pieces; more must wait
 
   void wake() const noexcept {
     const std::uint64_t one = 1;
@@ -258,7 +258,7 @@ class fault_proxy::mover {
       }
       if (front.empty()) out.line.pop_front();
     }
-    // The end travels behind the bytes, and is lost with them.
+    // The end of the stream travels behind the bytes, and is lost with them.
     if (out.ended && out.line.empty() && !out.lost && !now.lose && !now.hold) one.over = true;
   }
 

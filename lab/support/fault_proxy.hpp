@@ -10,9 +10,9 @@
 
 namespace holdfast::test {
 
-// Thread-safe. A thread of its own moves the bytes; what is set holds for all connections, also for
-// later ones, from the next piece of bytes on. A piece is what one read gives, with quick small
-// answers one answer. Nothing is lost that was not asked to be.
+// Thread-safe. A thread of its own moves the bytes; settings apply to all connections, including
+// later ones, from the next piece of bytes on. A piece is what one read returns; with quick small
+// answers, one answer. Nothing is lost unless it was requested.
 class fault_proxy {
  public:
   enum class way : std::uint8_t { to_server, to_client };
@@ -25,24 +25,24 @@ class fault_proxy {
 
   [[nodiscard]] std::uint16_t port() const noexcept;
 
-  // Everything as usual from now on; what was held goes out.
+  // Normal operation from now on; what was held is forwarded.
   void pass();
-  // Each piece is given on this much later, in order.
+  // Each piece is forwarded this much later, in order.
   void delay(way which, std::chrono::milliseconds time);
-  // A black hole: bytes are taken and never arrive, connections stay open.
+  // A black hole: bytes are accepted and never arrive; connections stay open.
   void lose(way which);
   // Bytes are kept, and go out at pass(), however late.
   void hold(way which);
   // The n-th piece from now on (1: the next) is lost, and what follows it on its connection: TCP
-  // leaves no holes. Other connections are not concerned.
+  // leaves no holes. Other connections are not affected.
   void swallow(way which, std::size_t nth);
   // After this many more bytes the connection that carries them is closed on both sides.
   void cut_after(way which, std::size_t bytes);
   // One byte at a time, each in a packet of its own.
   void drip(way which);
-  // The first byte of each piece arrives as another one.
+  // The first byte of each piece arrives changed.
   void garble(way which);
-  // New clients are turned away with a reset, until pass().
+  // New clients are refused with a reset, until pass().
   void refuse();
   // All connections are torn down: with a reset, or closed as if the server had ended.
   void reset();

@@ -23,7 +23,7 @@ fs::path known_folder() {
   return own.path();
 }
 
-// Of one name, until the descriptor is closed: the others wait until it is made.
+// A lock for one name, until the descriptor is closed: others wait until the data is made.
 runtime::descriptor turn_of(const fs::path& file) {
   auto mine = runtime::checked(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open");
   while (::flock(mine.get(), LOCK_EX) != 0) {
@@ -44,7 +44,7 @@ void copy_first_data(std::string program, const fs::path& to,
     const runtime::descriptor mine = turn_of(known.string() + ".turn");
     if (!fs::exists(known)) {
       make(to);
-      const fs::path half = known.string() + ".half";  // of one that was killed here, too
+      const fs::path half = known.string() + ".half";  // possibly of a process that was killed here
       fs::remove_all(half);
       fs::copy(to, half, all);
       fs::rename(half, known);

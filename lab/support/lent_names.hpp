@@ -1,5 +1,5 @@
-// Names on a server, each with tables behind it, that tests use one after the other: to make the tables takes longer than
-// most tests. Not thread-safe.
+// Names on a server, each with tables behind it, that tests use one after another: creating the
+// tables takes longer than most tests. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace holdfast::test {
 
 class lent_names {
  public:
-  // `fresh` makes a new name. `emptied` is given names that were used, empties them, and answers those that can be used
-  // again.
+  // `fresh` makes a new name. `emptied` is given used names, empties them, and returns those that
+  // can be used again.
   template <class Fresh, class Emptied>
   std::string take(const Fresh& fresh, const Emptied& emptied) {
     if (empty_.empty() && used_.size() >= emptied_at_once)
@@ -25,7 +25,7 @@ class lent_names {
   void give_back(std::string name) { used_.push_back(std::move(name)); }
 
  private:
-  // To start a client of the server takes longer than most tests, too.
+  // Starting a client of the server takes longer than most tests, too.
   static constexpr std::size_t emptied_at_once = 8;
 
   std::vector<std::string> used_;

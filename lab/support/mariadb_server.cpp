@@ -20,7 +20,8 @@ namespace holdfast::test {
 
 namespace {
 
-// Debian keeps the server where root's PATH looks, and the scripts of its system tables beside it.
+// Debian installs the server in a folder of root's PATH, and the scripts of its system tables
+// beside it.
 std::string program() {
   constexpr const char* usual = "/usr/sbin/mariadbd";
   return ::access(usual, X_OK) == 0 ? usual : "mariadbd";
@@ -33,7 +34,7 @@ std::string system_tables() {
   throw std::runtime_error("no mysql_system_tables.sql: is mariadb-server installed?");
 }
 
-// Whom the server may run as where we are root.
+// The user that runs the server if we are root.
 const passwd* mariadb_user() {
   const passwd* entry = ::getpwnam("mysql");
   return entry != nullptr ? entry : ::getpwnam("nobody");
@@ -49,7 +50,7 @@ std::vector<std::string> as_user(std::vector<std::string> words) {
   if (::geteuid() != 0) return words;
   std::vector<std::string> all{"setpriv", "--reuid", mariadb_user()->pw_name, "--regid",
                                std::to_string(mariadb_user()->pw_gid), "--clear-groups",
-                               // Changing the user clears what child_process has asked for.
+                               // Changing the user clears what child_process has requested.
                                "--pdeathsig", "KILL", "--"};
   all.insert(all.end(), words.begin(), words.end());
   return all;
@@ -89,7 +90,7 @@ mariadb_server::mariadb_server(mariadb_options options)
     : options_(std::move(options)),
       folder_(options_.durable ? std::filesystem::temp_directory_path() : place_in_memory()) {
   initialise();
-  constexpr int attempts = 5;  // somebody may take the port before the server does
+  constexpr int attempts = 5;  // another process may take the port before the server does
   for (int left = attempts; left > 0; --left) {
     port_ = free_port();
     launch();
@@ -143,8 +144,8 @@ std::string mariadb_server::url(const std::string& prefix, const std::string& ex
   return "mariadb://tester@127.0.0.1:" + std::to_string(port_) + "/locks?prefix=" + prefix + extra;
 }
 
-// The server waits for the end of all connections, and was seen to wait forever for some that had been
-// killed a moment before.
+// The server waits for the end of all connections, and was seen to wait forever for some that had
+// just been killed.
 void mariadb_server::stop() {
   constexpr std::chrono::seconds enough{15};
   process_.signal(SIGTERM);
@@ -206,7 +207,7 @@ lent_names& lent_prefixes() {
   return all;
 }
 
-// Without those whose tables are not as they were made: a test never came to make them, or broke them.
+// Without names whose tables are not as they were made: a test never made them, or broke them.
 std::vector<std::string> emptied_prefixes(const std::vector<std::string>& used) {
   std::istringstream tables(shared_mariadb().sql(
       "SELECT table_name FROM information_schema.tables WHERE table_schema = 'locks'"));

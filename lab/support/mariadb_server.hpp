@@ -1,5 +1,5 @@
 // A real MariaDB server for tests and torture, on a free loopback port and a unix socket, in a folder of
-// its own, as an unprivileged user also when the tests run as root: the server refuses root.
+// its own, as an unprivileged user even when the tests run as root: the server refuses root.
 #pragma once
 
 #include "support/child_process.hpp"
@@ -41,13 +41,13 @@ class mariadb_server {
   void restart();
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT
-  // A replica of the other one, which has a binary log, from its first event on: read-only until it is
-  // promoted, when it has what it had received.
+  // Makes it a replica of the other server, which has a binary log, from its first event on:
+  // read-only until it is promoted, and then with what it had received.
   void replicate(const mariadb_server& primary);
   void promote();
 
-  // Statements by the command line client over the unix socket; its bare output without the last line
-  // end. Throws std::runtime_error.
+  // Runs statements with the command line client over the unix socket; returns its bare output
+  // without the final newline. Throws std::runtime_error.
   std::string sql(const std::string& statements) const;
 
  private:
@@ -62,14 +62,14 @@ class mariadb_server {
   child_process process_;
 };
 
-// One for all tests of this program that need nothing special of it, started by the first.
+// One for all tests of this program that need nothing special, started by the first.
 mariadb_server& shared_mariadb();
 
 // A prefix that no other test has.
 std::string fresh_prefix();
 
-// A prefix on the shared server with nothing behind it, which the next test may have once this one has
-// ended: making the tables takes longer than most tests.
+// A prefix on the shared server with empty tables, which the next test may use once this one has
+// ended: creating the tables takes longer than most tests.
 class borrowed_prefix {
  public:
   borrowed_prefix();

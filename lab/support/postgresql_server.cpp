@@ -19,7 +19,7 @@ namespace holdfast::test {
 
 namespace {
 
-// Debian keeps the server's programs beside the version, not in PATH. The newest.
+// Debian installs the server's programs in a folder per version, not in PATH. The newest one.
 std::string program(const std::string& name) {
   std::vector<std::filesystem::path> found;
   std::error_code none;
@@ -33,7 +33,7 @@ std::string program(const std::string& name) {
   return found.back() / "bin" / name;
 }
 
-// Whom the server may run as where we are root.
+// The user that runs the server if we are root.
 const passwd* postgresql_user() {
   const passwd* entry = ::getpwnam("postgres");
   return entry != nullptr ? entry : ::getpwnam("nobody");
@@ -45,7 +45,7 @@ postgresql_server::postgresql_server(postgresql_options options)
     : options_(std::move(options)),
       folder_(options_.durable ? std::filesystem::temp_directory_path() : place_in_memory()) {
   initialise();
-  constexpr int attempts = 5;  // somebody may take the port before the server does
+  constexpr int attempts = 5;  // another process may take the port before the server does
   for (int left = attempts; left > 0; --left) {
     port_ = free_port();
     launch();
@@ -55,7 +55,7 @@ postgresql_server::postgresql_server(postgresql_options options)
 }
 
 postgresql_server::~postgresql_server() {
-  // So that no child outlives it: immediate ends them all.
+  // So that no child outlives it: an immediate shutdown ends them all.
   if (process_.alive()) stop(shutdown::immediate);
 }
 
@@ -63,7 +63,7 @@ std::vector<std::string> postgresql_server::as_user(std::vector<std::string> wor
   if (::geteuid() != 0) return words;
   std::vector<std::string> all{"setpriv", "--reuid", postgresql_user()->pw_name, "--regid",
                                std::to_string(postgresql_user()->pw_gid), "--clear-groups",
-                               // Changing the user clears what child_process has asked for.
+                               // Changing the user clears what child_process has requested.
                                "--pdeathsig", "KILL", "--"};
   all.insert(all.end(), words.begin(), words.end());
   return all;
@@ -205,7 +205,7 @@ lent_names& lent_schemas() {
   return all;
 }
 
-// Also where a test never came to make its tables, or broke them: what is there is emptied.
+// Also if a test never made its tables, or broke them: what is there is emptied.
 std::vector<std::string> emptied_schemas(std::vector<std::string> used) {
   std::string names;
   for (const std::string& each : used) names += (names.empty() ? "" : ",") + each;

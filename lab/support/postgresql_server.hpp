@@ -1,5 +1,5 @@
 // A real PostgreSQL server for tests and torture, on a free loopback port and a unix socket, in a folder of its
-// own, as an unprivileged user also when the tests run as root: the server refuses root.
+// own, as an unprivileged user even when the tests run as root: the server refuses root.
 #pragma once
 
 #include "support/child_process.hpp"
@@ -45,9 +45,10 @@ class postgresql_server {
   void restart(shutdown how);
   void pause();    // SIGSTOP to all of it: connections stay, nothing is answered
   void resume();   // SIGCONT
-  void promote();  // of a standby: it takes writes when this returns
+  void promote();  // of a standby: it accepts writes when this returns
 
-  // One statement by psql over the unix socket; its bare output without the last line end.
+  // Runs one statement with psql over the unix socket; returns its bare output without the final
+  // newline.
   std::string sql(const std::string& statement) const;
 
  private:
@@ -65,14 +66,14 @@ class postgresql_server {
   child_process process_;
 };
 
-// One for all tests of this program that need nothing special of it, started by the first.
+// One for all tests of this program that need nothing special, started by the first.
 postgresql_server& shared_postgresql();
 
 // A schema's name that no other test has.
 std::string fresh_schema();
 
-// A schema of the shared server with nothing in it, which the next test may have once this one has
-// ended: making one takes longer than most tests.
+// An empty schema on the shared server, which the next test may use once this one has ended:
+// creating one takes longer than most tests.
 class borrowed_schema {
  public:
   borrowed_schema();

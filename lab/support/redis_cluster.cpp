@@ -154,11 +154,11 @@ std::size_t redis_cluster::replica_of(std::size_t which) const {
 }
 
 void redis_cluster::fail_over_to(std::size_t replica) {
-  // Nobody votes for the same replica's master again within twice this time.
+  // Nobody votes again for a replica of the same master within twice this time.
   constexpr std::chrono::seconds soon{2};
   const auto before = silence_;
   replace_after(soon);
-  // Given up by the replica itself after five seconds, where its master is too busy to agree.
+  // Given up by the replica itself after five seconds, if its master is too busy to agree.
   constexpr std::chrono::seconds given_up{6};
   time_point next_request = clock::now();
   const bool done = eventually(

@@ -20,14 +20,14 @@ class redis_cluster {
   static constexpr std::size_t node_count = 6;
 
   redis_cluster() : redis_cluster(redis_options{}) {}
-  // `options`: of each node; where they have an administrator, who may also move keys.
+  // `options`: of each node; if they name an administrator, it must also be allowed to move keys.
   explicit redis_cluster(redis_options options);
 
   [[nodiscard]] std::string url() const;
   [[nodiscard]] redis_server& node(std::size_t which) const { return *nodes_[which]; }
   // Empties the first masters.
   void flush() const;
-  // Who serves the slot now, in its own opinion; waits until somebody does.
+  // The node that says it serves the slot now; waits until one does.
   [[nodiscard]] std::size_t owner(int slot) const;
   // The node's name in the cluster.
   [[nodiscard]] const std::string& id(std::size_t which) const { return ids_[which]; }
@@ -37,13 +37,13 @@ class redis_cluster {
   void end_move(int slot, std::size_t to) const;
   // A replica that follows the node now.
   [[nodiscard]] std::size_t replica_of(std::size_t which) const;
-  // A planned failover to this replica; returns when it is the master, in its own opinion.
+  // A planned failover to this replica; returns when it says that it is the master.
   void fail_over_to(std::size_t replica);
-  // How long a node may be silent. At first so long that a machine that is paused for seconds costs
-  // nobody a master whom no test has taken away.
+  // How long a node may be silent. Initially so long that a host that is paused for seconds does
+  // not cause a failover that no test asked for.
   static constexpr std::chrono::minutes not_within_a_test{5};
   void replace_after(std::chrono::milliseconds silence);
-  // Every node says that all is well, and knows of all the others.
+  // Every node reports that all is well, and knows all the others.
   [[nodiscard]] bool settled() const;
 
  private:

@@ -138,8 +138,8 @@ void redis_sentinels::fail_over() const {
   time_point next_request = clock::now();
   const auto done = [&] {
     if (master_port(0) != before) return settled();
-    // Refused while the last one is under way, or so shortly after it that no replica is good; and
-    // given up by the sentinel itself where a busy replica takes too long.
+    // Refused while the last one is in progress, or so shortly after it that no replica is
+    // suitable; and given up by the sentinel itself if a busy replica takes too long.
     if (clock::now() < next_request) return false;
     last = ask(0, {"SENTINEL", "FAILOVER", name});
     if (last.starts_with("OK")) next_request = clock::now() + gives_up_after * 2;

@@ -14,7 +14,7 @@ namespace holdfast::test {
 
 struct sentinels_options {
   redis_options servers;           // of each data server
-  bool tls = false;                // the sentinels' ports speak it
+  bool tls = false;                // the sentinels' ports use TLS
   std::vector<std::string> lines;  // more of each sentinel's configuration; the master is "stock"
   std::vector<std::string> admin;  // for redis-cli to a sentinel: "--user", "admin", "--pass", "x"
 };
@@ -31,7 +31,7 @@ class redis_sentinels {
   explicit redis_sentinels(sentinels_options options);
 
   [[nodiscard]] std::string url() const;
-  // Who is the master now, by the word of the first sentinel; waits until it is one of the servers.
+  // The current master, according to the first sentinel; waits until it is one of the servers.
   [[nodiscard]] redis_server& master() const;
   [[nodiscard]] const std::vector<std::unique_ptr<redis_server>>& servers() const noexcept {
     return servers_;
@@ -40,8 +40,8 @@ class redis_sentinels {
   std::string ask(std::size_t sentinel, const std::vector<std::string>& words) const;
   // A planned failover; returns when every sentinel names the new master and it has replicas.
   void fail_over() const;
-  // How long a master may be silent. At first so long that a machine that is paused for seconds costs
-  // nobody a master whom no test has taken away.
+  // How long a master may be silent. Initially so long that a host that is paused for seconds does
+  // not cause a failover that no test asked for.
   static constexpr std::chrono::minutes not_within_a_test{5};
   void replace_after(std::chrono::milliseconds silence) const;
   // All sentinels name one master, it answers as one, and all other servers follow it.

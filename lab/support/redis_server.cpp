@@ -14,7 +14,7 @@
 namespace holdfast::test {
 
 redis_server::redis_server(redis_options options) : options_(std::move(options)) {
-  constexpr int attempts = 5;  // somebody may take the port before the server does
+  constexpr int attempts = 5;  // another process may take the port before the server does
   for (int left = attempts; left > 0; --left) {
     port_ = free_port();
     launch();

@@ -37,13 +37,14 @@ class redis_server {
   void pause();   // SIGSTOP: connections stay, nothing is answered
   void resume();  // SIGCONT
 
-  // One command by redis-cli over the unix socket; its plain output without the last line end.
+  // Runs one command with redis-cli over the unix socket; returns its plain output without the
+  // final newline.
   std::string cli(const std::vector<std::string>& words) const;
-  // The same where the answer may fail to come: Sentinel closes every connection of a server that it
+  // The same if the answer may not arrive: Sentinel closes every connection of a server that it
   // makes a replica, redis-cli's too. Empty then.
   [[nodiscard]] std::string cli_if_answered(const std::vector<std::string>& words) const;
-  // One command whose answer does not matter, unless it is an error, which is thrown. Starts no program: for what
-  // hundreds of tests begin with. Not where the server wants a password.
+  // One command whose answer does not matter, unless it is an error, which is thrown. Starts no
+  // program: for the set-up of hundreds of tests. Not for a server that requires a password.
   void tell(const std::vector<std::string>& words) const;
   // A number from INFO: "connected_clients".
   [[nodiscard]] long info(const std::string& field) const;

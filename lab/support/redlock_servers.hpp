@@ -1,5 +1,5 @@
 // Independent redis-servers for a quorum. New servers do not count for the longest ttl of any client;
-// settle() says of all that run that no lease can be out, as an operator may.
+// settle() declares for all running servers that no lease can be outstanding, as an operator may.
 #pragma once
 
 #include "support/redis_server.hpp"
@@ -30,7 +30,8 @@ class redlock_servers {
         {"SET", "holdfast:born", "0 " + info.substr(at, info.find_first_of("\r\n", at) - at)});
   }
 
-  // Empty, as if they had always been. In one step: a test may do this hundreds of times.
+  // Empties them, as if they had never been used. In one step: a test may do this hundreds of
+  // times.
   void flush() const {
     for (const auto& each : servers_) {
       each->tell({"EVAL",

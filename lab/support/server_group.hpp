@@ -1,4 +1,4 @@
-// What the servers of a cluster have in common: ports that differ, their addresses, one that leads.
+// What the servers of a cluster have in common: distinct ports, their addresses, a leader.
 #pragma once
 
 #include "support/eventually.hpp"
@@ -38,7 +38,7 @@ std::string hosts_of(const std::vector<std::unique_ptr<Server>>& servers) {
   return text;
 }
 
-// Waits for the server of which `leads` is true. Throws std::runtime_error.
+// Waits for the server for which `leads` is true. Throws std::runtime_error.
 template <class Server, class Leads>
 Server& leader_of(const std::vector<std::unique_ptr<Server>>& servers, Leads leads) {
   Server* found = nullptr;

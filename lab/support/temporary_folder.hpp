@@ -1,4 +1,4 @@
-// A folder of its own for a test or a run, gone afterwards.
+// A folder for one test or run, removed afterwards.
 #pragma once
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ inline std::filesystem::path place_in_memory() {
 
 class temporary_folder {
  public:
-  // Takes away, too, what processes that were killed more than an hour ago left there.
+  // Also removes what processes that were killed more than an hour ago left there.
   explicit temporary_folder(
       const std::filesystem::path& in = std::filesystem::temp_directory_path(),
       const std::string& prefix = "holdfast-test-") {

@@ -20,7 +20,7 @@ namespace holdfast::test {
 
 namespace {
 
-// The last ones are what a port with TLS needs and the first does not name.
+// The last ones are what a port with TLS needs in addition.
 constexpr const char* classes =
     "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:/usr/share/java/"
     "netty-codec.jar:"
@@ -165,7 +165,7 @@ zookeeper_server& zookeeper_ensemble::let_the_slow_one_lead() {
   for (int left = attempts; left > 0; --left) {
     zookeeper_server& now = leader();
     if (&now == servers_.back().get()) return now;
-    // Of those that are left it has the highest number.
+    // It has the highest number of the remaining servers.
     now.kill();
     static_cast<void>(leader());
     now.launch();

@@ -39,7 +39,7 @@ class zookeeper_server {
   void resume();  // SIGCONT
   [[nodiscard]] bool alive() noexcept { return process_.alive(); }
 
-  // What "srvr" says it is: "leader", "follower", "standalone"; empty: it does not serve.
+  // Its role according to "srvr": "leader", "follower", "standalone"; empty: it does not serve.
   [[nodiscard]] std::string mode() const;
 
  private:
@@ -55,13 +55,14 @@ class zookeeper_server {
 // A server alone, started. Throws std::runtime_error if it does not serve in time.
 std::unique_ptr<zookeeper_server> start_zookeeper(const zookeeper_options& options = {});
 
-// Three servers with a leader. What one says to another's quorum port, where a leader takes its
-// followers, goes through a proxy of its own. Not thread-safe.
+// Three servers with a leader. Each connection to another server's quorum port, where a leader
+// accepts its followers, goes through its own proxy. Not thread-safe.
 class zookeeper_ensemble {
  public:
   explicit zookeeper_ensemble(const zookeeper_options& options = {});
 
-  // The last one leads from now on. It is slow to see that nobody follows: 80 s at the usual tick.
+  // Makes the last one the leader. It is slow to notice that nobody follows: 80 s at the usual
+  // tick.
   zookeeper_server& let_the_slow_one_lead();
 
   // No byte between the two from now on; their connections stay open, and there are no new ones.
@@ -83,15 +84,15 @@ class zookeeper_ensemble {
 };
 
 // The hosts of a server that test programs share: a Java program takes long to start, and tests run
-// in a process each. It ends by itself a little after the last of them, whatever became of them.
-// Hold what is returned while using it.
+// in a process each. It ends by itself shortly after the last of them, however they ended. Hold
+// what is returned while using it.
 struct shared_zookeeper {
   std::string hosts;
   std::shared_ptr<const void> keep;
 };
 shared_zookeeper use_shared_zookeeper();
 
-// A path of its own below which a test finds nothing of another's.
+// A path under which no other test writes.
 std::string fresh_chroot();
 
 }  // namespace holdfast::test

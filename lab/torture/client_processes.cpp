@@ -127,7 +127,7 @@ void client_processes::replace(member& whom) {
   const auto struck = whom.condemned ? struck_at(clock_file(whom)) : std::nullopt;
   if (struck) notes_.back().at = std::min(notes_.back().at, *struck - assignment_.start());
   const sim::moment at = notes_.back().at;
-  // What it believed ends here at the latest; it cannot write that any more.
+  // The validity of its hold ends here at the latest; it cannot record that any more.
   for (std::size_t i = 0; i < recorder::slots; ++i) {
     const hold_slot& slot = whom.history->slot(i);
     const std::int32_t hold = slot.hold.load();

@@ -17,12 +17,12 @@ namespace holdfast::torture {
 
 class recorder;
 
-// Not thread-safe; used by the thread that made it, with which its processes end. Its records are
-// those that only an onlooker can write: started, paused, resumed, killed, ended.
+// Not thread-safe; used by the thread that made it, with which its processes end. Its own records
+// are those that only an observer can write: started, paused, resumed, killed, ended.
 class client_processes {
  public:
-  // `first`: the assignment of all, but for process, client and URL. `program`: that is to be started,
-  // with the words "torture client FOLDER NUMBER".
+  // `first`: the assignment of all clients, except process, client and URL. `program`: what to
+  // start, with the arguments "torture client FOLDER NUMBER".
   client_processes(std::filesystem::path folder, std::string program, assignment first,
                    std::function<std::string(std::uint32_t)> url_of);
   client_processes(const client_processes&) = delete;
@@ -37,23 +37,23 @@ class client_processes {
   // Likewise, and it is replaced then, or when replace() says so.
   void kill_at_call(std::uint32_t client, std::int64_t calls);
   void set_clock(std::uint32_t client, duration shift);
-  // From now on no file of theirs may grow, or may again.
+  // From now on none of their files may grow, or may grow again.
   void forbid_writing(bool forbidden);
 
-  // A client that ended by itself, which none should, and is not replaced.
+  // A client that ended by itself, which none should, and that is not replaced.
   void look_after();
-  // Until a client ends, at most so long.
+  // Waits until a client ends, for at most this long.
   void watch(duration limit) const;
   // All are told to end, and those that do not are killed and recorded as ended with no status.
   void finish(duration limit);
 
   [[nodiscard]] std::size_t grants();
   [[nodiscard]] bool killed_any() const noexcept { return killed_; }
-  // The process that plays this client's part now; nobody: none.
+  // The process that currently plays this client's part; nobody: none.
   [[nodiscard]] std::int32_t process_of(std::uint32_t client);
-  // Of all processes, by time, with holds numbered through.
+  // The records of all processes, by time, with holds numbered consecutively.
   [[nodiscard]] std::vector<sim::record> gather();
-  // What the processes said on stderr, cut short.
+  // What the processes wrote to stderr, truncated.
   [[nodiscard]] std::string complaints() const;
 
  private:

@@ -13,7 +13,7 @@ namespace holdfast::torture {
 struct figures {
   std::size_t grants = 0;
   std::map<workload, std::size_t> grants_of;
-  std::map<std::string, std::size_t> refusals;  // acquisitions that failed, by what was answered
+  std::map<std::string, std::size_t> refusals;  // failed acquisitions, by their answer
   std::map<fault, std::size_t> faults;          // that happened
   std::size_t clients = 0;                      // processes, replaced ones included
   std::size_t stale_writes = 0;                 // refused by their fence, as they should be

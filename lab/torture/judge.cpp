@@ -23,8 +23,8 @@ namespace holdfast::torture {
 
 namespace {
 
-// When the engine may have forgotten what it granted: from the fault's begin until what was granted
-// before its end has ended.
+// When the engine may have forgotten what it granted: from the fault's beginning until everything
+// granted before its end has ended.
 struct doubt {
   sim::moment begin{};
   sim::moment end{};
@@ -48,7 +48,7 @@ std::vector<doubt> doubts_of(const run_record& told) {
     if (std::find(told.forgets.begin(), told.forgets.end(), what) == told.forgets.end()) continue;
     if (line.kind == sim::what::trouble_began) all.push_back({line.at, sim::moment::max()});
     if (line.kind == sim::what::trouble_ended && !all.empty()) {
-      // Until its holder has learned it: a third of the ttl, or its end.
+      // Until its holder has learned of it: a third of the ttl, or its end.
       all.back().end = line.at + told.wanted.ttl * 2;
     }
   }
@@ -80,8 +80,8 @@ std::vector<sim::record> normalised_history_of(const run_record& told) {
         all.pop_back();
         continue;
       }
-      // Of a killed client it is written by who killed it, who knows neither of what it was the end,
-      // nor that it may have been granted while the signal was on its way.
+      // For a killed client, its killer writes this record; it does not know what the hold was, nor
+      // that it may have been granted while the signal was on its way.
       all.back().resource = grant->second->resource;
       all.back().fence = grant->second->fence;
       all.back().at = std::max(line.at, grant->second->at);
@@ -192,7 +192,7 @@ rules rules_of(const run_record& told) {
 
 std::vector<std::unique_ptr<sim::checker>> checkers_for(const rules& known) {
   std::vector<std::unique_ptr<sim::checker>> all;
-  // The rules that callers can see are the simulator's, and so are their checkers.
+  // The rules visible to callers are the same as in the simulator, and so are their checkers.
   all.push_back(std::make_unique<sim::exclusion>(known.facts));
   all.push_back(std::make_unique<sim::readers_writers>(known.facts));
   all.push_back(std::make_unique<sim::permits>(known.facts));
@@ -222,7 +222,7 @@ std::vector<sim::record> slice_of(const std::vector<sim::record>& normalised_his
   std::vector<sim::record> slice;
   for (const sim::record& line : normalised_history) {
     if (line.at > found.at) break;
-    // Made up for the checkers; what they say stands in other records.
+    // Made up for the checkers; other records say the same.
     if (line.kind == sim::what::validity_began || line.kind == sim::what::state_lost) continue;
     const bool of_hold = line.hold != sim::nobody && holds.contains(line.hold);
     const bool of_client = line.hold == sim::nobody && line.resource == sim::nobody &&

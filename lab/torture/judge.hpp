@@ -1,4 +1,4 @@
-// Looks at the whole history of a run and says what was broken, and what it shows.
+// Examines the whole history of a run and reports what was broken, and what shows it.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -27,12 +27,12 @@ verdict judge(const run_record& told);
 // The slice, a line each.
 std::string to_text(const finding& found);
 
-// Why a run shows little: too few grants, or a fault that was asked for and never came.
+// Why a run shows little: too few grants, or a requested fault that never happened.
 std::vector<std::string> shortcomings(const run_record& told);
 
-// The history as the checkers read it: validity with its begin and end made explicit, and what a
-// stated limit excuses marked as such. Faults are records trouble_began and trouble_ended, with the fault as number and
-// a client's process or nobody.
+// The history as the checkers read it: the beginning and end of validity made explicit, and what a
+// stated limit excuses marked as such. Faults are records trouble_began and trouble_ended, with the
+// fault as number and a client's process or nobody.
 std::vector<sim::record> normalised_history_of(const run_record& told);
 
 }  // namespace holdfast::torture

@@ -37,7 +37,7 @@ void nemesis::note(sim::what kind, fault what, std::int32_t process) {
   records_.push_back(line);
 }
 
-// A client that another fault concerns already is left alone, if there is another.
+// A client that is already affected by another fault is left alone, if there is another client.
 std::uint32_t nemesis::target_of(const order& one) const {
   if (!hits_one_client(one.what)) return one.target;
   for (std::uint32_t i = 0; i < plan_.clients; ++i) {
@@ -62,7 +62,7 @@ std::vector<std::int32_t> nemesis::victims_of(fault what, std::uint32_t target) 
 
 void nemesis::begin(std::size_t which) {
   const order& one = plan_.schedule[which];
-  // Servers that take their time make a run longer, but not forever.
+  // Slow servers make a run longer, but only up to a limit.
   if (late_ > plan_.length && fired_.contains(one.what)) return;
   fired_.insert(one.what);
   const std::uint32_t target = target_of(one);

@@ -16,15 +16,15 @@ class nemesis {
  public:
   nemesis(const plan& wanted, testbed& engine, client_processes& clients, time_point start);
 
-  // What is due by now. Blocks while a server starts.
+  // Does what is due by now. Blocks while a server starts.
   void act();
-  // Ends what goes on.
+  // Ends the faults in progress.
   void heal();
   [[nodiscard]] bool done() const noexcept { return next_ == steps_.size(); }
   [[nodiscard]] sim::moment next() const {
     return done() ? sim::moment::max() : steps_[next_].at + late_;
   }
-  // By how much everything comes later than planned, since servers took so long.
+  // How far everything is behind the plan because servers were slow.
   [[nodiscard]] duration late() const noexcept { return late_; }
   [[nodiscard]] std::size_t begun() const noexcept { return begun_; }
   [[nodiscard]] const std::vector<sim::record>& records() const noexcept { return records_; }

@@ -20,11 +20,11 @@ struct order {
   fault what{};
   duration begin{};
   duration length{};         // zero: over at once
-  std::uint32_t target = 0;  // a client, or a server where there are several
+  std::uint32_t target = 0;  // a client, or a server if there are several
 };
 
 struct plan {
-  std::string engine;  // that is started; empty: somebody else's, by URL
+  std::string engine;  // to be started; empty: an existing one, by URL
   std::uint32_t clients = 6;
   std::uint32_t threads = 2;  // of each client
   duration length = std::chrono::seconds(30);
@@ -45,13 +45,13 @@ struct resource {
   sim::facts::resource rule;
 };
 
-// What the clients fight for. Latches are not among them: each is new.
+// What the clients compete for. Latches are not among them: each is new.
 std::vector<resource> resources_of(const plan& wanted);
 
 inline constexpr std::int32_t first_latch = 1000;  // numbers of latches in records begin here
 
 nlohmann::json to_json(const plan& wanted);
-// Throws std::runtime_error if it is none, or out of limits: the file may be anybody's.
+// Throws std::runtime_error if it is not a plan, or out of limits: the file may come from anywhere.
 plan plan_from(const nlohmann::json& read);
 
 }  // namespace holdfast::torture

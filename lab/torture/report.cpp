@@ -16,12 +16,12 @@ namespace {
 
 using nlohmann::json;
 
-// report.html, as it stands beside this file.
+// report.html, from the folder of this file.
 constexpr const char* page =
 #include "torture_report.inc"
     ;
 
-constexpr std::size_t most_drawn = 20'000;  // more bars than a browser likes
+constexpr std::size_t most_drawn = 20'000;  // beyond that, too many bars for a browser
 
 double in_seconds(duration span) { return std::chrono::duration<double>(span).count(); }
 
@@ -119,7 +119,7 @@ std::string data_of(const run_record& told, const verdict& given) {
       {"faultKinds", kinds},
       {"violations",
        violations}}.dump(-1, ' ', true);
-  // Nothing in it ends the script early.
+  // Escaped, so that nothing in it ends the script early.
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;) {
     text.replace(at, 1, "\\u003c");
   }

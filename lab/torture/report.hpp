@@ -1,4 +1,4 @@
-// What a run amounts to, and the page about it: one file, with nothing from elsewhere.
+// The summary of a run, and the page about it: one self-contained file.
 #pragma once
 
 #include "torture/judge.hpp"
@@ -10,7 +10,7 @@
 
 namespace holdfast::torture {
 
-// What it amounts to: rows of a name and a text.
+// The summary: rows of a name and a text.
 std::vector<std::vector<std::string>> summary_of(const run_record& told, const verdict& given);
 
 std::string report_page(const run_record& told, const verdict& given);

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr duration to_end = seconds(30);         // for a client, once told
-constexpr duration waiters_lease = seconds(35);  // a killed client's place in line ends by itself
+constexpr duration waiters_lease = seconds(35);  // a killed client's queue entry ends by itself
 constexpr duration long_run = seconds(60);
 constexpr duration show_every = milliseconds(200);
 constexpr duration to_answer = seconds(30);  // for an engine that was just started
@@ -48,8 +48,8 @@ std::string fresh_prefix() {
   return "torture/" + std::to_string(random()) + "/";
 }
 
-// Everything that may go wrong at the engine in this many steps is waited for: its faults, its
-// ttl, an offer that nobody takes, a re-check.
+// Allows for everything that may go wrong at the engine in this many steps: its faults, its ttl,
+// an offer that nobody accepts, a re-check.
 duration wake_bound(const plan& wanted) { return wanted.ttl * 2 + seconds(6); }
 
 class leak_search {
@@ -57,7 +57,7 @@ class leak_search {
   leak_search(const client& looking, std::string prefix, const std::vector<resource>& resources)
       : client_(looking), prefix_(std::move(prefix)), resources_(resources) {}
 
-  // What is left of the run's names at the end of the limit, or sooner if nothing is.
+  // What is left of the run's names when the limit ends, or sooner if nothing is.
   std::vector<sim::record> look(duration limit, bool waiters_too, time_point start) {
     std::vector<sim::record> left;
     const auto nothing = [&] { return (left = look_once(waiters_too, start)).empty(); };
@@ -98,8 +98,9 @@ class leak_search {
   const std::vector<resource>& resources_;
 };
 
-// How long this machine stood still at most: no process of it ran, and a client that had begun to ask, or was about
-// to give back, came later than it thought. That is not held against the engine.
+// The longest time that this host was paused: none of its processes ran, and a client that had
+// begun to ask, or was about to release, was later than it thought. That is not held against the
+// engine.
 //
 // Thread-safe. Measures while it lives.
 class standstill {

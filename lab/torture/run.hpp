@@ -1,5 +1,5 @@
-// One run: clients are started, faults happen as planned, everything is healed, everybody goes home,
-// and what happened is told.
+// One run: clients are started, faults happen as planned, everything is healed, all clients end,
+// and what happened is reported.
 #pragma once
 
 #include "torture/plan.hpp"
@@ -15,7 +15,7 @@ struct setup {
   plan wanted;  // with its schedule
   std::string password;
   std::string space;
-  std::string program;  // what the clients are; its path
+  std::string program;  // the path of the clients' program
 };
 
 struct progress {
@@ -25,10 +25,11 @@ struct progress {
   std::string phase;
 };
 
-// Called some times a second, on the caller's thread. False: give up; what was seen is told.
+// Called several times a second, on the caller's thread. False: give up; what was seen so far is
+// reported.
 using onlooker = std::function<bool(const progress&)>;
 
-// The run could not be held: no answer from the engine, a server that does not come back.
+// The run could not be carried out: no answer from the engine, a server that does not come back.
 class trouble : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -37,7 +38,7 @@ class trouble : public std::runtime_error {
 // Throws trouble. The testbed must have been made on the same thread.
 run_record hold(const setup& how, testbed& engine, const onlooker& seen);
 
-// What the engine cannot do: workloads out of the list, by their names. Throws trouble.
+// The workloads of the list, by name, that the engine does not support. Throws trouble.
 struct abilities {
   std::string engine;
   std::vector<workload> workloads;

@@ -19,7 +19,7 @@ constexpr const char* format = "holdfast-torture-1";
 constexpr std::size_t most_records = 50'000'000;
 constexpr std::size_t most_resources = 256;
 constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();
-// No sum of some such times overflows.
+// Sums of a few such times do not overflow.
 constexpr std::int64_t far = std::int64_t{1} << 60;
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -33,7 +33,7 @@ json to_json(const sim::record& line) {
                       static_cast<int>(line.mode), line.fair ? 1 : 0, line.permits});
 }
 
-// What looks like a number may be a fraction, or far too great.
+// What looks like a number may be a fraction, or far too large.
 const json& whole(const json& value) {
   if (!value.is_number_integer()) refuse("a number that is not whole");
   return value;
@@ -87,8 +87,8 @@ resource resource_from(const json& read) {
   return one;
 }
 
-// Latches have numbers of their own, and who was killed cannot say what it had. All else that is of a
-// resource is of one that is listed.
+// Latches have numbers of their own, and a killed client cannot say what it had. Every other record
+// of a resource names a listed one.
 bool placed(const sim::record& line, std::size_t resources) {
   using sim::what;
   if (line.kind >= what::latch_set && line.kind <= what::latch_read) return true;

@@ -15,8 +15,8 @@
 
 namespace holdfast::torture {
 
-// What one client process is sent out with: a file that only its user can read, since the URL may
-// hold a password.
+// The assignment of one client process: a file that only its user can read, since the URL may
+// contain a password.
 struct assignment {
   std::string url;
   std::string password;
@@ -70,7 +70,7 @@ class board {
 
   void finish() noexcept;
   [[nodiscard]] bool over() const noexcept;
-  // Until it is, at most so long; whether it is.
+  // Waits until it is over, for at most this long; returns whether it is.
   bool wait_over(duration limit) const noexcept;
 
   // A write to a resource. False: refused, it has seen a greater fence.
@@ -88,8 +88,8 @@ struct hold_slot {
 };
 
 // The history of one client process: records in a file that is mapped into memory, so that they
-// survive a SIGKILL, and cost no system call. Also what the process believes at this moment, for
-// the one who kills it.
+// survive a SIGKILL, and cost no system call. Also what the process holds at this moment, for its
+// killer.
 //
 // add() and slots may be used from several threads and are read by another process.
 class recorder {
@@ -101,13 +101,13 @@ class recorder {
   explicit recorder(const std::filesystem::path& file);
   ~recorder();
 
-  // For a whole round more, of every thread. Who stops in time leaves a history that is whole.
+  // Room for one more round of every thread. Stopping in time keeps the history complete.
   [[nodiscard]] bool room() const noexcept;
   // False: full. Nothing is overwritten.
   bool add(const sim::record& line) noexcept;
   [[nodiscard]] hold_slot& slot(std::size_t which) noexcept;
 
-  // Of the process that wrote there, also while it still does.
+  // The records of the process that writes there, even while it still does.
   [[nodiscard]] std::vector<sim::record> read() const;
   [[nodiscard]] std::size_t count(sim::what kind, std::size_t& from) const noexcept;
 

@@ -134,8 +134,8 @@ constexpr std::array entries{
           [](std::uint32_t clients) { return start_mariadb(clients, "strategy=row"); }},
 };
 
-// Where the only host of a URL stands in it; none: there are several, or none, or it is encrypted,
-// and a proxy would be another host to the certificate.
+// The position of the only host of a URL; none: there are several, or none, or the connection is
+// encrypted, and a proxy would not match the certificate's host.
 struct host_place {
   std::size_t begin = 0;
   std::size_t length = 0;

@@ -1,4 +1,4 @@
-// The engine under torture: servers that the run starts, or somebody's own behind a URL; and what
+// The engine under torture: servers that the run starts, or existing ones behind a URL; and what
 // can be done to them.
 #pragma once
 
@@ -20,15 +20,15 @@ class testbed {
   testbed& operator=(const testbed&) = delete;
   virtual ~testbed() = default;
 
-  // By which way this client goes: each its own, where faults hit one client's network.
+  // The URL for this client: each has its own if faults hit one client's network.
   [[nodiscard]] virtual std::string url(std::uint32_t client) const = 0;
-  // A way that no fault concerns.
+  // A URL that no fault affects.
   [[nodiscard]] virtual std::string quiet_url() const = 0;
 
-  // Faults of clients (signals, full disks) are the run's affair and always possible.
+  // Faults of clients (signals, full disks) are up to the run and always possible.
   [[nodiscard]] virtual bool can(fault what) const = 0;
-  // After it the engine may have forgotten grants: a stated limit. Who held meanwhile is not judged,
-  // but for fences.
+  // After it the engine may have forgotten grants: a stated limit. Clients that held a lock
+  // meanwhile are judged only by their fences.
   [[nodiscard]] virtual bool forgets(fault what) const;
 
   // May throw std::runtime_error: then the run cannot go on.
@@ -39,7 +39,7 @@ class testbed {
 // The words of --start.
 const std::vector<std::string>& engines();
 
-// What it needs is not on this machine.
+// A program that it needs is not on this machine.
 class missing_program : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

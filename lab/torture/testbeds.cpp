@@ -38,7 +38,7 @@ void proxies::begin(fault what, std::uint32_t client) {
 void proxies::end(std::uint32_t client) {
   test::fault_proxy& proxy = *proxies_[client % proxies_.size()];
   proxy.pass();
-  // What was swallowed is a hole that TCP does not have: such a connection is not used again.
+  // The swallowed bytes leave a gap that TCP never has: such a connection is not used again.
   proxy.reset();
 }
 
@@ -139,7 +139,7 @@ void redlock_testbed::end(fault what, std::uint32_t target) {
   if (what == fault::script_flush) return;
   if (what == fault::kill_server) {
     member.start();
-    // It kept every write: its word counts at once, as an operator may say.
+    // It kept every write: its vote counts at once, as an operator may declare.
     return test::redlock_servers::settle(member);
   }
   for (const auto& each : proxies_) each->end(target);
@@ -158,7 +158,7 @@ bool sentinel_testbed::forgets(fault what) const {
 void sentinel_testbed::begin(fault what, std::uint32_t) {
   if (what == fault::failover) return sentinels_.fail_over();
   if (what == fault::script_flush) return flush_scripts(sentinels_.master());
-  // Only now: a failover that nobody asked for would forget grants that are counted.
+  // Only now: an unplanned failover would forget grants that are counted.
   sentinels_.replace_after(std::chrono::seconds(1));
   stopped_ = &sentinels_.master();
   stopped_->pause();

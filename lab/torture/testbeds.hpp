@@ -20,7 +20,7 @@
 
 namespace holdfast::torture {
 
-// A proxy for every client on its way to one server, and the faults that it can do.
+// A proxy between every client and one server, and the faults that it can cause.
 //
 // Not thread-safe.
 class proxies {
@@ -129,7 +129,7 @@ class sql_testbed : public one_server_testbed<Server> {
       : one_server_testbed<Server>(std::make_unique<Server>(), clients),
         options_(std::move(options)) {}
 
-  // Where a connection is the hold, its end frees the lock before the holder has read of it.
+  // If a connection is the hold, its end frees the lock before the holder has noticed.
   [[nodiscard]] bool forgets(fault what) const final {
     const bool bound = options_.starts_with("strategy");
     return bound && (proxies::can(what) || what == fault::kill_server);
@@ -227,7 +227,7 @@ class etcd_cluster_testbed final : public testbed {
  private:
   test::etcd_cluster cluster_;
   std::vector<std::unique_ptr<proxies>> proxies_;  // by member
-  test::etcd_server* stopped_ = nullptr;           // the leader of then
+  test::etcd_server* stopped_ = nullptr;           // the leader at that time
 };
 
 // Five servers, each behind a proxy for each client.
@@ -246,8 +246,8 @@ class redlock_testbed final : public testbed {
   std::vector<std::unique_ptr<proxies>> proxies_;  // by server
 };
 
-// A master, two replicas and three sentinels; clients go where these send them, so there is no
-// proxy in between.
+// A master, two replicas and three sentinels; clients connect to what the sentinels name, so
+// there is no proxy in between.
 class sentinel_testbed final : public testbed {
  public:
   sentinel_testbed();

@@ -48,11 +48,11 @@ std::string_view to_string(fault which) noexcept;
 std::optional<workload> workload_named(std::string_view text) noexcept;
 std::optional<fault> fault_named(std::string_view text) noexcept;
 
-// Done from inside the client: see lab/clock.
+// Carried out inside the client: see lab/clock.
 constexpr bool at_call(fault which) noexcept {
   return which == fault::stop_at_call || which == fault::kill_at_call;
 }
-// Concerns one client only; others must not notice.
+// Affects one client only; others must not notice.
 constexpr bool hits_one_client(fault which) noexcept {
   return which == fault::pause_client || which == fault::kill_client || which == fault::partition ||
          which == fault::delay || which == fault::cut || which == fault::clock_jump ||
@@ -62,7 +62,7 @@ constexpr bool hits_one_client(fault which) noexcept {
 constexpr bool hits_others(fault which) noexcept {
   return which == fault::pause_others || which == fault::kill_others;
 }
-// What concerns processes, whatever the engine is.
+// Faults of processes, whatever the engine is.
 constexpr bool hits_processes(fault which) noexcept {
   return which == fault::pause_client || which == fault::kill_client || at_call(which) ||
          hits_others(which);

@@ -45,7 +45,7 @@ std::vector<std::string> with_clock_of(const fs::path& library, const fs::path& 
   for (std::size_t at = 0; at < sizeof(client_page); at += sizeof(std::int64_t)) {
     write_number(file, at, 0);
   }
-  // "env" becomes the program: it is that process that is paused and killed.
+  // "env" becomes the program by exec: that process is the one paused and killed.
   words.insert(words.begin(),
                {"env", "LD_PRELOAD=" + library.string(), "HOLDFAST_CLOCK=" + file.string()});
   return words;

@@ -1,6 +1,6 @@
-// The store of a torture's client, around the engine's own: writes down when a fair claim was told
-// that it is in line. A claim that asks after that must not be granted before it, and no margin is needed
-// to say so.
+// The store of a torture's client, around the engine's own: records when a fair claim was told that
+// it is in the queue. A claim that asks after that must not be granted before it, and the checker
+// needs no margin.
 #pragma once
 
 #include "stores/forwarding_store.hpp"
@@ -22,8 +22,8 @@ class witness_store final : public stores::forwarding_store {
   witness_store(std::shared_ptr<spi::store> inner, time_point start, recorder& history)
       : forwarding_store(std::move(inner)), start_(start), history_(history) {}
 
-  // The next fair claim that this thread sends is that of this record. Who acquires sends its first
-  // attempt itself, before it does anything else.
+  // The next fair claim that this thread sends belongs to this record. A caller that acquires sends
+  // its first attempt itself, before it does anything else.
   void expect(const sim::record& asked);
 
   void attempt(spi::claim_ptr claim, std::shared_ptr<spi::wakeup> wakeup,

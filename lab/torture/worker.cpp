@@ -16,7 +16,7 @@ namespace {
 constexpr int refused = 122;
 constexpr std::chrono::milliseconds between_attempts{10};
 constexpr std::chrono::milliseconds beat{100};
-constexpr std::chrono::milliseconds stall{400};  // a beat that took so long: nothing here ran
+constexpr std::chrono::milliseconds stall{400};  // a beat that took this long: nothing here ran
 
 struct connection {
   std::shared_ptr<witness_store> witness;
@@ -38,7 +38,8 @@ result<connection> open(const assignment& sent, recorder& history) {
   return connection{std::move(witness), *std::move(opened)};
 }
 
-// The server may be down at this moment. None: it is over, or it will never do.
+// The server may be down at the moment. None: the run is over, or the engine refuses it
+// permanently.
 std::optional<connection> connect(const assignment& sent, const board& common, recorder& history,
                                   int& code) {
   while (!common.over()) {
@@ -54,7 +55,7 @@ std::optional<connection> connect(const assignment& sent, const board& common, r
   return std::nullopt;
 }
 
-// A machine that is busy stops a process as a signal does.
+// A busy machine stops a process as a signal does.
 void record_stall(worker_context& context, time_point from, time_point to) {
   sim::record line;
   line.process = context.sent.process;
@@ -89,7 +90,7 @@ void run_workers(worker_context& context, const board& common, std::stop_source&
 }  // namespace
 
 int work(const std::filesystem::path& folder, std::int32_t process) {
-  // A full disk is an answer, not an end.
+  // A full disk is an error to report, not a reason to end.
   ::signal(SIGXFSZ, SIG_IGN);
   try {
     const assignment sent = load_assignment(folder, process);

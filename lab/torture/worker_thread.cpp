@@ -177,7 +177,7 @@ void worker_thread::take_several() {
   for (const std::size_t which : group) {
     locks.emplace_back(mutex(context_.client, context_.sent.prefix + context_.resources[which].name,
                              how(context_.sent.wanted)));
-    // It blocks on one at a time, and which one is its own affair: not counted as waiting.
+    // It blocks on one at a time, and chooses which one itself: not counted as waiting.
     sim::record line = request(which);
     line.kind = sim::what::acquire_invoked;
     line.at = context_.now();
@@ -205,7 +205,7 @@ void worker_thread::take_several() {
 }
 
 void worker_thread::count_latches() {
-  // A latch that had begun before this process did is somebody else's.
+  // A latch that began before this process did belongs to another one.
   std::int64_t number = context_.now() / latch_step + 1;
   while (!context_.stop.stop_requested() && context_.history.room()) {
     rest(latch_step * number - context_.now());
@@ -238,7 +238,7 @@ void worker_thread::latch_round(std::int64_t number) {
   for (const std::int64_t offset : {1, 2}) {
     if (!part(offset)) continue;
     const time_point end = clock::now() + latch_step;
-    // Not before it is set: a count-down of nothing is refused.
+    // Not before it is set: counting down an unset latch is refused.
     for (;;) {
       const auto count = latch.count();
       if (count && *count) break;

@@ -36,7 +36,7 @@ class holding {
     if (!valid_) end(seen_);
   }
 
-  // Looks whether it is still valid.
+  // Checks whether it is still valid.
   bool look() {
     if (!valid_) return false;
     const sim::moment now = since_start(clock::now());
@@ -45,7 +45,7 @@ class holding {
       note();
       return true;
     }
-    // Told before its time that it is gone: all that is certain is the last look.
+    // Reported lost before its time: only the last look is certain.
     end(now >= until_ ? std::max(seen_, until_) : seen_);
     return false;
   }
@@ -54,7 +54,7 @@ class holding {
   [[nodiscard]] const sim::record& line() const noexcept { return line_; }
   [[nodiscard]] bool exclusive() const noexcept { return line_.mode == spi::mode::exclusive; }
 
-  // To be called before it is given back.
+  // To be called before its release.
   void leave() {
     if (look()) end(seen_);
     write(sim::what::release_invoked, since_start(clock::now()));
@@ -66,7 +66,8 @@ class holding {
   }
   void wrote(bool accepted, bool valid_throughout) {
     line_.number = valid_throughout ? 1 : 0;
-    // Dated by the look after it: who is stopped between that and this line wrote before it was.
+    // Dated by the check after it: a process that is stopped between that and this line wrote
+    // before it was stopped.
     write(accepted ? sim::what::write_accepted : sim::what::write_refused,
           valid_throughout ? seen_ : since_start(clock::now()));
   }
@@ -121,13 +122,14 @@ class worker_thread {
 
   // Locks, until the stop.
   void work();
-  // Latches, one per half second, each with one who sets it, two who count down, and all who wait.
+  // Latches, one per half second, each with one thread that sets it, two that count down, and all
+  // that wait.
   void count_latches();
 
  private:
   void round(std::size_t which);
   void take_several();
-  // Records the request and its answer around the call; the hold is then kept, and given back.
+  // Records the request and its answer around the call; the hold is then kept, and released.
   template <class Acquire>
   void take(sim::record line, Acquire acquire);
   sim::record request(std::size_t which);
@@ -136,7 +138,7 @@ class worker_thread {
   [[nodiscard]] duration how_long();
   void failed(sim::record line, const error& why);
   void latch_round(std::int64_t number);
-  // Until the span is over, or the run.
+  // Until the span or the run is over.
   void rest(duration span);
 
   worker_context& context_;

@@ -1,5 +1,5 @@
-// At most one valid holder: what hold.valid() says on one machine and what it says on another are never
-// both true for one mutex, nor for a reader and a writer, nor for more permits than there are.
+// At most one valid holder: hold.valid() is never true on two machines at once for one mutex, nor
+// for a reader and a writer, nor for more permits than there are.
 #pragma once
 
 #include "sim/checker.hpp"

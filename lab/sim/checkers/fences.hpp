@@ -68,7 +68,7 @@ class fence_order final : public checker {
            {first->second, line.hold});
     }
   }
-  // The fence of a grant that was detached, and no new one.
+  // The fence of the grant that was detached, not a new one.
   void adopted(const record& line) {
     if (given_[line.resource].contains(line.fence)) return;
     fail(line.at, "resource " + std::to_string(line.resource) + ": hold " +

@@ -54,7 +54,7 @@ void fifo::judge(const record& line) {
                  line.number == static_cast<int>(spi::hold_state::lost)) {
         waiters_.erase(found);
       } else {
-        // Its lease ended about now: whether it kept its place only the server knows.
+        // Its lease ended about now: only the server knows whether it kept its place.
         found->second.uncertain = true;
         found->second.heard = line.at;
       }

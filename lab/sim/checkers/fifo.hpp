@@ -1,5 +1,6 @@
-// Fair claims are granted in the order in which the server first saw them. Excused is who cannot be
-// reached, who was not heard since an offer that nobody took up, and whose waiter's lease has ended.
+// Fair claims are granted in the order in which the server first saw them. A claim may be passed
+// over if it cannot be reached, if it was not heard from since an offer that nobody accepted, or if
+// its waiter's lease has ended.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -23,7 +24,7 @@ class fifo final : public checker {
     std::int32_t resource = nobody;
     std::uint64_t place = 0;
     bool fair = false;
-    bool uncertain = false;  // whether this is its place
+    bool uncertain = false;  // it is unknown whether this is its place
     moment heard{};
   };
   void judge(const record& line);
@@ -35,7 +36,7 @@ class fifo final : public checker {
   lapsed_offers offers_;
   std::set<std::int32_t> unreachable_;
   std::uint64_t next_place_ = 1;
-  bool void_ = false;  // the server's clock was set: who still lives is not known
+  bool void_ = false;  // the server's clock was set: it is unknown which claims are alive
 };
 
 }  // namespace holdfast::sim

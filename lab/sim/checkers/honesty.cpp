@@ -80,7 +80,7 @@ void honesty::lost(const record& line) {
 
 void honesty::released(const record& line) {
   claim& about = claims_[holds_[line.hold]];
-  // "lost" by its own clock comes before the server's end, and "unavailable" says nothing.
+  // "lost" by its own clock comes before the server's end, and "unavailable" proves nothing.
   if (void_ || line.number != 0) return;
   // Handed over inside the client: another hold has the claim.
   for (const auto& [hold, other] : holds_) {
@@ -129,7 +129,7 @@ void honesty::see(const record& line) {
     case what::attempt_answered:
       if (line.number == static_cast<int>(answer::queued) ||
           line.number == static_cast<int>(answer::turned_away)) {
-        // Claims that name no acquisition may be anybody's of that client.
+        // Claims that name no acquisition may belong to any acquisition of that client.
         for (auto& [number, each] : acquisitions_) {
           const bool own = line.acquisition == nobody
                                ? each.process == line.process && each.resource == line.resource

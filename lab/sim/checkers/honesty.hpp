@@ -1,7 +1,7 @@
 // Outcomes are honest: a hold is backed by a grant of the server with that fence; "busy" and "timed
-// out" by its word that somebody else is there; an early loss by its word that the claim is gone; a
-// release that was answered has happened, or does when the turn of its client ends. No answer is
-// unknown, and is told as nothing else.
+// out" by its answer that somebody else is there; an early loss by its answer that the claim is
+// gone; a release that was answered has happened, or will happen when the turn of its client ends.
+// No answer means unknown, and is reported as nothing else.
 #pragma once
 
 #include "sim/checker.hpp"

@@ -1,5 +1,5 @@
-// Offers that nobody took up, as the server sees them: a waiter that has not spoken since the last one of a
-// resource was made is passed over there until it speaks. For checkers of who is next.
+// Offers that nobody accepted, as the server sees them: a waiter that has not been heard from since
+// a resource's last such offer was made is skipped there until it is. For the checkers of order.
 #pragma once
 
 #include "sim/record.hpp"
@@ -39,7 +39,7 @@ class lapsed_offers {
     }
   }
 
-  // Its last word is not after the start of an offer of this resource that has run out.
+  // It was not heard from after the start of an offer of this resource that has run out.
   [[nodiscard]] bool silent(std::int32_t claim, std::int32_t resource, moment now) const {
     const auto heard = heard_.find(claim);
     return heard != heard_.end() && heard->second <= mark(resource, now);
@@ -60,7 +60,7 @@ class lapsed_offers {
     }
     return latest;
   }
-  // The offer is over: taken up, given back, or it has run out.
+  // The offer is over: accepted, returned, or run out.
   void settle(const record& line) {
     const auto found = offers_.find(line.claim);
     if (found == offers_.end()) return;
@@ -72,7 +72,7 @@ class lapsed_offers {
     offers_.erase(found);
   }
 
-  std::map<std::int32_t, offer> offers_;  // by claim: pushed and not heard of since
+  std::map<std::int32_t, offer> offers_;  // by claim: pushed, and its claim not heard from since
   std::map<std::int32_t, moment> marks_;  // by resource
   std::map<std::int32_t, moment> heard_;  // by claim
 };

@@ -1,4 +1,4 @@
-// A latch: no wait returns before as many downs were asked for as were set, and no down counts
+// A latch: no wait returns before as many count-downs were requested as were set, and none counts
 // twice.
 #pragma once
 

@@ -58,7 +58,7 @@ void leak::see(const record& line) {
       claims_[line.claim].detached = true;
       return;
     case what::detach_answered:
-      // Without an answer it is left, in case.
+      // Without an answer it is withdrawn, to be safe.
       if (line.number != static_cast<int>(errc::unavailable)) claims_[line.claim].absent = true;
       claims_[line.claim].given_away = line.number == 0;
       return;
@@ -70,11 +70,12 @@ void leak::see(const record& line) {
       claims_[line.claim].stays_blocked = line.lock_delay > duration{0};
       return;
     case what::validity_ended:
-      // Also one that ended with its notice, before it ran out, and before its holder was told.
+      // Also a hold that ended with its notice, before it ran out and before its holder was
+      // notified.
       if (claims_[line.claim].stays_blocked) claims_[line.claim].absent = true;
       return;
     case what::lost_told:
-      // By its own clock it had not run out: this was the engine's word.
+      // By its own clock it had not run out: the engine said so.
       if (line.number != 0) claims_[line.claim].absent = true;
       return;
     case what::leave_sent:
@@ -96,7 +97,7 @@ void leak::see(const record& line) {
       return;
     case what::state_lost:
     case what::clock_jumped:
-      // What was left is forgotten too: a late duplicate may come back.
+      // Withdrawals are forgotten too: a late duplicate may come back.
       for (auto& [number, each] : claims_) each.forgotten = true;
       return;
     default:
@@ -107,7 +108,8 @@ void leak::see(const record& line) {
 void leak::finish(moment now) {
   for (const auto& [number, each] : claims_) {
     if (!each.attempted || gone_.contains(each.process)) continue;
-    // Clocks differ; and who stood still until its lease had run out has nothing to leave.
+    // Clocks differ; and a client that was paused until its lease had run out has nothing to
+    // withdraw.
     const moment needed = each.sent + each.ttl - each.ttl / 50;
     const moment resumed = resumed_[each.process];
     if (each.leaving == moment{} && !each.absent && resumed < needed) {

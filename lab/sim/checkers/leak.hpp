@@ -1,6 +1,6 @@
-// No leak: a claim that was left does not come back, is not renewed, and is not given up on
-// before its lease can have run out; whatever a client asked for it also takes back; and a world at rest
-// has no claim, no timer and no traffic.
+// No leak: a withdrawn claim does not come back, is not renewed, and is not given up on before its
+// lease can have run out; whatever a client asked for, it also withdraws; and a world at rest has
+// no claim, no timer and no traffic.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -25,12 +25,12 @@ class leak final : public checker {
     bool unanswered = false;  // some attempt was
     // The engine has said that it has no such claim, or must end it by itself.
     bool absent = false;
-    bool stays_blocked = false;  // with a lock delay: a hold that was lost is let run out
+    bool stays_blocked = false;  // with a lock delay: a lost hold is left to run out
     bool detached = false;       // nothing is renewed from then on
     bool given_away = false;     // answered: another claim holds instead
     bool left = false;           // answered
     bool forgotten = false;      // the server lost its state, or its clock was set
-    moment leaving{};            // when a leave was last sent
+    moment leaving{};            // when a withdrawal was last sent
     moment sent{};               // when an attempt or a renewal was last sent
     duration ttl{};
   };

@@ -1,5 +1,5 @@
 // Everybody finishes: once the troubles are over, every call of a live client is answered. The
-// world ends long after that would have been due.
+// world ends long after the last answer is due.
 #pragma once
 
 #include "sim/checker.hpp"

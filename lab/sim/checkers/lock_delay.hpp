@@ -1,5 +1,5 @@
-// A lock stays blocked after an abnormal end: where a lock delay was asked for, nobody else is let in
-// for that long after a hold that was lost, or whose client died.
+// A lock stays blocked after an abnormal end: if a lock delay was requested, nobody else is let in
+// for that long after a hold was lost, or its client died.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -37,7 +37,7 @@ class lock_delay final : public checker {
       case what::killed:
         for (const auto& [number, each] : holds_) {
           if (each.process != line.process || !each.seen_valid) continue;
-          // It may have stood still until its hold had run out.
+          // It may have been paused until its hold had run out.
           block(each, each.ended == moment{} ? line.at : each.ended);
         }
         return;

@@ -4,7 +4,7 @@
 
 namespace holdfast::sim {
 
-// Who waits for something that has been free for too long?
+// Is anybody waiting for something that has been free for too long?
 void lost_wakeup::look(place& at, std::int32_t resource, moment now) {
   moment free_since = at.free_since;
   bool left = at.left;
@@ -18,7 +18,7 @@ void lost_wakeup::look(place& at, std::int32_t resource, moment now) {
   for (const auto& [acquisition, each] : waiters_) {
     if (each.resource != resource || paused_.contains(each.process)) continue;
     moment since = std::max({free_since, each.since, calm_since_});
-    // Its own client still believes in what the server forgot, and hands over inside.
+    // Its own client still trusts the hold that the server forgot, and hands over inside.
     const auto forgotten = at.forgotten.find(each.process);
     if (forgotten != at.forgotten.end()) since = std::max(since, forgotten->second);
     if (now - since <= bound) continue;
@@ -67,7 +67,7 @@ void lost_wakeup::see(const record& line) {
       place& at = places_[line.resource];
       if (line.kind == what::server_granted) {
         look(at, line.resource, line.at);
-        // One that waits no longer is being left; one that nobody knows has no acquisition.
+        // A claim that no longer waits is being withdrawn; an unknown claim has no acquisition.
         if (world().calm && waiters_.contains(line.acquisition)) {
           granted_.try_emplace(line.acquisition, line.at);
         }

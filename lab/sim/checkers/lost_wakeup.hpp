@@ -1,7 +1,8 @@
 // No lost wake-up: with a free resource and a live waiter, somebody gets in within the time of a
-// push, or of a re-check where pushes were disturbed. Not the time waited counts, which contention
-// may make long, but the time it is free while somebody waits. And where nothing is disturbed, who was
-// granted knows it within the same time, whether by an answer or by a push that overtook it.
+// push, or of a re-check where pushes were disturbed. What counts is not the time waited, which
+// contention may make long, but the time it is free while somebody waits. And where nothing is
+// disturbed, a granted claim learns of it within the same time, whether from an answer or from a
+// push that overtook it.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -27,7 +28,7 @@ class lost_wakeup final : public checker {
   };
   struct place {
     std::map<std::int32_t, holder> holders;    // by claim
-    std::map<std::int32_t, moment> forgotten;  // by process: until when it may believe all the same
+    std::map<std::int32_t, moment> forgotten;  // by process: until when it may still trust its hold
     moment free_since{};
     bool left = true;     // the last end was a release, which pushes at once
     bool certain = true;  // false: the server's clock was set, ends are not known

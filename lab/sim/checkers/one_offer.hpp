@@ -1,5 +1,5 @@
-// A line costs one offer, however many in it are dead or paused: after one that nobody took up, nobody
-// is offered the resource who has not spoken since it was made.
+// A queue costs one offer, however many waiters in it are dead or paused: after an offer that
+// nobody accepted, the resource is offered only to waiters that were heard from since it was made.
 #pragma once
 
 #include "sim/checker.hpp"

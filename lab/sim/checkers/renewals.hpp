@@ -1,5 +1,5 @@
-// Which renewals speak of a hold: those that were sent after it was granted, and that no other renewal
-// of its claim was under way with, so that it is certain which of them was answered.
+// Which renewals are evidence about a hold: those sent after it was granted, while no other renewal
+// of its claim was in flight, so that it is certain which of them was answered.
 #pragma once
 
 #include "sim/record.hpp"
@@ -19,7 +19,7 @@ class renewals {
     duration ttl{};
   };
 
-  // What a record says of a hold, if it answers such a renewal.
+  // What a record says about a hold, if it answers such a renewal.
   std::optional<answer_of> see(const record& line) {
     switch (line.kind) {
       case what::acquire_granted:
@@ -50,7 +50,7 @@ class renewals {
     moment since{};  // of the hold
     moment sent{};   // the last renewal
     int under_way = 0;
-    bool alone = true;  // the last was sent when none was under way
+    bool alone = true;  // the last was sent when none was in flight
   };
 
   static std::optional<answer_of> answered(claim& about, const record& line) {

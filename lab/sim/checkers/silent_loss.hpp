@@ -1,6 +1,6 @@
-// No silent loss: a client that stops holding without having asked for it is told, at the latest when its
-// validity ends, by a local timer and whatever the network does, and at once when the server answers a
-// renewal with "not yours". And what was lost stays lost.
+// No silent loss: a client that stops holding without having asked for it is notified: at the
+// latest when its validity ends, by a local timer and whatever the network does, and immediately
+// when the server answers a renewal with "not yours". And what was lost stays lost.
 #pragma once
 
 #include "sim/checker.hpp"

@@ -1,5 +1,5 @@
 // Who holds what with a valid lease at this moment, for the checkers of exclusion. A downgrade ends
-// exclusiveness when it is asked for; an upgrade begins it when it is answered.
+// exclusiveness when it is requested; an upgrade begins it when it is answered.
 #pragma once
 
 #include "sim/record.hpp"
@@ -21,7 +21,7 @@ class valid_holders {
  public:
   using table = std::map<std::int32_t, valid_holder>;
 
-  // True if a hold became valid, or excludes more than before: the moment to look for another.
+  // True if a hold became valid, or excludes more than before: then look for another one.
   bool see(const record& line) {
     switch (line.kind) {
       case what::acquire_granted:

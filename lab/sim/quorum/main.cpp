@@ -27,7 +27,7 @@ struct variant {
   core::mutant which;
   std::string_view name;
   std::string_view defect;
-  std::uint64_t known_seed;  // the first that showed it when it was last looked for
+  std::uint64_t known_seed;  // the first that showed it in the last search
 };
 
 constexpr std::array variants{
@@ -55,7 +55,7 @@ struct command {
   std::optional<std::uint64_t> seed;
   bool trace = false;
   bool all = false;
-  bool known = false;  // of each variant: the search begins at the seed that is known
+  bool known = false;  // of each variant: the search begins at its known seed
   core::mutant mutant = core::mutant::none;
 };
 

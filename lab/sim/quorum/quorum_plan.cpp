@@ -134,8 +134,8 @@ void draw_troubles(quorum_plan& made) {
   if (mood > 0) made.strikes_until = horizon;
 }
 
-// Many want it at once and hold it for a moment, clocks are apart, no proposal fits, and messages get
-// lost: what the order of fences has to stand.
+// Many want it at once and hold it briefly, clocks differ, no proposal fits, and messages get lost:
+// what the order of fences has to survive.
 void make_rivalry(quorum_plan& made) {
   auto random = stream(made.seed, part::rivalry);
   made.members = random.chance(500) ? 3 : 5;
@@ -156,7 +156,8 @@ void make_rivalry(quorum_plan& made) {
   made.healed = seconds(3);
   made.kinds.add(trouble::delay);
   made.kinds.add(trouble::request_loss);
-  // A few ways are slow, up to 120 ms; elsewhere a whole turn takes less. One in ten requests is lost.
+  // A few links are slow, up to 120 ms; elsewhere a whole turn takes less. One in ten requests is
+  // lost.
   constexpr int slow_ways = 4;
   for (int i = 0; i < slow_ways; ++i) {
     quorum_trouble slow;

@@ -1,5 +1,5 @@
 // What a quorum's world is made of, drawn from its seed: members with clocks of their own, clients,
-// what they do, and what goes wrong between and in them.
+// what they do, and what goes wrong in and between them.
 #pragma once
 
 #include "core/limits.hpp"
@@ -18,7 +18,7 @@
 
 namespace holdfast::sim {
 
-// One occurrence at the links between a client and a member; negative: at all of them.
+// One occurrence on the links between a client and a member; negative: on all of them.
 struct quorum_trouble {
   disturbance what;
   std::int32_t member = -1;
@@ -34,7 +34,7 @@ struct quorum_plan {
   std::vector<quorum_trouble> troubles;
   moment healed{};
   moment strikes_until{};
-  // One member that says, when it should not, that it took away what a client has there.
+  // One member that wrongly claims that it took away what a client has there.
   std::uint32_t liar = 0;
   std::vector<std::pair<moment, std::uint32_t>> lies;  // when, and to which client
 
@@ -55,7 +55,7 @@ struct quorum_plan {
   std::vector<node_clock> client_clocks;
 
   [[nodiscard]] facts known() const;
-  // Nothing goes wrong but lies.
+  // Nothing goes wrong except lies.
   [[nodiscard]] bool calm() const noexcept {
     return troubles.empty() && strikes_until == moment{} && !kinds.has(trouble::clock_rates);
   }

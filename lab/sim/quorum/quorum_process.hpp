@@ -1,5 +1,5 @@
 // A client of a quorum's world: a machine with a clock and a link to every member, the shipped engine
-// on the shipped quorum store, and one thread that takes, keeps and gives back.
+// on the shipped quorum store, and one thread that acquires, holds and releases.
 #pragma once
 
 #include "core/acquisition.hpp"
@@ -31,11 +31,11 @@ class quorum_process final : public node {
   [[nodiscard]] sim::link& link(std::size_t member) noexcept { return *links_[member]; }
   [[nodiscard]] core::engine& engine() noexcept { return *engine_; }
 
-  // Writes down whether the hold is valid, where that changed. Ends before beginnings.
+  // Records whether the hold is valid, if that changed. Ends before beginnings.
   void look_for_end();
   void look_for_beginning();
   void tear_down();
-  // A member's false word.
+  // A member's false statement.
   void hear_lie(std::size_t member) { stores_[member]->cry_gone(); }
 
   int pauses = 0;

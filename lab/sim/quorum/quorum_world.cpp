@@ -31,7 +31,7 @@ class leftovers final : public checker {
   void see(const record&) override {}
 };
 
-// Where nothing goes wrong but what one member says, nobody loses what it holds.
+// If nothing goes wrong except what one member says, nobody loses a hold.
 class unfounded_loss final : public checker {
  public:
   unfounded_loss(const facts& world, bool calm) : checker(world), calm_(calm) {}
@@ -165,7 +165,7 @@ void quorum_world::schedule(const quorum_trouble& each) {
   loop_.at(each.what.to, outside_, event_class::timer, [this, &each] { end(each); });
 }
 
-// A trouble just when a message is on its way: most harm is done in these moments.
+// A trouble just when a message is in flight: most harm is done at these moments.
 void quorum_world::strike(std::int32_t process, std::int32_t member) {
   static constexpr std::array kinds{trouble::client_pause, trouble::cut, trouble::stall,
                                     trouble::server_pause, trouble::server_wipe};
@@ -237,7 +237,7 @@ void quorum_world::begin_at_client(const quorum_trouble& each, quorum_process& a
 }
 
 void quorum_world::kill(quorum_process& at) {
-  if (dead_ + 1 >= plan_.clients) return;  // one at least is left to finish
+  if (dead_ + 1 >= plan_.clients) return;  // at least one is left to finish
   ++dead_;
   at.die();
   loop_.pause(at);
@@ -278,7 +278,7 @@ void quorum_world::end_at_member(const quorum_trouble& each, quorum_member& at) 
   }
 }
 
-// The worst of what is going on now between this client and this member.
+// The worst trouble now between this client and this member.
 void quorum_world::bend(quorum_process& at, std::size_t member) {
   at.link(member).heal();
   link_conditions& now = at.link(member).conditions();

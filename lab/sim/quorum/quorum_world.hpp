@@ -20,8 +20,8 @@ namespace holdfast::sim {
 
 class quorum_world;
 
-// One member: a server with a history of its own, which no checker looks at: what a member says
-// alone means nothing.
+// One member: a server with a history of its own, which no checker looks at, since what one member
+// says alone means nothing.
 struct quorum_member final : step_listener {
   quorum_member(quorum_world& in, std::int32_t number, const node_clock& clock);
   void stepped(std::int32_t process, std::int32_t acquisition) override;

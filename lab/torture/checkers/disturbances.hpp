@@ -1,5 +1,5 @@
-// What the checkers of order and of wake-ups know of a run: its bounds, who was disturbed when, and where an offer may
-// have run out.
+// What the checkers of order and of wake-ups know about a run: its bounds, who was disturbed when,
+// and where an offer may have run out.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -22,7 +22,7 @@ struct rules {
 };
 
 // When a client, or everybody, was last disturbed by a fault: for checkers of what is promised only
-// to those who live and are connected.
+// to live, connected clients.
 class disturbances {
  public:
   void see(const sim::record& line) {
@@ -60,7 +60,7 @@ class disturbances {
   }
 
  private:
-  // A process that was killed is replaced, and what is done to its network goes on for the new one.
+  // A killed process is replaced, and a fault of its network continues for the new one.
   void take_over(std::int32_t process, std::int64_t place) {
     const auto [found, first] = places_.try_emplace(place, process);
     if (first) return;
@@ -93,16 +93,16 @@ class disturbances {
     return count(process) > 0 || end_of(process) >= when;
   }
 
-  std::map<std::int32_t, int> troubles_;  // that go on; nobody: everybody
+  std::map<std::int32_t, int> troubles_;  // in progress; nobody: everybody
   std::map<std::int32_t, int> pauses_;
-  std::map<std::int64_t, std::int32_t> places_;  // who is there now
+  std::map<std::int64_t, std::int32_t> places_;  // the current process of each client
   std::map<std::int32_t, std::int32_t> heirs_;
   std::map<std::int32_t, sim::moment> last_;
 };
 
-// Where an offer may have run out: a client that was killed or disturbed had asked for the resource, and
-// for a while nobody was seen to hold it. The first to speak after that is next, so for a re-check's
-// time the order of those who wait shows nothing.
+// Where an offer may have run out: a client that was killed or disturbed had asked for the
+// resource, and for a while nobody was seen to hold it. The first waiter to be heard from after
+// that is next, so for a re-check's time the order of the waiters proves nothing.
 class lapses {
  public:
   explicit lapses(const sim::facts& known) : facts_(known) {}
@@ -144,7 +144,8 @@ class lapses {
   };
   struct place {
     sim::moment busy{};  // last seen to be granted or given back
-    // Until then an offer may be made to one that cannot take it up; nobody was absent before the start.
+    // Until then an offer may be made to a waiter that cannot accept it; nobody was absent before
+    // the start.
     sim::moment absent = -settling;
     sim::moment lapsed = -settling;
   };
@@ -161,7 +162,7 @@ class lapses {
     if (line.kind == sim::what::acquire_failed) return;
     place& at = places_[line.resource];
     const auto kind = facts_.resources.at(static_cast<std::size_t>(line.resource)).kind;
-    // Readers and permits may be held beside the one that is offered.
+    // Other readers and permits may be held beside an offered one.
     const bool alone = kind == sim::resource_kind::mutex;
     const bool quiet =
         line.kind == sim::what::acquire_granted && (!alone || line.at - at.busy >= shortest_offer);

@@ -1,5 +1,5 @@
-// Every client ends when it is told to, and none by itself; and when all are gone and their ttl has
-// passed, nothing of theirs is left at the engine.
+// Every client ends when it is told to, and none by itself; and when all have ended and their ttl
+// has passed, nothing of theirs is left at the engine.
 #pragma once
 
 #include "sim/checker.hpp"

@@ -1,8 +1,9 @@
-// Fair: nobody is granted before one that was in line when it asked. A client that was told its place
-// is in line for certain; in histories of other makers, where nobody is told, one is taken to be in line a
-// margin after it asked. Judged only where nothing disturbed the one that was passed over, nor shortly before it asked: a
-// client that is cut off or stopped may lose its turn, its connections come back one after the other, and a server that
-// is gone may forget the line; nor just after an offer may have run out.
+// Fair: nobody is granted before a waiter that was already in the queue when it asked. A client
+// that was told its place is in the queue for certain; in histories from other sources, where
+// nobody is told, a client is taken to be in the queue a margin after it asked. Judged only if
+// nothing disturbed the waiter that was passed over, including shortly before it asked: a client
+// that is cut off or stopped may lose its turn, its connections come back one after another, and a
+// server that is gone may forget the queue; and not just after an offer may have run out.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -36,7 +37,7 @@ class fair_order final : public sim::checker {
         return;
       }
       case sim::what::acquire_failed:
-        // Who was called back had perhaps left the line before it was passed.
+        // A cancelled waiter may have left the queue before it was passed over.
         if (line.number == static_cast<std::int64_t>(errc::timed_out)) convict(line);
         waiting_.erase(line.hold);
         return;
@@ -59,12 +60,12 @@ class fair_order final : public sim::checker {
     duration patience{};
     std::int32_t process = sim::nobody;
     std::int32_t resource = sim::nobody;
-    std::optional<sim::moment> in_line{};  // it was told so then
+    std::optional<sim::moment> in_line{};  // when it was told so
     std::int32_t passed_by = sim::nobody;  // a hold
   };
 
-  // Who is granted releases only after it has been told. So one that has not been told yet was not
-  // granted before this one.
+  // A holder releases only after it has been told of its grant. So a waiter that has not been told
+  // yet was not granted before this one.
   void granted(const sim::record& line) {
     const auto self = waiting_.find(line.hold);
     if (self == waiting_.end()) return;
@@ -86,7 +87,7 @@ class fair_order final : public sim::checker {
       each.passed_by = line.hold;
     }
   }
-  // It was passed, and waited still.
+  // It was passed over, and was still waiting.
   void convict(const sim::record& line) {
     const auto found = waiting_.find(line.hold);
     if (found == waiting_.end() || found->second.passed_by == sim::nobody) return;
@@ -97,7 +98,7 @@ class fair_order final : public sim::checker {
          {line.hold, found->second.passed_by});
   }
 
-  // Which the engine cannot notify yet is not connected, as G7.1 says.
+  // A client that the engine cannot notify yet is not connected, as G7.1 says.
   static constexpr duration reconnecting = std::chrono::seconds(2);
 
   const duration margin_;

@@ -1,6 +1,6 @@
-// A resource that refuses older fences accepts every write of a holder that believed in its lock
-// before and after it: else a fence was smaller than an earlier one, or two believed. And what it
-// accepts has growing fences.
+// A resource that refuses older fences accepts every write of a holder whose lock was valid before
+// and after the write: else a fence was smaller than an earlier one, or two holders were valid. And
+// what it accepts has growing fences.
 #pragma once
 
 #include "sim/checker.hpp"
@@ -42,8 +42,8 @@ class fenced_writes final : public sim::checker {
 
   void accepted(const sim::record& line) {
     seen& last = greatest_[line.resource];
-    // Two clients write down at their own pace what the resource accepted: only what both believed
-    // in throughout is in order here too.
+    // Two clients record at their own pace what the resource accepted: only writes of holds that
+    // were valid throughout are in order here too.
     if (line.number == 1 && line.fence < last.fence && sure_.contains(line.hold)) {
       fail(line.at,
            "resource " + std::to_string(line.resource) + ": a write with fence " +

@@ -1,7 +1,7 @@
 // No lost wake-up: with nobody holding a resource and an undisturbed waiter, somebody is granted
-// within a bound. Not the time waited counts, which contention may make long, but the time it is
-// free while somebody waits. A holder that was killed or cut off keeps it for its ttl, which the
-// bound includes.
+// within a bound. What counts is not the time waited, which contention may make long, but the time
+// it is free while somebody waits. A holder that was killed or cut off keeps it for its ttl, which
+// the bound includes.
 #pragma once
 
 #include "sim/checker.hpp"

@@ -1,6 +1,6 @@
-// Broken locks: those of the literature, and some that only look right. Each is
-// played against real servers, small enough to read, and the judge must convict
-// it: a judge that cannot is no evidence.
+// Broken locks: those of the literature, and some that only look right. Each is small
+// enough to read and runs against real servers, and the judge must convict it: a judge that
+// cannot is no evidence.
 #pragma once
 
 #include "torture/controls/servers.hpp"

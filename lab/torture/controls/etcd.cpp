@@ -1,4 +1,4 @@
-// Broken locks on etcd, by the program that comes with it.
+// Broken locks on etcd, with the program that comes with it.
 #include "torture/controls/etcd.hpp"
 
 #include "support/child_process.hpp"
@@ -14,7 +14,7 @@ namespace holdfast::torture::controls {
 
 namespace {
 
-// `etcdctl lock` with a command that says when it is inside and stays there until it may go.
+// `etcdctl lock` with a command that reports when it holds the lock and keeps it until it may end.
 class locked_command {
  public:
   locked_command(const test::etcd_server& server, const std::filesystem::path& folder, int number)

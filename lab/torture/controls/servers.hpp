@@ -34,7 +34,7 @@ class servers {
     return *etcd_;
   }
 
-  // New for each caller: what is done to it is not undone.
+  // A new one for each caller: what is done to it is not undone.
   test::zookeeper_ensemble& ensemble() {
     ensemble_ = std::make_unique<test::zookeeper_ensemble>();
     return *ensemble_;
@@ -48,8 +48,8 @@ class servers {
   std::unique_ptr<test::etcd_server> etcd_;
 };
 
-// The plain Redis lock of most tutorials, right as far as it goes: SET NX PX
-// with a value of one's own. What is broken is what its users do with it.
+// The plain Redis lock of most tutorials, right as far as it goes: SET NX PX with a unique
+// value. What is broken is what its users do with it.
 class plain_redis_lock {
  public:
   plain_redis_lock(test::redis_server& server, std::string key)

@@ -70,7 +70,7 @@ run_record fence_at_any_majority(servers& all) {
     all.redis(each).cli({"DEL", "any"});
     all.redis(each).cli({"SET", "any:fence", each == c ? "100" : "0"});
   }
-  // A grant of one member, with its next fence.
+  // A grant from one member, with its next fence.
   const auto ask = [&](std::size_t member, const std::string& owner) -> std::uint64_t {
     if (all.redis(member).cli({"SET", "any", owner, "NX"}) != "OK") return 0;
     return std::stoull(all.redis(member).cli({"INCR", "any:fence"}));
@@ -83,7 +83,7 @@ run_record fence_at_any_majority(servers& all) {
     }
   };
   const std::int32_t second = scene.asks(1);
-  std::uint64_t greatest_of_second = std::max(ask(d, "1"), ask(e, "1"));  // the rest is on its way
+  std::uint64_t greatest_of_second = std::max(ask(d, "1"), ask(e, "1"));  // the rest is in flight
   const std::int32_t first = scene.asks(0);
   std::uint64_t greatest_of_first = 0;
   for (const std::size_t each : {a, b, c}) {
@@ -95,7 +95,7 @@ run_record fence_at_any_majority(servers& all) {
   scene.writes(first);
   scene.releases(first);
   for (const std::size_t each : {a, b, c}) all.redis(each).cli({"DEL", "any"});
-  // The late request arrives where nobody heard of the write-back.
+  // The late request arrives at a member that the write-back has not reached.
   greatest_of_second = std::max(greatest_of_second, ask(a, "1"));
   scene.granted(second, greatest_of_second);
   scene.writes(second);
@@ -115,7 +115,7 @@ run_record semaphore_under_majority(servers& all) {
   };
   std::vector<std::int32_t> holds;
   std::int32_t client = 0;
-  // Each member gave at most two of two, and each client has a majority.
+  // Each member granted at most two of its two permits, and each client has a majority.
   for (const members& reachable : {members{0, 1, 2}, members{0, 3, 4}, members{1, 2, 3}}) {
     const std::int32_t hold = scene.asks(client++, false, spi::mode::permit);
     if (take(reachable)) scene.granted(hold);

@@ -16,13 +16,13 @@ using std::chrono::milliseconds;
 
 constexpr duration patience = milliseconds(1500);
 
-// Tries until it has it, or too long.
+// Tries until it has the lock, or for too long.
 template <class Try>
 bool wait_for(Try&& attempt) {
   return test::eventually(std::forward<Try>(attempt), patience);
 }
 
-// Until its holder has so little time left, or none.
+// Until its holder has this little time left, or none.
 void run_down(const plain_redis_lock& lock, milliseconds left) {
   static_cast<void>(test::eventually([&] {
     return std::stoi(lock.server().cli({"PTTL", lock.key()})) <= left.count();
@@ -56,7 +56,7 @@ run_record del_without_owner(servers& all) {
   lock.take("0", 150);
   scene.granted(first);
   run_down(lock, milliseconds(10));
-  scene.gives_up(first);  // it knows that its time is over, and cleans up a little late
+  scene.gives_up(first);  // it knows that its time is up, and cleans up a little late
   const std::int32_t second = scene.asks(1);
   wait_for([&] { return lock.take("1", 5000); });
   scene.granted(second);
@@ -115,7 +115,7 @@ run_record renewal_after_release(servers& all) {
   scene.granted(first);
   scene.releases(first);
   lock.give_back("0");
-  // Nobody told the renewing thread. It sets the lock again, forever.
+  // Nobody stopped the renewing thread. It sets the lock again, forever.
   const auto renew = [&] { lock.server().cli({"SET", lock.key(), "0", "PX", "300"}); };
   renew();
   const std::int32_t second = scene.asks(1);
@@ -165,7 +165,7 @@ run_record push_dated_at_receipt(servers& all) {
   lock.server().cli({"DEL", inbox});
   constexpr int offer = 300;
   const std::int32_t first = scene.asks(0);
-  // Who released hands the lock over and tells the next one so.
+  // The client that released hands the lock over and notifies the next one.
   lock.take("0", offer);
   lock.server().cli({"RPUSH", inbox, "granted"});
   scene.paused(0);
@@ -192,8 +192,8 @@ run_record publish_count_as_life(servers& all) {
   scene.asks(0);
   const std::int32_t second = scene.asks(1);
   scene.killed(0);  // while it waits, first in line
-  // Who releases hands over to the first in line, since somebody received the
-  // message.
+  // The client that releases hands over to the first in the queue, since somebody received
+  // the message.
   if (listening && lock.server().cli({"PUBLISH", "publish:0", "granted"}) != "0") {
     lock.take("0", 5000);
   }

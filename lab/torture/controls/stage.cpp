@@ -75,7 +75,7 @@ void stage::killed(std::int32_t client) {
   sim::record line;
   line.process = client;
   add(sim::what::killed, line);
-  // What it believed in is over.
+  // The hold that it trusted is over.
   for (const sim::record& each : asked_) {
     if (each.process == client && each.fence != 0) add(sim::what::validity_ended, each);
   }

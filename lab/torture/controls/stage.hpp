@@ -1,5 +1,5 @@
-// Where a broken lock is shown at work: its clients' steps are written down as
-// a real client of a torture writes them, and the same judge looks at them.
+// Where a broken lock is shown at work: its clients' steps are recorded as a real torture
+// client records them, and the same judge examines them.
 #pragma once
 
 #include "torture/run_record.hpp"
@@ -14,19 +14,19 @@ namespace holdfast::torture {
 // calls.
 class stage {
  public:
-  // One resource. The bounds are those of a lock that works: see run record.
+  // One resource. The bounds are those of a working lock: see run_record.
   explicit stage(std::string engine, sim::facts::resource rule = {});
 
-  // A client asks; what it is called from then on.
+  // A client asks; returns the number that names it from then on.
   std::int32_t asks(std::int32_t client, bool fair = false, spi::mode mode = spi::mode::exclusive);
-  // It is told that it has the lock, and believes it. Fence 0: locks without
-  // fences get one each, so that only what is broken is found.
+  // It is told that it has the lock, and trusts it. Fence 0: locks without fences get one
+  // each, so that only the intended defect is found.
   void granted(std::int32_t hold, std::uint64_t fence = 0);
-  // It is told that it is in line.
+  // It is told that it is in the queue.
   void queued(std::int32_t hold);
   // It waited too long.
   void times_out(std::int32_t hold);
-  // By its own rules it does not believe any more.
+  // By its own rules its hold is no longer valid.
   void gives_up(std::int32_t hold);
   void releases(std::int32_t hold);
   void writes(std::int32_t hold);

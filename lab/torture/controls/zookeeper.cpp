@@ -29,7 +29,7 @@ constexpr milliseconds shortest_session{800};  // two ticks of the server
 constexpr milliseconds pinged_session{4000};
 constexpr milliseconds ping_interval{100};
 constexpr milliseconds usual_limit{5000};  // for an answer
-constexpr milliseconds brief_limit{2000};  // of one who must go on with other things
+constexpr milliseconds brief_limit{2000};  // for a caller that must go on with other things
 constexpr std::int32_t create = 1;
 constexpr std::int32_t get_data = 4;
 constexpr std::int32_t ping_request = 11;
@@ -173,7 +173,7 @@ run_record node_without_its_owner(servers& all) {
 
 run_record lease_dated_by_pings(servers& all) {
   test::zookeeper_ensemble& ensemble = all.ensemble();
-  // The last one notices late that it hears of nobody, whether it leads or follows.
+  // The last one is late to notice that it is cut off, whether it leads or follows.
   const std::size_t cut_off = ensemble.servers().size() - 1;
   const std::size_t lead = ensemble.number_of(ensemble.leader());
   const std::size_t fine = lead == cut_off ? 0 : lead;
@@ -183,8 +183,8 @@ run_record lease_dated_by_pings(servers& all) {
   if (holder.make("/pinged", "client 0")) scene.granted(first);
   const std::int32_t second = scene.asks(1);
   for (std::size_t other = 0; other < cut_off; ++other) ensemble.cut(cut_off, other);
-  // Alive, says the server; so is the session, thinks the client. Without a pause: a server that leads ends the
-  // session of a client that it does not hear from.
+  // The server answers, so the client takes its session to be alive. Without a pause: a leading
+  // server ends the session of a client that it does not hear from.
   std::atomic<bool> believes{true};
   std::jthread pings([&](const std::stop_token& ended) {
     while (believes && !ended.stop_requested()) {
