@@ -1,5 +1,5 @@
-// The yardstick of the MariaDB store: libmariadb alone. A row that is taken and given back by prepared
-// statements, each a transaction; no waiting line, no wake-up, no lease.
+// The yardstick of the MariaDB store: libmariadb alone. A row that is taken and released by
+// prepared statements, each a transaction; no queue, no wake-up, no lease.
 #pragma once
 
 #include "support/mariadb_session.hpp"
@@ -20,7 +20,7 @@ class bare_mariadb_row {
     session_.ask("INSERT IGNORE INTO bare VALUES ('" + name + "', 0, 0)");
     session_.ask("SET SESSION tx_isolation = 'READ-COMMITTED'");
     take_ = prepared("UPDATE bare SET owner = 1 WHERE name = '" + name + "' AND owner = 0");
-    // What changes nothing would not be written.
+    // An update that changes nothing would not be written.
     give_ = prepared("UPDATE bare SET owner = 0, turn = turn + 1 WHERE name = '" + name + "'");
     give();
   }

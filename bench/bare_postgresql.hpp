@@ -1,5 +1,5 @@
-// The yardstick of the PostgreSQL store: libpq alone. A row that is taken and given back by prepared
-// statements, each a transaction; no waiting line, no wake-up, no lease.
+// The yardstick of the PostgreSQL store: libpq alone. A row that is taken and released by prepared
+// statements, each a transaction; no queue, no wake-up, no lease.
 #pragma once
 
 #include <libpq-fe.h>
@@ -36,7 +36,7 @@ class bare_row {
   void give() { executed("give"); }
 
  private:
-  // Two that make the table at once: one of them fails, and finds it there.
+  // Two processes create the table at once: one of them fails, and then finds it.
   void run(const std::string& statement) { PQclear(PQexec(connection_, statement.c_str())); }
 
   bool executed(const char* statement) {

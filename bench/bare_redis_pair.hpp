@@ -1,5 +1,5 @@
-// The yardstick of the Redis store: its own two functions, taking and giving back, sent by the bare
-// driver and nothing more: no waiting line here, no renewal, no loss, no other thread.
+// The yardstick of the Redis store: its own two functions, acquire and release, sent by the bare
+// driver and nothing more: no queue here, no renewal, no loss, no other thread.
 #pragma once
 
 #include "bare_redis.hpp"

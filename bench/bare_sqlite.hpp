@@ -1,6 +1,6 @@
 // The yardsticks of bench/sqlite.cpp: SQLite and flock() alone. One row, behind a writer lock file, in
 // write-ahead mode: read and written in an IMMEDIATE transaction, or by one statement that compares
-// and writes. No waiting line, no wake-up, no sign of life, no look whether the file is still there.
+// and writes. No queue, no wake-up, no sign of life, no check that the file is still there.
 #pragma once
 
 #include <fcntl.h>

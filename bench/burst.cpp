@@ -1,4 +1,4 @@
-// What becomes of many locks that one client asks for at once: how many are granted, how many are
+// What happens to many locks that one client requests at once: how many are granted, how many are
 // refused, whether a lease is lost meanwhile, and how long it takes.
 //
 //   bench_burst                       every engine, every size: the table of docs/performance.md
@@ -44,7 +44,7 @@ struct burst {
   bool readers = false;  // of one name; else so many names
 };
 
-// What has come so far. Thread-safe.
+// The answers so far. Thread-safe.
 struct tally {
   std::mutex mutex;
   std::vector<holdfast::lease> held;  // guarded by mutex
@@ -88,7 +88,7 @@ void run(const std::string& engine, const burst& what) {
   }
   while (result->answers.load() < what.many) std::this_thread::sleep_for(10ms);
   const double took = std::chrono::duration<double>(holdfast::clock::now() - begin).count();
-  // The one that was granted last is renewed at least three times.
+  // The lease that was granted last is renewed at least three times.
   std::this_thread::sleep_for(what.ttl + what.ttl / 4);
   const std::lock_guard lock(result->mutex);
   const auto lost = std::count_if(result->held.begin(), result->held.end(),
@@ -100,7 +100,7 @@ void run(const std::string& engine, const burst& what) {
   std::fflush(stdout);
 }
 
-// A server of its own for every burst: what the one before left behind costs the next nothing.
+// A new server for every burst: what the previous one left behind does not slow the next.
 void run_on(const std::string& engine, burst what) {
   using namespace holdfast::test;
   const auto at = [&](std::string url) {

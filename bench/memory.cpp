@@ -32,7 +32,7 @@ void operator delete(void* gone, std::size_t) noexcept { std::free(gone); }
 
 namespace {
 
-// Processor time of this thread: what else the machine does is no cost of a lock.
+// Processor time of this thread: other load on the machine is not a cost of a lock.
 double nanoseconds_used() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -107,8 +107,8 @@ void value_face(benchmark::State& state) {
 }
 BENCHMARK(value_face);
 
-// The same with everything counted; its pair without is measured in turns, so that what the machine does
-// meanwhile concerns both.
+// The same with everything counted; the pair without is measured alternately, so that other load
+// affects both.
 void value_face_counted(benchmark::State& state) {
   const auto numbers = std::make_shared<holdfast::metrics>();
   const auto plain = open();
@@ -184,7 +184,8 @@ void re_entry(benchmark::State& state) {
 }
 BENCHMARK(re_entry);
 
-// Bytes that each of 10,000 waiting acquisitions takes, in the local queue or in the engine's line.
+// Bytes that each of 10,000 waiting acquisitions takes, in the local queue or in the engine's
+// queue.
 void pending(benchmark::State& state, bool fair) {
   constexpr int many = 10'000;
   double bytes = 0;

@@ -1,5 +1,6 @@
 // What a quorum of five costs, and what one slow member of it costs: two clients of the same five
-// servers take turns, one of them with a member whose answers come a second late. Ratios are what counts.
+// servers take turns, one of them with a member whose answers come a second late. Only ratios
+// matter.
 #include "support/fault_proxy.hpp"
 #include "support/redlock_servers.hpp"
 
@@ -21,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr int pairs = 2'000;
 constexpr std::size_t members = 5;
 
-// One client's own way to every member.
+// One client's own connections to every member.
 struct view {
   explicit view(test::redlock_servers& servers) {
     std::string url = "redlock://";

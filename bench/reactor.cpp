@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t message_size = 64;
 using message = std::array<char, message_size>;
 
-// The other end answers every message with itself, on a thread of its own.
+// The other end echoes every message, on a thread of its own.
 class echo {
  public:
   echo() {
@@ -120,8 +120,8 @@ void with_hop(benchmark::State& state) {
   reactor->unwatch(id);
 }
 
-// Back to back, and after a pause in which the engine's thread has taken the lead. The latter with
-// a fixed number: only round trips count as time, and the pauses would go on for minutes.
+// Back to back, and after a pause in which the engine's thread has become the leader. The latter
+// with a fixed number: only round trips count as time, and the pauses would take minutes.
 void back_to_back(benchmark::internal::Benchmark* bench) {
   bench->Arg(0)->ArgName("pause_ms")->UseManualTime();
 }

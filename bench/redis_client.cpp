@@ -64,7 +64,7 @@ struct client {
   client(const client&) = delete;
   client& operator=(const client&) = delete;
 
-  // Drives the reactor until the answer is there.
+  // Drives the reactor until the answer has arrived.
   void ping() const {
     std::atomic<bool> done{false};
     const command what{"PING"};

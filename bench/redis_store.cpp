@@ -1,5 +1,5 @@
-// What the Redis store costs against the bare driver and against the publish-and-retry protocol that
-// other libraries use, on loopback, everything in one run and interleaved. Ratios are what counts.
+// What the Redis store costs compared with the bare driver and with the publish-and-retry protocol
+// that other libraries use, on loopback, everything in one run and interleaved. Only ratios matter.
 #include "bare_redis.hpp"
 #include "bare_redis_pair.hpp"
 #include "retry_redis_pair.hpp"
@@ -234,7 +234,8 @@ void server_time(const test::redis_server& server) {
       median(mine), median(other), median(mine) / median(other));
 }
 
-// One lock going round among claims that queue again as soon as they have left, in batches.
+// One lock passed around among claims that queue again as soon as they have released it, in
+// batches.
 void hand_over_time(const test::redis_server& server, int claims) {
   const bare_redis line(server.port());
   const bare_redis listener(server.port());
@@ -248,7 +249,7 @@ void hand_over_time(const test::redis_server& server, int claims) {
   for (int i = 0; i < claims; ++i) {
     spi::claim claim;
     claim.id.bytes.fill(
-        static_cast<std::uint8_t>(i + 1));  // one of zeros is found everywhere in a state
+        static_cast<std::uint8_t>(i + 1));  // an id of zeros would match anywhere in a state
     claim.ttl = 30s;
     claim.fair = true;
     claim.payload = "host:1234:bench";
@@ -267,7 +268,7 @@ void hand_over_time(const test::redis_server& server, int claims) {
       for (std::size_t k = 0; k < round.size(); ++k) line.take();
     }
     times.push_back((server_cpu(server) - start) / (batches * claims));
-    // Each leave told the next. Holds are too short to be told that they are wanted.
+    // Each release notified the next waiter. Holds are too short to be told that somebody waits.
     for (int n = 0; n < batches * claims; ++n) listener.take();
   }
   std::printf("server's processor time per hand-over, %d claims on one lock, in batches: %.1f us\n",
@@ -363,8 +364,8 @@ void renewals(const test::redis_server& server) {
       static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC / 20 * 100);
 }
 
-// The server on one core, and all of this process on another: where the scheduler puts the two else
-// decides more than what is measured.
+// The server on one core, and all of this process on another: otherwise the scheduler's placement
+// of the two matters more than what is measured.
 void pin(const test::redis_server& server) {
   const std::string text = server.cli({"INFO", "server"});
   const std::string field = "process_id:";

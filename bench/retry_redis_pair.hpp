@@ -1,4 +1,5 @@
-// Publish and retry, as other libraries lock: a client that finds the lock held listens, and tries again when it hears of a release.
+// Publish and retry, as other libraries lock: a client that finds the lock held subscribes, and
+// tries again when a release is published.
 #pragma once
 
 #include "bare_redis.hpp"

@@ -1,6 +1,6 @@
-// What is measured of a SQL store against its bare driver on the same server: a pair against two prepared
-// single-row transactions, how soon a lock passes from client to client in units of one of them, and 64
-// threads on one lock against a connection per thread that polls.
+// What is measured for a SQL store and its bare driver on the same server: a pair against two
+// prepared single-row transactions, how soon a lock passes from client to client in units of one of
+// them, and 64 threads on one lock against a connection per thread that polls.
 #pragma once
 
 #include "timing.hpp"
@@ -24,7 +24,7 @@ namespace bench {
 
 using namespace std::chrono_literals;
 
-// In turns, so that what else the machine does meets both. `row`: has take() and give().
+// Alternately, so that other load affects both. `row`: has take() and give().
 template <class Row>
 void pair(benchmark::State& state, const std::string& url, Row&& row) {
   const auto client = holdfast::client::open(url).value();
@@ -137,7 +137,7 @@ void contended(benchmark::State& state, const std::string& url, MakeRow&& make_r
   }
 }
 
-// A server of the lab, with durable commits, started when something is measured.
+// A server from lab/, with durable commits, started when something is measured.
 template <class Server>
 Server& durable() {
   static Server one({.durable = true});

@@ -1,6 +1,6 @@
 // The embedded store: a pair against two bare transactions of the same kind, how soon a lock passes
-// from process to process, sixteen processes on locks of their own, and a long line against a short
-// one. Needs no server; works in a folder below TMPDIR.
+// from process to process, sixteen processes on locks of their own, and a long queue against a
+// short one. Needs no server; works in a folder below TMPDIR.
 #include "bare_sqlite.hpp"
 #include "support/forked_process.hpp"
 #include "support/shared_page.hpp"
@@ -50,9 +50,9 @@ void release(holdfast::lease held) {
   if (!held.release()) throw std::runtime_error("a release failed");
 }
 
-// All in turns of some hundred, so that what else the machine does meets all. Bare transactions with
-// the page size of this store, with SQLite's own default, and single statements, which is the least that
-// SQLite can do.
+// All in alternating blocks of some hundred, so that other load affects all. Bare transactions with
+// the page size of this store, with SQLite's own default, and single statements, which is the least
+// that SQLite can do.
 void pair(benchmark::State& state) {
   constexpr int turn = 250;
   const temporary_folder folder;
@@ -88,8 +88,8 @@ void pair(benchmark::State& state) {
 }
 BENCHMARK(pair)->Iterations(80)->Unit(benchmark::kMillisecond);
 
-// Two processes pass one fair lock to and fro: from the call of release() in one to the return of
-// acquire() in the other.
+// Two processes pass one fair lock back and forth: from the call of release() in one to the return
+// of acquire() in the other.
 struct relay {
   static constexpr int rounds = 5'000;
   std::atomic<stopwatch::rep> released{0};
@@ -110,7 +110,7 @@ void run_relay(relay& track, const std::string& url, int self) {
     if (track.last.exchange(self) == 1 - self) {
       track.took.at(track.count++) = now - track.released;
     }
-    // Until the other one waits, so that there is somebody to hand over to.
+    // Until the other process waits, so that there is a waiter to hand over to.
     while (!lease.wanted().stop_requested() && track.ready == 2) std::this_thread::yield();
     track.released = stopwatch::now().time_since_epoch().count();
     release(std::move(lease));
@@ -193,8 +193,8 @@ void own_locks(benchmark::State& state) {
 }
 BENCHMARK(own_locks)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// What it costs to pass a lock on, as processor time per grant, where each that had it queues again:
-// the line stays as long as it was.
+// What it costs to pass a lock on, as processor time per grant, if each former holder queues again:
+// the queue keeps its length.
 class line {
  public:
   static constexpr int grants = 4'000;
@@ -233,7 +233,7 @@ class line {
   std::atomic<int> ended_{0};
 };
 
-// The lengths in turn, round by round, so that what else the machine does meets all.
+// The lengths in turn, round by round, so that other load affects all.
 void waiters(benchmark::State& state) {
   constexpr std::array<int, 4> lengths{10, 100, 1'000, 10'000};
   std::array<std::vector<double>, lengths.size()> times;

@@ -1,4 +1,4 @@
-// How long something took, again and again, and the middle and the tail of that.
+// How long something took, repeatedly, and the median and the tail of that.
 #pragma once
 
 #include <algorithm>

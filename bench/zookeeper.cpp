@@ -1,6 +1,6 @@
 // The ZooKeeper store against Curator's InterProcessMutex on the same server in the same run, one
 // after the other in blocks: a lock of its own per thread, one lock for all; and what a look at a
-// line costs by its length. Starts a server of its own.
+// queue costs by its length. Starts a server of its own.
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
 #include "support/zookeeper_server.hpp"
@@ -55,7 +55,7 @@ double pairs(int threads, bool same) {
       }
     });
   }
-  // As long as Curator: the server, in Java too, is warmed up by this.
+  // As long as Curator: this warms up the server, which is Java too.
   std::this_thread::sleep_for(std::chrono::seconds(warm_up_seconds));
   const auto begun = stopwatch::now();
   const long before = made.load();
@@ -109,7 +109,7 @@ BENCHMARK(against_curator)
     ->Iterations(1)
     ->Unit(benchmark::kSecond);
 
-// A try at a lock that is held, with so many in line: one list of them all.
+// A try at a held lock, with this many waiters in the queue: one list of them all.
 void try_by_waiters(benchmark::State& state) {
   const client holder = open();
   const client others = open();

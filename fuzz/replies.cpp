@@ -1,4 +1,4 @@
-// What a server says, or who plays one: however the bytes are cut, the same replies.
+// What a server, or an impostor, sends: however the bytes are split, the same replies.
 // sources: src/stores/redis/client/reply.cpp src/core/result.cpp
 // libraries: -lhiredis
 #include "stores/redis/client/reply.hpp"

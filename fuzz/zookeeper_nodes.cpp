@@ -14,7 +14,7 @@ namespace {
 
 using namespace holdfast::zookeeper;
 
-// What is understood can be written again, and is the same node.
+// A name that was parsed can be written again, and names the same node.
 void check_name(std::string_view text) {
   const auto read = parse_node(text);
   if (!read) return;

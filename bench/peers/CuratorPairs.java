@@ -1,4 +1,4 @@
-// What bench/zookeeper.cpp compares with: Curator's InterProcessMutex, taken and given back.
+// What bench/zookeeper.cpp compares with: Curator's InterProcessMutex, acquired and released.
 //
 //   java CuratorPairs.java HOSTS PATH THREADS own|same WARM_UP_SECONDS SECONDS
 //

@@ -1,6 +1,6 @@
-// Plain clients of the engines as peers, with a connection per thread. Locks of their own that an
-// engine has: PostgreSQL's advisory locks, MariaDB's GET_LOCK. And the bare drivers, which do the
-// same work at the server as a lock and nothing of what makes it one: each thread has its own name.
+// Plain clients of the engines as peers, with a connection per thread. Some are the engine's own
+// locks: PostgreSQL's advisory locks, MariaDB's GET_LOCK. The others are bare drivers, which do the
+// same work at the server as a lock, but exclude nobody: each thread has its own name.
 //
 //   peer_bare KIND ADDRESS THREADS own|same MODE HOLD_MS NAME COUNT
 //
@@ -22,7 +22,7 @@ namespace {
 
 using peer::pair;
 
-// As Debian's build of SQLite has it, and the store.
+// As in Debian's build of SQLite and in the store.
 constexpr int page_size = 4096;
 
 // pg_advisory_lock() by prepared statements: waits in the server.

@@ -1,4 +1,5 @@
-// One side of `make interop`: takes a lock that another library takes too, and counts in a file under it.
+// One side of `make interop`: takes a lock that another library takes too, and increments a number
+// in a file under it.
 //
 //   peer_interop URL KIND NAME ROUNDS FILE LOG
 //
@@ -34,7 +35,7 @@ long number_in(const std::string& file) {
   return number;
 }
 
-// What the lock guards. Slow enough for another to come in between, if it could.
+// What the lock guards. Slow enough for another process to come in between, if it could.
 void change(const std::string& file) {
   const long before = number_in(file);
   std::this_thread::sleep_for(1ms);

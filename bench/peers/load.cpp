@@ -1,5 +1,5 @@
-// What many claims cost, for bench/scaling: grants from a line of so many, and a lock beside so many
-// that are held.
+// What many claims cost, for bench/scaling: grants from a queue of this length, and a lock beside
+// this many held ones.
 //
 //   peer_load waiters URL N     fair claims of one client in line for one lock, each of which queues
 //                                again when it was granted
@@ -63,7 +63,7 @@ void wait_for_order() {
   std::getline(std::cin, line);
 }
 
-// `bytes`: per claim; 0 where no claims stand.
+// `bytes`: per claim; 0 if there are no claims.
 void print(const char* what, long count, duration processor, duration wall, double bytes = 0) {
   std::printf(
       "{\"what\":\"%s\",\"count\":%ld,\"client_cpu_us\":%.3f,\"wall_us\":%.3f,"
@@ -76,7 +76,7 @@ void print(const char* what, long count, duration processor, duration wall, doub
 class line {
  public:
   static constexpr long grants = 4'000;
-  static constexpr duration longest = 20s;  // where a grant is slow, fewer of them say enough
+  static constexpr duration longest = 20s;  // if grants are slow, fewer are enough
   static constexpr long at_once = 500;
 
   line(const holdfast::client& client, long length)
@@ -138,8 +138,8 @@ class line {
 
 using taken = std::function<void(long, lease)>;
 
-// Takes PREFIX0, PREFIX1, ... and says which it has; some at once, as the engine must answer each
-// within the deadline of its call.
+// Takes PREFIX0, PREFIX1, ... and passes each lease on; only some at once, as the engine must
+// answer each within the deadline of its call.
 void take_all(const holdfast::client& client, const std::string& prefix, long count,
               const taken& each) {
   constexpr long at_once = 500;

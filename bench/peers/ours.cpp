@@ -20,7 +20,7 @@ using holdfast::lease;
 using holdfast::result;
 using peer::pair;
 
-// `take` answers with a lease, which is kept until it is given back.
+// `take` returns a lease, which is kept until its release.
 template <class Take>
 pair kept(Take take) {
   const auto held = std::make_shared<lease>();

@@ -1,4 +1,4 @@
-// What the peers in C++ share: threads that take and give back locks, counted.
+// What the peers in C++ share: threads that acquire and release locks, and counters.
 //
 //   PROGRAM ... ADDRESS THREADS own|same MODE HOLD_MS NAME COUNT
 //

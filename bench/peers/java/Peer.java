@@ -105,7 +105,7 @@ public class Peer {
     }
   }
 
-  // By name: the libraries are fetched one by one, and one may be missing.
+  // By name: the libraries are fetched individually, and one may be missing.
   private static Locks locks(String kind, String address) throws Exception {
     final String type = kind.equals("curator") ? "CuratorLocks" : "RedissonLocks";
     return (Locks) Class.forName(type).getDeclaredConstructor(String.class, String.class)

@@ -39,7 +39,8 @@ func addOne(file string) {
 	must(os.WriteFile(file, []byte(strconv.Itoa(number(string(text))+1)), 0o600))
 }
 
-// A line for scripts/interop: when it began to wait, when it was granted, and now, in ns since 1970.
+// A line for scripts/interop: when it began to wait, when it was granted, and the time now, in ns
+// since 1970.
 func record(lines *os.File, began, granted time.Time) {
 	if lines == nil {
 		return

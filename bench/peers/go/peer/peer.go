@@ -1,4 +1,4 @@
-// Package peer is what the peers in Go share: threads that take and give back locks, counted.
+// Package peer is what the peers in Go share: threads that acquire and release locks, and counters.
 //
 //	PROGRAM HOST:PORT THREADS own|same MODE HOLD_MS NAME COUNT
 //
